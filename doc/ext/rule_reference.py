@@ -1,0 +1,48 @@
+"""``.. rule-reference:: operators`` or ``actions``: one section per registered name, from its docstring."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.nodes import nested_parse_with_titles
+
+from ironic_rules.rules.actions import ACTIONS
+from ironic_rules.rules.operators import OPERATORS
+
+REGISTRIES = {"operators": OPERATORS, "actions": ACTIONS}
+EXAMPLE = re.compile(r"^\.\. rule:: (.+)$", re.MULTILINE)
+
+
+def sections() -> dict[str, str]:
+    """Return the reStructuredText of each registry."""
+    return {kind: "\n".join(_section(registry.get(name)) for name in registry.names())
+            for kind, registry in REGISTRIES.items()}
+
+
+def _section(plugin: Any) -> str:
+    title = f"``{plugin.name}``"
+    body = EXAMPLE.sub(r".. code-block:: yaml\n\n   \1", inspect.cleandoc(plugin.doc))
+    return f"{title}\n{'-' * len(title)}\n\n{body}\n"
+
+
+class RuleReference(Directive):
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {}
+
+    def run(self) -> list[nodes.Node]:
+        lines = sections()[self.arguments[0]].splitlines()
+        parent = nodes.section()
+        parent.document = self.state.document
+        nested_parse_with_titles(self.state, StringList(lines, source=self.arguments[0]), parent, self.content_offset)
+        return list(parent.children)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("rule-reference", RuleReference)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,1 @@
+"""Inspection, rules and deploy templates for bare-metal clouds."""

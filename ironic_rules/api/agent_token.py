@@ -1,0 +1,32 @@
+"""The secret between the service and one ramdisk: handed out once, stored only as a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+import sqlalchemy as sa
+
+from ironic_rules.db import nodes
+
+#: What later callers get in its place. IPA gives up when it sees it, so a second ramdisk does not go unnoticed.
+HIDDEN = "******"
+#: Compared with when there is no node or no token, so that all refusals take the same way.
+_NO_HASH = "0" * 64
+
+
+def hashed(token: str) -> str:
+    """Return the SHA-256 of ``token`` in hex. The token is random, so a fast hash is enough."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def claim(conn: sa.Connection, node_id: int) -> str:
+    """Return a new token for the node (43 characters), or ``******`` if it has one already."""
+    token = secrets.token_urlsafe(32)
+    return token if nodes.claim_agent_token(conn, node_id, hashed(token)) else HIDDEN
+
+
+def matches(token: str, known_hash: str | None) -> bool:
+    """Say whether ``token`` is the one whose hash is stored; takes as long when none is."""
+    return hmac.compare_digest(hashed(token), known_hash or _NO_HASH)

@@ -1,0 +1,124 @@
+"""The WSGI application: pecan in the middle, the order of the middleware, and pecan's argspec memo."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pecan
+import webob
+from oslo_config import cfg
+from pecan import core, decorators, rest, routing
+from pecan import util as pecan_util
+from webob.multidict import MultiDict
+
+from ironic_rules.api import auth, faults, hooks
+from ironic_rules.api.controllers.root import RootController
+from ironic_rules.api.middleware.body_limit import BodyLimit
+from ironic_rules.api.middleware.last_resort import LastResort
+from ironic_rules.api.middleware.microversion import Microversion
+from ironic_rules.api.middleware.request_id import RequestId
+from ironic_rules.api.middleware.request_log import RequestLog
+from ironic_rules.api.middleware.route import Route
+from ironic_rules.api.resource import Found
+from ironic_rules.db.session import Database
+
+
+def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any) -> Any:
+    """Return the WSGI application.
+
+    :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
+    """
+    root = RootController()
+    app: Any = Application(root, hooks=lambda: [hooks.DependenciesHook(conf, db, rpc)], force_canonical=False,
+                           guess_content_type_from_ext=False, request_cls=Request, response_cls=Response)
+    # From the inside out. Reading the body comes after authentication: a stranger's body is never read. Everything
+    # that may answer on its own is inside of LastResort, and that inside of what adds headers and the log line.
+    app = BodyLimit(app, conf.api.max_json_body_size)
+    app = auth.middleware(app, conf)
+    app = Route(app, root)
+    app = LastResort(app)
+    app = Microversion(app)
+    app = RequestLog(app)
+    return RequestId(app)
+
+
+class Request(webob.Request):
+    """A request as pecan needs it: parameters come from the path only, and nothing but us reads the body.
+
+    pecan would parse JSON and forms by itself, mix their fields into the arguments, and negotiate content types.
+    """
+
+    accept = None
+    content_type = ""
+    GET = params = POST = property(lambda self: MultiDict())
+    __setattr__ = object.__setattr__
+
+
+class Response(webob.Response):
+    """A reply of bytes. ``extra_headers`` collects what a method adds, e.g. ``Location``.
+
+    ``status_override`` is for the rare method whose status depends on what it found.
+    """
+
+    def __init__(self) -> None:
+        self._status = "200 OK"
+        self._headers = None
+        self._headerlist: faults.Headers = []
+        self._app_iter: list[bytes] = []
+        self.extra_headers: faults.Headers = []
+        self.status_override: int | None = None
+
+    def set(self, status: int, headers: faults.Headers, body: bytes) -> None:
+        """Make this the reply; ``headers`` is copied."""
+        self._status = faults.status_line(status)
+        self._headerlist = [*headers] if status == 204 else [*headers, ("Content-Length", str(len(body)))]
+        self._app_iter = [body] if body else []
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response(self._status, self._headerlist)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else self._app_iter
+
+
+class Application(pecan.Pecan):
+    """pecan with the routes of :mod:`ironic_rules.api.resource` in place of its attribute look-up."""
+
+    def route(self, req: Any, node: Any, path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+        found: Found = req.environ["ironic_rules.found"]
+        return (found.controller, found.arguments) if found.controller else (_no_route, ())
+
+    def _handle_empty_response_body(self, state: Any) -> None:
+        """Do nothing: a status is what the route declares, and the body is never looked at again."""
+
+
+@decorators.expose(content_type="application/json")
+def _no_route() -> Any:
+    response = core.state.response
+    found: Found = core.state.request.environ["ironic_rules.found"]
+    fault = faults.from_status(405 if found.allow else 404, allow=found.allow)
+    response.set(fault.status, fault.headers, fault.body)
+    return response
+
+
+def memoize_getargspec() -> None:
+    """Let pecan compute the argument list of each function once.
+
+    pecan inspects controllers several times per request, which takes most of the time of a short one
+    (https://github.com/pecan/pecan, ``pecan.util.getargspec``). Methods are keyed by their function: bound methods are
+    new objects every time.
+    """
+    if hasattr(pecan_util.getargspec, "original"):
+        return
+    original = pecan_util.getargspec
+    cached = functools.cache(original)
+
+    def getargspec(method: Any) -> Any:
+        return cached(getattr(method, "__func__", method))
+
+    getargspec.original = original  # type: ignore[attr-defined]
+    for module in (pecan_util, core, rest, routing, decorators):
+        module.getargspec = getargspec
+
+
+memoize_getargspec()

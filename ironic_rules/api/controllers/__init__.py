@@ -1,0 +1,1 @@
+"""One module per resource; each is a :class:`~ironic_rules.api.resource.Resource` with exposed methods."""

@@ -1,0 +1,36 @@
+"""``/healthcheck``: can this process serve requests, and is there a conductor to do the work?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pecan
+from oslo_db import exception as db_exc
+
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.db import conductors
+from ironic_rules.exceptions import NotFound
+
+
+class HealthcheckController(Resource):
+    """One small query, no authentication: for load balancers and readiness probes."""
+
+    @expose(public=True)
+    def get_all(self) -> bytes:
+        """Return ``{"status", "database", "conductors"}``; 503 unless the database answers and a conductor is alive."""
+        conf = pecan.request.conf
+        if not conf.api.enable_healthcheck:
+            raise NotFound()
+        try:
+            with pecan.request.db.reader() as conn:
+                alive: int | None = len(conductors.alive(conn, conf.conductor.heartbeat_timeout))
+        except db_exc.DBError:
+            alive = None
+        healthy = bool(alive)
+        reply: dict[str, Any] = {"status": "OK" if healthy else "UNAVAILABLE", "database": alive is not None,
+                                 "conductors": alive or 0}
+        if not healthy:
+            pecan.response.status_override = 503
+        return orjson.dumps(reply)

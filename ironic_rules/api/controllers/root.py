@@ -1,0 +1,35 @@
+"""``/``: which versions there are."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ironic_rules.api import links, versions
+from ironic_rules.api.controllers.healthcheck import HealthcheckController
+from ironic_rules.api.controllers.v1 import V1Controller
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+
+
+def version_document() -> dict[str, Any]:
+    """Return what clients read to discover version 1 of the API."""
+    return {
+        "id": "v1", "links": [{"href": f"{links.base()}/v1/", "rel": "self"}], "status": "CURRENT",
+        "min_version": versions.MIN_STRING, "version": versions.MAX_STRING,
+    }
+
+
+class RootController(Resource):
+    """``GET /`` needs no authentication."""
+
+    below: ClassVar = {"v1": V1Controller(version_document), "healthcheck": HealthcheckController()}
+
+    @expose(public=True)
+    def get_all(self) -> dict[str, Any]:
+        """Return the version document; ``default_version.version`` is what IPA reads."""
+        document = version_document()
+        return {
+            "name": "OpenStack Ironic API",
+            "description": "Bare metal machines: inspection, rules and deploy templates.",
+            "default_version": document, "versions": [document],
+        }

@@ -1,0 +1,59 @@
+"""``/v1``: the resources, and since which version each one is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pecan
+
+from ironic_rules.api import links, versions
+from ironic_rules.api.controllers.v1.conductors import ConductorsController
+from ironic_rules.api.controllers.v1.continue_inspection import ContinueInspectionController
+from ironic_rules.api.controllers.v1.drivers import DriversController
+from ironic_rules.api.controllers.v1.heartbeat import HeartbeatController
+from ironic_rules.api.controllers.v1.inspection_rules import InspectionRulesController
+from ironic_rules.api.controllers.v1.lookup import LookupController
+from ironic_rules.api.controllers.v1.nodes import NodesController
+from ironic_rules.api.controllers.v1.portgroups import PortgroupsController
+from ironic_rules.api.controllers.v1.ports import PortsController
+from ironic_rules.api.controllers.v1.volume import VolumeController
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+
+#: Resource -> first minor version that advertises it.
+ADVERTISED = {
+    "nodes": versions.MIN, "ports": versions.MIN, "drivers": versions.MIN, "portgroups": versions.PORTGROUPS,
+    "volume": versions.VOLUME, "lookup": versions.RAMDISK, "heartbeat": versions.RAMDISK,
+    "conductors": versions.CONDUCTORS, "inspection_rules": versions.INSPECTION_RULES,
+    "continue_inspection": versions.CONTINUE_INSPECTION,
+}
+
+
+class V1Controller(Resource):
+    """``GET /v1`` needs no authentication."""
+
+    below: ClassVar = {
+        "nodes": NodesController(), "ports": PortsController(), "portgroups": PortgroupsController(),
+        "drivers": DriversController(), "conductors": ConductorsController(), "volume": VolumeController(),
+        "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
+        "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),
+    }
+
+    def __init__(self, version_document: Callable[[], dict[str, Any]]) -> None:
+        self._version_document = version_document
+
+    @expose(public=True)
+    def get_all(self) -> dict[str, Any]:
+        """Return links to the resources that the requested version has."""
+        base = links.base()
+        reply: dict[str, Any] = {
+            "id": "v1", "links": [{"href": f"{base}/v1/", "rel": "self"}],
+            "media_types": {"base": "application/json", "type": "application/vnd.openstack.ironic.v1+json"},
+            "version": self._version_document(),
+        }
+        for name, since in ADVERTISED.items():
+            if pecan.request.version >= since:
+                reply[name] = [{"href": f"{base}/v1/{name}/", "rel": "self"},
+                               {"href": f"{base}/{name}/", "rel": "bookmark"}]
+        return reply

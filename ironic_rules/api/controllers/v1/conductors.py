@@ -1,0 +1,48 @@
+"""``/v1/conductors``: which conductors there are, and which of them are alive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+
+from ironic_rules.api import filters, pagination, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.views import conductors as views
+from ironic_rules.db import conductors
+from ironic_rules.policies import conductors as policies
+
+_SORT_KEYS = ("hostname", "conductor_group", "created_at", "updated_at")
+_LINKS = (*views.FIELDS, "links")
+
+
+class ConductorsController(Resource):
+    """Since API 1.49. The marker is the host name."""
+
+    @expose(since=versions.CONDUCTORS, policy=policies.GET,
+            query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS))
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List conductors by host name; ``drivers`` and the times with ``detail``."""
+        asked = pagination.page({"sort_key": "hostname", **query})
+        with pecan.request.db.reader() as conn:
+            rows = conductors.list_conductors(conn)
+            alive = _alive(conn)
+        fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
+        return pagination.collection(
+            "conductors", pagination.of_few(rows, asked, "hostname"), asked,
+            lambda shown: [views.conductor(row, alive, fields) for row in shown], marker="hostname")
+
+    @expose(since=versions.CONDUCTORS, policy=policies.GET, query=filters.Query(fields=filters.names))
+    def get_one(self, hostname: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Show one conductor.
+
+        :raises ConductorNotFound: 404
+        """
+        filters.check_fields(query.get("fields", ()), _LINKS)
+        with pecan.request.db.reader() as conn:
+            return views.conductor(conductors.get(conn, hostname), _alive(conn), query.get("fields") or views.FIELDS)
+
+
+def _alive(conn: Any) -> set[str]:
+    return {row.hostname for row in conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout)}

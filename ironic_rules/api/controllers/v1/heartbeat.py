@@ -1,0 +1,64 @@
+"""``/v1/heartbeat/{node}``: a ramdisk's sign of life."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+from oslo_log import log
+
+from ironic_rules.api import agent_token, schema, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.ramdisk import require_endpoints
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import ramdisk as schemas
+from ironic_rules.db import nodes
+from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound, NotFound, Problem
+from ironic_rules.policies import ramdisk as policies
+
+LOG = log.getLogger(__name__)
+
+
+class HeartbeatController(Resource):
+    """Since API 1.22; without authentication but for the agent token."""
+
+    @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202)
+    def post(self, node: str, body: dict[str, Any]) -> None:
+        """Tell a conductor that the ramdisk of ``node`` (a UUID) is there.
+
+        :raises LookupFailed: 404, the same whether the node or the token is wrong
+        :raises NodeLocked: 409, only for the holder of the token
+        """
+        request = pecan.request
+        require_endpoints(request.conf)
+        _refuse_newer_fields(body, request.version)
+        found = _find(node)
+        token = body.pop("agent_token")
+        if not agent_token.matches(token, found.agent_token_hash if found else None) or found is None:
+            LOG.warning("Heartbeat refused: wrong agent token for node %s", schema.printable(node, 64))
+            raise LookupFailed()
+        details = {name: value for name, value in body.items() if name not in ("callback_url", "agent_version")}
+        try:
+            request.rpc.heartbeat(request.context, found.uuid, body["callback_url"], body.get("agent_version"),
+                                  group=found.conductor_group, **details)
+        except NotFound as error:
+            raise LookupFailed() from error
+
+
+def _find(ident: str) -> Row | None:
+    """Return the node with this UUID. Names are not taken: nobody shall try them."""
+    if not schema.is_uuid(ident):
+        return None
+    with pecan.request.db.reader() as conn:
+        try:
+            return nodes.get(conn, ident)
+        except NodeNotFound:
+            return None
+
+
+def _refuse_newer_fields(body: dict[str, Any], minor: int) -> None:
+    problems = [Problem(f"/{name}", f"needs API version 1.{since}")
+                for name, since in schemas.HEARTBEAT_SINCE.items() if minor < since and body.get(name) is not None]
+    if problems:
+        raise Invalid(problems=problems)

@@ -1,0 +1,156 @@
+"""``/v1/inspection_rules``: what to do with a node's inspection data (document 000)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+
+from ironic_rules import rules
+from ironic_rules.api import filters, links, pagination, patch, schema, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import inspection_rules as schemas
+from ironic_rules.api.views import inspection_rules as views
+from ironic_rules.db import inspection_rules
+from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import Invalid, InvalidPatch, InvalidRule, Problem
+from ironic_rules.policies import inspection_rules as policies
+
+_LIST = filters.Listing(sort_keys=sorted(inspection_rules.SORT_KEYS), fields=views.FIELDS, scope=filters.text,
+                        phase=filters.one_of(*rules.PHASES), priority=filters.integer)
+_ONE = filters.Query(fields=filters.names, detail=filters.boolean)
+
+#: What may be patched, and the value of each field after ``remove``.
+_DEFAULTS: dict[str, Any] = {"description": None, "priority": 0, "phase": "main", "scope": None, "sensitive": False,
+                             "conditions": []}
+_PATCHABLE = (*_DEFAULTS, "actions")
+_READ_ONLY = ("uuid", "built_in", "created_at", "updated_at")
+#: The CLI's ``unset`` names single conditions and actions so.
+_ALIASES = {"condition": "conditions", "action": "actions"}
+_SECRET = ("conditions", "actions")
+
+
+class InspectionRulesController(Resource):
+    """Since API 1.96. Rules are identified by UUID."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List rules in the order of their creation; conditions and actions only with ``detail`` or ``fields``."""
+        fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
+        asked = pagination.page(query)
+        with pecan.request.db.reader() as conn:
+            rows = inspection_rules.list_rules(
+                conn, pagination.filters(query), asked, views.columns(fields), raw_json=True)
+        return pagination.collection("inspection_rules", rows, asked, lambda shown: views.rules(shown, fields))
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
+    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Show a rule.
+
+        :raises InspectionRuleNotFound: 404
+        """
+        filters.check_fields(query.get("fields", ()), views.FIELDS)
+        with pecan.request.db.reader() as conn:
+            return views.rule(inspection_rules.get(conn, _uuid(uuid)), query.get("fields") or views.FIELDS)
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a rule and return it.
+
+        :raises InvalidRule: 400, with every problem
+        :raises InspectionRuleAlreadyExists: 409
+        """
+        rule = rules.from_wire(body)
+        _check(rule)
+        row = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule))
+        pecan.response.extra_headers.append(("Location", links.url("inspection_rules", row.uuid)))
+        return views.rule(row)
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
+    def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+        """Change a rule and return it.
+
+        :raises InspectionRuleNotFound: 404
+        :raises InvalidPatch, InvalidRule: 400
+        :raises RuleChanged: 409, another request changed it meanwhile
+        """
+        operations = patch.operations(body, aliases=_ALIASES)
+        uuid = _uuid(uuid)
+
+        def write(conn: Any) -> Row:
+            old = inspection_rules.get(conn, uuid)
+            changes = _patched(old, operations)
+            return inspection_rules.update(conn, uuid, changes, revision=old.revision)
+
+        return views.rule(pecan.request.db.write(write))
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
+    def delete_all(self) -> None:
+        """Delete every rule."""
+        pecan.request.db.write(inspection_rules.destroy_all)
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
+    def delete(self, uuid: str) -> None:
+        """Delete a rule, or every rule if ``uuid`` is ``all``, as the CLI says it.
+
+        :raises InspectionRuleNotFound: 404
+        """
+        if uuid == "all":
+            pecan.request.db.write(inspection_rules.destroy_all)
+        else:
+            ident = _uuid(uuid)
+            pecan.request.db.write(lambda conn: inspection_rules.destroy(conn, ident))
+
+
+def _uuid(ident: str) -> str:
+    if not schema.is_uuid(ident):
+        raise Invalid("A rule is identified by its UUID.")
+    return ident.lower()
+
+
+def _check(rule: dict[str, Any]) -> None:
+    problems = rules.validate(rule)
+    if problems:
+        raise InvalidRule(problems=problems)
+
+
+def _patched(old: Row, operations: list[patch.Operation]) -> dict[str, Any]:
+    """Return the columns of a rule after a patch."""
+    if old.sensitive:
+        _refuse_looks_at_secrets(operations)
+    document = {name: old._mapping[name] for name in (*_PATCHABLE, "uuid", "created_at", "updated_at")}
+    document["built_in"] = False
+    result = patch.apply(document, operations, defaults=_DEFAULTS, read_only=_READ_ONLY, required=("actions",))
+    new = rules.from_wire({name: result[name] for name in _PATCHABLE})
+    # Judged by the result: there are many ways to write an operation that ends in "not sensitive".
+    if old.sensitive and new["sensitive"] is not True:
+        raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule can not be made non-sensitive")])
+    problems = rules.validate(new)
+    if old.sensitive:
+        problems = _without_secrets(problems, patch.touched(operations))
+    if problems:
+        raise InvalidRule(problems=problems)
+    return new
+
+
+def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
+    """Let conditions and actions of a sensitive rule be replaced as a whole only: all else tells what they are.
+
+    :raises InvalidPatch: 400, the same for whatever is stored
+    """
+    for index, operation in enumerate(operations):
+        whole = operation.op in ("add", "replace", "remove") and len(operation.path) == 1
+        secret = operation.path[0] in _SECRET or (operation.source and operation.source[0] in _SECRET)
+        if secret and not whole:
+            raise InvalidPatch(problems=[Problem(
+                f"/{index}/path", "of a sensitive rule, conditions and actions can only be replaced as a whole")])
+
+
+def _without_secrets(problems: list[Problem], touched: set[str]) -> list[Problem]:
+    """Return ``problems`` without places inside conditions and actions that the caller did not just send."""
+    stored = tuple(f"/{name}" for name in _SECRET if name not in touched)
+    told = [problem for problem in problems if not stored or not problem.where.startswith(stored)]
+    if len(told) < len(problems):
+        told.append(Problem("", "the stored conditions or actions do not fit this change"))
+    return told

@@ -1,0 +1,75 @@
+"""``/v1/lookup``: a ramdisk asks which node it runs on, and gets its token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+from oslo_log import log
+
+from ironic_rules.api import agent_token, filters, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.ramdisk import require_endpoints
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.views import ramdisk as views
+from ironic_rules.db import nodes, ports
+from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound
+from ironic_rules.models import mac, states
+from ironic_rules.policies import ramdisk as policies
+
+LOG = log.getLogger(__name__)
+_MAX_ADDRESSES = 256
+
+
+class LookupController(Resource):
+    """Since API 1.22, without authentication."""
+
+    @expose(since=versions.RAMDISK, public=True, policy=policies.LOOKUP,
+            query=filters.Query(addresses=filters.names, node_uuid=filters.uuid))
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """Return the node and the ramdisk's settings; the first caller gets the agent token, later ones ``******``.
+
+        :raises Invalid: 400, neither a MAC address nor a UUID was given
+        :raises LookupFailed: 404, always the same
+        """
+        request = pecan.request
+        require_endpoints(request.conf)
+        macs = _macs(query.get("addresses", ()))
+        uuid = query.get("node_uuid")
+        if not macs and uuid is None:
+            raise Invalid("addresses or node_uuid is required, with at least one valid MAC address or a UUID.")
+        with request.db.reader() as conn:
+            node = _find(conn, uuid, macs)
+        if request.conf.api.restrict_lookup and node.provision_state not in states.LOOKUP_ALLOWED:
+            LOG.info("Lookup refused: node %s is in state %s", node.uuid, node.provision_state)
+            raise LookupFailed()
+        token = request.db.write(lambda conn: agent_token.claim(conn, node.id))
+        if token == agent_token.HIDDEN:
+            LOG.warning("Lookup of node %s: its agent token was handed out before", node.uuid)
+        return views.lookup(node, token, request.conf)
+
+
+def _macs(addresses: tuple[str, ...]) -> list[str]:
+    """Return the MAC addresses among ``addresses``; InfiniBand hosts send others too."""
+    if len(addresses) > _MAX_ADDRESSES:
+        raise Invalid(f"addresses: at most {_MAX_ADDRESSES} are accepted.")
+    return sorted({mac.normalize(address) for address in addresses if mac.is_mac(address)})
+
+
+def _find(conn: sa.Connection, uuid: str | None, macs: list[str]) -> Row:
+    """Return the one node that has the UUID and every known MAC address."""
+    owners = set(ports.node_ids_by_addresses(conn, macs).values()) if macs else set()
+    if len(owners) > 1 or (uuid is None and not owners):
+        LOG.info("Lookup failed: %d nodes have ports with the MAC addresses %s", len(owners), ", ".join(macs))
+        raise LookupFailed()
+    try:
+        node = nodes.get(conn, uuid) if uuid is not None else nodes.get_by_id(conn, owners.pop())
+    except NodeNotFound as error:
+        LOG.info("Lookup failed: %s", error)
+        raise LookupFailed() from error
+    if owners and node.id not in owners:
+        LOG.info("Lookup failed: the MAC addresses %s are not of node %s", ", ".join(macs), node.uuid)
+        raise LookupFailed()
+    return node

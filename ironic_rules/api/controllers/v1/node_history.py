@@ -1,0 +1,63 @@
+"""``/v1/nodes/{node}/history``, since API 1.78."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+
+from ironic_rules.api import filters, links, pagination, versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.db import history
+from ironic_rules.exceptions import HistoryNotFound
+from ironic_rules.policies import nodes as policies
+
+_SHORT = ("uuid", "created_at", "severity", "event")
+_FULL = (*_SHORT, "event_type", "conductor", "user")
+#: A list without ``detail`` cuts longer texts.
+_MAX_EVENT = 255
+_SORT_KEYS = ("id", "uuid", "created_at", "severity", "event_type", "conductor", "user")
+_LIST = filters.Query(limit=filters.natural, marker=filters.uuid, detail=filters.boolean,
+                      sort_key=filters.one_of(*_SORT_KEYS), sort_dir=filters.one_of("asc", "desc"))
+
+
+class HistoryController(Resource):
+    """What happened to a node."""
+
+    @expose(since=versions.HISTORY, policy=policies.GET_HISTORY, query=_LIST)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the entries, oldest first; with ``detail`` all their fields, and long texts in full.
+
+        :raises NodeNotFound: 404
+        """
+        page = pagination.page(query)
+        detail = query.get("detail", False)
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+            entries = history.list_for(conn, row.id, page)
+        return pagination.collection(
+            "history", entries, page, lambda shown: [_view(row.uuid, entry, detail=detail) for entry in shown])
+
+    @expose(since=versions.HISTORY, policy=policies.GET_HISTORY)
+    def get_one(self, node: str, event: str) -> dict[str, Any]:
+        """Return one entry.
+
+        :raises NodeNotFound, HistoryNotFound: 404
+        """
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+            try:
+                entry = history.get(conn, row.id, node_access.check_ident(event, "history entry"))
+            except HistoryNotFound as error:
+                raise HistoryNotFound(event=event, node=row.uuid) from error
+        return _view(row.uuid, entry, detail=True)
+
+
+def _view(node: str, entry: Any, *, detail: bool) -> dict[str, Any]:
+    shown = {name: getattr(entry, name) for name in (_FULL if detail else _SHORT)}
+    if not detail and shown["event"] and len(shown["event"]) > _MAX_EVENT:
+        shown["event"] = shown["event"][:_MAX_EVENT - 3] + "..."
+    shown["links"] = links.resource("nodes", node, "history", entry.uuid)[:1]
+    return shown

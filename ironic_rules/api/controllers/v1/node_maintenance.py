@@ -1,0 +1,35 @@
+"""``/v1/nodes/{node}/maintenance``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.policies import nodes as policies
+
+
+class MaintenanceController(Resource):
+    """Whether the service keeps its hands off a node."""
+
+    @expose(policy=policies.SET_MAINTENANCE, body=schemas.MAINTENANCE, status=202)
+    def put(self, node: str, body: dict[str, Any] | None) -> None:
+        """Put the node into maintenance, with an optional ``reason``.
+
+        :raises NodeNotFound: 404;  NodeLocked: 409
+        """
+        _set(node, {"maintenance": True, "maintenance_reason": (body or {}).get("reason")})
+
+    @expose(policy=policies.CLEAR_MAINTENANCE, status=202)
+    def delete(self, node: str) -> None:
+        """Take the node out of maintenance; its fault and the reason are forgotten.
+
+        :raises NodeNotFound: 404;  NodeLocked: 409
+        """
+        _set(node, {"maintenance": False, "maintenance_reason": None, "fault": None})
+
+
+def _set(node: str, values: dict[str, Any]) -> None:
+    node_access.write(lambda conn: node_access.change(conn, node_access.find(conn, node), values))

@@ -1,0 +1,146 @@
+"""``/v1/nodes/{node}/states``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+
+from ironic_rules.api import links, node_versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.api.views import nodes as views
+from ironic_rules.exceptions import (
+    Conflict,
+    Invalid,
+    InvalidParameterValue,
+    InvalidState,
+    NodeLocked,
+    NodeProtected,
+    NotAcceptable,
+    Problem,
+)
+from ironic_rules.models import states
+from ironic_rules.policies import nodes as policies
+
+#: Argument of ``states/provision`` -> (targets that take it, first minor version).
+_ARGUMENTS: dict[str, tuple[frozenset[str], int]] = {
+    "configdrive": (frozenset({"active", "rebuild"}), 1),
+    "deploy_steps": (frozenset({"active", "rebuild"}), 69),
+    "clean_steps": (frozenset({"clean"}), 15),
+    "service_steps": (frozenset({"service"}), 87),
+    "rescue_password": (frozenset({"rescue"}), 38),
+    "disable_ramdisk": (frozenset({"clean"}), 70),
+}
+#: Target -> argument that it can not do without.
+_REQUIRED = {"clean": "clean_steps", "service": "service_steps", "rescue": "rescue_password"}
+_REBUILD_CONFIGDRIVE, _CONFIGDRIVE_OBJECT, _SOFT_POWER = 35, 56, 27
+
+
+class ProvisionController(Resource):
+    """``/v1/nodes/{node}/states/provision``."""
+
+    @expose(policy=policies.SET_PROVISION_STATE, body=schemas.PROVISION, status=202)
+    def put(self, node: str, body: dict[str, Any]) -> None:
+        """Start what ``target`` asks for; the reply has no body, the node's states tell how it goes on.
+
+        :raises InvalidState: 400, not from the node's state;  Invalid: 400
+        :raises NotAcceptable: 406, a target or argument that the version does not know
+        :raises NodeLocked: 409;  NodeProtected: 403;  NoFreeWorker, RPCTimeout: 503
+        """
+        minor = pecan.request.version
+        given = {name: value for name, value in body.items() if value is not None}
+        asked = given.pop("target")
+        _require(asked, states.VERB_VERSIONS[asked])
+        verb = states.VERB_ALIASES.get(asked, asked)
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+        _check_transition(row, asked, verb, minor)
+        _check_arguments(verb, given, minor)
+        pecan.request.rpc.change_provision_state(
+            pecan.request.context, row.uuid, verb, group=row.conductor_group, **given)
+        _locate_states(node)
+
+
+class PowerController(Resource):
+    """``/v1/nodes/{node}/states/power``."""
+
+    @expose(policy=policies.SET_POWER_STATE, body=schemas.POWER, status=202)
+    def put(self, node: str, body: dict[str, Any]) -> None:
+        """Start changing the power state to ``target``, within ``timeout`` seconds.
+
+        :raises NotAcceptable: 406, soft targets and timeouts need 1.27
+        :raises Conflict: 409, the node is being cleaned;  NodeLocked: 409;  NoFreeWorker, RPCTimeout: 503
+        """
+        target, timeout = body["target"], body.get("timeout")
+        if target in (states.SOFT_REBOOT, states.SOFT_POWER_OFF) or timeout is not None:
+            _require("timeout" if timeout is not None else target, _SOFT_POWER)
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+        if row.reservation is not None:
+            raise NodeLocked(node=row.uuid, host=row.reservation)
+        if row.provision_state == states.CLEANWAIT:
+            raise Conflict(f'The power state of node {row.uuid} can not be changed while it is in state '
+                           f'"{row.provision_state}".')
+        pecan.request.rpc.change_power_state(
+            pecan.request.context, row.uuid, target, timeout=timeout, group=row.conductor_group)
+        _locate_states(node)
+
+
+class StatesController(Resource):
+    """``/v1/nodes/{node}/states``."""
+
+    below = {"provision": ProvisionController(), "power": PowerController()}
+
+    @expose(policy=policies.GET_STATES)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return the states of a node.
+
+        :raises NodeNotFound: 404
+        """
+        with pecan.request.db.reader() as conn:
+            return views.states(node_access.find(conn, node), pecan.request.version)
+
+
+def _require(name: str, minor: int) -> None:
+    if pecan.request.version < minor:
+        raise NotAcceptable(f'Request not acceptable. "{name}" needs at least API version 1.{minor}.')
+
+
+def _locate_states(node: str) -> None:
+    pecan.response.extra_headers.append(("Location", links.url("nodes", node, "states")))
+
+
+def _check_transition(row: Any, asked: str, verb: str, minor: int) -> None:
+    if verb in ("active", "rebuild") and row.maintenance:
+        raise Invalid(f"The provisioning operation can't be performed on node {row.uuid} because it's in maintenance "
+                      "mode.")
+    if verb in ("deleted", "rebuild") and row.protected:
+        raise NodeProtected(node=row.uuid, action=asked)
+    if states.transition(row.provision_state, verb) is None:
+        if row.reservation is not None:
+            raise NodeLocked(node=row.uuid, host=row.reservation)
+        raise InvalidState(action=asked, node=row.uuid, state=row.provision_state)
+    if verb == "abort" and row.provision_state == states.INSPECTWAIT:
+        _require(asked, node_versions.INSPECT_ABORT)
+
+
+def _check_arguments(verb: str, given: dict[str, Any], minor: int) -> None:
+    problems = []
+    for name in given:
+        targets, since = _ARGUMENTS[name]
+        _require(name, since)
+        if verb not in targets:
+            problems.append(Problem(f"/{name}", f"can only be used with target {' or '.join(sorted(targets))}"))
+    needed = _REQUIRED.get(verb)
+    if needed is not None and not given.get(needed):
+        problems.append(Problem(f"/{needed}", f"is required with target {verb}"))
+    if problems:
+        raise InvalidParameterValue(problems=problems)
+    if "configdrive" in given:
+        if verb == "rebuild":
+            _require("configdrive", _REBUILD_CONFIGDRIVE)
+        if isinstance(given["configdrive"], dict):
+            _require("configdrive", _CONFIGDRIVE_OBJECT)

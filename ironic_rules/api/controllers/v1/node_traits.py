@@ -1,0 +1,90 @@
+"""``/v1/nodes/{node}/traits``, since API 1.37."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import links, versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import RAW, expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.db import traits
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem
+from ironic_rules.models.traits import MAX_PER_NODE, is_trait
+from ironic_rules.policies import nodes as policies
+
+
+class TraitsController(Resource):
+    """The traits of a node."""
+
+    @expose(since=versions.TRAITS, policy=policies.LIST_TRAITS)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return ``{"traits": [names, sorted]}``.
+
+        :raises NodeNotFound: 404
+        """
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+            return {"traits": traits.list_for(conn, [row.id])[row.id]}
+
+    @expose(since=versions.TRAITS, policy=policies.SET_TRAITS, body=RAW, status=204)
+    def put(self, node: str, trait: str | None = None, *, body: Any) -> None:
+        """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
+
+        :raises InvalidParameterValue: 400, a name that is no trait, or more than 50
+        :raises NodeNotFound: 404;  NodeLocked: 409
+        """
+        if trait is not None:
+            self._add(node, trait, body)
+            return
+        names = sorted(set(schemas.TRAITS.load(body)["traits"]))
+
+        def replace(conn: sa.Connection) -> None:
+            row = node_access.find(conn, node)
+            _check_number(row.uuid, len(names))
+            node_access.change(conn, row)
+            traits.set_all(conn, row.id, names)
+
+        node_access.write(replace)
+
+    def _add(self, node: str, trait: str, body: Any) -> None:
+        if body:
+            raise Invalid("This request takes no body.")
+        if not is_trait(trait):
+            raise InvalidParameterValue(problems=[Problem("trait", "must be a standard trait (os-traits), or CUSTOM_ "
+                                                                   "followed by A-Z, 0-9 and _")])
+
+        def add(conn: sa.Connection) -> None:
+            row = node_access.find(conn, node)
+            _check_number(row.uuid, len({*traits.list_for(conn, [row.id])[row.id], trait}))
+            node_access.change(conn, row)
+            traits.add(conn, row.id, trait)
+
+        node_access.write(add)
+        pecan.response.extra_headers.append(("Location", links.url("nodes", node, "traits", trait)))
+
+    @expose(since=versions.TRAITS, policy=policies.DELETE_TRAITS, status=204)
+    def delete(self, node: str, trait: str | None = None) -> None:
+        """Remove one trait, or all.
+
+        :raises NodeNotFound, TraitNotFound: 404;  NodeLocked: 409
+        """
+        def remove(conn: sa.Connection) -> None:
+            row = node_access.find(conn, node)
+            node_access.change(conn, row)
+            if trait is None:
+                traits.remove_all(conn, row.id)
+            else:
+                traits.remove(conn, row.id, trait)
+
+        node_access.write(remove)
+
+
+def _check_number(node: str, count: int) -> None:
+    if count > MAX_PER_NODE:
+        raise InvalidParameterValue(f"Could not modify traits for node {node} as it would exceed the maximum number of "
+                                    f"traits per node ({count} vs. {MAX_PER_NODE})")

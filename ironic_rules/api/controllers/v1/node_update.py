@@ -1,0 +1,155 @@
+"""What a node is made from, and what a PATCH makes of it: pure decisions, but for looking up what it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.api import node_versions, patch, schema
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, Problem
+from ironic_rules.models import node_fields, states
+
+#: A node with a target state can be changed only in these (and in the resting ones, which have no target).
+UPDATE_ALLOWED = frozenset({
+    states.DEPLOYFAIL, states.INSPECTING, states.INSPECTFAIL, states.INSPECTWAIT, states.CLEANFAIL, states.ERROR,
+    states.VERIFYING, states.ADOPTFAIL, states.RESCUEFAIL, states.UNRESCUEFAIL, states.SERVICEHOLD, states.SERVICEFAIL,
+})
+#: Interfaces and the resource class can be changed only in these: a deployed node depends on them.
+UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE, states.AVAILABLE)
+
+#: Fields that a patch may only write, not read (``test``, ``copy``, ``move``): they are masked in replies.
+_SECRET = frozenset({"driver_info", "instance_info"})
+_PATCHED = schema.Object(schemas.FIELDS)
+_CHOSEN = frozenset({"driver", "conductor_group", *node_fields.INTERFACE_FIELDS})
+
+
+def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str, Any]:
+    """Return the values of the node that a POST asks for.
+
+    :param body: valid against ``schemas.CREATE``
+    :raises NotAcceptable: 406;  Invalid: 400;  NoValidHost: 503
+    """
+    values = {name: value for name, value in body.items() if value is not None}
+    node_versions.NODE_FIELDS.refuse((name for name, value in values.items() if value != ""), minor)
+    if minor < node_versions.ANY_NODE_NAME:
+        schemas.check_host_name(values.get("name"))
+    _resolve(conn, values)
+    for name in node_fields.INTERFACE_FIELDS:
+        values.setdefault(name, None)
+    values.update(node_access.choose_interfaces(conn, values.get("conductor_group", ""), values["driver"], values))
+    values["provision_state"] = node_versions.initial_state(minor)
+    return values
+
+
+class Update:
+    """A PATCH: checked once against what it names, then applied to the node as often as it takes."""
+
+    def __init__(self, operations: Sequence[patch.Operation], minor: int, *, reset_interfaces: bool) -> None:
+        """Check what does not depend on the node.
+
+        :raises InvalidPatch: 400, a field that must not be patched;  NotAcceptable: 406, one that is too new
+        """
+        self._operations = operations
+        self._minor = minor
+        self._reset = reset_interfaces
+        named = patch.touched(operations) | {operation.path[0] for operation in operations}
+        _check_patchable(operations)
+        node_versions.NODE_FIELDS.refuse(named, minor)
+        if reset_interfaces and "driver" not in named:
+            raise Invalid("The reset_interfaces parameter can only be used when changing the node's driver.")
+        #: Ironic lets a node in maintenance lose its instance in every state.
+        self._unassociates = [(o.op, o.path) for o in operations] == [("remove", ("instance_uuid",))]
+
+    def changes(self, conn: sa.Connection, row: Any) -> dict[str, Any]:
+        """Return the columns that change on the node ``row``, with their new values.
+
+        :raises Invalid: 400;  Conflict: 409, not in the node's state;  NodeAssociated: 409
+        """
+        if not (row.maintenance and self._unassociates):
+            _check_state(row, self._minor)
+        values = self._patched(row)
+        _resolve(conn, values)
+        changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+        _check_changes(row, changes)
+        if changes.get("maintenance") is False:
+            changes |= {"maintenance_reason": None, "fault": None}
+        if self._reset or _CHOSEN & changes.keys():
+            changes |= self._interfaces(conn, row, changes)
+        return changes
+
+    def _patched(self, row: Any) -> dict[str, Any]:
+        document = {name: getattr(row, name) for name in node_fields.PATCHABLE}
+        result = patch.apply(document, self._operations, defaults=schemas.DEFAULTS, required=("driver",))
+        values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
+        values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
+        if self._minor < node_versions.ANY_NODE_NAME:
+            schemas.check_host_name(values.get("name"))
+        return values
+
+    def _interfaces(self, conn: sa.Connection, row: Any, changes: dict[str, Any]) -> dict[str, Any]:
+        reset = self._reset and "driver" in changes
+        requested = {name: changes.get(name) if reset or name in changes else getattr(row, name)
+                     for name in node_fields.INTERFACE_FIELDS}
+        chosen = node_access.choose_interfaces(
+            conn, changes.get("conductor_group", row.conductor_group), changes.get("driver", row.driver), requested)
+        return {name: value for name, value in chosen.items() if value != getattr(row, name) or name in changes}
+
+
+def _resolve(conn: sa.Connection, values: dict[str, Any]) -> None:
+    if values.get("parent_node"):
+        values["parent_node"] = node_access.find_named(conn, values["parent_node"], "/parent_node").uuid
+    if "conductor_group" in values:
+        values["conductor_group"] = values["conductor_group"].lower()
+
+
+def _check_patchable(operations: Sequence[patch.Operation]) -> None:
+    problems = []
+    for index, operation in enumerate(operations):
+        for path in filter(None, (operation.path, operation.source)):
+            where = f"/{index}/path"
+            if path[0] == "traits":
+                problems.append(Problem(where, "traits can not be patched; use /v1/nodes/{node}/traits"))
+            elif path[0] not in node_fields.PATCHABLE:
+                problems.append(Problem(where, f"Cannot patch /{schema.escape(path[0])}. Only the following can be "
+                                               f"updated: {', '.join(sorted(node_fields.PATCHABLE))}"))
+        if (operation.op == "test" and operation.path[0] in _SECRET) or _SECRET.intersection(operation.source[:1]):
+            problems.append(Problem(f"/{index}/op", f"{operation.op} can not read fields that may hold secrets"))
+    if problems:
+        raise InvalidPatch(problems=problems)
+
+
+def _check_state(row: Any, minor: int) -> None:
+    if row.target_provision_state and row.provision_state not in UPDATE_ALLOWED:
+        raise Conflict(f"Node {row.uuid} can not be updated while a state transition is in progress.")
+    if row.provision_state == states.INSPECTING and minor >= node_versions.INSPECT_WAIT_STATE:
+        raise Conflict(f'Cannot update node "{row.uuid}" while it is in state "{row.provision_state}".')
+
+
+def _check_changes(row: Any, changes: dict[str, Any]) -> None:
+    """Check what may not change in the node's state, and fields that depend on others; the latter are completed."""
+    if changes.get("instance_uuid") and row.instance_uuid:
+        raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
+    for name in changes:
+        of_driver = name == "driver" or name in node_fields.INTERFACE_FIELDS
+        fixed = not row.maintenance if of_driver else name == "resource_class" and row.resource_class is not None
+        if fixed and row.provision_state not in UNUSED:
+            raise Conflict(f'Node {row.uuid} can not have {name} updated unless it is in one of the states '
+                           f'{", ".join(UNUSED)}, or in maintenance. Its state is "{row.provision_state}".')
+    if "driver" in changes and row.console_enabled:
+        raise Conflict(f"Node {row.uuid} can not update the driver while the console is enabled.")
+    if changes.get("protected") and row.provision_state not in (states.ACTIVE, states.RESCUE):
+        raise Conflict(f'Node {row.uuid} can be protected only in the states active and rescue. '
+                       f'Its state is "{row.provision_state}".')
+    if changes.get("retired") and row.provision_state == states.AVAILABLE:
+        raise Conflict(f'Node {row.uuid} can not be retired in state "available"; move it to "manageable" first.')
+    for flag in ("protected", "retired"):
+        reason = f"{flag}_reason"
+        if changes.get(flag, getattr(row, flag)) is False:
+            if changes.get(reason):
+                raise Invalid(problems=[Problem(f"/{reason}", f"can only be set when {flag} is true")])
+            if getattr(row, reason) is not None:
+                changes[reason] = None

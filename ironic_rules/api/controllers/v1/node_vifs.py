@@ -1,0 +1,104 @@
+"""``/v1/nodes/{node}/vifs``, since API 1.28: which port of a node carries which virtual interface (VIF).
+
+An attached VIF is a key in the ``internal_info`` of a port or port group, under the name that Nova reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.db import portgroups, ports
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, NotAcceptable, Problem, VifConflict
+from ironic_rules.policies import nodes as policies
+
+KEY = "tenant_vif_port_id"
+_CHOICE_OF_PORT = 67
+
+
+class VifsController(Resource):
+    """The VIFs of a node."""
+
+    @expose(since=versions.VIFS, policy=policies.LIST_VIFS)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return ``{"vifs": [{"id": …}]}``.
+
+        :raises NodeNotFound: 404
+        """
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+            return {"vifs": [{"id": place.internal_info[KEY]} for _, place in _places(conn, row.id)
+                             if KEY in place.internal_info]}
+
+    @expose(since=versions.VIFS, policy=policies.ATTACH_VIF, body=schemas.VIF, status=204)
+    def post(self, node: str, body: dict[str, Any]) -> None:
+        """Attach the VIF ``id`` to a free port: those that the node boots from first, or the one that the body names.
+
+        :raises NodeNotFound: 404;  Invalid: 400, no such port
+        :raises VifConflict: 409, the VIF is attached already or no port is free;  NodeLocked: 409
+        """
+        chosen = {name: body[name] for name in ("port_uuid", "portgroup_uuid") if body.get(name)}
+        if chosen and pecan.request.version < _CHOICE_OF_PORT:
+            raise NotAcceptable(f"Request not acceptable. {', '.join(chosen)} needs at least API version "
+                                f"1.{_CHOICE_OF_PORT}.")
+        if len(chosen) > 1:
+            raise InvalidParameterValue("Cannot specify both port_uuid and portgroup_uuid.")
+
+        def attach(conn: sa.Connection) -> None:
+            row = node_access.find(conn, node)
+            node_access.change(conn, row)
+            table, place = _free(_places(conn, row.id), row.uuid, body["id"], chosen)
+            table.update(conn, place.id, {"internal_info": {**place.internal_info, KEY: body["id"]}})
+
+        node_access.write(attach)
+
+    @expose(since=versions.VIFS, policy=policies.DETACH_VIF, status=204)
+    def delete(self, node: str, vif: str) -> None:
+        """Detach a VIF.
+
+        :raises NodeNotFound: 404;  NodeLocked: 409
+        :raises Invalid: 400, it is not attached (clients take exactly this status for "gone already")
+        """
+        def detach(conn: sa.Connection) -> None:
+            row = node_access.find(conn, node)
+            node_access.change(conn, row)
+            for table, place in _places(conn, row.id):
+                if place.internal_info.get(KEY) == vif:
+                    kept = {name: value for name, value in place.internal_info.items() if name != KEY}
+                    table.update(conn, place.id, {"internal_info": kept})
+                    return
+            raise Invalid(f"The given VIF is not attached to node {row.uuid}.")
+
+        node_access.write(detach)
+
+
+def _places(conn: sa.Connection, node_id: int) -> list[tuple[Any, Any]]:
+    """Return ``(repository, row)`` of the port groups and ports of a node, in the order in which VIFs take them."""
+    by_use = sorted(ports.for_node(conn, node_id), key=lambda port: (not port.pxe_enabled, port.id))
+    return [*((portgroups, group) for group in portgroups.for_node(conn, node_id)), *((ports, port) for port in by_use)]
+
+
+def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, str]) -> tuple[Any, Any]:
+    if any(place.internal_info.get(KEY) == vif for _, place in places):
+        raise VifConflict(vif=vif, node=node, reason="it is attached already")
+    # A port group without ports carries nothing, and some do not let their members carry anything alone.
+    used = {place.portgroup_id for table, place in places if table is ports}
+    closed = {place.id for table, place in places if table is portgroups and not place.standalone_ports_supported}
+    places = [(table, place) for table, place in places
+              if (place.portgroup_id not in closed if table is ports else place.id in used)]
+    for name, uuid in chosen.items():
+        repository = ports if name == "port_uuid" else portgroups
+        places = [(table, place) for table, place in places if table is repository and place.uuid == uuid]
+        if not places:
+            raise Invalid(problems=[Problem(f"/{name}", f"node {node} has no such port")])
+    for table, place in places:
+        if KEY not in place.internal_info:
+            return table, place
+    raise VifConflict(vif=vif, node=node, reason="no port is free")

@@ -1,0 +1,202 @@
+"""``/v1/nodes``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import filters, links, node_versions, pagination, patch, versions
+from ironic_rules.api.controllers.v1 import node_access, node_update
+from ironic_rules.api.controllers.v1.node_history import HistoryController
+from ironic_rules.api.controllers.v1.node_inventory import InventoryController
+from ironic_rules.api.controllers.v1.node_maintenance import MaintenanceController
+from ironic_rules.api.controllers.v1.node_states import StatesController
+from ironic_rules.api.controllers.v1.node_traits import TraitsController
+from ironic_rules.api.controllers.v1.node_vifs import VifsController
+from ironic_rules.api.controllers.v1.portgroups import NodePortgroupsController
+from ironic_rules.api.controllers.v1.ports import NodePortsController
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.api.views import nodes as views
+from ironic_rules.db import nodes
+from ironic_rules.exceptions import (
+    InvalidParameterValue,
+    NodeAssociated,
+    NodeNotRemovable,
+    NodeProtected,
+    NotAcceptable,
+)
+from ironic_rules.models import states
+from ironic_rules.policies import nodes as policies
+
+_FILTERS: dict[str, filters.Kind] = {
+    "provision_state": filters.one_of(*sorted(states.ALL)), "instance_uuid": filters.uuid, "shard": filters.names,
+    **dict.fromkeys(("associated", "maintenance", "retired", "sharded", "include_children", "auto_discovered"),
+                    filters.boolean),
+    **dict.fromkeys(("driver", "resource_class", "fault", "conductor_group", "conductor", "owner", "lessee", "project",
+                     "description_contains", "parent_node", "inspection_scope"), filters.text),
+}
+_LIST = filters.Listing(sort_keys=sorted(views.SORT_KEYS), fields=None, **_FILTERS)
+_ONE = filters.Query(fields=filters.names)
+_PATCH = filters.Query(reset_interfaces=filters.boolean)
+
+
+def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
+    """Return the ``fields`` that a request names.
+
+    :raises NotAcceptable: 406, its version knows no ``fields``, or not that field;  InvalidParameterValue: 400
+    """
+    fields: tuple[str, ...] | None = query.get("fields")
+    if fields is None:
+        return None
+    minor = pecan.request.version
+    if minor < versions.FIELDS:
+        raise NotAcceptable(f"Request not acceptable. fields needs at least API version 1.{versions.FIELDS}.")
+    filters.check_fields(fields, views.FIELDS)
+    node_versions.NODE_FIELDS.refuse(fields, minor)
+    return fields
+
+
+def _list(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
+    minor = pecan.request.version
+    fields = _check_fields(query)
+    if "detail" in query and minor < versions.DETAIL:
+        raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
+    if fields is None and not detail:
+        fields = views.default_fields(minor)
+    wanted = pagination.filters(query)
+    node_versions.NODE_FILTERS.refuse(wanted, minor)
+    node_versions.NODE_FIELDS.refuse([query.get("sort_key", "id")], minor)
+    if "parent_node" not in wanted:
+        # As Ironic: nodes inside of another one show up only on demand.
+        wanted.setdefault("include_children", False)
+    page = pagination.page(query)
+    with pecan.request.db.reader() as conn:
+        if "parent_node" in wanted:
+            wanted["parent_node"] = node_access.find(conn, wanted["parent_node"]).uuid
+        rows = nodes.list_nodes(conn, wanted, page, views.view(minor, fields).columns, raw_json=True)
+        return pagination.collection("nodes", rows, page, lambda shown: node_access.show(conn, shown, fields))
+
+
+class NodesDetailController(Resource):
+    """``/v1/nodes/detail``."""
+
+    @expose(policy=policies.LIST, query=_LIST)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List nodes with all their fields.
+
+        :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not know
+        """
+        if "fields" in query:
+            raise InvalidParameterValue("fields can not be used with /v1/nodes/detail.")
+        query.pop("detail", None)
+        return _list(query, detail=True)
+
+
+class ValidateController(Resource):
+    """``/v1/nodes/{node}/validate``."""
+
+    @expose(policy=policies.VALIDATE)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return, per interface, whether its configuration is good: ``{"power": {"result": true}, …}``.
+
+        :raises NodeNotFound: 404;  RPCTimeout: 503
+        """
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+        result: dict[str, Any] = pecan.request.rpc.validate_interfaces(
+            pecan.request.context, row.uuid, group=row.conductor_group)
+        return result
+
+
+class NodesController(Resource):
+    """``/v1/nodes`` and ``/v1/nodes/{node}``; a node goes by its UUID or its name."""
+
+    below = {"detail": NodesDetailController()}
+    below_item = {
+        "history": HistoryController(), "inventory": InventoryController(), "maintenance": MaintenanceController(),
+        "portgroups": NodePortgroupsController(), "ports": NodePortsController(), "states": StatesController(),
+        "traits": TraitsController(), "validate": ValidateController(), "vifs": VifsController(),
+    }
+
+    @expose(policy=policies.LIST, query=_LIST)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List nodes, with a few fields, those of ``fields``, or all (``detail``).
+
+        :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not know
+        """
+        return _list(query, detail=query.get("detail", False))
+
+    @expose(policy=policies.GET, query=_ONE)
+    def get_one(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return one node.
+
+        :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not know
+        """
+        fields = _check_fields(query)
+        with pecan.request.db.reader() as conn:
+            return node_access.show(conn, [node_access.find(conn, node)], fields)[0]
+
+    @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a node, in ``enroll`` (below 1.11: ``available``).
+
+        :raises NotAcceptable: 406, a field that the version does not know
+        :raises DriverNotFound, InterfaceNotFound: 400
+        :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
+        :raises NoValidHost: 503, no conductor is alive
+        """
+        minor = pecan.request.version
+
+        def create(conn: sa.Connection) -> dict[str, Any]:
+            return node_access.show(conn, [nodes.create(conn, node_update.new_node(conn, body, minor))], None)[0]
+
+        created = node_access.write(create)
+        pecan.response.extra_headers.append(("Location", links.url("nodes", created["uuid"])))
+        return created
+
+    @expose(policy=policies.UPDATE, body=patch.BODY, query=_PATCH)
+    def patch(self, node: str, body: list[dict[str, Any]], query: dict[str, Any]) -> dict[str, Any]:
+        """Change a node by a JSON patch (RFC 6902).
+
+        ``reset_interfaces`` (1.45): with a new driver, interfaces that the patch does not set get its defaults.
+
+        :raises InvalidPatch, Invalid: 400, with the place
+        :raises NotAcceptable: 406, a field that the version does not know
+        :raises NodeLocked, Conflict, NodeAssociated, InstanceAssociated, DuplicateNodeName: 409
+        """
+        minor = pecan.request.version
+        reset = query.get("reset_interfaces")
+        if reset is not None and minor < versions.RESET_INTERFACES:
+            raise NotAcceptable("Request not acceptable. reset_interfaces needs at least API version "
+                                f"1.{versions.RESET_INTERFACES}.")
+        update = node_update.Update(patch.operations(body), minor, reset_interfaces=bool(reset))
+
+        def change(conn: sa.Connection) -> dict[str, Any]:
+            row = node_access.find(conn, node)
+            return node_access.show(conn, [node_access.change(conn, row, update.changes(conn, row))], None)[0]
+
+        return node_access.write(change)
+
+    @expose(policy=policies.DELETE, status=204)
+    def delete(self, node: str) -> None:
+        """Delete a node and all that belongs to it.
+
+        :raises NodeNotFound: 404;  NodeProtected: 403
+        :raises NodeAssociated, NodeLocked: 409;  NodeNotRemovable: 409, by its state, unless it is in maintenance
+        """
+        def destroy(conn: sa.Connection) -> None:
+            row = node_access.find(conn, node)
+            if row.instance_uuid is not None:
+                raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
+            if row.protected:
+                raise NodeProtected(node=row.uuid, action="deletion")
+            if row.provision_state not in states.DELETE_ALLOWED and not row.maintenance:
+                raise NodeNotRemovable(node=row.uuid, state=row.provision_state)
+            node_access.change(conn, row)
+            nodes.destroy(conn, row.id)
+
+        node_access.write(destroy)

@@ -1,0 +1,104 @@
+"""Lists of ports and port groups: all of them, or those of a node or a port group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+
+from ironic_rules.api import filters, links, node_versions, pagination, versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.views import portgroups as portgroup_views
+from ironic_rules.api.views import ports as port_views
+from ironic_rules.db import portgroups, ports
+from ironic_rules.exceptions import InvalidParameterValue, NotAcceptable
+
+_PORT_SORT = ("id", "uuid", "created_at", "updated_at", "address", "is_smartnic", "physical_network", "pxe_enabled",
+              "name")
+_PORTGROUP_SORT = ("id", "uuid", "created_at", "updated_at", "address", "mode", "name", "standalone_ports_supported")
+
+PORTS = filters.Listing(
+    sort_keys=_PORT_SORT, node=filters.text, node_uuid=filters.uuid, address=filters.mac, portgroup=filters.text,
+    shard=filters.names)
+PORTS_BELOW = filters.Listing(sort_keys=_PORT_SORT, address=filters.mac)
+PORTGROUPS = filters.Listing(
+    sort_keys=_PORTGROUP_SORT, node=filters.text, node_uuid=filters.uuid, address=filters.mac, shard=filters.names)
+PORTGROUPS_BELOW = filters.Listing(sort_keys=_PORTGROUP_SORT, address=filters.mac)
+ONE = filters.Query(fields=filters.names)
+
+
+def check_fields(query: dict[str, Any], known: frozenset[str], since: node_versions.Since) -> tuple[str, ...] | None:
+    """Return the ``fields`` that a request names.
+
+    :raises NotAcceptable: 406, its version knows no ``fields``, or not that field;  InvalidParameterValue: 400
+    """
+    fields: tuple[str, ...] | None = query.get("fields")
+    minor = pecan.request.version
+    if fields is not None:
+        if minor < versions.FIELDS:
+            raise NotAcceptable(f"Request not acceptable. fields needs at least API version 1.{versions.FIELDS}.")
+        filters.check_fields(fields, known)
+        since.refuse(fields, minor)
+    return fields
+
+
+def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str | None = None,
+               portgroup: str | None = None) -> dict[str, Any]:
+    """Return a page of ports.
+
+    :param detail: True: all fields, at a URL that says so; None: as ``query`` says
+    :param node: only the ports of this one;  portgroup: of this one
+    :raises NodeNotFound, PortgroupNotFound: 404;  Invalid: 400;  NotAcceptable: 406
+    """
+    minor = pecan.request.version
+    fields = _shown(query, detail, check_fields(query, port_views.FIELDS, node_versions.PORT_FIELDS),
+                    port_views.DEFAULT)
+    node_versions.PORT_FILTERS.refuse(query, minor)
+    node_versions.PORT_FIELDS.refuse([query.get("sort_key", "id")], minor)
+    page = pagination.page(query)
+    wanted = pagination.filters(query)
+    view = port_views.view(minor, fields)
+    with pecan.request.db.reader() as conn:
+        _of_node(conn, wanted, node)
+        if portgroup is not None or "portgroup" in wanted:
+            ident = node_access.check_ident(portgroup or wanted.pop("portgroup"), "portgroup")
+            wanted["portgroup_id"] = portgroups.get(conn, ident).id
+        rows = ports.list_ports(conn, wanted, page, view.columns, raw_json=True)
+    return pagination.collection("ports", rows, page, lambda shown: view.render(shown, links.base()))
+
+
+def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: str | None = None) -> dict[str, Any]:
+    """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
+    minor = pecan.request.version
+    fields = _shown(query, detail, check_fields(query, portgroup_views.FIELDS, node_versions.PORTGROUP_FIELDS),
+                    portgroup_views.DEFAULT)
+    node_versions.NODE_FILTERS.refuse({"shard"} & query.keys(), minor)
+    node_versions.PORTGROUP_FIELDS.refuse([query.get("sort_key", "id")], minor)
+    page = pagination.page(query)
+    wanted = pagination.filters(query)
+    view = portgroup_views.view(minor, fields)
+    with pecan.request.db.reader() as conn:
+        _of_node(conn, wanted, node)
+        rows = portgroups.list_portgroups(conn, wanted, page, view.columns, raw_json=True)
+    return pagination.collection("portgroups", rows, page, lambda shown: view.render(shown, links.base()))
+
+
+def _shown(query: dict[str, Any], detail: bool | None, fields: tuple[str, ...] | None,
+           default: tuple[str, ...]) -> tuple[str, ...] | None:
+    if detail:
+        if fields is not None:
+            raise InvalidParameterValue("fields can not be used with a detailed list.")
+        return None
+    if "detail" in query and pecan.request.version < versions.DETAIL:
+        raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
+    return None if query.get("detail") else fields or default
+
+
+def _of_node(conn: Any, wanted: dict[str, Any], node: str | None) -> None:
+    """Turn the ways to name a node into the filter ``node_id``; a node that does not exist is 404."""
+    idents = [ident for ident in (node, wanted.pop("node", None), wanted.pop("node_uuid", None)) if ident is not None]
+    ids = {node_access.find(conn, ident).id for ident in idents}
+    if len(ids) > 1:
+        raise InvalidParameterValue("node and node_uuid name different nodes.")
+    if ids:
+        wanted["node_id"] = ids.pop()

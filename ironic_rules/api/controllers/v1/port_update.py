@@ -1,0 +1,141 @@
+"""What a port is made from, and what a PATCH makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import node_versions, patch, schema
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.schemas import ports as schemas
+from ironic_rules.api.schemas.nodes import check_host_name
+from ironic_rules.db import nodes, portgroups, ports
+from ironic_rules.exceptions import Conflict, Invalid, InvalidParameterValue, PortgroupNotFound, Problem
+from ironic_rules.models import mac, states
+
+#: What the network knows of a port changes only in these states, or in maintenance.
+_CONNECTIVITY = frozenset({"portgroup_id", "pxe_enabled", "local_link_connection", "physical_network"})
+_UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE)
+
+_PATCHED = schema.Object(schemas.FIELDS)
+
+
+def find(conn: sa.Connection, ident: str) -> Any:
+    """Return the port that a URL names by its UUID or MAC address.
+
+    :raises PortNotFound: 404;  InvalidParameterValue: 400
+    """
+    return ports.get(conn, ident if mac.is_mac(ident) else node_access.check_ident(ident, "port"))
+
+
+def hold(conn: sa.Connection, ident: str) -> tuple[Any, Any]:
+    """Return the port that a URL names, and its node, both kept to this transaction.
+
+    :raises PortNotFound: 404;  NodeLocked, NodeChanged: 409
+    """
+    found = find(conn, ident)
+    node = nodes.get_by_id(conn, found.node_id)
+    # Ports change together with their node: if this one is not as old as the node, change() notices.
+    row = ports.get(conn, found.uuid)
+    return row, node_access.change(conn, node)
+
+
+def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> tuple[Any, dict[str, Any]]:
+    """Return the node and the values of the port that a POST asks for.
+
+    :param body: valid against ``schemas.CREATE``
+    :raises NotAcceptable: 406;  Invalid: 400;  Conflict: 409
+    """
+    values = {name: value for name, value in body.items() if value is not None}
+    node_versions.PORT_FIELDS.refuse(values, minor)
+    if ("node_uuid" in values) == ("node_ident" in values):
+        problem = "give one of node_uuid and node_ident" if "node_ident" in values else "is required"
+        raise InvalidParameterValue(problems=[Problem("/node_uuid", problem)])
+    where = "node_uuid" if "node_uuid" in values else "node_ident"
+    node = node_access.find_named(conn, values.pop(where), f"/{where}")
+    values["node_id"] = node.id
+    if minor < node_versions.ANY_NODE_NAME:
+        check_host_name(values.get("name"))
+    _join_group(conn, values, node.id, pxe_enabled=values.get("pxe_enabled", False))
+    _check_smart_nic(values.get("is_smartnic", False), values.get("local_link_connection", {}))
+    return node, values
+
+
+class Update:
+    """A PATCH: checked once against what it names, then applied to the port."""
+
+    def __init__(self, operations: Sequence[patch.Operation], minor: int) -> None:
+        """Check what does not depend on the port.
+
+        :raises InvalidPatch: 400;  NotAcceptable: 406
+        """
+        self._operations = operations
+        node_versions.PORT_FIELDS.refuse({operation.path[0] for operation in operations}, minor)
+
+    def changes(self, conn: sa.Connection, row: Any, node: Any) -> dict[str, Any]:
+        """Return the columns of the port ``row`` of ``node`` that change.
+
+        :raises Invalid: 400;  Conflict, NodeLocked: 409
+        """
+        document = {name: getattr(row, name) for name in schemas.FIELDS}
+        result = patch.apply(document, self._operations, defaults=schemas.DEFAULTS, required=("address", "node_uuid"))
+        values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
+        values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
+        node_id = row.node_id
+        if "node_uuid" in values:
+            new_node = node_access.find_named(conn, values.pop("node_uuid"), "/node_uuid")
+            if new_node.id != row.node_id:
+                node_access.change(conn, new_node)
+                node_id = values["node_id"] = new_node.id
+                values.setdefault("portgroup_uuid", row.portgroup_uuid)
+        pxe_enabled = values.get("pxe_enabled", row.pxe_enabled)
+        if "portgroup_uuid" in values:
+            _join_group(conn, values, node_id, pxe_enabled=pxe_enabled)
+        _check_smart_nic(values.get("is_smartnic", row.is_smartnic),
+                         values.get("local_link_connection", row.local_link_connection))
+        changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+        _check_state(row, node, changes)
+        return changes
+
+
+def _join_group(conn: sa.Connection, values: dict[str, Any], node_id: int, *, pxe_enabled: bool) -> None:
+    """Replace ``portgroup_uuid`` by ``portgroup_id``."""
+    if "portgroup_uuid" not in values:
+        return
+    uuid = values.pop("portgroup_uuid")
+    values["portgroup_id"] = None
+    if uuid is None:
+        return
+    try:
+        group = portgroups.get(conn, uuid)
+    except PortgroupNotFound as error:
+        raise Invalid(problems=[Problem("/portgroup_uuid", str(error))]) from error
+    if group.node_id != node_id:
+        raise Invalid(problems=[Problem("/portgroup_uuid", "the port group belongs to another node")])
+    if pxe_enabled and not group.standalone_ports_supported:
+        raise Conflict(f"Port group {group.uuid} doesn't support standalone ports, so a port with pxe_enabled can not "
+                       "be one of its members.")
+    values["portgroup_id"] = group.id
+
+
+def _check_smart_nic(is_smartnic: bool, local_link_connection: dict[str, Any]) -> None:
+    if is_smartnic and not {"port_id", "hostname"} <= local_link_connection.keys():
+        raise Invalid(problems=[Problem("/local_link_connection", "a smart NIC's port needs port_id and hostname")])
+
+
+def _check_state(row: Any, node: Any, changes: dict[str, Any]) -> None:
+    if node.provision_state == states.INSPECTING and pecan.request.version >= node_versions.INSPECT_WAIT_STATE:
+        raise Conflict(f'Cannot update port "{row.uuid}" on "{node.uuid}" while it is in state '
+                       f'"{node.provision_state}".')
+    if node.maintenance:
+        return
+    if "address" in changes and (node.provision_state == states.ACTIVE or node.instance_uuid):
+        raise Conflict(f"Cannot update the address of port {row.uuid}: node {node.uuid} is in use and not in "
+                       "maintenance.")
+    network = sorted(_CONNECTIVITY & changes.keys())
+    if network and node.provision_state not in _UNUSED:
+        raise Conflict(f"Cannot update {', '.join(network)} of port {row.uuid}: node {node.uuid} must be in one of the "
+                       f'states {", ".join(_UNUSED)}, or in maintenance. Its state is "{node.provision_state}".')

@@ -1,0 +1,158 @@
+"""``/v1/portgroups``, and the port groups of a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import links, node_versions, patch, schema, versions
+from ironic_rules.api.controllers.v1 import node_access, port_lists
+from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import portgroups as schemas
+from ironic_rules.api.views import portgroups as views
+from ironic_rules.db import nodes, portgroups
+from ironic_rules.exceptions import Conflict
+from ironic_rules.models import states
+from ironic_rules.policies import portgroups as policies
+
+_PATCHED = schema.Object(schemas.FIELDS)
+_UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE)
+
+
+class PortgroupsDetailController(Resource):
+    """``/v1/portgroups/detail``, since API 1.23."""
+
+    @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List port groups with all their fields."""
+        return port_lists.list_portgroups(query, detail=True)
+
+
+class NodePortgroupsDetailController(Resource):
+    """``/v1/nodes/{node}/portgroups/detail``, since API 1.24."""
+
+    @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the port groups of a node with all their fields."""
+        return port_lists.list_portgroups(query, detail=True, node=node)
+
+
+class NodePortgroupsController(Resource):
+    """``/v1/nodes/{node}/portgroups``, since API 1.24."""
+
+    below = {"detail": NodePortgroupsDetailController()}
+
+    @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTGROUPS_BELOW)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the port groups of a node."""
+        return port_lists.list_portgroups(query, node=node)
+
+
+class PortgroupsController(Resource):
+    """``/v1/portgroups`` and ``/v1/portgroups/{portgroup}``, since API 1.23; a port group goes by its UUID or name."""
+
+    below = {"detail": PortgroupsDetailController()}
+    below_item = {"ports": PortgroupPortsController()}
+
+    @expose(since=versions.PORTGROUPS, policy=policies.LIST, query=port_lists.PORTGROUPS)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List port groups, with a few fields, those of ``fields``, or all (``detail``).
+
+        :raises NodeNotFound: 404, one that a filter names
+        """
+        return port_lists.list_portgroups(query)
+
+    @expose(since=versions.PORTGROUPS, policy=policies.GET, query=port_lists.ONE)
+    def get_one(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return one port group.
+
+        :raises PortgroupNotFound: 404
+        """
+        fields = port_lists.check_fields(query, views.FIELDS, node_versions.PORTGROUP_FIELDS)
+        with pecan.request.db.reader() as conn:
+            return _show(_find(conn, portgroup), fields)
+
+    @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a port group of the node ``node_uuid``.
+
+        :raises Invalid: 400, also when the node does not exist;  NotAcceptable: 406, a field that is too new
+        :raises NodeLocked, PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
+        """
+        values = {name: value for name, value in body.items() if value is not None}
+        node_versions.PORTGROUP_FIELDS.refuse(values, pecan.request.version)
+        node_uuid = values.pop("node_uuid")
+
+        def create(conn: sa.Connection) -> Any:
+            node = node_access.find_named(conn, node_uuid, "/node_uuid")
+            node_access.change(conn, node)
+            return portgroups.create(conn, {**values, "node_id": node.id})
+
+        row = node_access.write(create)
+        pecan.response.extra_headers.append(("Location", links.url("portgroups", row.uuid)))
+        return _show(row)
+
+    @expose(since=versions.PORTGROUPS, policy=policies.UPDATE, body=patch.BODY)
+    def patch(self, portgroup: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+        """Change a port group by a JSON patch (RFC 6902).
+
+        :raises PortgroupNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
+        :raises NodeLocked, DuplicatePortgroupName, PortgroupMACAlreadyExists, Conflict: 409
+        """
+        operations = patch.operations(body)
+        node_versions.PORTGROUP_FIELDS.refuse({operation.path[0] for operation in operations}, pecan.request.version)
+
+        def change(conn: sa.Connection) -> Any:
+            row, node = _hold(conn, portgroup)
+            changes = _changes(conn, row, operations)
+            if not node.maintenance and node.provision_state not in _UNUSED and changes.keys() & {"mode", "properties"}:
+                raise Conflict(f"Cannot update port group {row.uuid}: node {node.uuid} must be in one of the states "
+                               f'{", ".join(_UNUSED)}, or in maintenance. Its state is "{node.provision_state}".')
+            return portgroups.update(conn, row.id, changes) if changes else row
+
+        return _show(node_access.write(change))
+
+    @expose(since=versions.PORTGROUPS, policy=policies.DELETE, status=204)
+    def delete(self, portgroup: str) -> None:
+        """Delete a port group.
+
+        :raises PortgroupNotFound: 404;  NodeLocked, PortgroupNotEmpty: 409
+        """
+        def destroy(conn: sa.Connection) -> None:
+            row, _ = _hold(conn, portgroup)
+            portgroups.destroy(conn, row.id)
+
+        node_access.write(destroy)
+
+
+def _find(conn: sa.Connection, ident: str) -> Any:
+    return portgroups.get(conn, node_access.check_ident(ident, "port group"))
+
+
+def _hold(conn: sa.Connection, ident: str) -> tuple[Any, Any]:
+    """Return the port group and its node, both kept to this transaction."""
+    found = _find(conn, ident)
+    node = nodes.get_by_id(conn, found.node_id)
+    # Port groups change together with their node: if this one is not as old as the node, change() notices.
+    row = portgroups.get(conn, found.uuid)
+    return row, node_access.change(conn, node)
+
+
+def _changes(conn: sa.Connection, row: Any, operations: list[patch.Operation]) -> dict[str, Any]:
+    document = {name: getattr(row, name) for name in schemas.FIELDS}
+    result = patch.apply(document, operations, defaults=schemas.DEFAULTS, required=("node_uuid", "mode"))
+    values = _PATCHED.load({name: result[name] for name in patch.touched(operations)})
+    values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
+    if "node_uuid" in values:
+        new_node = node_access.find_named(conn, values.pop("node_uuid"), "/node_uuid")
+        if new_node.id != row.node_id:
+            raise Conflict(f"Port group {row.uuid} can not move to another node.")
+    return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+
+
+def _show(row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    return views.view(pecan.request.version, fields).render([row], links.base())[0]

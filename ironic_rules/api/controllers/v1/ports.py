@@ -1,0 +1,142 @@
+"""``/v1/ports``, and the ports of a node or a port group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import links, node_versions, patch, versions
+from ironic_rules.api.controllers.v1 import node_access, port_lists, port_update
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import ports as schemas
+from ironic_rules.api.views import ports as views
+from ironic_rules.db import ports
+from ironic_rules.exceptions import Conflict
+from ironic_rules.policies import ports as policies
+
+
+class PortsDetailController(Resource):
+    """``/v1/ports/detail``."""
+
+    @expose(policy=policies.LIST, query=port_lists.PORTS)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List ports with all their fields."""
+        return port_lists.list_ports(query, detail=True)
+
+
+class NodePortsDetailController(Resource):
+    """``/v1/nodes/{node}/ports/detail``."""
+
+    @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the ports of a node with all their fields."""
+        return port_lists.list_ports(query, detail=True, node=node)
+
+
+class NodePortsController(Resource):
+    """``/v1/nodes/{node}/ports``."""
+
+    below = {"detail": NodePortsDetailController()}
+
+    @expose(policy=policies.LIST, query=port_lists.PORTS_BELOW)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the ports of a node."""
+        return port_lists.list_ports(query, node=node)
+
+
+class PortgroupPortsDetailController(Resource):
+    """``/v1/portgroups/{portgroup}/ports/detail``, since API 1.24."""
+
+    @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
+    def get_all(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the ports of a port group with all their fields."""
+        return port_lists.list_ports(query, detail=True, portgroup=portgroup)
+
+
+class PortgroupPortsController(Resource):
+    """``/v1/portgroups/{portgroup}/ports``, since API 1.24."""
+
+    below = {"detail": PortgroupPortsDetailController()}
+
+    @expose(since=versions.PORTGROUPS + 1, policy=policies.LIST, query=port_lists.PORTS_BELOW)
+    def get_all(self, portgroup: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the ports of a port group."""
+        return port_lists.list_ports(query, portgroup=portgroup)
+
+
+class PortsController(Resource):
+    """``/v1/ports`` and ``/v1/ports/{port}``; a port goes by its UUID or its MAC address."""
+
+    below = {"detail": PortsDetailController()}
+
+    @expose(policy=policies.LIST, query=port_lists.PORTS)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List ports, with a few fields, those of ``fields``, or all (``detail``).
+
+        :raises NodeNotFound, PortgroupNotFound: 404, one that a filter names
+        """
+        return port_lists.list_ports(query)
+
+    @expose(policy=policies.GET, query=port_lists.ONE)
+    def get_one(self, port: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return one port.
+
+        :raises PortNotFound: 404
+        """
+        fields = port_lists.check_fields(query, views.FIELDS, node_versions.PORT_FIELDS)
+        with pecan.request.db.reader() as conn:
+            return _show(port_update.find(conn, port), fields)
+
+    @expose(policy=policies.CREATE, body=schemas.CREATE, status=201)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a port of the node ``node_uuid`` (or ``node_ident``, since 1.94).
+
+        :raises Invalid: 400, also when the node or the port group does not exist
+        :raises NotAcceptable: 406, a field that the version does not know
+        :raises NodeLocked, MACAlreadyExists, PortAlreadyExists, Conflict: 409
+        """
+        def create(conn: sa.Connection) -> Any:
+            node, values = port_update.new_port(conn, body, pecan.request.version)
+            node_access.change(conn, node)
+            return ports.create(conn, values)
+
+        row = node_access.write(create)
+        pecan.response.extra_headers.append(("Location", links.url("ports", row.uuid)))
+        return _show(row)
+
+    @expose(policy=policies.UPDATE, body=patch.BODY)
+    def patch(self, port: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+        """Change a port by a JSON patch (RFC 6902).
+
+        :raises PortNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
+        :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also for what the node's state forbids
+        """
+        update = port_update.Update(patch.operations(body), pecan.request.version)
+
+        def change(conn: sa.Connection) -> Any:
+            row, node = port_update.hold(conn, port)
+            changes = update.changes(conn, row, node)
+            return ports.update(conn, row.id, changes) if changes else row
+
+        return _show(node_access.write(change))
+
+    @expose(policy=policies.DELETE, status=204)
+    def delete(self, port: str) -> None:
+        """Delete a port.
+
+        :raises PortNotFound: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it
+        """
+        def destroy(conn: sa.Connection) -> None:
+            row, node = port_update.hold(conn, port)
+            if row.internal_info.get("tenant_vif_port_id") and not node.maintenance:
+                raise Conflict(f"Port {row.uuid} has a VIF attached and can not be deleted.")
+            ports.destroy(conn, row.id)
+
+        node_access.write(destroy)
+
+
+def _show(row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    return views.view(pecan.request.version, fields).render([row], links.base())[0]

@@ -1,0 +1,119 @@
+"""The one decorator of controller methods.
+
+In this order, and nowhere else: version, policy, query parameters, body, the method, errors, JSON. Policy comes before
+everything that reads input, so that a stranger learns nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+import pecan
+from pecan import core
+
+from ironic_rules import policy as policy_module
+from ironic_rules.api import faults, json_body, versions
+from ironic_rules.api.filters import Query
+from ironic_rules.api.schema import Schema
+from ironic_rules.exceptions import Invalid, MethodNotAllowed, VersionTooLow
+
+#: For ``body=``: pass the parsed JSON as it is; the method checks it.
+RAW: Final = Schema(nullable=True)
+_NO_QUERY = Query()
+_JSON = [faults.CONTENT_TYPE]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What a method declares. Every exposed method carries one as ``.route``."""
+
+    since: int
+    policy: str | None
+    body: Schema | None
+    query: Query
+    status: int
+    public: bool
+    allow_nul: bool
+    #: Names of the parameters that come from the path, and how many of them must be there.
+    path_arguments: tuple[str, ...]
+    fewest_arguments: int
+
+
+def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema | None = None,
+           query: Query | None = None, status: int = 200, public: bool = False,
+           allow_nul: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
+
+    The method's parameters are the idents of the path in order, then ``body`` and ``query`` if it takes them. It
+    returns what becomes JSON; bytes are JSON already, None is an empty reply.
+
+    :param since: first API minor version; below it GET is 404 and everything else 405
+    :param policy: name of the policy rule; may be None only on public routes
+    :param body: shape of the body; without it only an empty body is accepted
+    :param query: the query parameters; without it there are none
+    :param public: no authentication (the policy still applies)
+    :param allow_nul: strings in the body may contain NUL characters
+    """
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(method)
+        parameters = [p for p in signature.parameters.values() if p.name not in ("body", "query")]
+        path = parameters[1:]
+        route = Route(since, policy, body, query or _NO_QUERY, status, public, allow_nul,
+                      tuple(p.name for p in path), sum(p.default is p.empty for p in path))
+        takes_body, takes_query = "body" in signature.parameters, "query" in signature.parameters
+
+        @functools.wraps(method)
+        def serve(self: Any, *arguments: str) -> Any:
+            request, response = core.state.request, core.state.response
+            try:
+                given: dict[str, Any] = {}
+                _check(route, request)
+                query_values = route.query.load(request.environ.get("QUERY_STRING", ""))
+                body_value = _load_body(route, request)
+                if takes_query:
+                    given["query"] = query_values
+                if takes_body:
+                    given["body"] = body_value
+                _fill(response, route.status, method(self, *arguments, **given))
+            except Exception as error:  # noqa: BLE001  (this is where errors end)
+                fault = faults.from_error(error, debug=request.conf.pecan_debug)
+                response.set(fault.status, fault.headers, fault.body)
+            return response
+
+        # pecan reads the names of the path's arguments here.
+        serve.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        serve.route = route  # type: ignore[attr-defined]
+        return pecan.expose(content_type="application/json")(serve)
+
+    return decorate
+
+
+def _check(route: Route, request: Any) -> None:
+    if request.version < route.since:
+        text = f"API version 1.{route.since} or newer is required."
+        raise VersionTooLow(text) if request.method in ("GET", "HEAD") else MethodNotAllowed(text)
+    if route.policy is not None:
+        policy_module.authorize(request.conf, route.policy, request.context)
+
+
+def _load_body(route: Route, request: Any) -> Any:
+    raw: bytes = request.environ.get("ironic_rules.body", b"")
+    if route.body is None:
+        if raw and json_body.parse(raw, request.conf.api.max_json_depth):
+            raise Invalid("This request takes no body.")
+        return None
+    return route.body.load(json_body.parse(raw, request.conf.api.max_json_depth, allow_nul=route.allow_nul))
+
+
+def _fill(response: Any, status: int, result: Any) -> None:
+    status = response.status_override or status
+    if result is None:
+        response.set(status, [*response.extra_headers], b"")
+    else:
+        body = result if isinstance(result, bytes) else orjson.dumps(result)
+        response.set(status, _JSON + response.extra_headers, body)

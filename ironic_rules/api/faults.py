@@ -1,0 +1,88 @@
+"""Errors on the wire: the only place that turns an exception into status, headers and body.
+
+``{"error_message": "<JSON text>"}``, as Ironic's clients parse it. The text holds ``faultcode`` (``Client`` or
+``Server``), ``faultstring`` and ``debuginfo``; for what never reached a method (unknown path or method, version out of
+range) ``code``, ``title`` and ``description``.
+"""
+
+from __future__ import annotations
+
+import http
+import logging
+import traceback
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import orjson
+from oslo_db import exception as db_exc
+
+from ironic_rules.exceptions import IronicRulesError, NotAcceptable, Unauthorized, Unavailable
+
+LOG = logging.getLogger(__name__)
+
+Headers = list[tuple[str, str]]
+CONTENT_TYPE = ("Content-Type", "application/json")
+GENERIC = "The service failed to process this request. The log has the details under the request id."
+
+
+class Fault(NamedTuple):
+    """A complete reply."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+def from_error(error: Exception, *, debug: bool = False) -> Fault:
+    """Return the reply for ``error``, and log it if it is the service's own fault (5xx).
+
+    :param debug: put the traceback into ``debuginfo`` (``[DEFAULT]pecan_debug``)
+    """
+    if isinstance(error, db_exc.DBConnectionError):
+        LOG.error("The database can not be reached: %s", error)
+        error = Unavailable()
+    if isinstance(error, NotAcceptable) and not error.facts:
+        return from_status(error.code, str(error))
+    if isinstance(error, IronicRulesError):
+        code, text = error.code, str(error)
+    else:
+        code, text = 500, GENERIC
+    if code == 500:
+        LOG.error("Unexpected error", exc_info=error)
+        text = GENERIC
+    elif code > 500:
+        LOG.warning("%d %s: %s", code, type(error).__name__, text)
+    headers: Headers = [CONTENT_TYPE]
+    if isinstance(error, Unauthorized):
+        headers.append(("WWW-Authenticate", 'Basic realm="Baremetal API"'))
+    debuginfo = "".join(traceback.format_exception(error)) if debug else None
+    return Fault(code, headers, _body({
+        "faultcode": "Server" if code >= 500 else "Client", "faultstring": text, "debuginfo": debuginfo}))
+
+
+def from_status(code: int, description: str = "", *, allow: Iterable[str] = ()) -> Fault:
+    """Return the reply for what was refused before any method was found."""
+    headers: Headers = [CONTENT_TYPE]
+    if allow:
+        headers.append(("Allow", ", ".join(sorted(allow))))
+    return Fault(code, headers, _body({
+        "code": code, "title": http.HTTPStatus(code).phrase, "description": description}))
+
+
+def status_line(code: int) -> str:
+    """Return e.g. ``404 Not Found``."""
+    return _STATUS_LINES[code]
+
+
+def send(fault: Fault, start_response: Any) -> list[bytes]:
+    """Answer a WSGI request with ``fault``."""
+    headers = [*fault.headers, ("Content-Length", str(len(fault.body)))]
+    start_response(status_line(fault.status), headers)
+    return [fault.body]
+
+
+def _body(detail: dict[str, Any]) -> bytes:
+    return orjson.dumps({"error_message": orjson.dumps(detail).decode()})
+
+
+_STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in http.HTTPStatus}

@@ -1,0 +1,151 @@
+"""Query parameters: declared per route, converted, and refused by name when they are unknown.
+
+::
+
+    LIST = filters.Listing(sort_keys=("uuid", "priority"), fields=("uuid", "priority"), scope=filters.text)
+    ONE = filters.Query(fields=filters.names)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import parse_qsl
+
+from ironic_rules.api import schema
+from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.models import mac as mac_addresses
+
+#: Turns the text of a parameter into its value; ValueError says what would be right.
+Kind = Callable[[str], Any]
+#: What openstacksdk sends -> what it means.
+ALIASES = {"details": "detail"}
+MAX_TEXT = 1024
+
+
+def text(value: str) -> str:
+    """Any text without control characters."""
+    if len(value) > MAX_TEXT:
+        raise ValueError(f"must have at most {MAX_TEXT} characters")
+    if not value.isprintable():
+        raise ValueError("must not contain control characters")
+    return value
+
+
+def boolean(value: str) -> bool:
+    """``true``, ``False``, ``1``, ``no``, …"""
+    return schema.as_bool(value)
+
+
+def integer(value: str) -> int:
+    """A decimal number of at most 18 digits."""
+    if not value.removeprefix("-").isdecimal() or not value.isascii() or len(value) > 19:
+        raise ValueError("must be an integer")
+    return int(value)
+
+
+def natural(value: str) -> int:
+    """A number that is not negative."""
+    number = integer(value)
+    if number < 0:
+        raise ValueError("must not be negative")
+    return number
+
+
+def uuid(value: str) -> str:
+    """A UUID, in lower case afterwards."""
+    if not schema.is_uuid(value):
+        raise ValueError("must be a UUID")
+    return value.lower()
+
+
+def mac(value: str) -> str:
+    """A MAC address, normalised."""
+    return mac_addresses.normalize(value)
+
+
+def names(value: str) -> tuple[str, ...]:
+    """Comma-separated words, e.g. ``uuid,name``; empty ones are dropped."""
+    return tuple(word for word in (part.strip() for part in text(value).split(",")) if word)
+
+
+def one_of(*values: str) -> Kind:
+    """One of ``values``."""
+    def convert(value: str) -> str:
+        if value not in values:
+            raise ValueError(f"must be one of {', '.join(values)}")
+        return value
+    return convert
+
+
+class Query:
+    """The parameters that a route takes."""
+
+    def __init__(self, **kinds: Kind) -> None:
+        self.kinds = kinds
+
+    def load(self, query_string: str) -> dict[str, Any]:
+        """Return the parameters that were given, converted.
+
+        :raises InvalidParameterValue: 400, unknown parameters by name, and every value that is wrong
+        """
+        if not query_string:
+            return self.complete({})
+        given: dict[str, Any] = {}
+        problems: list[Problem] = []
+        unknown: list[str] = []
+        for name, value in parse_qsl(query_string, keep_blank_values=True, errors="surrogateescape"):
+            known = ALIASES.get(name, name)
+            kind = self.kinds.get(known)
+            if kind is None:
+                unknown.append(schema.escape(name.encode("utf-8", "replace").decode()))
+                continue
+            try:
+                loaded = kind(value)
+            except ValueError as error:
+                problems.append(Problem(name, str(error)))
+                continue
+            if known in given and isinstance(loaded, tuple):
+                loaded = given[known] + loaded
+            given[known] = loaded
+        if unknown:
+            raise InvalidParameterValue(f"Unexpected query parameters: {', '.join(sorted(set(unknown)))}.")
+        if problems:
+            raise InvalidParameterValue(problems=problems)
+        return self.complete(given)
+
+    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Check what concerns several parameters."""
+        return given
+
+
+class Listing(Query):
+    """The parameters of a list: ``limit marker sort_key sort_dir fields detail``, and the filters given here.
+
+    :param sort_keys: what ``sort_key`` may be
+    :param fields: what ``fields`` may name; None: the method checks it itself (``check_fields``)
+    """
+
+    def __init__(self, *, sort_keys: Iterable[str], fields: Iterable[str] | None = None, **kinds: Kind) -> None:
+        self.fields = None if fields is None else frozenset(fields)
+        super().__init__(
+            limit=natural, marker=text, sort_key=one_of(*sort_keys), sort_dir=one_of("asc", "desc"), fields=names,
+            detail=boolean, **kinds)
+
+    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+        if given.get("detail") and "fields" in given:
+            raise InvalidParameterValue("detail and fields can not be used in one request.")
+        if self.fields is not None and "fields" in given:
+            check_fields(given["fields"], self.fields)
+        return given
+
+
+def check_fields(requested: Iterable[str], known: Iterable[str]) -> None:
+    """Check what ``fields`` names.
+
+    :raises InvalidParameterValue: 400, with the names that do not exist
+    """
+    unknown = sorted(set(requested).difference(known))
+    if unknown:
+        shown = ", ".join(schema.escape(name) for name in unknown)
+        raise InvalidParameterValue(f"fields: unknown field(s): {shown}.")

@@ -1,0 +1,1 @@
+"""WSGI middleware around pecan, outermost first as ``api.app`` stacks it. Plain WSGI: it costs microseconds."""

@@ -1,0 +1,49 @@
+"""Reads the body, whatever its type, and no more of it than ``[api]max_json_body_size``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.api import faults
+from ironic_rules.exceptions import Invalid, RequestTooLarge
+
+_CHUNK = 64 * 1024
+
+
+class BodyLimit:
+    """Puts the bytes into ``ironic_rules.body``. The limit holds for bytes really read, so also for chunked bodies."""
+
+    def __init__(self, app: Any, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        try:
+            environ["ironic_rules.body"] = self._read(environ)
+        except (RequestTooLarge, Invalid) as error:
+            return faults.send(faults.from_error(error), start_response)
+        return self._app(environ, start_response)
+
+    def _read(self, environ: dict[str, Any]) -> bytes:
+        chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower() or (
+            environ.get("wsgi.input_terminated") and not environ.get("CONTENT_LENGTH"))
+        declared = environ.get("CONTENT_LENGTH") or "0"
+        if not declared.isascii() or not declared.isdecimal():
+            raise Invalid("Content-Length is not a number.")
+        length = None if chunked else int(declared)
+        if length is not None and length > self._limit:
+            raise RequestTooLarge(limit=self._limit)
+        if length == 0:
+            return b""
+        # One byte more than allowed tells an endless body from one of just the allowed size.
+        wanted = self._limit + 1 if length is None else length
+        chunks: list[bytes] = []
+        stream = environ["wsgi.input"]
+        while wanted > 0 and (chunk := stream.read(min(wanted, _CHUNK))):
+            chunks.append(chunk)
+            wanted -= len(chunk)
+        if length is None and wanted <= 0:
+            raise RequestTooLarge(limit=self._limit)
+        if length is not None and wanted > 0:
+            raise Invalid("The body is shorter than its Content-Length.")
+        return b"".join(chunks)

@@ -1,0 +1,33 @@
+"""Negotiates the API version: ``ironic_rules.version`` for the application, three headers for the client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.api import faults, versions
+from ironic_rules.exceptions import NotAcceptable
+
+_BOUNDS = ((versions.HEADER_MIN, versions.MIN_STRING), (versions.HEADER_MAX, versions.MAX_STRING))
+
+
+class Microversion:
+    """Every reply says which versions there are and which one was used; a 406 says only the former."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        try:
+            minor = versions.parse(environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION"),
+                                   environ.get("HTTP_OPENSTACK_API_VERSION"))
+        except NotAcceptable as error:
+            fault = faults.from_status(error.code, str(error))
+            return faults.send(fault._replace(headers=[*fault.headers, *_BOUNDS]), start_response)
+        environ["ironic_rules.version"] = minor
+        used = (versions.HEADER, f"1.{minor}")
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            headers += (*_BOUNDS, used)
+            return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
+
+        return self._app(environ, start)

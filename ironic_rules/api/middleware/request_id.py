@@ -1,0 +1,27 @@
+"""Gives each request an id, ``req-<uuid4>``, and returns it in two headers."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Any
+
+_FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+
+
+class RequestId:
+    """Sets ``openstack.request_id``. A client's own id is taken over only if it has the usual form."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
+        request_id = given if _FORM.fullmatch(given) else f"req-{uuid.uuid4()}"
+        environ["openstack.request_id"] = request_id
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            headers += (("x-openstack-request-id", request_id), ("openstack-request-id", request_id))
+            return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
+
+        return self._app(environ, start)

@@ -1,0 +1,25 @@
+"""Finds the controller before anything else looks at the request: authentication asks it whether it is public."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.api import faults, resource
+
+
+class Route:
+    """Sets ``ironic_rules.found`` (:class:`~ironic_rules.api.resource.Found`); a path that is not UTF-8 is 400."""
+
+    def __init__(self, app: Any, root: resource.Resource) -> None:
+        self._app = app
+        self._root = root
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        try:
+            path = environ.get("PATH_INFO", "").encode("latin-1").decode()
+        except UnicodeDecodeError:
+            return faults.send(faults.from_status(400, "The path is not valid UTF-8."), start_response)
+        if not path.isprintable():
+            return faults.send(faults.from_status(400, "The path contains control characters."), start_response)
+        environ["ironic_rules.found"] = resource.find(self._root, environ["REQUEST_METHOD"], path)
+        return self._app(environ, start_response)

@@ -1,0 +1,74 @@
+"""Pages of collections: ``limit``, ``marker``, ``sort_key``, ``sort_dir``, and the ``next`` link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import pecan
+
+from ironic_rules.api import links
+from ironic_rules.db.paging import Page
+from ironic_rules.exceptions import InvalidParameterValue, Problem
+
+#: Parameters of every list; all others are filters.
+PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
+
+
+def page(query: Mapping[str, Any]) -> Page:
+    """Return the page that a request asks for, with one row more than it shows: that row tells whether more follow.
+
+    ``limit`` absent or 0 means ``[api]max_limit``, which also bounds it.
+    """
+    most = pecan.core.state.request.conf.api.max_limit
+    limit = min(query.get("limit") or most, most)
+    return Page(limit=limit + 1, marker=query.get("marker"), sort_key=query.get("sort_key", "id"),
+                sort_dir=query.get("sort_dir", "asc"))
+
+
+def filters(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters among the parameters of a list request."""
+    return {name: value for name, value in query.items() if name not in PARAMETERS}
+
+
+def collection(name: str, rows: Sequence[Any], asked: Page, view: Callable[[Sequence[Any]], list[Any]], *,
+               marker: str = "uuid") -> dict[str, Any]:
+    """Return ``{name: [...], "next": URL}``; ``next`` only if more rows follow.
+
+    :param rows: what the repository returned for ``asked``
+    :param view: turns the rows of the page into their JSON
+    :param marker: the column that ``marker`` names
+    """
+    limit = asked.limit - 1
+    shown = rows[:limit]
+    reply: dict[str, Any] = {name: view(shown)}
+    if len(rows) > limit:
+        reply["next"] = next_url(limit, str(getattr(shown[-1], marker)))
+    return reply
+
+
+def next_url(limit: int, marker: str) -> str:
+    """Return the URL of the following page: the path and every parameter of this request, with the new marker."""
+    request = pecan.core.state.request
+    given = parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    kept = [(key, value) for key, value in given if key not in ("limit", "marker")]
+    query = urlencode([*kept, ("limit", limit), ("marker", marker)])
+    return f"{links.base()}{request.environ['PATH_INFO'].rstrip('/')}?{query}"
+
+
+def of_few(rows: Sequence[Any], asked: Page, marker: str) -> list[Any]:
+    """Return the part of ``rows`` that ``asked`` means, for collections too small to page in the database.
+
+    :param marker: the attribute that identifies a row
+    :raises InvalidParameterValue: 400, the marker is no row
+    """
+    ordered = sorted(rows, key=lambda row: (str(getattr(row, asked.sort_key) or ""), getattr(row, marker)),
+                     reverse=asked.sort_dir == "desc")
+    start = 0
+    if asked.marker is not None:
+        places = [index for index, row in enumerate(ordered) if getattr(row, marker) == asked.marker]
+        if not places:
+            raise InvalidParameterValue(problems=[Problem("marker", "is not in this collection")])
+        start = places[0] + 1
+    return ordered[start:start + asked.limit]

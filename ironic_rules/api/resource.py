@@ -1,0 +1,107 @@
+"""The tree of URLs. Controllers are named methods on ``Resource`` classes; this module finds the one for a request.
+
+A path is read segment by segment: a name in ``below`` leads to that resource; ``<ident>/<name>`` with the name in
+``below_item`` leads to a resource of that one item and hands it the ident; what is left are the method's arguments.
+
+=======  ==========================================  =================================================
+GET      ``get_all``, ``get_one``, ``get``           the one whose parameters fit the arguments
+POST     ``post``                                    PUT ``put``, PATCH ``patch``
+DELETE   ``delete_all``, ``delete``                  again by the number of arguments
+=======  ==========================================  =================================================
+
+Nothing else is reachable: no attribute of a Python object is looked up by a name from the URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+METHODS: dict[str, tuple[str, ...]] = {
+    "GET": ("get_all", "get_one", "get"),
+    "POST": ("post",),
+    "PUT": ("put",),
+    "PATCH": ("patch",),
+    "DELETE": ("delete_all", "delete"),
+}
+
+
+class Resource:
+    """Base of all controllers."""
+
+    #: Path segment -> the resource right below this one.
+    below: ClassVar[Mapping[str, Resource]] = {}
+    #: Path segment after an ident -> the resource below that item; its methods get the ident as first argument.
+    below_item: ClassVar[Mapping[str, Resource]] = {}
+    #: HTTP method -> (fewest arguments, most arguments, name of the Python method); made from the exposed methods.
+    methods: ClassVar[Mapping[str, list[tuple[int, int, str]]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.methods = _methods_of(cls)
+
+
+class Found(NamedTuple):
+    """What a path leads to. Without ``controller`` it is 404, or 405 if there are other methods (``allow``)."""
+
+    controller: Callable[..., Any] | None
+    arguments: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+
+
+class Walked(NamedTuple):
+    """One route: HTTP method, path with ``{names}``, and the exposed method."""
+
+    method: str
+    path: str
+    controller: Callable[..., Any]
+
+
+def find(root: Resource, method: str, path: str) -> Found:
+    """Return the controller for a request. Slashes at the end are tolerated; HEAD is served as GET."""
+    resource = root
+    segments = [segment for segment in path.split("/") if segment]
+    arguments: list[str] = []
+    position = 0
+    while position < len(segments):
+        child = resource.below.get(segments[position])
+        if child is not None:
+            resource = child
+            position += 1
+            continue
+        child = resource.below_item.get(segments[position + 1]) if position + 1 < len(segments) else None
+        if child is None:
+            break
+        arguments.append(segments[position])
+        resource = child
+        position += 2
+    arguments += segments[position:]
+    table = resource.methods
+    count = len(arguments)
+    for fewest, most, name in table.get("GET" if method == "HEAD" else method, ()):
+        if fewest <= count <= most:
+            return Found(getattr(resource, name), tuple(arguments))
+    return Found(None, allow=tuple(
+        verb for verb, entries in table.items() if any(fewest <= count <= most for fewest, most, _ in entries)))
+
+
+def walk_routes(root: Resource, path: str = "") -> Iterator[Walked]:
+    """Yield every route below ``root``."""
+    for method, entries in root.methods.items():
+        for _, _, name in entries:
+            controller = getattr(root, name)
+            names = controller.route.path_arguments[path.count("{"):]
+            yield Walked(method, path + "".join(f"/{{{name}}}" for name in names) or "/", controller)
+    for segment, child in root.below.items():
+        yield from walk_routes(child, f"{path}/{segment}")
+    for segment, child in root.below_item.items():
+        yield from walk_routes(child, f"{path}/{{ident}}/{segment}")
+
+
+def _methods_of(cls: type[Resource]) -> dict[str, list[tuple[int, int, str]]]:
+    table: dict[str, list[tuple[int, int, str]]] = {}
+    for method, names in METHODS.items():
+        for name in names:
+            route = getattr(getattr(cls, name, None), "route", None)
+            if route is not None:
+                table.setdefault(method, []).append((route.fewest_arguments, len(route.path_arguments), name))
+    return table

@@ -1,0 +1,231 @@
+"""Shapes of request bodies: declared once at import, checked without reflecting what was sent.
+
+::
+
+    CREATE = schema.Object({"address": schema.Mac(), "node_uuid": schema.Uuid(), "extra": schema.Map()},
+                           required=("address", "node_uuid"))
+    values = CREATE.load(body)      # converted values, or Invalid (400) with every problem and its JSON pointer
+"""
+
+from __future__ import annotations
+
+import re
+import uuid as uuid_module
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ironic_rules.exceptions import Invalid, Problem
+from ironic_rules.models import mac
+
+Problems = list[Problem]
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_TRUE = frozenset({"true", "yes", "on", "1", "t", "y"})
+_FALSE = frozenset({"false", "no", "off", "0", "f", "n"})
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+
+
+def is_uuid(text: object) -> bool:
+    """Say whether ``text`` is a UUID in the form with hyphens."""
+    return isinstance(text, str) and _UUID.fullmatch(text) is not None
+
+
+def new_uuid() -> str:
+    """Return a random UUID."""
+    return str(uuid_module.uuid4())
+
+
+def as_bool(value: object) -> bool:
+    """Return ``value`` as a boolean: a boolean, or text such as ``true``, ``Yes``, ``1``.
+
+    :raises ValueError: it is neither
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (word := value.strip().lower()) in _TRUE | _FALSE:
+        return word in _TRUE
+    raise ValueError("must be true or false")
+
+
+class Schema:
+    """Base of all shapes. ``nullable`` lets ``null`` pass as None."""
+
+    expected = "a value"
+
+    def __init__(self, *, nullable: bool = False) -> None:
+        self.nullable = nullable
+
+    def load(self, value: Any) -> Any:
+        """Return ``value`` converted.
+
+        :raises Invalid: 400 with every problem
+        """
+        problems: Problems = []
+        loaded = self.check(value, "", problems)
+        if problems:
+            raise Invalid(problems=problems)
+        return loaded
+
+    def check(self, value: Any, where: str, problems: Problems) -> Any:
+        """Return ``value`` converted, or add what is wrong to ``problems``; ``where`` is its JSON pointer."""
+        if value is None and self.nullable:
+            return None
+        try:
+            return self.convert(value, where, problems)
+        except ValueError as error:
+            problems.append(Problem(where, str(error)))
+            return None
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        """Return a non-null ``value`` converted; ValueError says what would be right."""
+        return value
+
+
+class Anything(Schema):
+    """Any JSON value."""
+
+
+class Text(Schema):
+    """A string without control characters (tab, newline and carriage return pass if ``multiline``)."""
+
+    def __init__(self, max_length: int = 255, *, min_length: int = 0, pattern: str | None = None,
+                 expected: str | None = None, multiline: bool = False, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.max_length, self.min_length, self.multiline = max_length, min_length, multiline
+        self.pattern = re.compile(pattern) if pattern else None
+        self.expected = expected or (f"must match {pattern}" if pattern else "must be a string")
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        if not isinstance(value, str):
+            raise ValueError("must be a string")
+        if len(value) > self.max_length:
+            raise ValueError(f"must have at most {self.max_length} characters")
+        if len(value) < self.min_length:
+            raise ValueError(f"must have at least {self.min_length} character{'s' * (self.min_length > 1)}")
+        if _CONTROL.search(value) or (not self.multiline and any(c in value for c in "\t\n\r")):
+            raise ValueError("must not contain control characters")
+        if self.pattern and not self.pattern.fullmatch(value):
+            raise ValueError(self.expected)
+        return value
+
+
+class Enum(Schema):
+    """One of the given strings."""
+
+    def __init__(self, *values: str, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.values = values
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        if not isinstance(value, str) or value not in self.values:
+            raise ValueError(f"must be one of {', '.join(self.values)}")
+        return value
+
+
+class Uuid(Schema):
+    """A UUID, in lower case afterwards."""
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        if not is_uuid(value):
+            raise ValueError("must be a UUID")
+        return value.lower()
+
+
+class Mac(Schema):
+    """A unicast MAC address, in lower case with colons afterwards."""
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        return mac.normalize(value)
+
+
+class Boolean(Schema):
+    """A boolean; ``lenient`` also takes ``"true"`` and the like, which the CLI sends."""
+
+    def __init__(self, *, lenient: bool = True, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.lenient = lenient
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        if not self.lenient and not isinstance(value, bool):
+            raise ValueError("must be true or false")
+        return as_bool(value)
+
+
+class Integer(Schema):
+    """An integer between two bounds; ``lenient`` also takes it as a string of digits, which the CLI sends."""
+
+    def __init__(self, minimum: int, maximum: int, *, lenient: bool = True, nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.minimum, self.maximum, self.lenient = minimum, maximum, lenient
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        if self.lenient and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not self.minimum <= value <= self.maximum:
+            raise ValueError(f"must be an integer between {self.minimum} and {self.maximum}")
+        return value
+
+
+class List(Schema):
+    """A list whose items all have the shape ``of``."""
+
+    def __init__(self, of: Schema | None = None, *, min_items: int = 0, max_items: int = 10_000,
+                 nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.of, self.min_items, self.max_items = of or Anything(nullable=True), min_items, max_items
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        if not isinstance(value, list):
+            raise ValueError("must be a list")
+        if not self.min_items <= len(value) <= self.max_items:
+            raise ValueError(f"must have {self.min_items} to {self.max_items} items")
+        return [self.of.check(item, f"{where}/{index}", problems) for index, item in enumerate(value)]
+
+
+class Map(Schema):
+    """A JSON object with any content."""
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        if not isinstance(value, dict):
+            raise ValueError("must be an object")
+        return value
+
+
+class Object(Schema):
+    """A JSON object with declared fields; unknown ones are refused unless ``extra`` allows them.
+
+    What was not sent is absent from the result: defaults belong to whoever stores it.
+    """
+
+    def __init__(self, fields: Mapping[str, Schema], *, required: Iterable[str] = (), extra: bool = False,
+                 nullable: bool = False) -> None:
+        super().__init__(nullable=nullable)
+        self.fields, self.required, self.extra = dict(fields), tuple(required), extra
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        if not isinstance(value, dict):
+            raise ValueError("must be an object")
+        for name in self.required:
+            if name not in value:
+                problems.append(Problem(f"{where}/{name}", "is required"))
+        loaded = {}
+        for name, item in value.items():
+            shape = self.fields.get(name)
+            if shape is not None:
+                loaded[name] = shape.check(item, f"{where}/{name}", problems)
+            elif self.extra:
+                loaded[name] = item
+            else:
+                problems.append(Problem(f"{where}/{escape(name)}", "is not a known field"))
+        return loaded
+
+
+def printable(text: str, limit: int = 256) -> str:
+    """Return ``text`` in a form that is safe to show: bounded, and control characters escaped."""
+    shown = _UNPRINTABLE.sub(lambda match: f"\\x{ord(match[0]):02x}", text[:limit])
+    return shown + ("…" if len(text) > limit else "")
+
+
+def escape(name: str, limit: int = 64) -> str:
+    """Return ``name`` as a JSON pointer token that is safe to show."""
+    return printable(name, limit).replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,1 @@
+"""Shapes of request bodies, one module per resource, built at import."""

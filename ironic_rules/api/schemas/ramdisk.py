@@ -1,0 +1,20 @@
+"""Body of ``/v1/heartbeat``, and since when each field is known."""
+
+from __future__ import annotations
+
+from ironic_rules.api import schema, versions
+
+HEARTBEAT = schema.Object({
+    "callback_url": schema.Text(max_length=1024, pattern=r"https?://[!-~]+", expected="must be an HTTP or HTTPS URL"),
+    "agent_token": schema.Text(max_length=255),
+    "agent_version": schema.Text(max_length=255, nullable=True),
+    "agent_verify_ca": schema.Text(max_length=64 * 1024, multiline=True, nullable=True),
+    "agent_status": schema.Enum("start", "end", "error", nullable=True),
+    "agent_status_message": schema.Text(max_length=4096, multiline=True, nullable=True),
+}, required=("callback_url", "agent_token"))
+
+#: Field -> first minor version that accepts it.
+HEARTBEAT_SINCE = {
+    "agent_version": versions.AGENT_VERSION, "agent_verify_ca": versions.AGENT_VERIFY_CA,
+    "agent_status": versions.AGENT_STATUS, "agent_status_message": versions.AGENT_STATUS,
+}

@@ -1,0 +1,51 @@
+"""The API's own HTTP server, cheroot."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from cheroot import wsgi
+from oslo_config import cfg
+
+from ironic_rules.exceptions import ConfigurationError
+
+#: Seconds that open requests get when the server stops.
+_SHUTDOWN_S = 0.5
+
+
+class ApiServer:
+    """``start``, ``stop`` and ``wait`` of a WSGI application on ``[api]host_ip`` and ``[api]port``."""
+
+    def __init__(self, conf: cfg.ConfigOpts, app: Any) -> None:
+        self._host: str = conf.api.host_ip
+        self._server = wsgi.Server(
+            (self._host, conf.api.port), app, numthreads=conf.api.threads, server_name="ironic-rules",
+            request_queue_size=128, timeout=60,
+            shutdown_timeout=_SHUTDOWN_S)  # type: ignore[arg-type]  # seconds; a fraction works as well
+        self._thread = threading.Thread(target=self._server.serve, name="api", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where the server listens, e.g. ``http://127.0.0.1:6385``; known once it has started."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._server.bind_addr[1]}"
+
+    def start(self) -> None:
+        """Bind and serve in a thread.
+
+        :raises ConfigurationError: the address can not be bound
+        """
+        try:
+            self._server.prepare()
+        except OSError as exc:
+            raise ConfigurationError(f"Cannot listen on {self._host}, port {self._server.bind_addr[1]}: {exc}") from exc
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the socket; requests in flight get half a second."""
+        self._server.stop()
+
+    def wait(self) -> None:
+        """Wait until the server has stopped."""
+        self._thread.join()

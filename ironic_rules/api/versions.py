@@ -1,0 +1,97 @@
+"""API versions ``1.N`` ("microversions"): the numbers are Ironic's, so that its clients negotiate as they always do.
+
+A constant is the first minor version in which something can be used. Clients choose with one of two headers; without
+one they get the oldest version.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ironic_rules.exceptions import NotAcceptable
+
+MIN = 1
+MAX = 96
+
+NAME = 5  # node.name, and names in place of UUIDs
+FIELDS = 8  # ?fields=
+ENROLL = 11  # new nodes start in "enroll"
+DRIVER_PROPERTIES_LINK = 14
+PORT_INTERNAL_INFO = 18
+PORT_CONNECTIVITY = 19  # local_link_connection, pxe_enabled
+RESOURCE_CLASS = 21
+RAMDISK = 22  # lookup and heartbeat
+PORTGROUPS = 23
+PORTGROUP_MODE = 26
+VIFS = 28
+DRIVER_DETAILS = 30  # ?type=, ?detail= of drivers
+INTERFACE_FIELDS = 31
+VOLUME = 32
+PHYSICAL_NETWORK = 34
+AGENT_VERSION = 36  # heartbeat: agent_version
+TRAITS = 37
+INSPECT_WAIT = 39
+FAULT = 42
+DETAIL = 43  # ?detail= on every collection
+RESET_INTERFACES = 45
+CONDUCTOR_GROUP = 46
+AUTOMATED_CLEAN = 47
+PROTECTED = 48
+CONDUCTORS = 49
+OWNER = 50
+DESCRIPTION = 51
+SMARTNIC = 53
+DEPLOY_TEMPLATES = 55
+RETIRED = 61
+AGENT_TOKEN = 62
+LESSEE = 65
+AGENT_VERIFY_CA = 68
+AGENT_STATUS = 72
+HISTORY = 78
+INVENTORY = 81
+SHARD = 82
+PARENT_NODE = 83
+CONTINUE_INSPECTION = 84
+FIRMWARE = 86
+PORT_NAME = 88
+NO_JSON_SUFFIX = 91
+DISABLE_POWER_OFF = 95
+INSPECTION_RULES = 96
+
+MIN_STRING = f"1.{MIN}"
+MAX_STRING = f"1.{MAX}"
+HEADER = "X-OpenStack-Ironic-API-Version"
+HEADER_MIN = "X-OpenStack-Ironic-API-Minimum-Version"
+HEADER_MAX = "X-OpenStack-Ironic-API-Maximum-Version"
+SERVICE_TYPES = ("baremetal", "ironic")
+
+_FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,9})")
+
+
+def parse(own: str | None, standard: str | None) -> int:
+    """Return the minor version that a request asks for.
+
+    :param own: value of ``X-OpenStack-Ironic-API-Version``: ``1.N`` or ``latest``
+    :param standard: value of ``OpenStack-API-Version``: ``baremetal 1.N``, in a comma-separated list; it wins
+    :raises NotAcceptable: 406, malformed or not between MIN and MAX
+    """
+    text = (_of_service(standard) if standard else None) or own
+    if text is None:
+        return MIN
+    text = text.strip()
+    if text.lower() == "latest":
+        return MAX
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise NotAcceptable(f"The API version is malformed. Supported: {MIN_STRING} to {MAX_STRING}.")
+    if int(match[1]) != 1 or not MIN <= int(match[2]) <= MAX:
+        raise NotAcceptable(f"Version {match[0]} is not supported. Supported: {MIN_STRING} to {MAX_STRING}.")
+    return int(match[2])
+
+
+def _of_service(header: str) -> str | None:
+    for entry in header.split(","):
+        service, _, version = entry.strip().partition(" ")
+        if service.lower() in SERVICE_TYPES:
+            return version
+    return None

@@ -1,0 +1,1 @@
+"""Rows -> JSON, one module per resource."""

@@ -1,0 +1,25 @@
+"""Conductors and the drivers that they offer -> JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from ironic_rules.api import links
+from ironic_rules.db.projection import Row
+
+FIELDS = ("hostname", "conductor_group", "alive", "drivers", "created_at", "updated_at")
+SUMMARY = ("hostname", "conductor_group", "alive")
+
+
+def conductor(row: Row, alive: Container[str], fields: tuple[str, ...] = FIELDS) -> dict[str, Any]:
+    """Return one conductor.
+
+    :param alive: host names of the conductors that gave a sign of life lately
+    """
+    values = {
+        "hostname": row.hostname, "conductor_group": row.conductor_group, "alive": row.hostname in alive,
+        "drivers": sorted(row.hardware_types), "created_at": row.created_at, "updated_at": row.updated_at,
+    }
+    return {**{name: values[name] for name in FIELDS if name in fields},
+            "links": links.resource("conductors", row.hostname)}

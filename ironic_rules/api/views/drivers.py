@@ -1,0 +1,59 @@
+"""Hardware types, as the conductors describe them -> JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironic_rules.api import links, versions
+from ironic_rules.db.projection import Row
+from ironic_rules.models.node_fields import INTERFACES
+
+#: First minor version that shows each interface of a driver.
+_INTERFACE_SINCE = {"storage": 33, "rescue": 38, "bios": 40, "firmware": versions.FIRMWARE}
+
+
+@dataclass(slots=True)
+class Driver:
+    """One hardware type and who offers it; ``kinds`` is interface kind -> ``{"enabled": [...], "default": name}``."""
+
+    name: str
+    hosts: list[str] = field(default_factory=list)
+    kinds: dict[str, Any] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+def collect(conductors: Iterable[Row]) -> dict[str, Driver]:
+    """Return the drivers of all ``conductors`` by name, in the order of the names."""
+    found: dict[str, Driver] = {}
+    for row in conductors:
+        for name, description in row.hardware_types.items():
+            driver = found.setdefault(name, Driver(name))
+            driver.hosts.append(row.hostname)
+            driver.properties |= description.get("properties") or {}
+            for kind in INTERFACES:
+                _merge(driver.kinds, kind, description.get(kind) or {})
+    return dict(sorted(found.items()))
+
+
+def _merge(kinds: dict[str, Any], kind: str, offer: Mapping[str, Any]) -> None:
+    merged = kinds.setdefault(kind, {"enabled": [], "default": None})
+    merged["enabled"] += [name for name in offer.get("enabled", ()) if name not in merged["enabled"]]
+    merged["default"] = merged["default"] or offer.get("default")
+
+
+def driver(entry: Driver, minor: int, *, detail: bool) -> dict[str, Any]:
+    """Return one driver; ``detail`` adds ``default_*_interface`` and ``enabled_*_interfaces``."""
+    reply: dict[str, Any] = {
+        "name": entry.name, "hosts": sorted(entry.hosts), "links": links.resource("drivers", entry.name),
+    }
+    if minor >= versions.DRIVER_PROPERTIES_LINK:
+        reply["properties"] = links.resource("drivers", entry.name, "properties")
+    if minor >= versions.DRIVER_DETAILS:
+        reply["type"] = "dynamic"
+        for kind in INTERFACES if detail else ():
+            if minor >= _INTERFACE_SINCE.get(kind, versions.DRIVER_DETAILS):
+                reply[f"default_{kind}_interface"] = entry.kinds[kind]["default"]
+                reply[f"enabled_{kind}_interfaces"] = sorted(entry.kinds[kind]["enabled"])
+    return reply

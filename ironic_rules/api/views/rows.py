@@ -1,0 +1,73 @@
+"""Rows of a table as JSON objects, many at a time.
+
+What one (version, set of fields) needs is worked out once; then a row costs no function call per field. JSON columns
+are embedded as the text that the database holds, unless secrets may hide in them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from ironic_rules.models import secrets
+
+_EMPTY: dict[str, Any] = {}
+
+
+class RowView:
+    """How the rows of one table look with one set of fields.
+
+    :ivar columns: the columns to select, in this order
+    """
+
+    def __init__(self, collection: str, shown: Iterable[str], *, json: Collection[str], secret: Collection[str] = (),
+                 sub_resources: Sequence[str] = (), needed: Iterable[str] = ()) -> None:
+        """Work out the view.
+
+        :param collection: the last part of the collection's URL
+        :param shown: the columns that are fields of the reply, in order
+        :param json: those of them that are JSON;  secret: those whose secrets are to be masked
+        :param sub_resources: fields that are links below the resource
+        :param needed: further columns to select
+        """
+        self._collection = collection
+        self._shown = tuple(shown)
+        self._json = tuple(name for name in self._shown if name in json and name not in secret)
+        self._secret = tuple(name for name in self._shown if name in secret)
+        self._links = [("links", ""), *((name, f"/{name}") for name in sub_resources)]
+        self.columns = (*self._shown, *(name for name in ("uuid", *needed) if name not in self._shown))
+        # attrgetter() of one name gives no tuple.
+        self._pick = operator.attrgetter(*self._shown, "uuid")
+
+    def objects(self, rows: Sequence[Any], url: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Give each row with its JSON object.
+
+        :param rows: have at least ``self.columns``; fastest if they begin with them, in that order
+        :param url: the public URL of the API, without a slash at the end
+        """
+        if not rows:
+            return
+        in_order = tuple(rows[0]._fields[:len(self._shown)]) == self._shown
+        shown, count, fragment = self._shown, len(self._shown), orjson.Fragment
+        base = orjson.dumps(url).decode()[1:-1]
+        links = [(name, f'[{{"href":"{base}/v1/{self._collection}/',
+                  f'{below}","rel":"self"}},{{"href":"{base}/{self._collection}/', f'{below}","rel":"bookmark"}}]')
+                 for name, below in self._links]
+        for row in rows:
+            found = dict(zip(shown, row[:count] if in_order else self._pick(row)[:count], strict=True))
+            for name in self._json:
+                if type(found[name]) is str:
+                    found[name] = fragment(found[name])
+            for name in self._secret:
+                value = found[name]
+                if not value or value == "{}":
+                    found[name] = _EMPTY
+                else:
+                    found[name] = secrets.mask(orjson.loads(value) if type(value) is str else value)
+            uuid = row.uuid
+            for name, start, middle, end in links:
+                found[name] = fragment(f"{start}{uuid}{middle}{uuid}{end}")
+            yield row, found

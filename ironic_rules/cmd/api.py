@@ -1,0 +1,34 @@
+"""``ironic-rules-api``: the REST API on its own HTTP server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ironic_rules import service
+from ironic_rules.cmd import lifecycle
+from ironic_rules.rpc import transport as rpc_transport
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM or Ctrl-C; return the exit status."""
+    return lifecycle.guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    conf = service.prepare_config(argv, lifecycle.LISTEN_OPTS)
+    lifecycle.apply_listen_opts(conf)
+    service.setup_logging(conf)
+    stopped = lifecycle.stop_event()
+    db = service.make_database(conf)
+    api = service.make_api(conf, db, rpc_transport.get_transport(conf))
+    api.start()
+    print(f"ironic-rules-api listens on {api.url}", flush=True)
+    stopped.wait()
+    api.stop()
+    lifecycle.exit_now()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""``ironic-rules-conductor``: the process that works on nodes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+
+from ironic_rules import service
+from ironic_rules.cmd import lifecycle
+from ironic_rules.rpc import transport as rpc_transport
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Work until SIGTERM or Ctrl-C; return the exit status: 1 if another process took this conductor's name."""
+    return lifecycle.guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    conf = service.prepare_config(argv)
+    service.setup_logging(conf)
+    stopped = lifecycle.stop_event()
+    db = service.make_database(conf)
+    conductor = service.make_conductor(conf, db, rpc_transport.get_transport(conf))
+    conductor.start()
+    print(f"ironic-rules-conductor {conf.host} is at work", flush=True)
+    threading.Thread(target=_watch, args=(conductor.displaced, stopped), daemon=True).start()
+    stopped.wait()
+    displaced = conductor.displaced.is_set()
+    conductor.stop()
+    lifecycle.exit_now(1 if displaced else 0)
+    return 0
+
+
+def _watch(displaced: threading.Event, stopped: threading.Event) -> None:
+    displaced.wait()
+    stopped.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""``ironic-rules-dbsync``: ``upgrade``, ``version``, ``revision`` and ``stamp`` of the database schema."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from oslo_config import cfg
+
+from ironic_rules import service
+from ironic_rules.cmd import lifecycle
+from ironic_rules.db import migration
+from ironic_rules.db.session import Database
+from ironic_rules.exceptions import ConfigurationError
+
+
+def _add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    subparsers.required = True
+    upgrade = subparsers.add_parser("upgrade", help="create the schema, or bring it to a revision")
+    upgrade.add_argument("revision", nargs="?", default="head", help="default: head")
+    subparsers.add_parser("version", help="print the revision that the database has")
+    revision = subparsers.add_parser("revision", help="write a new migration (for developers)")
+    revision.add_argument("-m", "--message", required=True)
+    revision.add_argument("--autogenerate", action="store_true", help="from the difference to the tables")
+    stamp = subparsers.add_parser("stamp", help="record a revision without running migrations")
+    stamp.add_argument("revision")
+
+
+_CLI_OPTS = [cfg.SubCommandOpt("command", title="commands", handler=_add_commands)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return the exit status."""
+    return lifecycle.guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    conf = service.prepare_config(argv, _CLI_OPTS)
+    service.setup_logging(conf)
+    if not conf.database.connection:
+        raise ConfigurationError("[database]connection is not set.")
+    engine = Database(conf).engine
+    command = conf.command
+    if command.name == "upgrade":
+        migration.upgrade(engine, command.revision)
+        print(f"The database is at revision {migration.version(engine)}.")
+    elif command.name == "version":
+        print(migration.version(engine) or "The database has no schema yet: run 'ironic-rules-dbsync upgrade'.")
+    elif command.name == "revision":
+        migration.revision(engine, command.message, autogenerate=command.autogenerate)
+    else:
+        migration.stamp(engine, command.revision)
+        print(f"The database is marked as revision {command.revision}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

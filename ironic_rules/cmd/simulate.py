@@ -1,0 +1,145 @@
+"""``ironic-rules-simulate``: a fleet of simulated ramdisks against any endpoint.
+
+Exit status: 0 all nodes ended as expected, 1 some did not, 2 the run could not begin, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+import sys
+from collections.abc import Sequence
+
+from oslo_config import cfg
+from rich.console import Console
+from rich.markup import escape
+
+from ironic_rules import samples
+from ironic_rules.simulator import inventories, report
+from ironic_rules.simulator.client import Client, ClientError, Retry
+from ironic_rules.simulator.fleet import Fleet
+from ironic_rules.simulator.progress import Bars
+
+PROG = "ironic-rules-simulate"
+OPTS: list[cfg.Opt] = [
+    cfg.StrOpt("endpoint", default="http://127.0.0.1:6385", metavar="URL", help="Where the service answers. Default: http://127.0.0.1:6385."),
+    cfg.IntOpt("nodes", default=20, min=1, max=inventories.MAX_MACHINES, metavar="N",
+               help="Number of simulated nodes. Default: 20."),
+    cfg.IntOpt("concurrency", default=8, min=1, max=500, metavar="C",
+               help="Nodes that are worked on, and ramdisks that report, at the same time. Default: 8."),
+    cfg.MultiStrOpt("inventory", default=[], metavar="FILE",
+                    help="Files with what a ramdisk POSTs, one or more after the option; nodes take turns. A file with "
+                         "an error text makes nodes whose inspection is expected to fail. Default: the samples that "
+                         "ship with the package, without the failing one."),
+    cfg.StrOpt("driver", default="fake-hardware", help="Driver of the nodes. Default: fake-hardware."),
+    cfg.StrOpt("api-version", default="1.96", metavar="1.N",
+               help="Microversion of the operator's requests. Default: 1.96."),
+    cfg.MultiStrOpt("header", default=[], metavar="'NAME: VALUE'", secret=True,
+                    help="A header of every request, such as X-Auth-Token; may be repeated."),
+    cfg.FloatOpt("timeout", default=300.0, min=1, metavar="SECONDS",
+                 help="Longest wait in seconds for one node to move on, and for all nodes after the last callback. "
+                      "Default: 300."),
+    cfg.FloatOpt("retry-delay", default=1.0, min=0.01, metavar="SECONDS",
+                 help="First delay in seconds before a failed request is repeated, up to 5 tries. Default: 1; the "
+                      "real agent uses 5."),
+    cfg.StrOpt("run-id", metavar="ID", regex="^[a-z0-9]{1,32}$",
+               help="Part of the nodes' names (sim-ID-0 and so on), MAC addresses and serials. Default: a random one."),
+    cfg.BoolOpt("json", default=False, help="Print the report as JSON, and nothing else, on standard output."),
+    cfg.BoolOpt("cleanup", default=False, help="Delete the nodes at the end, also after failures."),
+]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    conf = cfg.ConfigOpts()
+    conf.register_cli_opts(OPTS)
+    try:
+        _parse(conf, sys.argv[1:] if argv is None else argv)
+        return simulate(conf, errors)
+    except (cfg.Error, inventories.InventoryFileError, ClientError, ValueError) as exc:
+        errors.print(f"[red]{PROG}: {escape(str(exc))}[/red]")
+        return 2
+
+
+def _parse(conf: cfg.ConfigOpts, argv: Sequence[str]) -> None:
+    try:
+        conf(one_option_per_value(argv, "--inventory"), project="ironic-rules", prog=PROG,
+             description="Enrol nodes, inspect them with simulated ramdisks, and measure how the service copes.")
+    except SystemExit as exc:
+        # oslo.config has printed what is wrong; its status 1 would say here that nodes failed.
+        raise SystemExit(2 if exc.code == 1 else exc.code) from exc
+
+
+def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
+    """Run the simulation that ``conf`` describes; messages and progress go to ``errors``, the report to stdout."""
+    kinds = [inventories.load(path) for path in conf.inventory] or shipped_samples()
+    run_id = conf.run_id or secrets.token_hex(3)
+    with Client(conf.endpoint, conf.api_version, retry=Retry(base_delay_s=conf.retry_delay),
+                connections=conf.concurrency, headers=headers(conf.header)) as client:
+        client.check()
+        machines = [inventories.vary(kind, run_id, index)
+                    for index, kind in enumerate(itertools.islice(itertools.cycle(kinds), conf.nodes))]
+        status = 130
+        with Bars(errors) as bars:
+            fleet = Fleet(client, machines, concurrency=conf.concurrency, driver=conf.driver, timeout_s=conf.timeout,
+                          progress=bars)
+            left: list[str] = []
+            try:
+                fleet.run()
+                status = 0
+            except KeyboardInterrupt:
+                errors.print(f"[red]{PROG}: interrupted[/red]")
+            finally:
+                if conf.cleanup:
+                    left = fleet.clean_up()
+        result = report.make(fleet.outcome, run_id, client.endpoint, conf.concurrency)
+        for line in left:
+            errors.print(f"[red]not deleted:[/red] {escape(line)}")
+        if status == 0 and conf.json:
+            print(json.dumps(result.to_json(), indent=2))
+        elif status == 0:
+            report.show(result, Console(highlight=False, soft_wrap=True))
+            if not conf.cleanup and any(run.callback for run in fleet.outcome.runs):
+                errors.print(f"The nodes sim-{run_id}-* are still there; --cleanup would have deleted them.")
+        return status or int(not result.ok or bool(left))
+
+
+def shipped_samples() -> list[inventories.Sample]:
+    """Return the samples that ship with the package and should end in a good inspection."""
+    bodies = {name: samples.inventory(name) for name in samples.inventory_names()}
+    return [inventories.Sample(name, body) for name, body in bodies.items() if not body.get("error")]
+
+
+def headers(lines: Sequence[str]) -> dict[str, str]:
+    """Parse ``Name: value`` lines.
+
+    :raises ValueError: a line without a colon
+    """
+    pairs = [line.partition(":") for line in lines]
+    if not all(name.strip() and colon for name, colon, _ in pairs):
+        raise ValueError("--header takes 'Name: value'")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def one_option_per_value(argv: Sequence[str], option: str) -> list[str]:
+    """Repeat ``option`` before each of the values that follow it, as oslo.config wants it.
+
+    ``--inventory a b --json`` becomes ``--inventory a --inventory b --json``.
+    """
+    result: list[str] = []
+    following = False
+    for word in argv:
+        if word == option:
+            following = True
+        elif word.startswith("-"):
+            following = False
+            result.append(word)
+        else:
+            result += [option, word] if following else [word]
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""``ironic-rules``: the whole service in one process, with SQLite and an in-memory message transport."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+from oslo_config import cfg
+
+from ironic_rules import service
+from ironic_rules.cmd import lifecycle
+from ironic_rules.rpc import transport as rpc_transport
+
+_CLI_OPTS: list[cfg.Opt] = [
+    *lifecycle.LISTEN_OPTS,
+    cfg.StrOpt("state-dir", dest="cli_state_dir",
+               help="Folder for the database and the log (overrides state_path; default ./ironic-rules-data)."),
+    cfg.BoolOpt("demo", dest="cli_demo", default=False,
+                help="Show the main job: load example rules, enrol sample nodes, let simulated ramdisks send their "
+                     "inventories, show what changed, and keep serving."),
+]
+
+_WELCOME = """\
+ironic-rules listens on {url}   (data: {state}, log: {log})
+Try next:
+  curl -s {url}/v1/nodes
+  openstack --os-auth-type none --os-endpoint {url} baremetal node list
+  ironic-rules-simulate --endpoint {url} --nodes 20 --concurrency 4
+Ctrl-C ends it."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the service until SIGTERM or Ctrl-C; return the exit status."""
+    return lifecycle.guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    conf = service.prepare_config(argv, _CLI_OPTS)
+    lifecycle.apply_listen_opts(conf)
+    if conf.cli_state_dir is not None:
+        conf.set_override("state_path", conf.cli_state_dir)
+    service.use_one_process_defaults(conf)
+    if not (conf.log_file or conf.log_dir or conf.log_config_append or conf.use_syslog or conf.use_journal):
+        conf.set_override("log_dir", conf.state_path)
+        conf.set_override("log_file", "ironic-rules.log")
+    service.setup_logging(conf)
+    stopped = lifecycle.stop_event()
+    db = service.make_database(conf, upgrade=True)
+    transport = rpc_transport.get_transport(conf)
+    conductor = service.make_conductor(conf, db, transport)
+    conductor.start()
+    api = service.make_api(conf, db, transport)
+    try:
+        api.start()
+    except Exception:
+        conductor.stop()
+        raise
+    log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"
+    print(_WELCOME.format(url=api.url, state=conf.state_path, log=log), flush=True)
+    if conf.cli_demo:
+        threading.Thread(target=_demo, args=(api.url,), name="demo", daemon=True).start()
+    stopped.wait()
+    api.stop()
+    finished = conductor.stop()
+    print("ironic-rules has ended." if finished else
+          "ironic-rules has ended; unfinished work is stored and goes on at the next start.")
+    lifecycle.exit_now()
+    return 0
+
+
+def _demo(url: str) -> None:
+    from rich.console import Console
+
+    from ironic_rules.simulator import demo
+    from ironic_rules.simulator.client import ClientError
+
+    console = Console()
+    try:
+        demo.run(url, console)
+    except ClientError as exc:
+        console.print(f"The demo could not be shown: {exc}", markup=False)
+    console.print(f"Still serving on {url}; Ctrl-C ends it.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

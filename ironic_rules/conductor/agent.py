@@ -1,0 +1,49 @@
+"""The ramdisk's heartbeats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.conductor import work
+from ironic_rules.conductor.engine import Engine, now
+from ironic_rules.context import RequestContext
+from ironic_rules.db import nodes
+from ironic_rules.models import states
+
+#: What of a heartbeat is kept in driver_internal_info, by its name there.
+_DETAILS = {"agent_verify_ca": "agent_verify_ca", "agent_status": "agent_status",
+            "agent_status_message": "agent_status_message"}
+
+
+def heartbeat(engine: Engine, context: RequestContext, node_id: str | int, callback_url: str,
+              agent_version: str | None, details: dict[str, Any]) -> None:
+    """Record where the node's agent listens; a node that waits for it (not for inspection data) goes on.
+
+    :raises NodeLocked: 409, a conductor works on the node; the agent repeats the heartbeat soon
+    """
+    with engine.db.reader() as conn:
+        row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
+    resumes = row.provision_state in states.WAITING - {states.INSPECTWAIT}
+    with engine.workers.take(row.id) as slot:
+
+        def store(conn: sa.Connection) -> bool:
+            locked = nodes.reserve(conn, row.id, engine.host, "heartbeat")
+            internal = {
+                **locked.driver_internal_info, "agent_url": callback_url, "agent_version": agent_version,
+                "agent_last_heartbeat": now().isoformat(),
+                **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
+            }
+            values: dict[str, Any] = {"driver_internal_info": internal}
+            transition = states.transition(locked.provision_state, "resume") if resumes else None
+            if transition is None:
+                nodes.release(conn, row.id, engine.host, values)
+                return False
+            if locked.target_provision_state == states.MANAGEABLE:
+                transition = transition._replace(target=states.MANAGEABLE)
+            nodes.update_locked(conn, row.id, engine.host, {**values, **work.state_values(transition)})
+            return True
+
+        if engine.db.write(store):
+            slot.run(work.run, engine, row.id, context)

@@ -1,0 +1,87 @@
+"""What a conductor does while a node is in each transient state.
+
+A handler gets the task, changes its drafts, and returns the event that ends the state. It may be called again from the
+start for the same node after a conductor's death, so it must not assume that it is the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from ironic_rules.conductor.engine import Engine
+from ironic_rules.models import states
+from ironic_rules.models.draft import Task
+
+
+@dataclass(slots=True)
+class Result:
+    """How a state ends.
+
+    ``event`` leads on from it; ``error`` becomes ``last_error``; ``history`` is an event text for the node's history;
+    ``also`` is called with the connection of the transaction that saves the node.
+    """
+
+    event: str
+    error: str | None = None
+    history: str | None = None
+    also: Callable[[sa.Connection], None] | None = None
+
+
+Handler = Callable[[Engine, Task], Result]
+
+
+def verify(engine: Engine, task: Task) -> Result:
+    """VERIFYING: the BMC answers, and tells the power state."""
+    power = engine.hardware.interface(task.node, "power")
+    power.validate(task)
+    task.node.power_state = power.get_power_state(task)
+    return Result("done")
+
+
+def clean(engine: Engine, task: Task) -> Result:
+    """CLEANING: fake hardware has nothing to clean. Ends where the node was going to."""
+    task.node.clean_step = {}
+    return Result("manage-done" if task.node.target_provision_state == states.MANAGEABLE else "done")
+
+
+def deploy(engine: Engine, task: Task) -> Result:
+    """DEPLOYING: the deploy interface installs the instance."""
+    engine.hardware.interface(task.node, "deploy").deploy(task)
+    task.node.deploy_step = {}
+    task.node.power_state = states.POWER_ON
+    return Result("done")
+
+
+def tear_down(engine: Engine, task: Task) -> Result:
+    """DELETING: the deploy interface removes the instance; then the node is cleaned."""
+    engine.hardware.interface(task.node, "deploy").tear_down(task)
+    task.node.instance_info = {}
+    task.node.power_state = states.POWER_OFF
+    return Result("done")
+
+
+def adopt(engine: Engine, task: Task) -> Result:
+    """ADOPTING: take over a running instance as it is."""
+    task.node.power_state = engine.hardware.interface(task.node, "power").get_power_state(task)
+    return Result("done")
+
+
+def rescue(engine: Engine, task: Task) -> Result:
+    """RESCUING: boot the rescue ramdisk."""
+    engine.hardware.interface(task.node, "rescue").rescue(task)
+    return Result("done")
+
+
+def unrescue(engine: Engine, task: Task) -> Result:
+    """UNRESCUING: back to the instance."""
+    engine.hardware.interface(task.node, "rescue").unrescue(task)
+    return Result("done")
+
+
+def service(engine: Engine, task: Task) -> Result:
+    """SERVICING: fake hardware has no service steps."""
+    task.node.service_step = {}
+    return Result("done")

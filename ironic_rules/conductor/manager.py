@@ -1,0 +1,69 @@
+"""The RPC surface: each public method is one call that :class:`ironic_rules.rpc.api.ConductorAPI` can make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import oslo_messaging as messaging
+
+from ironic_rules.conductor import agent, handlers, inspection, provisioning, work
+from ironic_rules.conductor.engine import Engine
+from ironic_rules.context import RequestContext
+from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.models import states
+from ironic_rules.rpc.transport import VERSION
+
+work.HANDLERS.update({
+    states.VERIFYING: handlers.verify,
+    states.CLEANING: handlers.clean,
+    states.DEPLOYING: handlers.deploy,
+    states.DELETING: handlers.tear_down,
+    states.ADOPTING: handlers.adopt,
+    states.RESCUING: handlers.rescue,
+    states.UNRESCUING: handlers.unrescue,
+    states.SERVICING: handlers.service,
+    states.INSPECTING: inspection.inspect,
+})
+work.CLEAN_UPS[states.INSPECTING] = inspection.clean_up
+
+
+class ConductorManager:
+    """What a conductor does for others. Errors of the service travel back as themselves."""
+
+    target = messaging.Target(version=VERSION)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @messaging.expected_exceptions(IronicRulesError)
+    def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
+                            plugin_data: dict[str, Any] | None = None) -> None:
+        """Continue in-band inspection.
+
+        :raises NodeLocked: the node is locked by another conductor
+        :raises NotFound: the node is in an invalid state
+        """
+        inspection.accept(self._engine, context, node_id, inventory, plugin_data or {})
+
+    @messaging.expected_exceptions(IronicRulesError)
+    def change_provision_state(self, context: RequestContext, node_id: str | int, target: str,
+                               args: dict[str, Any] | None = None) -> None:
+        """Start what a verb of ``states/provision`` asks for."""
+        provisioning.change_provision_state(self._engine, context, node_id, target, args or {})
+
+    @messaging.expected_exceptions(IronicRulesError)
+    def change_power_state(self, context: RequestContext, node_id: str | int, target: str,
+                           timeout: int | None = None) -> None:
+        """Start changing the power state; ``timeout`` in seconds."""
+        provisioning.change_power_state(self._engine, context, node_id, target, timeout)
+
+    @messaging.expected_exceptions(IronicRulesError)
+    def validate_interfaces(self, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
+        """Return what each interface of the node says of its settings."""
+        return provisioning.validate_interfaces(self._engine, context, node_id)
+
+    @messaging.expected_exceptions(IronicRulesError)
+    def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
+                  agent_version: str | None = None, details: dict[str, Any] | None = None) -> None:
+        """Record a ramdisk's sign of life."""
+        agent.heartbeat(self._engine, context, node_id, callback_url, agent_version, details or {})

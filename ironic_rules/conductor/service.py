@@ -1,0 +1,73 @@
+"""A conductor's life: register, serve RPC, give signs of life, recover what others left, and leave in order."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+
+import oslo_messaging as messaging
+from oslo_log import log as logging
+
+from ironic_rules.conductor import recovery
+from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.manager import ConductorManager
+from ironic_rules.conductor.periodics import Loop
+from ironic_rules.db import conductors
+from ironic_rules.rpc import transport as rpc_transport
+
+LOG = logging.getLogger(__name__)
+
+
+class ConductorService:
+    """``start``, ``stop`` and ``wait`` of one conductor."""
+
+    def __init__(self, engine: Engine, transport: messaging.RPCTransport) -> None:
+        self._engine = engine
+        self._instance = str(uuid.uuid4())
+        self._server = rpc_transport.get_server(transport, engine.conf, ConductorManager(engine), engine.group)
+        settings = engine.conf.conductor
+        self._loops = (
+            Loop("heartbeat", settings.heartbeat_interval, self._heartbeat),
+            Loop("recovery", settings.recovery_interval, lambda: recovery.resume_orphans(engine)),
+            Loop("timeouts", settings.recovery_interval, lambda: recovery.fail_overdue(engine)),
+        )
+        #: Set when the process must end: another one serves under the same host name.
+        self.displaced = threading.Event()
+
+    def start(self) -> None:
+        """Register, resume what the last life of this conductor left unfinished, and serve.
+
+        :raises ConductorAlreadyRegistered: another process with this host name starts at the same moment
+        """
+        engine = self._engine
+        engine.db.write(lambda conn: conductors.register(
+            conn, engine.host, engine.group, engine.hardware.describe(), self._instance))
+        self._server.start()
+        recovery.resume_orphans(engine)
+        for loop in self._loops:
+            loop.start()
+        LOG.info("Conductor %s serves group '%s'", engine.host, engine.group)
+
+    def stop(self) -> bool:
+        """Take no more work, let work in flight finish within ``[conductor]shutdown_grace``, and sign off.
+
+        :returns: whether all work is finished; what is not stays locked and is resumed by the next conductor
+        """
+        for loop in self._loops:
+            loop.stop()
+        # oslo.messaging takes a second to stop a server; the work in flight goes on meanwhile.
+        stopper = threading.Thread(target=self._server.stop, name="rpc-stop", daemon=True)
+        stopper.start()
+        deadline = time.monotonic() + max(self._engine.conf.conductor.shutdown_grace, 1)
+        stopper.join(max(deadline - time.monotonic(), 0))
+        finished = self._engine.workers.stop(max(deadline - time.monotonic(), 0.05))
+        self._engine.db.write(lambda conn: conductors.unregister(conn, self._engine.host, self._instance))
+        return finished
+
+    def _heartbeat(self) -> None:
+        engine = self._engine
+        if not engine.db.write(lambda conn: conductors.touch(conn, engine.host, self._instance)):
+            LOG.critical("Another process has registered as conductor %s; this one ends. Every conductor needs a "
+                         "[DEFAULT]host of its own.", engine.host)
+            self.displaced.set()

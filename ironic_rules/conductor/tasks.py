@@ -1,0 +1,38 @@
+"""Tasks: the drafts of a locked node, loaded from and saved to the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.context import RequestContext
+from ironic_rules.db import nodes, portgroups, ports, traits
+from ironic_rules.models.draft import NodeDraft, PortDraft, Task
+
+
+def load(conn: sa.Connection, row: sa.Row[Any], context: RequestContext) -> Task:
+    """Return the drafts of ``row`` (a row of the nodes table), its traits, ports and port groups."""
+    node = NodeDraft(row._asdict(), traits.list_for(conn, [row.id]).get(row.id, ()))
+    return Task(
+        node, [PortDraft(port._asdict()) for port in ports.for_node(conn, row.id)],
+        [group._asdict() for group in portgroups.for_node(conn, row.id)], context)
+
+
+def save(conn: sa.Connection, task: Task, owner: str, values: dict[str, Any], *, release: bool) -> None:
+    """Write what the task changed, and ``values`` on top, in the caller's transaction.
+
+    :param owner: the conductor whose lock the node has
+    :param release: give the lock back
+    :raises LockLost: another conductor has taken the node over; nothing is to be written then
+    """
+    node_id = task.node.id
+    changed = {**task.node.changes(), **values}
+    if release:
+        nodes.release(conn, node_id, owner, changed)
+    else:
+        nodes.update_locked(conn, node_id, owner, changed)
+    if (new_traits := task.node.trait_changes()) is not None:
+        traits.set_all(conn, node_id, new_traits)
+    if port_changes := task.port_changes():
+        ports.apply_changes(conn, node_id, port_changes)

@@ -1,0 +1,15 @@
+"""Configuration: one module per option group; nothing is read at import."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from ironic_rules.conf import api, conductor, default, inspection_rules, inspector, inventory
+
+MODULES = (default, api, conductor, inspection_rules, inspector, inventory)
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register every option of the service with ``conf``."""
+    for module in MODULES:
+        module.register_opts(conf)

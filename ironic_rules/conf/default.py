@@ -1,0 +1,56 @@
+"""``[DEFAULT]``: the host, authentication, and which hardware types and interfaces are enabled."""
+
+from __future__ import annotations
+
+import socket
+
+from oslo_config import cfg
+
+from ironic_rules.models.node_fields import INTERFACES
+
+OPTS: list[cfg.Opt] = [
+    cfg.HostAddressOpt("host", default=socket.gethostname(), sample_default="localhost",
+                       help="Name of this conductor. Locks carry it, so it must be unique among all conductors and "
+                            "stay the same over restarts."),
+    cfg.StrOpt("state_path", default="ironic-rules-data",
+               help="Folder for what the service keeps on local disk (the one-process service's SQLite database)."),
+    cfg.StrOpt("auth_strategy", default="noauth",
+               choices=[("noauth", "every request is an administrator's"),
+                        ("keystone", "tokens, checked by keystonemiddleware"),
+                        ("http_basic", "HTTP basic, against http_basic_auth_user_file")],
+               help="How API requests are authenticated. The endpoints that ramdisks use are always public."),
+    cfg.StrOpt("http_basic_auth_user_file", default="/etc/ironic-rules/htpasswd",
+               help="Apache-style file of user names and bcrypt hashes for auth_strategy = http_basic."),
+    cfg.BoolOpt("pecan_debug", default=False,
+                help="Show tracebacks of API faults in error bodies. Never in production."),
+]
+
+_ENABLED: dict[str, list[str]] = {
+    "bios": ["fake", "no-bios"], "boot": ["fake"], "console": ["fake", "no-console"], "deploy": ["fake"],
+    "firmware": ["fake", "no-firmware"], "inspect": ["agent", "no-inspect"], "management": ["fake", "noop"],
+    "network": ["noop"], "power": ["fake"], "raid": ["fake", "no-raid"], "rescue": ["fake", "no-rescue"],
+    "storage": ["noop", "fake"], "vendor": ["fake", "no-vendor"],
+}
+
+OPTS.append(cfg.ListOpt(
+    "enabled_hardware_types", default=["fake-hardware"],
+    help="Hardware types (entry points of ironic_rules.hardware.types) that this conductor serves."))
+for _kind in INTERFACES:
+    OPTS.append(cfg.ListOpt(
+        f"enabled_{_kind}_interfaces", default=_ENABLED[_kind],
+        help=f"{_kind.capitalize()} interfaces that nodes may use."))
+    OPTS.append(cfg.StrOpt(
+        f"default_{_kind}_interface",
+        help=f"{_kind.capitalize()} interface of a node that names none. Without it: the first one that the hardware "
+             "type supports and that is enabled."))
+
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register ``[DEFAULT]``."""
+    conf.register_opts(OPTS)
+
+
+def list_opts() -> dict[str, list[cfg.Opt]]:
+    """Return the options by group."""
+    return {"DEFAULT": OPTS}

@@ -1,0 +1,30 @@
+"""Who asks: the request context, made from headers by the API and carried over RPC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oslo_context import context
+
+
+class RequestContext(context.RequestContext):
+    """oslo.context's request context; ``is_public_api`` marks requests that needed no authentication."""
+
+    def __init__(self, is_public_api: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.is_public_api = is_public_api
+
+    def to_dict(self) -> dict[str, Any]:
+        values = super().to_dict()
+        values["is_public_api"] = self.is_public_api
+        return values
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], **kwargs: Any) -> RequestContext:
+        kwargs.setdefault("is_public_api", values.get("is_public_api", False))
+        return super().from_dict(values, **kwargs)
+
+
+def admin(request_id: str | None = None) -> RequestContext:
+    """Return the context in which the service itself acts."""
+    return RequestContext(is_admin=True, overwrite=False, request_id=request_id, roles=["admin"], system_scope="all")

@@ -1,0 +1,1 @@
+"""The database: one module of functions per resource, on SQLAlchemy Core connections opened by ``db.session``."""

@@ -1,0 +1,35 @@
+"""BMC addresses of nodes, by which a ramdisk's callback finds its node. Addresses are stored as the caller gives them:
+normalised IP addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+from ironic_rules.db import node_sets
+from ironic_rules.db.tables import node_bmc_addresses as table
+
+
+def set_for(conn: sa.Connection, node_id: int, addresses: Collection[str]) -> None:
+    """Make ``addresses`` the node's BMC addresses.
+
+    :raises NodeNotFound: 404
+    """
+    node_sets.replace(conn, table.c.address, node_id, addresses)
+
+
+def clear(conn: sa.Connection, node_id: int) -> None:
+    """Forget the node's BMC addresses."""
+    conn.execute(sa.delete(table).where(table.c.node_id == node_id))
+
+
+def node_ids(conn: sa.Connection, addresses: Collection[str]) -> set[int]:
+    """Return the ids of the nodes, in any state, that have any of ``addresses``."""
+    return set(conn.scalars(sa.select(table.c.node_id).where(table.c.address.in_(list(addresses)))))
+
+
+def list_for(conn: sa.Connection, node_id: int) -> list[str]:
+    """Return the node's BMC addresses, sorted."""
+    return sorted(conn.scalars(sa.select(table.c.address).where(table.c.node_id == node_id)))

@@ -1,0 +1,95 @@
+"""Conductors: which are registered, and which have given a sign of life (``updated_at``) lately.
+
+``timeout_s`` is the number of seconds after which a silent conductor counts as dead, ``now`` the time (for tests).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db import clock
+from ironic_rules.db.errors import duplicates
+from ironic_rules.db.projection import Row
+from ironic_rules.db.tables import conductors, nodes
+from ironic_rules.exceptions import ConductorAlreadyRegistered, ConductorNotFound
+
+_ALL = sa.select(conductors).order_by(conductors.c.hostname)
+
+
+def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Mapping[str, Any], instance: str, *,
+             now: datetime.datetime | None = None) -> Row:
+    """Register a conductor; the latest process with a host name has it.
+
+    A process that was killed is started again at once, so an earlier registration is taken over however fresh it is.
+    Where its process lives after all, :func:`touch` tells it.
+
+    :param hardware_types: what the conductor offers, as ``hardware.registry`` describes it
+    :param instance: marks this life of the process
+    :raises ConductorAlreadyRegistered: 409, another process registers the same name for the first time right now
+    """
+    now = now or clock.now()
+    values = {"conductor_group": group, "hardware_types": hardware_types, "instance": instance, "online": True,
+              "updated_at": now}
+    statement = sa.update(conductors).where(conductors.c.hostname == hostname)
+    if conn.execute(statement.values(values)).rowcount == 0:
+        with duplicates(other=lambda value: ConductorAlreadyRegistered(conductor=hostname)):
+            conn.execute(sa.insert(conductors).values({**values, "hostname": hostname, "created_at": now}))
+    return get(conn, hostname)
+
+
+def touch(conn: sa.Connection, hostname: str, instance: str, *, now: datetime.datetime | None = None) -> bool:
+    """Note a sign of life; False when the registration belongs to another instance or is gone."""
+    statement = sa.update(conductors).where(conductors.c.hostname == hostname, conductors.c.instance == instance)
+    return conn.execute(statement.values(updated_at=now or clock.now(), online=True)).rowcount == 1
+
+
+def unregister(conn: sa.Connection, hostname: str, instance: str) -> bool:
+    """Note that a conductor ended in order; False when the registration belongs to another instance or is gone."""
+    statement = sa.update(conductors).where(conductors.c.hostname == hostname, conductors.c.instance == instance)
+    return conn.execute(statement.values(online=False)).rowcount == 1
+
+
+def get(conn: sa.Connection, hostname: str) -> Row:
+    """Return one conductor, online or not.
+
+    :raises ConductorNotFound: 404
+    """
+    row = conn.execute(sa.select(conductors).where(conductors.c.hostname == hostname)).one_or_none()
+    if row is None:
+        raise ConductorNotFound(conductor=hostname)
+    return row
+
+
+def list_conductors(conn: sa.Connection) -> list[Row]:
+    """Return every conductor that ever registered, by host name."""
+    return list(conn.execute(_ALL))
+
+
+def alive(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
+    """Return the conductors that are online and were seen within ``timeout_s``, by host name."""
+    return list(conn.execute(_ALL.where(conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))))
+
+
+def dead(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
+    """Return the conductors that somebody should clean up after, by host name.
+
+    They were not seen within ``timeout_s``, and are online still or hold the lock of some node: the latter when whoever
+    marked them dead died before it had taken over all their nodes.
+    """
+    holds_a_lock = sa.exists().where(nodes.c.reservation == conductors.c.hostname)
+    query = _ALL.where(_silent(timeout_s, now or clock.now()), sa.or_(conductors.c.online.is_(True), holds_a_lock))
+    return list(conn.execute(query))
+
+
+def mark_dead(conn: sa.Connection, hostname: str, not_since: datetime.datetime) -> bool:
+    """Set a conductor offline if it was not seen since ``not_since``; say whether its locks may be taken over."""
+    statement = sa.update(conductors).where(conductors.c.hostname == hostname, conductors.c.updated_at <= not_since)
+    return conn.execute(statement.values(online=False)).rowcount == 1
+
+
+def _silent(timeout_s: float, now: datetime.datetime) -> sa.ColumnElement[bool]:
+    return conductors.c.updated_at < now - datetime.timedelta(seconds=timeout_s)

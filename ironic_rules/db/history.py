@@ -1,0 +1,56 @@
+"""What happened to a node: the entries of its history, oldest first."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules.db import clock, identity
+from ironic_rules.db.errors import references
+from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.projection import Row
+from ironic_rules.db.tables import node_history as table
+from ironic_rules.exceptions import HistoryNotFound, NodeNotFound
+
+
+def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity: str, conductor: str | None,
+        user: str | None = None) -> None:
+    """Add an entry.
+
+    :param event_type: what was going on, e.g. ``inspection``
+    :param severity: ``ERROR`` or ``INFO``
+    :raises NodeNotFound: 404
+    """
+    row = {"uuid": uuidutils.generate_uuid(), "node_id": node_id, "event_type": event_type, "event": event,
+           "severity": severity, "conductor": conductor, "user": user, "created_at": clock.now()}
+    with references(lambda key: NodeNotFound(node=node_id)):
+        conn.execute(sa.insert(table).values(row))
+
+
+def list_for(conn: sa.Connection, node_id: int, page: Page) -> list[Row]:
+    """Return at most ``page.limit`` entries of the node.
+
+    :raises Invalid: 400, the marker or the sort key is none
+    """
+    query = sa.select(table).where(table.c.node_id == node_id)
+    return list(conn.execute(paginate(query, table, page, marker_row(conn, table, page))))
+
+
+def get(conn: sa.Connection, node_id: int, uuid: str) -> Row:
+    """Return one entry of the node.
+
+    :raises HistoryNotFound: 404
+    """
+    query = sa.select(table).where(table.c.node_id == node_id, identity.has_uuid(table, uuid))
+    row = conn.execute(query).one_or_none()
+    if row is None:
+        raise HistoryNotFound(event=uuid, node=node_id)
+    return row
+
+
+def prune(conn: sa.Connection, node_id: int, keep: int) -> None:
+    """Delete all but the newest ``keep`` entries of the node."""
+    own = table.c.node_id == node_id
+    newest_gone = conn.scalar(sa.select(table.c.id).where(own).order_by(table.c.id.desc()).offset(keep).limit(1))
+    if newest_gone is not None:
+        conn.execute(sa.delete(table).where(own, table.c.id <= newest_gone))

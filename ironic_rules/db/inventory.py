@@ -1,0 +1,89 @@
+"""Inventories: what ramdisks sent, stored before anything is done with it, and what became of it.
+
+A row is ``received`` until the inspection that it belongs to has ended; then it is ``processed`` or ``failed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db import clock
+from ironic_rules.db.errors import references
+from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.tables import node_inventory as table
+from ironic_rules.exceptions import InventoryNotFound, NodeNotFound
+
+RECEIVED = "received"
+PROCESSED = "processed"
+FAILED = "failed"
+
+
+def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None,
+            request_id: str | None) -> int:
+    """Store what a ramdisk sent and return its id. Data of the node that nobody has processed yet is superseded.
+
+    :raises NodeNotFound: 404
+    """
+    supersede(conn, node_id)
+    row = {"node_id": node_id, "inventory_data": inventory, "received_plugin_data": plugin_data or {},
+           "status": RECEIVED, "request_id": request_id, "created_at": clock.now()}
+    with references(lambda key: NodeNotFound(node=node_id)):
+        inserted = conn.execute(sa.insert(table).values(row)).inserted_primary_key
+    return int(inserted[0])  # type: ignore[index]
+
+
+def supersede(conn: sa.Connection, node_id: int) -> None:
+    """Give up unprocessed data of the node: it must not be taken up again once newer data has come or is asked for."""
+    conn.execute(sa.update(table).where(table.c.node_id == node_id, table.c.status == RECEIVED).values(
+        status=FAILED, updated_at=clock.now()))
+
+
+def pending(conn: sa.Connection, node_id: int) -> Row | None:
+    """Return the data of the node that waits to be processed, None if there is none."""
+    return _newest(conn, node_id, RECEIVED)
+
+
+def latest(conn: sa.Connection, node_id: int, *, raw_json: bool = False) -> Row | None:
+    """Return the data of the node's last successful inspection, None if there was none.
+
+    :param raw_json: leave JSON columns as their text
+    """
+    return _newest(conn, node_id, PROCESSED, raw_json=raw_json)
+
+
+def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, Any] | None, status: str) -> None:
+    """Note how the inspection ended (``processed`` or ``failed``) and what hooks and rules made of the plugin data.
+
+    :raises InventoryNotFound: 404, e.g. the node was deleted meanwhile
+    """
+    statement = sa.update(table).where(table.c.id == inventory_id).values(
+        plugin_data=plugin_data, status=status, updated_at=clock.now())
+    if conn.execute(statement).rowcount == 0:
+        raise InventoryNotFound(f"Inspection inventory {inventory_id} could not be found.")
+
+
+def prune(conn: sa.Connection, node_id: int, keep: int) -> None:
+    """Delete all but the newest ``keep`` finished inventories of the node.
+
+    What waits to be processed and the last successful one stay, however many failures followed it.
+    """
+    finished = (table.c.node_id == node_id, table.c.status != RECEIVED)
+    newest_first = sa.select(table.c.id).where(*finished).order_by(table.c.id.desc())
+    too_old = conn.scalar(newest_first.offset(keep).limit(1))
+    if too_old is None:
+        return
+    successful = conn.scalar(newest_first.where(table.c.status == PROCESSED).limit(1))
+    conn.execute(sa.delete(table).where(*finished, table.c.id <= too_old, table.c.id != (successful or 0)))
+
+
+def discard(conn: sa.Connection, inventory_id: int) -> None:
+    """Delete one inventory, if it is there."""
+    conn.execute(sa.delete(table).where(table.c.id == inventory_id))
+
+
+def _newest(conn: sa.Connection, node_id: int, status: str, *, raw_json: bool = False) -> Row | None:
+    query = sa.select(*columns_of(table, raw_json=raw_json)).where(table.c.node_id == node_id, table.c.status == status)
+    return conn.execute(query.order_by(table.c.id.desc()).limit(1)).one_or_none()

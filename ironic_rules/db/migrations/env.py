@@ -1,0 +1,36 @@
+"""What alembic runs: the migrations, on the caller's connection or on the configured database."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import context
+
+from ironic_rules.db.tables import metadata
+
+
+def configured_engine() -> sa.Engine:
+    """Return an engine for ``[database]connection``: for alembic's own command, which hands over no connection."""
+    from oslo_config import cfg
+    from oslo_db import options
+
+    conf = cfg.ConfigOpts()
+    options.set_defaults(conf)
+    conf([], project="ironic-rules")
+    return sa.create_engine(conf.database.connection)
+
+
+def run(connection: sa.Connection) -> None:
+    """Run the migrations that alembic asks for."""
+    # SQLite can alter a table only by copying it, which batch mode does.
+    batch = connection.dialect.name == "sqlite"
+    context.configure(connection=connection, target_metadata=metadata, render_as_batch=batch)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+given = context.config.attributes.get("connection")
+if given is not None:
+    run(given)
+else:
+    with configured_engine().begin() as own:
+        run(own)

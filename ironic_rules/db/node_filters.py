@@ -1,0 +1,68 @@
+"""The filters of a list of nodes: name and value to a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db.tables import nodes
+
+Condition = sa.ColumnElement[bool]
+
+
+def _equals(name: str) -> Callable[[Any], Condition]:
+    column = nodes.c[name]
+    return lambda value: column == value
+
+
+def _is_set(name: str) -> Callable[[Any], Condition]:
+    column = nodes.c[name]
+    return lambda value: column.is_not(None) if value else column.is_(None)
+
+
+def _one_of(name: str) -> Callable[[Any], Condition]:
+    column = nodes.c[name]
+    return lambda values: column.in_([values] if isinstance(values, (str, int)) else list(values))
+
+
+def of_project(project: str) -> Condition:
+    """Return the condition for nodes that ``project`` owns or leases."""
+    return sa.or_(nodes.c.owner == project, nodes.c.lessee == project)
+
+
+_CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
+    **{name: _equals(name) for name in (
+        "maintenance", "instance_uuid", "driver", "resource_class", "conductor_group", "owner", "lessee", "fault",
+        "retired", "parent_node", "auto_discovered", "inspection_scope")},
+    "provision_state": _one_of("provision_state"),
+    "shard": _one_of("shard"),
+    "uuid_in": _one_of("uuid"),
+    "id_in": _one_of("id"),
+    "associated": _is_set("instance_uuid"),
+    "sharded": _is_set("shard"),
+    "reserved": _is_set("reservation"),
+    "conductor": _equals("reservation"),
+    "project": of_project,
+    # Without regard to case on every database.
+    "description_contains": lambda text: nodes.c.description.icontains(text, autoescape=True),
+    "include_children": lambda included: None if included else nodes.c.parent_node.is_(None),
+}
+
+NAMES: Collection[str] = frozenset(_CONDITIONS)
+
+
+def conditions(filters: Mapping[str, Any]) -> list[Condition]:
+    """Return the WHERE conditions for ``filters``; None as a value means NULL.
+
+    ``provision_state``, ``shard``, ``uuid_in`` and ``id_in`` take one value or several. ``include_children=False``
+    leaves out nodes that have a parent.
+
+    :raises ValueError: a filter that does not exist (a fault of the caller: the API checks what users ask)
+    """
+    unknown = filters.keys() - _CONDITIONS.keys()
+    if unknown:
+        raise ValueError(f"no such filter: {', '.join(sorted(unknown))}")
+    found = (_CONDITIONS[name](value) for name, value in filters.items())
+    return [condition for condition in found if condition is not None]

@@ -1,0 +1,48 @@
+"""Sets of strings that belong to a node (traits, BMC addresses): a table of (node_id, string) each.
+
+Whoever adds to a set holds the node's row, so that two replacements never leave the union of both, and what is missing
+can be inserted without a conflict. (An upsert would do without the lock, but in InnoDB it locks the gaps to the sets of
+neighbouring nodes, and their writers deadlock.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db.tables import nodes
+from ironic_rules.exceptions import NodeNotFound
+
+
+def replace(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: Collection[str]) -> None:
+    """Make ``values`` the node's whole set; rows that stay are not touched.
+
+    :raises NodeNotFound: 404
+    """
+    table, present = column.table, _present(conn, column, node_id)
+    surplus = present.difference(values)
+    if surplus:
+        conn.execute(sa.delete(table).where(table.c.node_id == node_id, column.in_(sorted(surplus))))
+    _insert(conn, column, node_id, set(values) - present)
+
+
+def add(conn: sa.Connection, column: sa.Column[Any], node_id: int, value: str) -> None:
+    """Add ``value`` to the node's set if it is not in it.
+
+    :raises NodeNotFound: 404
+    """
+    _insert(conn, column, node_id, {value} - _present(conn, column, node_id))
+
+
+def _present(conn: sa.Connection, column: sa.Column[Any], node_id: int) -> set[str]:
+    if conn.execute(sa.select(nodes.c.id).where(nodes.c.id == node_id).with_for_update()).one_or_none() is None:
+        raise NodeNotFound(node=node_id)
+    return set(conn.scalars(sa.select(column).where(column.table.c.node_id == node_id)))
+
+
+def _insert(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: set[str]) -> None:
+    if values:
+        rows = [{"node_id": node_id, column.name: value} for value in sorted(values)]
+        conn.execute(sa.insert(column.table), rows)  # type: ignore[arg-type]

@@ -1,0 +1,220 @@
+"""Nodes: the record, and the lock on it.
+
+``revision`` counts the changes of the record (not the taking of the lock), ``updated_at`` is when the last one was.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db import clock, identity, node_filters
+from ironic_rules.db.errors import duplicates
+from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.tables import nodes, portgroups, ports
+from ironic_rules.exceptions import (
+    DuplicateNodeName,
+    InstanceAssociated,
+    LockLost,
+    NodeAlreadyExists,
+    NodeChanged,
+    NodeLocked,
+    NodeNotFound,
+)
+from ironic_rules.models import states
+
+_ALL = sa.select(nodes)
+_UNLOCKED = {"reservation": None, "reservation_purpose": None, "reserved_at": None}
+
+
+def get(conn: sa.Connection, ident: str) -> Row:
+    """Return the node whose UUID or name ``ident`` is.
+
+    :raises NodeNotFound: 404
+    """
+    row = conn.execute(_ALL.where(identity.is_called(nodes, ident))).one_or_none()
+    if row is None:
+        raise NodeNotFound(node=ident)
+    return row
+
+
+def get_by_id(conn: sa.Connection, node_id: int) -> Row:
+    """Return the node with that database id.
+
+    :raises NodeNotFound: 404
+    """
+    row = conn.execute(_ALL.where(nodes.c.id == node_id)).one_or_none()
+    if row is None:
+        raise NodeNotFound(node=node_id)
+    return row
+
+
+def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
+               raw_json: bool = False) -> list[Row]:
+    """Return at most ``page.limit`` nodes that pass all ``filters`` (see ``node_filters``).
+
+    :param columns: names of the columns that the rows shall have; all without it
+    :param raw_json: leave JSON columns as their text
+    :raises Invalid: 400, the marker or the sort key is none
+    """
+    query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_filters.conditions(filters))
+    return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))))
+
+
+def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
+    """Store a new node and return it; ``uuid``, ``created_at`` and ``provision_state`` (enroll) have defaults.
+
+    :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
+    """
+    row = {"provision_state": states.ENROLL, "created_at": clock.now(), **values}
+    row["uuid"] = identity.assigned(row)
+    with _taken(row, row["uuid"]):
+        node_id = conn.execute(sa.insert(nodes).values(row)).inserted_primary_key[0]  # type: ignore[index]
+    return get_by_id(conn, node_id)
+
+
+def update(conn: sa.Connection, node_id: int, values: Mapping[str, Any], *, unlocked: bool = True,
+           revision: int | None = None) -> Row:
+    """Write ``values`` and return the node as it is then.
+
+    :param unlocked: only while nobody holds the lock; its holder says False
+    :param revision: only if the node still has this revision
+    :raises NodeNotFound: 404
+    :raises NodeLocked, NodeChanged, DuplicateNodeName, InstanceAssociated: 409
+    """
+    statement = sa.update(nodes).where(nodes.c.id == node_id).values(_changed(values))
+    if unlocked:
+        statement = statement.where(nodes.c.reservation.is_(None))
+    if revision is not None:
+        statement = statement.where(nodes.c.revision == revision)
+    while not _write(conn, statement, node_id, values):
+        now = _hold(conn, node_id)
+        if unlocked and now.reservation is not None:
+            raise NodeLocked(node=now.uuid, host=now.reservation)
+        if revision is not None and now.revision != revision:
+            raise NodeChanged(node=now.uuid)
+        # What was in the way went away before _hold(); nothing can get there any more.
+    return get_by_id(conn, node_id)
+
+
+def destroy(conn: sa.Connection, node_id: int) -> None:
+    """Delete the node and everything that hangs on it, in whatever state it is.
+
+    :raises NodeNotFound: 404
+    """
+    # InnoDB's cascade may reach a port group before the ports in it, and their reference would forbid to delete it.
+    conn.execute(sa.delete(ports).where(ports.c.node_id == node_id))
+    groups = sa.select(portgroups.c.id).where(portgroups.c.node_id == node_id)
+    conn.execute(sa.update(ports).where(ports.c.portgroup_id.in_(groups)).values(portgroup_id=None))
+    if conn.execute(sa.delete(nodes).where(nodes.c.id == node_id)).rowcount == 0:
+        raise NodeNotFound(node=node_id)
+
+
+def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Row:
+    """Take the node's lock for ``owner`` (a conductor's host name) and return the node. Not re-entrant.
+
+    :raises NodeNotFound: 404
+    :raises NodeLocked: 409, with who holds it
+    """
+    statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation.is_(None)).values(
+        reservation=owner, reservation_purpose=purpose, reserved_at=clock.now())
+    while conn.execute(statement).rowcount == 0:
+        now = _hold(conn, node_id)
+        if now.reservation is not None:
+            raise NodeLocked(node=now.uuid, host=now.reservation)
+    return get_by_id(conn, node_id)
+
+
+def release(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any] | None = None) -> Row:
+    """Write ``values`` and give the lock back, at once, and return the node.
+
+    :raises NodeNotFound: 404
+    :raises LockLost: 409, ``owner`` does not hold the lock; nothing is written
+    :raises DuplicateNodeName, InstanceAssociated: 409
+    """
+    return _write_as_owner(conn, node_id, owner, values or {}, _UNLOCKED)
+
+
+def update_locked(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any]) -> Row:
+    """Write ``values``, keep the lock, and return the node.
+
+    :raises NodeNotFound: 404
+    :raises LockLost: 409, ``owner`` does not hold the lock; nothing is written
+    :raises DuplicateNodeName, InstanceAssociated: 409
+    """
+    return _write_as_owner(conn, node_id, owner, values, {})
+
+
+def take_over(conn: sa.Connection, node_id: int, old_owner: str, new_owner: str) -> bool:
+    """Give the lock of a dead owner to another one; False when the old one does not hold it (any more)."""
+    statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation == old_owner)
+    return conn.execute(statement.values(reservation=new_owner, reserved_at=clock.now())).rowcount == 1
+
+
+def reserved_by(conn: sa.Connection, owner: str) -> list[Row]:
+    """Return the nodes whose lock ``owner`` holds, oldest first."""
+    return list(conn.execute(_ALL.where(nodes.c.reservation == owner).order_by(nodes.c.id)))
+
+
+def reserved(conn: sa.Connection, conductor_group: str) -> list[Row]:
+    """Return who holds a lock in the conductor group: rows of id, uuid, provision_state, reservation, reserved_at."""
+    query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.reservation, nodes.c.reserved_at)
+    query = query.where(nodes.c.reservation.is_not(None), nodes.c.conductor_group == conductor_group)
+    return list(conn.execute(query.order_by(nodes.c.id)))
+
+
+def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str) -> bool:
+    """Store the hash of the ramdisk's token; False when the node has one already: the first caller wins."""
+    statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.agent_token_hash.is_(None))
+    return conn.execute(statement.values(agent_token_hash=token_hash)).rowcount == 1
+
+
+def waiting_longer_than(conn: sa.Connection, state: str, before: datetime.datetime) -> list[Row]:
+    """Return the nodes that have been in provision state ``state`` since before ``before``, longest first."""
+    since = sa.func.coalesce(nodes.c.provision_updated_at, nodes.c.created_at)
+    query = _ALL.where(nodes.c.provision_state == state, since < sa.literal(before, nodes.c.created_at.type))
+    return list(conn.execute(query.order_by(since, nodes.c.id)))
+
+
+def _write_as_owner(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any],
+                    lock: Mapping[str, Any]) -> Row:
+    changes = _changed(values) if values else {}
+    statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation == owner)
+    if not _write(conn, statement.values({**changes, **lock}), node_id, values):
+        raise LockLost(node=_hold(conn, node_id).uuid, host=owner)
+    return get_by_id(conn, node_id)
+
+
+def _changed(values: Mapping[str, Any]) -> dict[str, Any]:
+    now = clock.now()
+    stamps = {"provision_updated_at": now} if "provision_state" in values else {}
+    return {**stamps, **values, "revision": nodes.c.revision + 1, "updated_at": now}
+
+
+def _hold(conn: sa.Connection, node_id: int) -> Row:
+    """Return the node's identity as it is now, and keep the row from changing until the transaction ends."""
+    query = sa.select(nodes.c.uuid, nodes.c.reservation, nodes.c.revision).where(nodes.c.id == node_id)
+    row = conn.execute(query.with_for_update()).one_or_none()
+    if row is None:
+        raise NodeNotFound(node=node_id)
+    return row
+
+
+def _write(conn: sa.Connection, statement: sa.Update, node_id: int, values: Mapping[str, Any]) -> bool:
+    uuid = None
+    if values.get("instance_uuid") is not None:
+        # Before the write: PostgreSQL would not answer after a failed one, and the message names the node.
+        uuid = conn.execute(sa.select(nodes.c.uuid).where(nodes.c.id == node_id)).scalar()
+    with _taken(values, uuid):
+        return conn.execute(statement).rowcount == 1
+
+
+def _taken(values: Mapping[str, Any], uuid: str | None) -> Any:
+    return duplicates(
+        uuid=lambda value: NodeAlreadyExists(uuid=values.get("uuid")),
+        name=lambda value: DuplicateNodeName(name=values.get("name")),
+        instance_uuid=lambda value: InstanceAssociated(instance=values.get("instance_uuid"), node=uuid))

@@ -1,0 +1,116 @@
+"""Pages of a collection: sorting, and going on after the marker, in one query whose cost is the page's.
+
+The order is (sort key, unique column), the same way up for both. NULL sorts before every value, and text sorts byte by
+byte, on every database, so that a walk along the markers sees each row exactly once wherever it runs.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from ironic_rules.db import identity
+from ironic_rules.db.projection import Row
+from ironic_rules.db.types import Json
+from ironic_rules.exceptions import Invalid, Problem
+
+#: Columns that only the service itself reads, also not by their order.
+HIDDEN = frozenset({"agent_token_hash"})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What part of a collection is asked for: ``limit`` rows after the one whose UUID is ``marker``.
+
+    ``sort_key`` names a column (``id`` is the order of creation); ``sort_dir`` is ``asc`` or ``desc``.
+    """
+
+    limit: int
+    marker: str | None = None
+    sort_key: str = "id"
+    sort_dir: str = "asc"
+
+
+class _Bytewise(FunctionElement[str]):
+    """A text column in the order of its bytes."""
+
+    inherit_cache = True
+    type = sa.String()
+
+
+@compiles(_Bytewise)
+def _plain(element: _Bytewise, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return compiler.process(element.clauses, **kwargs)
+
+
+# Sorts by the language of the database otherwise. SQLite and utf8mb4_bin have the order of bytes anyway.
+@compiles(_Bytewise, "postgresql")
+def _collated(element: _Bytewise, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return f'{compiler.process(element.clauses, **kwargs)} COLLATE "C"'
+
+
+@functools.cache
+def sort_keys(table: sa.Table) -> frozenset[str]:
+    """Return the columns by which a collection may be sorted: all but JSON and hidden ones."""
+    return frozenset(c.name for c in table.c if not isinstance(c.type, Json)) - HIDDEN
+
+
+def marker_row(conn: sa.Connection, table: sa.Table, page: Page, unique: str = "id") -> Row | None:
+    """Return the marker's place in the order (sort key, then ``unique``), None without a marker.
+
+    :raises Invalid: 400, the marker is no row of the table, or the sort key is none
+    """
+    column = _sort_column(table, page)
+    if page.marker is None:
+        return None
+    query = sa.select(column.label("value"), table.c[unique].label("unique"))
+    row = conn.execute(query.where(identity.has_uuid(table, page.marker))).one_or_none()
+    if row is None:
+        raise Invalid(problems=[Problem("marker", f"{page.marker} is not in this collection")])
+    return row
+
+
+def paginate(query: sa.Select[Any], table: sa.Table, page: Page, marker_row: Row | None,
+             unique: str = "id") -> sa.Select[Any]:
+    """Return ``query`` sorted, limited and begun after ``marker_row`` (from the function of that name).
+
+    :raises Invalid: 400, the sort key or direction is none
+    """
+    column, last = _sort_column(table, page), table.c[unique]
+    ascending = page.sort_dir == "asc"
+    key = _Bytewise(column) if isinstance(column.type, (sa.String, sa.Text)) else column
+    order: list[sa.ColumnElement[Any]] = [key, last] if column is not last else [last]
+    if column.nullable:
+        order.insert(0, column.is_not(None))
+    if marker_row is not None:
+        query = query.where(_after(column, key, last, marker_row, ascending))
+    return query.order_by(*(part.asc() if ascending else part.desc() for part in order)).limit(page.limit)
+
+
+def _sort_column(table: sa.Table, page: Page) -> sa.Column[Any]:
+    if page.sort_dir not in ("asc", "desc"):
+        raise Invalid(problems=[Problem("sort_dir", "expected asc or desc")])
+    if page.sort_key not in sort_keys(table):
+        raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
+    return table.c[page.sort_key]
+
+
+def _after(column: sa.Column[Any], key: sa.ColumnElement[Any], last: sa.Column[Any], marker: Row,
+           ascending: bool) -> sa.ColumnElement[bool]:
+    # literal(), because SQLAlchemy refuses < and > with the constants True and False.
+    value, unique = sa.literal(marker.value, column.type), sa.literal(marker.unique, last.type)
+    beyond = last > unique if ascending else last < unique
+    if column is last:
+        return beyond
+    if marker.value is None:
+        same = sa.and_(column.is_(None), beyond)
+        return sa.or_(same, column.is_not(None)) if ascending else same
+    farther = key > value if ascending else key < value
+    place = sa.or_(farther, sa.and_(column == value, beyond))
+    return place if ascending or not column.nullable else sa.or_(place, column.is_(None))

@@ -1,0 +1,80 @@
+"""What an inspection changed in a node's ports, written with one statement for each kind of change."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db import clock, identity
+from ironic_rules.db.errors import duplicates, references
+from ironic_rules.db.tables import ports
+from ironic_rules.exceptions import Conflict, MACAlreadyExists, NodeNotFound
+from ironic_rules.models.draft import PortChanges
+
+_GENERATED = frozenset({"id", "uuid", "node_id", "created_at", "updated_at"})
+#: What a created port has where the draft says nothing; all rows of one INSERT have the same columns.
+_DEFAULTS: dict[str, Any] = {
+    column.name: None for column in ports.c if column.name not in _GENERATED
+} | {"pxe_enabled": True, "is_smartnic": False, "local_link_connection": {}, "internal_info": {}, "extra": {}}
+
+
+def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> None:
+    """Delete, update and create the ports of a node, in this order, so that an address may pass from one to another.
+
+    Fields that no port has a column for are left out. Ports of other nodes are never touched.
+
+    :raises NodeNotFound: 404
+    :raises MACAlreadyExists, Conflict: 409
+    """
+    if changes.deleted:
+        conn.execute(sa.delete(ports).where(ports.c.node_id == node_id, ports.c.id.in_(changes.deleted)))
+    for columns, rows in _by_columns(changes.updated):
+        _update(conn, node_id, columns, rows)
+    if changes.created:
+        _create(conn, node_id, changes.created)
+
+
+def _by_columns(updated: Mapping[int, Mapping[str, Any]]) -> list[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+    """Group the updates by the columns that they write: a handful of statements for any number of ports."""
+    def columns(item: tuple[int, Mapping[str, Any]]) -> tuple[str, ...]:
+        return tuple(sorted(item[1].keys() & _DEFAULTS.keys()))
+
+    def row(port_id: int, values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+        return {"port_id": port_id, **{f"new_{name}": values[name] for name in names}}
+
+    groups = itertools.groupby(sorted(updated.items(), key=columns), columns)
+    return [(names, [row(*item, names) for item in group]) for names, group in groups if names]
+
+
+def _update(conn: sa.Connection, node_id: int, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    statement = sa.update(ports).where(ports.c.id == sa.bindparam("port_id"), ports.c.node_id == node_id).values(
+        {**{name: sa.bindparam(f"new_{name}") for name in columns}, "updated_at": clock.now()})
+    addresses = {row["new_address"]: row["port_id"] for row in rows} if "address" in columns else {}
+    with _taken(conn, addresses, ports.c.id):
+        conn.execute(statement, rows)
+
+
+def _create(conn: sa.Connection, node_id: int, created: list[dict[str, Any]]) -> None:
+    now = clock.now()
+    rows = [{**_DEFAULTS, **{name: value for name, value in values.items() if name in _DEFAULTS},
+             "uuid": identity.assigned(values), "node_id": node_id, "created_at": now} for values in created]
+    addresses = {row["address"]: row["uuid"] for row in rows}
+    with _taken(conn, addresses, ports.c.uuid), references(lambda key: NodeNotFound(node=node_id)):
+        conn.execute(sa.insert(ports), rows)
+
+
+def _taken(conn: sa.Connection, addresses: Mapping[str, Any], own: sa.Column[Any]) -> Any:
+    def which(value: str | None) -> MACAlreadyExists:
+        # SQLite does not say which address it was, but lets us look.
+        return MACAlreadyExists(mac=value or _taken_address(conn, addresses, own))
+
+    return duplicates(address=which, other=lambda value: Conflict("A port with this UUID or name already exists."))
+
+
+def _taken_address(conn: sa.Connection, addresses: Mapping[str, Any], own: sa.Column[Any]) -> str | None:
+    query = sa.select(ports.c.address).where(ports.c.address.in_(list(addresses)), own.not_in(list(addresses.values())))
+    found: str | None = conn.scalars(query.limit(1)).one_or_none()
+    return found or next(iter(addresses), None)

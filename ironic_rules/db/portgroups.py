@@ -1,0 +1,124 @@
+"""Port groups. Rows carry ``node_uuid`` besides the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db import clock, identity, node_filters
+from ironic_rules.db.errors import duplicates, references
+from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.tables import nodes, portgroups
+from ironic_rules.exceptions import (
+    DuplicatePortgroupName,
+    NodeNotFound,
+    PortgroupAlreadyExists,
+    PortgroupMACAlreadyExists,
+    PortgroupNotEmpty,
+    PortgroupNotFound,
+)
+
+#: Linux bonding mode of a port group that names none (Ironic's [DEFAULT]default_portgroup_mode).
+DEFAULT_MODE = "active-backup"
+
+_NODE_UUID = nodes.c.uuid.label("node_uuid")
+
+
+def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False) -> sa.Select[Any]:
+    names = None if columns is None else [name for name in columns if name != "node_uuid"]
+    own = columns_of(portgroups, names, raw_json=raw_json)
+    return sa.select(*own, _NODE_UUID).select_from(portgroups.join(nodes, portgroups.c.node_id == nodes.c.id))
+
+_ALL = _select()
+
+
+def get(conn: sa.Connection, ident: str) -> Row:
+    """Return the port group whose UUID or name ``ident`` is.
+
+    :raises PortgroupNotFound: 404
+    """
+    return _one(conn, identity.is_called(portgroups, ident), ident)
+
+
+def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None,
+                    *, raw_json: bool = False) -> list[Row]:
+    """Return at most ``page.limit`` port groups that pass all ``filters``; every row has ``node_uuid``.
+
+    :param filters: ``node_id``, ``node_uuid``, ``address``, the node's ``shard`` (list), ``project``
+    :param columns: names of the columns that the rows shall have; all without it
+    :param raw_json: leave JSON columns as their text
+    :raises Invalid: 400, the marker or the sort key is none
+    """
+    query = _select(columns, raw_json=raw_json).where(*(_condition(name, value) for name, value in filters.items()))
+    return list(conn.execute(paginate(query, portgroups, page, marker_row(conn, portgroups, page))))
+
+
+def for_node(conn: sa.Connection, node_id: int) -> list[Row]:
+    """Return all port groups of a node, oldest first."""
+    return list(conn.execute(_ALL.where(portgroups.c.node_id == node_id).order_by(portgroups.c.id)))
+
+
+def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
+    """Store a new port group and return it; ``uuid``, ``created_at`` and ``mode`` have defaults.
+
+    :raises NodeNotFound: 404
+    :raises PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
+    """
+    row = {"created_at": clock.now(), "mode": DEFAULT_MODE, **values, "uuid": identity.assigned(values)}
+    with _taken(row), references(lambda key: NodeNotFound(node=row.get("node_id"))):
+        inserted = conn.execute(sa.insert(portgroups).values(row)).inserted_primary_key
+    return _one(conn, portgroups.c.id == inserted[0], row["uuid"])  # type: ignore[index]
+
+
+def update(conn: sa.Connection, portgroup_id: int, values: Mapping[str, Any]) -> Row:
+    """Write ``values`` and return the port group.
+
+    :raises PortgroupNotFound, NodeNotFound: 404
+    :raises PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
+    """
+    statement = sa.update(portgroups).where(portgroups.c.id == portgroup_id)
+    with _taken(values), references(lambda key: NodeNotFound(node=values.get("node_id"))):
+        conn.execute(statement.values({**values, "updated_at": clock.now()}))
+    return _one(conn, portgroups.c.id == portgroup_id, portgroup_id)
+
+
+def destroy(conn: sa.Connection, portgroup_id: int) -> None:
+    """Delete the port group.
+
+    :raises PortgroupNotFound: 404
+    :raises PortgroupNotEmpty: 409
+    """
+    uuid = conn.scalar(sa.select(portgroups.c.uuid).where(portgroups.c.id == portgroup_id))
+    if uuid is None:
+        raise PortgroupNotFound(portgroup=portgroup_id)
+    with references(lambda key: PortgroupNotEmpty(portgroup=uuid)):
+        conn.execute(sa.delete(portgroups).where(portgroups.c.id == portgroup_id))
+
+
+def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Row:
+    row = conn.execute(_ALL.where(condition)).one_or_none()
+    if row is None:
+        raise PortgroupNotFound(portgroup=ident)
+    return row
+
+
+def _condition(name: str, value: Any) -> sa.ColumnElement[bool]:
+    if name == "node_uuid":
+        return nodes.c.uuid == value
+    if name == "shard":
+        return nodes.c.shard.in_(list(value))
+    if name == "project":
+        return node_filters.of_project(value)
+    if name in ("node_id", "address"):
+        return portgroups.c[name] == value
+    raise ValueError(f"no such filter: {name}")
+
+
+def _taken(values: Mapping[str, Any]) -> Any:
+    return duplicates(
+        uuid=lambda value: PortgroupAlreadyExists(uuid=values.get("uuid")),
+        name=lambda value: DuplicatePortgroupName(name=values.get("name")),
+        address=lambda value: PortgroupMACAlreadyExists(mac=values.get("address")))

@@ -1,0 +1,149 @@
+"""Ports. Rows carry ``node_uuid`` and ``portgroup_uuid`` besides the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db import clock, identity, node_filters
+from ironic_rules.db.errors import duplicates, references
+from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.port_changes import apply_changes as apply_changes
+from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.tables import nodes, portgroups, ports
+from ironic_rules.exceptions import (
+    DuplicatePortName,
+    IronicRulesError,
+    MACAlreadyExists,
+    NodeNotFound,
+    PortAlreadyExists,
+    PortgroupNotFound,
+    PortNotFound,
+)
+from ironic_rules.models import mac as mac_addresses
+
+_JOINED = {"node_uuid": nodes.c.uuid.label("node_uuid"), "portgroup_uuid": portgroups.c.uuid.label("portgroup_uuid")}
+
+
+def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, with_node: bool = False) -> sa.Select[Any]:
+    names = None if columns is None else list(columns)
+    joined = [name for name in _JOINED if names is None or name in names]
+    own = columns_of(ports, None if names is None else [name for name in names if name not in _JOINED],
+                     raw_json=raw_json)
+    source: Any = ports
+    if with_node or "node_uuid" in joined:
+        source = source.join(nodes, ports.c.node_id == nodes.c.id)
+    if "portgroup_uuid" in joined:
+        source = source.outerjoin(portgroups, ports.c.portgroup_id == portgroups.c.id)
+    return sa.select(*own, *(_JOINED[name] for name in joined)).select_from(source)
+
+_ALL = _select()
+
+
+def get(conn: sa.Connection, ident: str) -> Row:
+    """Return the port whose UUID or MAC address ``ident`` is.
+
+    :raises PortNotFound: 404
+    """
+    by_address = mac_addresses.is_mac(ident)
+    condition = ports.c.address == mac_addresses.normalize(ident) if by_address else identity.has_uuid(ports, ident)
+    return _one(conn, condition, ident)
+
+
+def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
+               raw_json: bool = False) -> list[Row]:
+    """Return at most ``page.limit`` ports that pass all ``filters``.
+
+    :param filters: ``node_id``, ``node_uuid``, ``address``, ``portgroup_id``, the node's ``shard`` (list), ``project``
+    :param columns: names of the columns that the rows shall have, ``node_uuid`` and ``portgroup_uuid`` among them
+    :param raw_json: leave JSON columns as their text
+    :raises Invalid: 400, the marker or the sort key is none
+    """
+    of_node = not filters.keys().isdisjoint(("node_uuid", "shard", "project"))
+    query = _select(columns, raw_json=raw_json, with_node=of_node)
+    for name, value in filters.items():
+        query = query.where(_condition(name, value))
+    return list(conn.execute(paginate(query, ports, page, marker_row(conn, ports, page))))
+
+
+def for_node(conn: sa.Connection, node_id: int) -> list[Row]:
+    """Return all ports of a node, oldest first."""
+    return list(conn.execute(_ALL.where(ports.c.node_id == node_id).order_by(ports.c.id)))
+
+
+def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
+    """Store a new port and return it; ``uuid`` and ``created_at`` have defaults.
+
+    :raises NodeNotFound, PortgroupNotFound: 404, ``node_id`` or ``portgroup_id``
+    :raises MACAlreadyExists, PortAlreadyExists, DuplicatePortName: 409
+    """
+    row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
+    with _taken(row), references(lambda key: _missing(conn, key, row)):
+        port_id = conn.execute(sa.insert(ports).values(row)).inserted_primary_key[0]  # type: ignore[index]
+    return _one(conn, ports.c.id == port_id, row["uuid"])
+
+
+def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Row:
+    """Write ``values`` and return the port.
+
+    :raises PortNotFound, NodeNotFound, PortgroupNotFound: 404
+    :raises MACAlreadyExists, PortAlreadyExists, DuplicatePortName: 409
+    """
+    statement = sa.update(ports).where(ports.c.id == port_id).values({**values, "updated_at": clock.now()})
+    with _taken(values), references(lambda key: _missing(conn, key, values)):
+        conn.execute(statement)
+    return _one(conn, ports.c.id == port_id, port_id)
+
+
+def destroy(conn: sa.Connection, port_id: int) -> None:
+    """Delete the port.
+
+    :raises PortNotFound: 404
+    """
+    if conn.execute(sa.delete(ports).where(ports.c.id == port_id)).rowcount == 0:
+        raise PortNotFound(port=port_id)
+
+
+def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[str, int]:
+    """Return which node has each of ``macs`` (normalised); an address that no port has is missing."""
+    query = sa.select(ports.c.address, ports.c.node_id).where(ports.c.address.in_(list(macs)))
+    return {row.address: row.node_id for row in conn.execute(query)}
+
+
+def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Row:
+    row = conn.execute(_ALL.where(condition)).one_or_none()
+    if row is None:
+        raise PortNotFound(port=ident)
+    return row
+
+
+def _condition(name: str, value: Any) -> sa.ColumnElement[bool]:
+    if name == "node_uuid":
+        return nodes.c.uuid == value
+    if name == "shard":
+        return nodes.c.shard.in_(list(value))
+    if name == "project":
+        return node_filters.of_project(value)
+    if name in ("node_id", "address", "portgroup_id"):
+        return ports.c[name] == value
+    raise ValueError(f"no such filter: {name}")
+
+
+def _taken(values: Mapping[str, Any]) -> Any:
+    return duplicates(
+        uuid=lambda value: PortAlreadyExists(uuid=values.get("uuid")),
+        address=lambda value: MACAlreadyExists(mac=values.get("address")),
+        name=lambda value: DuplicatePortName(name=values.get("name")))
+
+
+def _missing(conn: sa.Connection, key: str | None, values: Mapping[str, Any]) -> IronicRulesError:
+    node_id = values.get("node_id")
+    if key is None and node_id is not None:
+        # SQLite does not say which reference it was, but lets us look.
+        found = conn.execute(sa.select(nodes.c.id).where(nodes.c.id == node_id)).one_or_none()
+        key = "portgroup_id" if found else "node_id"
+    if key == "node_id":
+        return NodeNotFound(node=node_id)
+    return PortgroupNotFound(portgroup=values.get("portgroup_id"))

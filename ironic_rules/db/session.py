@@ -1,0 +1,144 @@
+"""Connections and transactions. oslo.db makes the engine; here is how transactions begin and are retried."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_db import api as oslo_db_api
+from oslo_db import exception as db_exc
+from oslo_db.sqlalchemy import enginefacade
+from sqlalchemy import event, pool
+
+T = TypeVar("T")
+
+#: SQLite waits this long (milliseconds) for another writer before it reports a lock.
+SQLITE_BUSY_TIMEOUT_MS = 30_000
+#: One writer per database file, among the threads of this process.
+_sqlite_writers: defaultdict[str | None, threading.Lock] = defaultdict(threading.Lock)
+
+
+class Database:
+    """The service's database: ``reader()`` and ``writer()`` give a connection inside one transaction."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._manager = enginefacade.transaction_context()
+        # thread_checkin would sleep(0) at each return of a connection, for green threads; real ones lose a time slice.
+        self._manager.configure(sqlite_fk=True, thread_checkin=False)
+        names = ("connection", "max_retries", "retry_interval", "connection_debug")
+        options = {name: conf.database[name] for name in names}
+        self._manager.configure(**{key: value for key, value in options.items() if value is not None})
+        self._manager.configure(
+            max_pool_size=conf.database.max_pool_size, max_overflow=conf.database.max_overflow,
+            pool_timeout=conf.database.pool_timeout, connection_recycle_time=conf.database.connection_recycle_time,
+            sqlite_synchronous=conf.database.sqlite_synchronous)
+        self._manager.configure(connection_parameters=_connection_parameters(conf))
+        self._max_retries = conf.database.db_max_retries
+        self.engine: sa.Engine = self._manager.writer.get_engine()
+        if self.engine.dialect.name == "sqlite":
+            _prepare_sqlite(self.engine, conf.database.max_pool_size or 5)
+        elif self.engine.dialect.name == "mysql":
+            _prepare_mysql(self.engine)
+
+    @property
+    def dialect(self) -> str:
+        """``sqlite``, ``mysql`` or ``postgresql``."""
+        return self.engine.dialect.name
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[sa.Connection]:
+        """Give a connection in one transaction that writes nothing.
+
+        Each statement sees what is committed; on SQLite all of them see the same state.
+        """
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writer(self) -> Iterator[sa.Connection]:
+        """Give a connection in one transaction, committed at the end and rolled back on any error."""
+        with write_transaction(self.engine) as connection:
+            yield connection
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Return ``work(connection)`` of one write transaction, repeated when the database reports a deadlock."""
+
+        @oslo_db_api.wrap_db_retry(
+            max_retries=self._max_retries, retry_interval=0.05, inc_retry_interval=True, max_retry_interval=1,
+            retry_on_deadlock=True, exception_checker=_is_serialization_failure)
+        def attempt() -> T:
+            with self.writer() as connection:
+                return work(connection)
+
+        return attempt()
+
+    def dispose(self) -> None:
+        """Close every pooled connection."""
+        self.engine.dispose()
+
+
+@contextlib.contextmanager
+def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Give a connection in one transaction, committed at the end and rolled back on any error.
+
+    On SQLite it begins IMMEDIATE: a second writer waits here and never fails half-way with "database is locked".
+    """
+    with engine.connect() as connection:
+        if engine.dialect.name != "sqlite":
+            with connection.begin():
+                yield connection
+            return
+        # Between threads the lock is fair; SQLite's own waiting sleeps, longer each time, and overtakes.
+        with _sqlite_writers[engine.url.database]:
+            # oslo.db's listener would begin DEFERRED; it skips what is marked as begun, and unmarks it later.
+            connection.info["in_transaction"] = True
+            with connection.begin():
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield connection
+
+
+def _is_serialization_failure(error: Exception) -> bool:
+    original = getattr(error, "inner_exception", None) if isinstance(error, db_exc.DBError) else None
+    return getattr(getattr(original, "orig", None), "sqlstate", None) == "40001"
+
+
+def _connection_parameters(conf: cfg.ConfigOpts) -> str | None:
+    """Return what is appended to the URL. Without a charset oslo.db asks MariaDB for utf8: no characters of 4 bytes."""
+    given = conf.database.connection_parameters or ""
+    url = sa.make_url(conf.database.connection)
+    if url.get_backend_name() in ("mysql", "mariadb") and "charset" not in url.query and "charset=" not in given:
+        given += ("&" if given else "") + "charset=utf8mb4"
+    return given or None
+
+
+def _prepare_mysql(engine: sa.Engine) -> None:
+    """READ COMMITTED, as PostgreSQL: no stale snapshots, and no gap locks over which writers of neighbours deadlock."""
+
+    @event.listens_for(engine, "connect")
+    def connected(dbapi_connection: Any, record: Any) -> None:
+        with dbapi_connection.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+
+    # oslo.db has opened a connection to see whether it can.
+    engine.dispose()
+
+
+def _prepare_sqlite(engine: sa.Engine, size: int) -> None:
+    """WAL, a busy timeout, and pooled connections (oslo.db opens the file anew for each use)."""
+
+    @event.listens_for(engine, "connect")
+    def connected(dbapi_connection: Any, record: Any) -> None:
+        cursor = dbapi_connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_TIMEOUT_MS}")
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.close()
+
+    if isinstance(engine.pool, pool.NullPool) and engine.url.database not in (None, "", ":memory:"):
+        old = engine.pool
+        engine.pool = pool.QueuePool(old._creator, pool_size=size, max_overflow=-1, _dispatch=old.dispatch)
+        old.dispose()

@@ -1,0 +1,237 @@
+"""Every table of the service, as SQLAlchemy Core tables. ``migrations/`` makes them; a test compares the two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+
+from ironic_rules.db.types import Json, UTCDateTime
+
+#: Names are fixed, so that migrations can refer to them on every database. oslo.db reads the column out of a violated
+#: unique constraint's name when it has this form.
+metadata = sa.MetaData(naming_convention={
+    "ix": "%(table_name)s_%(column_0_name)s_idx",
+    "uq": "uniq_%(table_name)s0%(column_0_name)s",
+    "fk": "%(table_name)s_%(column_0_name)s_fkey",
+    "pk": "%(table_name)s_pkey",
+})
+
+#: Text compares byte by byte, as on SQLite and PostgreSQL: names that differ in case are different names.
+_TABLE_ARGS: dict[str, Any] = {
+    "mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin",
+}
+
+
+def _node_id(**kwargs: Any) -> Column[int]:
+    return Column("node_id", Integer, ForeignKey("nodes.id", ondelete="CASCADE"), nullable=False, **kwargs)
+
+
+def _timestamps() -> list[Column[object]]:
+    return [Column("created_at", UTCDateTime, nullable=False), Column("updated_at", UTCDateTime)]
+
+
+conductors = sa.Table(
+    "conductors", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("hostname", String(255), nullable=False),
+    Column("conductor_group", String(255), nullable=False, default=""),
+    # Marks one life of the process, so that two processes with one host name notice each other.
+    Column("instance", String(36), nullable=False),
+    Column("hardware_types", Json, nullable=False),
+    Column("online", Boolean, nullable=False, default=True),
+    *_timestamps(),
+    UniqueConstraint("hostname"),
+    **_TABLE_ARGS,
+)
+
+nodes = sa.Table(
+    "nodes", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", String(255)),
+    # Counts the changes of the row, so that a read-modify-write notices another one in between.
+    Column("revision", Integer, nullable=False, default=1),
+    Column("driver", String(255), nullable=False),
+    Column("driver_info", Json, nullable=False, default=dict),
+    Column("driver_internal_info", Json, nullable=False, default=dict),
+    Column("properties", Json, nullable=False, default=dict),
+    Column("instance_info", Json, nullable=False, default=dict),
+    Column("instance_uuid", String(36)),
+    Column("extra", Json, nullable=False, default=dict),
+    Column("network_data", Json, nullable=False, default=dict),
+    Column("power_state", String(15)),
+    Column("target_power_state", String(15)),
+    Column("provision_state", String(15), nullable=False),
+    Column("target_provision_state", String(15)),
+    Column("provision_updated_at", UTCDateTime),
+    Column("last_error", Text),
+    Column("reservation", String(255)),
+    Column("reservation_purpose", String(64)),
+    Column("reserved_at", UTCDateTime),
+    Column("agent_token_hash", String(64)),
+    Column("clean_step", Json, nullable=False, default=dict),
+    Column("deploy_step", Json, nullable=False, default=dict),
+    Column("service_step", Json, nullable=False, default=dict),
+    Column("raid_config", Json, nullable=False, default=dict),
+    Column("target_raid_config", Json, nullable=False, default=dict),
+    *[Column(f"{kind}_interface", String(255)) for kind in (
+        "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network", "power", "raid", "rescue",
+        "storage", "vendor")],
+    Column("console_enabled", Boolean, nullable=False, default=False),
+    Column("maintenance", Boolean, nullable=False, default=False),
+    Column("maintenance_reason", Text),
+    Column("fault", String(255)),
+    Column("resource_class", String(80)),
+    Column("conductor_group", String(255), nullable=False, default=""),
+    Column("owner", String(255)),
+    Column("lessee", String(255)),
+    Column("shard", String(255)),
+    Column("parent_node", String(36)),
+    Column("description", Text),
+    Column("automated_clean", Boolean),
+    Column("protected", Boolean, nullable=False, default=False),
+    Column("protected_reason", Text),
+    Column("retired", Boolean, nullable=False, default=False),
+    Column("retired_reason", Text),
+    Column("boot_mode", String(16)),
+    Column("secure_boot", Boolean),
+    Column("disable_power_off", Boolean, nullable=False, default=False),
+    Column("inspection_started_at", UTCDateTime),
+    Column("inspection_finished_at", UTCDateTime),
+    Column("auto_discovered", Boolean, nullable=False, default=False),
+    Column("inspection_scope", String(255)),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("name"),
+    UniqueConstraint("instance_uuid"),
+    Index("nodes_provision_state_idx", "provision_state"),
+    Index("nodes_reservation_idx", "reservation"),
+    Index("nodes_shard_idx", "shard"),
+    Index("nodes_owner_idx", "owner"),
+    Index("nodes_lessee_idx", "lessee"),
+    Index("nodes_parent_node_idx", "parent_node"),
+    **_TABLE_ARGS,
+)
+
+node_traits = sa.Table(
+    "node_traits", metadata,
+    _node_id(primary_key=True),
+    Column("trait", String(255), primary_key=True),
+    Index("node_traits_trait_idx", "trait"),
+    **_TABLE_ARGS,
+)
+
+node_bmc_addresses = sa.Table(
+    "node_bmc_addresses", metadata,
+    _node_id(primary_key=True),
+    Column("address", String(45), primary_key=True),
+    Index("node_bmc_addresses_address_idx", "address"),
+    **_TABLE_ARGS,
+)
+
+node_inventory = sa.Table(
+    "node_inventory", metadata,
+    Column("id", Integer, primary_key=True),
+    # As the ramdisk sent them; hooks and rules never change the inventory, and work on a copy of the plugin data.
+    Column("inventory_data", Json, nullable=False),
+    Column("received_plugin_data", Json, nullable=False),
+    Column("plugin_data", Json),
+    Column("status", String(16), nullable=False),  # received | processed | failed
+    Column("request_id", String(64)),
+    # Nullable, as the document has it.
+    Column("node_id", Integer, ForeignKey("nodes.id", ondelete="CASCADE")),
+    *_timestamps(),
+    Index("inventory_node_id_idx", "node_id", "status"),
+    **_TABLE_ARGS,
+)
+
+node_history = sa.Table(
+    "node_history", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    _node_id(),
+    Column("conductor", String(255)),
+    Column("event_type", String(255)),
+    Column("severity", String(16)),
+    Column("event", Text),
+    Column("user", String(64)),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    Index("node_history_node_id_idx", "node_id"),
+    **_TABLE_ARGS,
+)
+
+portgroups = sa.Table(
+    "portgroups", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", String(255)),
+    _node_id(),
+    Column("address", String(17)),
+    Column("mode", String(255), nullable=False),
+    Column("properties", Json, nullable=False, default=dict),
+    Column("extra", Json, nullable=False, default=dict),
+    Column("internal_info", Json, nullable=False, default=dict),
+    Column("standalone_ports_supported", Boolean, nullable=False, default=True),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("name"),
+    UniqueConstraint("address"),
+    Index("portgroups_node_id_idx", "node_id"),
+    **_TABLE_ARGS,
+)
+
+ports = sa.Table(
+    "ports", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", String(255)),
+    Column("address", String(17), nullable=False),
+    _node_id(),
+    Column("portgroup_id", Integer, ForeignKey("portgroups.id")),
+    Column("pxe_enabled", Boolean, nullable=False, default=True),
+    Column("local_link_connection", Json, nullable=False, default=dict),
+    Column("physical_network", String(64)),
+    Column("is_smartnic", Boolean, nullable=False, default=False),
+    Column("internal_info", Json, nullable=False, default=dict),
+    Column("extra", Json, nullable=False, default=dict),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("name"),
+    UniqueConstraint("address"),
+    Index("ports_node_id_idx", "node_id"),
+    Index("ports_portgroup_id_idx", "portgroup_id"),
+    **_TABLE_ARGS,
+)
+
+inspection_rules = sa.Table(
+    "inspection_rules", metadata,
+    Column("uuid", String(36), primary_key=True),
+    Column("created_at", UTCDateTime, nullable=False),
+    Column("updated_at", UTCDateTime),
+    # Creation order, from the rule set's revision: two rules never share one, whatever the clock says.
+    Column("position", Integer, nullable=False),
+    # The rule set's revision at the last change of this rule: its ETag.
+    Column("revision", Integer, nullable=False),
+    Column("priority", Integer, nullable=False, default=0),
+    Column("description", String(255)),
+    Column("scope", String(255)),
+    Column("sensitive", Boolean, nullable=False, default=False),
+    Column("phase", String(16)),
+    Column("conditions", Json, nullable=False, default=list),
+    Column("actions", Json, nullable=False, default=list),
+    Index("inspection_rules_scope_idx", "scope"),
+    Index("inspection_rules_phase_idx", "phase"),
+    UniqueConstraint("position"),
+    **_TABLE_ARGS,
+)
+
+#: One row per rule set ("inspection_rules"): its revision grows with every change.
+revisions = sa.Table(
+    "revisions", metadata,
+    Column("name", String(64), primary_key=True),
+    Column("revision", Integer, nullable=False),
+    **_TABLE_ARGS,
+)

@@ -1,0 +1,328 @@
+"""Every error that the service raises, and the HTTP code that each one maps to.
+
+::
+
+    IronicRulesError (500)
+    ├── Invalid (400)
+    │   ├── InvalidRule, InvalidParameterValue, InvalidPatch, FieldNotWritable, InvalidState, InvalidInventory
+    │   └── UnsupportedDriverExtension, DriverNotFound, InterfaceNotFound
+    ├── Unauthorized (401), Forbidden (403)
+    ├── NotFound (404)
+    │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
+    │   └── InventoryNotFound, HistoryNotFound, VifNotFound, VersionTooLow, LookupFailed
+    ├── MethodNotAllowed (405), NotAcceptable (406)
+    ├── Conflict (409)
+    │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
+    │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
+    ├── PreconditionFailed (412), RequestTooLarge (413), UnsupportedMediaType (415)
+    ├── Unavailable (503)
+    │   └── NoValidHost, NoFreeWorker, RPCTimeout
+    ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
+    └── ConfigurationError                                  (stops the start)
+
+A class is a situation; its keyword arguments are the facts, formatted into ``message``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with an input: ``where`` is a JSON pointer, ``text`` says what it is."""
+
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}" if self.where else self.text
+
+
+class IronicRulesError(Exception):
+    """Base of all errors. ``code`` is the HTTP status; ``facts`` are what the message was made from."""
+
+    code = 500
+    message = "An unknown error occurred."
+
+    def __init__(self, text: str | None = None, **facts: Any) -> None:
+        self.facts = facts
+        super().__init__(text if text is not None else self.message.format(**facts))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuild, (type(self), str(self), self.facts)
+
+
+def rebuild(cls: type[IronicRulesError], text: str, facts: dict[str, Any]) -> IronicRulesError:
+    """Return an error of ``cls`` with a finished text: after it has crossed a process boundary."""
+    error = cls.__new__(cls)
+    if isinstance(error, Invalid):
+        error.problems = ()
+    IronicRulesError.__init__(error, text, **facts)
+    return error
+
+
+class Invalid(IronicRulesError):
+    """Malformed input. ``problems`` names every place."""
+
+    code = 400
+    message = "Invalid input."
+
+    def __init__(self, text: str | None = None, *, problems: Sequence[Problem] = (), **facts: Any) -> None:
+        self.problems = tuple(problems)
+        if text is None and self.problems:
+            text = "; ".join(str(problem) for problem in self.problems)
+        super().__init__(text, **facts)
+
+
+class InvalidRule(Invalid):
+    message = "Invalid inspection rule."
+
+
+class InvalidParameterValue(Invalid):
+    message = "Invalid value."
+
+
+class InvalidPatch(Invalid):
+    message = "The JSON patch cannot be applied."
+
+
+class FieldNotWritable(Invalid):
+    message = "{path}: this field may not be written."
+
+
+class InvalidInventory(Invalid):
+    message = "The inventory of node {node} is not usable: {where}."
+
+
+class InvalidState(Invalid):
+    message = 'The requested action "{action}" can not be performed on node "{node}" while it is in state "{state}".'
+
+
+class UnsupportedDriverExtension(Invalid):
+    message = "Driver {driver} does not support {extension}."
+
+
+class DriverNotFound(Invalid):
+    message = "No conductor supports the hardware type {driver}."
+
+
+class InterfaceNotFound(Invalid):
+    message = "{driver} does not offer the {kind} interface '{name}'. Valid: {valid}."
+
+
+class Unauthorized(IronicRulesError):
+    code = 401
+    message = "The request needs authentication."
+
+
+class Forbidden(IronicRulesError):
+    code = 403
+    message = "Access was denied to the following resource: {policy}"
+
+
+class NodeProtected(Forbidden):
+    message = "Node {node} is protected and does not allow {action}."
+
+
+class NotFound(IronicRulesError):
+    code = 404
+    message = "Not Found"
+
+
+class LookupFailed(NotFound):
+    """The one answer of the ramdisk endpoints for whatever does not lead to exactly one node. Tells nothing."""
+
+    message = "The requested node could not be found."
+
+
+class VersionTooLow(NotFound):
+    message = "Not Found"
+
+
+class NodeNotFound(NotFound):
+    message = "Node {node} could not be found."
+
+
+class PortNotFound(NotFound):
+    message = "Port {port} could not be found."
+
+
+class PortgroupNotFound(NotFound):
+    message = "Portgroup {portgroup} could not be found."
+
+
+class TraitNotFound(NotFound):
+    message = "Node {node} doesn't have a trait '{trait}'"
+
+
+class InspectionRuleNotFound(NotFound):
+    message = "Inspection rule {rule} could not be found."
+
+
+class ConductorNotFound(NotFound):
+    message = "Conductor {conductor} could not be found."
+
+
+class DriverNameNotFound(NotFound):
+    message = "Could not find the following driver(s) or hardware type(s): {driver}."
+
+
+class InventoryNotFound(NotFound):
+    message = "Inspection inventory for node {node} could not be found."
+
+
+class HistoryNotFound(NotFound):
+    message = "History entry {event} of node {node} could not be found."
+
+
+class VifNotFound(NotFound):
+    message = "Node {node} has no VIF {vif} attached."
+
+
+class MethodNotAllowed(IronicRulesError):
+    code = 405
+    message = "Method Not Allowed"
+
+
+class NotAcceptable(IronicRulesError):
+    code = 406
+    message = "Request not acceptable."
+
+
+class Conflict(IronicRulesError):
+    code = 409
+    message = "Conflict."
+
+
+class NodeLocked(Conflict):
+    message = "Node {node} is locked by host {host}, please retry after the current operation is completed."
+
+
+class LockLost(Conflict):
+    message = "The lock on node {node} is no longer held by {host}."
+
+
+class NodeChanged(Conflict):
+    message = "Node {node} was changed by another request meanwhile, please retry."
+
+
+class RuleChanged(Conflict):
+    message = "Inspection rule {rule} was changed by another request meanwhile, please retry."
+
+
+class NodeAssociated(Conflict):
+    message = "Node {node} is associated with instance {instance}."
+
+
+class NodeNotRemovable(Conflict):
+    message = "Node {node} can not be deleted while it is in state \"{state}\"; put it in maintenance to force this."
+
+
+class NodeAlreadyExists(Conflict):
+    message = "A node with UUID {uuid} already exists."
+
+
+class DuplicateNodeName(Conflict):
+    message = "A node with name {name} already exists."
+
+
+class InstanceAssociated(Conflict):
+    message = ("Instance {instance} is already associated with a node, "
+               "it cannot be associated with this other node {node}.")
+
+
+class PortAlreadyExists(Conflict):
+    message = "A port with UUID {uuid} already exists."
+
+
+class MACAlreadyExists(Conflict):
+    message = "A port with MAC address {mac} already exists."
+
+
+class DuplicatePortName(Conflict):
+    message = "A port with name {name} already exists."
+
+
+class PortgroupAlreadyExists(Conflict):
+    message = "A portgroup with UUID {uuid} already exists."
+
+
+class DuplicatePortgroupName(Conflict):
+    message = "A portgroup with name {name} already exists."
+
+
+class PortgroupMACAlreadyExists(Conflict):
+    message = "A portgroup with MAC address {mac} already exists."
+
+
+class PortgroupNotEmpty(Conflict):
+    message = "Portgroup {portgroup} still has ports and can not be deleted."
+
+
+class InspectionRuleAlreadyExists(Conflict):
+    message = "An inspection rule with UUID {uuid} already exists."
+
+
+class ConductorAlreadyRegistered(Conflict):
+    message = "Another process serves as conductor {conductor}; every conductor needs a [DEFAULT]host of its own."
+
+
+class VifConflict(Conflict):
+    message = "Unable to attach VIF {vif} to node {node}: {reason}."
+
+
+class PreconditionFailed(IronicRulesError):
+    code = 412
+    message = "The resource has changed since its ETag was read."
+
+
+class RequestTooLarge(IronicRulesError):
+    code = 413
+    message = "The request body is larger than {limit} bytes."
+
+
+class UnsupportedMediaType(IronicRulesError):
+    code = 415
+    message = "Unsupported media type {media_type}."
+
+
+class Unavailable(IronicRulesError):
+    code = 503
+    message = "The service is temporarily unable to serve this request; it is safe to repeat it."
+
+
+class NoValidHost(Unavailable):
+    message = "No conductor is running that could serve this request."
+
+
+class NoFreeWorker(Unavailable):
+    message = "The conductor has no free worker for node {node} right now; please retry."
+
+
+class RPCTimeout(Unavailable):
+    message = "No conductor answered in time; it is safe to repeat the request."
+
+
+class RuleFailed(IronicRulesError):
+    """A rule ended the inspection. ``where`` is the JSON pointer of the condition or action inside the rule."""
+
+    message = "Inspection rule {rule} failed at {where}: {reason}"
+
+
+class HookFailed(IronicRulesError):
+    message = "Inspection hook {hook} failed: {reason}"
+
+
+class ConfigurationError(IronicRulesError):
+    """A configuration that cannot work; the process does not start."""
+
+    message = "Invalid configuration."
+
+
+def http_errors() -> dict[str, type[IronicRulesError]]:
+    """Return every error class of this module by name: what may cross RPC, and what a test walks."""
+    return {name: item for name, item in globals().items()
+            if isinstance(item, type) and issubclass(item, IronicRulesError)}

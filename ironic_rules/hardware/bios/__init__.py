@@ -1,0 +1,1 @@
+"""BIOS interfaces: the settings of a node's firmware setup."""

@@ -1,0 +1,74 @@
+"""The IP addresses of a node's BMC, with host names resolved.
+
+A name server that does not answer must hold up neither a conductor nor its end: names are resolved by a bounded number
+of daemon threads, and the names of one node share one timeout.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_log import log
+
+from ironic_rules.hardware import addresses as bmc_addresses
+
+LOG = log.getLogger(__name__)
+
+RESOLVER_THREADS = 8
+MAX_ADDRESSES = 32
+# The last label begins with a letter: getaddrinfo would read "32" and "0x20" as IPv4 addresses.
+_HOST_NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]{0,62}\.)*[A-Za-z][A-Za-z0-9-]{0,62}\.?")
+_slots = threading.BoundedSemaphore(RESOLVER_THREADS)
+
+
+def addresses(driver_info: Mapping[str, Any], timeout_s: float) -> list[str]:
+    """Return the addresses of a node's BMC, normalised and sorted. A name that does not resolve in time gives none.
+
+    :param timeout_s: for all names together, seconds
+    """
+    names = []
+    found = set()
+    for name in bmc_addresses.hosts(driver_info):
+        if bmc_addresses.parse(name) is not None:
+            found.add(bmc_addresses.normalize(name))
+        elif len(name) < 254 and _HOST_NAME.fullmatch(name):
+            names.append(name)
+    found.update(map(bmc_addresses.normalize, _resolve(names, timeout_s)))
+    return sorted(address for address in found if address is not None)[:MAX_ADDRESSES]
+
+
+def _resolve(names: list[str], timeout_s: float) -> set[str]:
+    deadline = time.monotonic() + timeout_s
+    answers: queue.SimpleQueue[tuple[str, set[str]]] = queue.SimpleQueue()
+    pending = set()
+    for name in names:
+        if _slots.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            threading.Thread(target=_look_up, args=(name, answers), name="bmc-resolver", daemon=True).start()
+        pending.add(name)
+    found: set[str] = set()
+    while pending:
+        try:
+            name, resolved = answers.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            LOG.warning("Not resolved within %s s: BMC host %s", timeout_s, ", ".join(sorted(pending)))
+            break
+        pending.discard(name)
+        found |= resolved
+    return found
+
+
+def _look_up(name: str, answers: queue.SimpleQueue[tuple[str, set[str]]]) -> None:
+    resolved: set[str] = set()
+    try:
+        resolved = {str(entry[4][0]) for entry in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)}
+    except (OSError, UnicodeError) as exc:
+        LOG.warning("BMC host %s cannot be resolved: %s", name, exc)
+    finally:
+        _slots.release()
+        answers.put((name, resolved))

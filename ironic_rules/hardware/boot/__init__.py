@@ -1,0 +1,1 @@
+"""Boot interfaces: what a node boots, and from where."""

@@ -1,0 +1,1 @@
+"""Console interfaces: the serial or graphical console of a node."""

@@ -1,0 +1,1 @@
+"""Deploy interfaces: how an image and its configuration get onto a node."""

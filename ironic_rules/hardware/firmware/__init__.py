@@ -1,0 +1,1 @@
+"""Firmware interfaces: versions of a node's firmware components."""

@@ -1,0 +1,1 @@
+"""Inspect interfaces: how the properties of a node are found out."""

@@ -1,0 +1,1 @@
+"""Management interfaces: boot devices and what else a BMC can do besides power."""

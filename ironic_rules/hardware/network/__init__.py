@@ -1,0 +1,1 @@
+"""Network interfaces: how the ports of a node are connected."""

@@ -1,0 +1,1 @@
+"""Power interfaces: switching a node on and off."""

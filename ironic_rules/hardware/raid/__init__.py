@@ -1,0 +1,1 @@
+"""RAID interfaces: logical disks of a node's controllers."""

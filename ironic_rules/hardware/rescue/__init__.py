@@ -1,0 +1,1 @@
+"""Rescue interfaces: booting a rescue system on an active node."""

@@ -1,0 +1,51 @@
+"""Which interfaces a node gets. Pure: works on what conductors registered about their hardware types.
+
+A description is ``{hardware type: {kind: {"enabled": [names], "default": name}}}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
+from ironic_rules.models.node_fields import INTERFACES
+
+Description = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+def union(descriptions: Iterable[Description]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what at least one conductor offers; the first one that has a default for a kind gives it."""
+    merged: dict[str, dict[str, dict[str, Any]]] = {}
+    for description in descriptions:
+        for driver, kinds in description.items():
+            known = merged.setdefault(driver, {})
+            for kind, offer in kinds.items():
+                into = known.setdefault(kind, {"enabled": [], "default": offer["default"]})
+                into["enabled"].extend(name for name in offer["enabled"] if name not in into["enabled"])
+    return merged
+
+
+def choose_interfaces(hardware_types: Description, driver: str, requested: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the value of every ``*_interface`` field of a node: what is requested, else the default.
+
+    :param hardware_types: ``union()`` of what the conductors of the node's group registered
+    :param requested: ``{"power_interface": name, …}``; other keys are ignored, None means the default
+    :raises DriverNotFound: nobody offers the driver
+    :raises InterfaceNotFound: the driver does not offer a requested interface
+    """
+    try:
+        kinds = hardware_types[driver]
+    except KeyError:
+        raise DriverNotFound(driver=driver) from None
+    chosen = {}
+    for kind in INTERFACES:
+        field = f"{kind}_interface"
+        offer = kinds[kind]
+        name = requested.get(field)
+        if name is None:
+            name = offer["default"]
+        elif name not in offer["enabled"]:
+            raise InterfaceNotFound(driver=driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
+        chosen[field] = name
+    return chosen

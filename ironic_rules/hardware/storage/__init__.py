@@ -1,0 +1,1 @@
+"""Storage interfaces: remote volumes of a node."""

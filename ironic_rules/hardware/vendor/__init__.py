@@ -1,0 +1,1 @@
+"""Vendor interfaces: what only one vendor's hardware can do."""

@@ -1,0 +1,22 @@
+"""``architecture``: the processor architecture becomes a property of the node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.exceptions import InvalidInventory
+from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.models.draft import Task
+
+
+class ArchitectureHook(InspectionHook):
+    """Sets ``properties/cpu_arch`` from ``inventory.cpu.architecture``, e.g. ``x86_64``."""
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        cpu = inventory.get("cpu")
+        if not isinstance(cpu, dict):
+            raise InvalidInventory(node=task.node.uuid, where="/cpu is missing")
+        architecture = cpu.get("architecture")
+        if not isinstance(architecture, str) or not architecture:
+            raise InvalidInventory(node=task.node.uuid, where="/cpu/architecture is missing")
+        task.node.properties["cpu_arch"] = architecture

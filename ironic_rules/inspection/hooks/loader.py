@@ -1,0 +1,56 @@
+"""The enabled hooks, from entry points, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ironic_rules import plugins
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.inspection.settings import Settings
+
+GROUP = "ironic_rules.inspection.hooks"
+OPTION = "[inspector]hooks"
+#: Other spellings of hook names: the documents have both.
+ALIASES = {"validate_interfaces": "validate-interfaces"}
+
+Hooks = list[tuple[str, InspectionHook]]
+
+
+def parse(text: str) -> list[str]:
+    """Return the names in a comma-separated list; empty ones are left out."""
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
+def load(names: Iterable[str], settings: Settings | None = None,
+         classes: Mapping[str, type[InspectionHook]] | None = None) -> Hooks:
+    """Return ``(name, hook)`` for each of ``names``, in that order.
+
+    :param settings: what the hooks are configured with
+    :param classes: hooks by name, in the place of the entry points
+    :raises ConfigurationError: a name is unknown or repeated, a hook cannot be made, or one that another depends on
+        does not come before it
+    """
+    wanted = [ALIASES.get(name, name) for name in names]
+    if classes is None:
+        classes = plugins.load(GROUP, wanted, InspectionHook, OPTION)  # type: ignore[type-abstract]
+    hooks: Hooks = []
+    for name in wanted:
+        hook = _make(name, classes[name])
+        hook.configure(settings or Settings())
+        _check_dependencies(name, hook, {earlier for earlier, _ in hooks})
+        hooks.append((name, hook))
+    return hooks
+
+
+def _make(name: str, cls: type[InspectionHook]) -> InspectionHook:
+    try:
+        return cls()
+    except TypeError as exc:
+        raise ConfigurationError(f"{OPTION}: the hook '{name}' cannot be made: {exc}") from exc
+
+
+def _check_dependencies(name: str, hook: InspectionHook, earlier: set[str]) -> None:
+    for needed in (ALIASES.get(dependency, dependency) for dependency in hook.dependencies):
+        if needed not in earlier:
+            raise ConfigurationError(f"{OPTION}: the hook '{name}' needs '{needed}' before it.")

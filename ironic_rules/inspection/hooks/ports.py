@@ -1,0 +1,88 @@
+"""``ports``: network interfaces become ports of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironic_rules.inspection.hooks.base import InspectionHook, warn
+from ironic_rules.models.draft import PortDraft, Task
+
+Interfaces = Mapping[str, dict[str, Any]]
+
+
+class PortsHook(InspectionHook):
+    """Creates, updates and deletes ports as ``add_ports``, ``keep_ports`` and ``update_pxe_enabled`` say.
+
+    Every valid interface gets ``is_added``: whether ``add_ports`` selected it and the node has a port for it. An
+    address that belongs to another node (``task.foreign_addresses``, a set) makes no port but a warning.
+    """
+
+    dependencies = ["validate-interfaces"]
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        known: Interfaces = plugin_data["all_interfaces"]
+        valid: Interfaces = plugin_data["valid_interfaces"]
+        selected = {name for name, interface in valid.items() if self._is_selected(interface)}
+        if valid and not selected and self.settings.add_ports in ("active", "pxe"):
+            warn(task, f"no interface becomes a port: none is what add_ports = {self.settings.add_ports} asks for")
+        self._delete(task, {
+            "all": None, "present": _addresses(known.values()), "added": _addresses(valid[name] for name in selected),
+        }[self.settings.keep_ports])
+        self._update(task, known)
+        for name, interface in valid.items():
+            interface["is_added"] = name in selected and _ensure(task, interface)
+
+    def _is_selected(self, interface: dict[str, Any]) -> bool:
+        return {
+            "all": True,
+            "active": bool(interface.get("ipv4_address") or interface.get("ipv6_address")),
+            "pxe": interface["pxe_enabled"],
+            "disabled": False,
+        }[self.settings.add_ports]
+
+    def _delete(self, task: Task, expected: set[str] | None) -> None:
+        unexpected = [port for port in task.ports if expected is not None and port.address not in expected]
+        if unexpected and not expected:
+            # Data without a single interface say nothing about the ports; deleting all of them would be for ever.
+            warn(task, f"no port is deleted, although keep_ports is {self.settings.keep_ports}: no port would be left")
+            return
+        for port in unexpected:
+            task.messages.append(("info", f"port {port.uuid} ({port.address}) is deleted: keep_ports is "
+                                          f"{self.settings.keep_ports}"))
+            task.remove_port(port)
+
+    def _update(self, task: Task, known: Interfaces) -> None:
+        by_address = {interface["mac_address"]: interface for interface in known.values()}
+        # A machine that did not boot from the network says nothing about which of its interfaces could.
+        booted = any(interface["pxe_enabled"] for interface in known.values())
+        for port in task.ports:
+            interface = by_address.get(port.address)
+            if interface is None:
+                continue
+            if booted and self.settings.update_pxe_enabled and port.pxe_enabled != interface["pxe_enabled"]:
+                port.pxe_enabled = interface["pxe_enabled"]
+            client_id = interface.get("client_id")
+            if client_id and port.extra.get("client-id") != client_id:
+                port.extra["client-id"] = client_id
+
+
+def _addresses(interfaces: Any) -> set[str]:
+    return {interface["mac_address"] for interface in interfaces}
+
+
+def _ensure(task: Task, interface: dict[str, Any]) -> bool:
+    """Say whether the node has a port for ``interface``, after making it if that is possible."""
+    address = interface["mac_address"]
+    if _port(task, address) is not None:
+        return True
+    if address in getattr(task, "foreign_addresses", ()):
+        warn(task, f"no port is made for {address}: it belongs to another node")
+        return False
+    client_id = interface.get("client_id")
+    task.add_port(address, pxe_enabled=interface["pxe_enabled"], extra={"client-id": client_id} if client_id else {})
+    return True
+
+
+def _port(task: Task, address: str) -> PortDraft | None:
+    return next((port for port in task.ports if port.address == address), None)

@@ -1,0 +1,22 @@
+"""``ramdisk-error``: what went wrong in the ramdisk ends the inspection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.exceptions import HookFailed
+from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.inspection.text import printable
+from ironic_rules.models.draft import Task
+
+
+class RamdiskErrorHook(InspectionHook):
+    """Fails the inspection with the text in ``plugin_data.error``, unless that is empty."""
+
+    def preprocess(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        error = plugin_data.get("error")
+        if error and str(error).strip():
+            raise HookFailed(hook="ramdisk-error", reason=f"the ramdisk reported: {printable(error)}")
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        pass

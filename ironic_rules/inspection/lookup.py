@@ -1,0 +1,83 @@
+"""Which node a ramdisk runs on. Costs the same few queries however many nodes wait.
+
+A stranger learns nothing from a failure; the log has the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NoReturn
+
+import sqlalchemy as sa
+from oslo_log import log
+
+from ironic_rules.db import bmc_addresses, identity, nodes, ports
+from ironic_rules.db.paging import Page
+from ironic_rules.exceptions import Invalid, LookupFailed
+from ironic_rules.inspection.text import enumeration, printable
+from ironic_rules.models import states
+
+LOG = log.getLogger(__name__)
+
+#: A BMC address that more nodes share (a virtual BMC, a chassis) tells none of them from the others.
+MAX_SHARING = 1000
+
+
+def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
+              addresses: Collection[str]) -> sa.Row[Any]:
+    """Return the one node in INSPECT WAIT that satisfies everything that the ramdisk says about itself.
+
+    - The UUID is the node's. If the node has ports and the ramdisk sent MAC addresses, one of them is a port's.
+    - MAC addresses that are known all belong to it. Unknown ones are new interfaces.
+    - BMC addresses that are known belong to it, perhaps among others. Unknown ones must not contradict the addresses
+      that the node is known to have: of one IP version, at least one is the same.
+
+    :param macs: normalised MAC addresses
+    :param addresses: normalised IP addresses of the BMC
+    :raises Invalid: 400, there is nothing to find a node by
+    :raises LookupFailed: 404, whatever the reason
+    """
+    if not node_uuid and not macs and not addresses:
+        raise Invalid("No lookup information provided: expected a node_uuid, or interfaces or a BMC address in the "
+                      "inventory.")
+    sent = (f"node_uuid {printable(node_uuid, 64)}, MAC addresses {enumeration(macs)}, "
+            f"BMC addresses {enumeration(addresses)}")
+    owners = set(ports.node_ids_by_addresses(conn, macs).values()) if macs else set()
+    by_bmc = bmc_addresses.node_ids(conn, addresses) if addresses else set()
+    if len(owners) > 1:
+        _refuse(sent, "the MAC addresses belong to several nodes")
+    filters: dict[str, Any] = {"provision_state": states.INSPECTWAIT}
+    if node_uuid:
+        filters["uuid_in"] = [identity.canonical(node_uuid) or ""]
+    if owners:
+        filters["id_in"] = sorted(owners)
+    elif not node_uuid:
+        if not by_bmc:
+            _refuse(sent, "no node has any of them", unknown=True)
+        if len(by_bmc) > MAX_SHARING:
+            _refuse(sent, f"{len(by_bmc)} nodes have the BMC address")
+        filters["id_in"] = sorted(by_bmc)
+    found = nodes.list_nodes(conn, filters, Page(limit=2))
+    if not found:
+        _refuse(sent, "the node does not wait for inspection, or UUID and MAC addresses are of different nodes")
+    if len(found) > 1:
+        _refuse(sent, "several waiting nodes have the BMC address")
+    node = found[0]
+    if node_uuid and macs and not owners and ports.list_ports(conn, {"node_id": node.id}, Page(limit=1), ["id"]):
+        _refuse(sent, "the node with that UUID has ports, none of them with any of the MAC addresses")
+    if by_bmc and node.id not in by_bmc:
+        _refuse(sent, f"the BMC address is another node's than {node.uuid}")
+    if addresses and not by_bmc and _contradicts(addresses, bmc_addresses.list_for(conn, node.id)):
+        _refuse(sent, f"node {node.uuid} has another BMC address")
+    LOG.info("Lookup for inspection found node %s by %s", node.uuid, sent)
+    return node
+
+
+def _contradicts(sent: Collection[str], known: Collection[str]) -> bool:
+    """Say whether both sides have addresses of one IP version; the caller knows that none is the same."""
+    return bool({":" in address for address in sent} & {":" in address for address in known})
+
+
+def _refuse(sent: str, reason: str, *, unknown: bool = False) -> NoReturn:
+    (LOG.info if unknown else LOG.warning)("Lookup for inspection failed, %s. The ramdisk sent %s", reason, sent)
+    raise LookupFailed

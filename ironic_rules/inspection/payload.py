@@ -1,0 +1,178 @@
+"""What a ramdisk posts, checked and taken apart.
+
+The shapes are those of ironic-python-agent's inventory (``hardware.HardwareManager.list_hardware_info``). Fields that
+it does not have pass as they are; known fields may be null, because agents send null for what they cannot find out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironic_rules.exceptions import InvalidInventory, Problem
+from ironic_rules.hardware import addresses
+from ironic_rules.inspection.infiniband import is_infiniband
+from ironic_rules.models import mac
+
+_MAX_PROBLEMS = 20
+_MAX_TEXT = 4096
+_INTEGER_BOUND = 2**63
+
+#: Reports what is wrong with a value: ``check(value, where, problems)``.
+Check = Callable[[Any, str, list[Problem]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A ramdisk's data.
+
+    :ivar inventory: as sent
+    :ivar plugin_data: everything else, without ``logs`` (an archive of the ramdisk's journal, often megabytes)
+    :ivar macs: the interfaces' MAC addresses, normalised, each once
+    :ivar bmc_addresses: of the machine's BMC, normalised
+    """
+
+    inventory: dict[str, Any]
+    plugin_data: dict[str, Any]
+    macs: tuple[str, ...]
+    bmc_addresses: tuple[str, ...]
+
+
+def split(body: Any) -> Payload:
+    """Check the body of a callback and take it apart.
+
+    :raises InvalidInventory: 400, with up to 20 problems, each with a JSON pointer; repeats nothing of the body
+    """
+    problems: list[Problem] = []
+    _BODY(body, "", problems)
+    if problems:
+        raise InvalidInventory(problems=problems[:_MAX_PROBLEMS])
+    inventory = body["inventory"]
+    found = (addresses.normalize(inventory.get(key)) for key in ("bmc_address", "bmc_v6address"))
+    return Payload(
+        inventory, {key: value for key, value in body.items() if key not in ("inventory", "logs")},
+        _unique(mac.normalize(item["mac_address"]) for item in inventory.get("interfaces") or ()
+                if item["mac_address"] and not is_infiniband(item["mac_address"])),
+        _unique(address for address in found if address is not None))
+
+
+def _unique(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _text(value: Any, where: str, problems: list[Problem]) -> None:
+    if value is not None and not isinstance(value, str):
+        problems.append(Problem(where, "must be a string or null"))
+    elif value is not None and len(value) > _MAX_TEXT:
+        problems.append(Problem(where, f"must be at most {_MAX_TEXT} characters"))
+
+
+def _integer(value: Any, where: str, problems: list[Problem]) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= _INTEGER_BOUND:
+        problems.append(Problem(where, "must be an integer of 64 bits, or null"))
+
+
+def _text_or_number(value: Any, where: str, problems: list[Problem]) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        _text(value, where, problems)
+
+
+def _boolean(value: Any, where: str, problems: list[Problem]) -> None:
+    if value is not None and not isinstance(value, bool):
+        problems.append(Problem(where, "must be true, false or null"))
+
+
+def _address(value: Any, where: str, problems: list[Problem]) -> None:
+    _text(value, where, problems)
+    if isinstance(value, str) and value and addresses.parse(value) is None:
+        problems.append(Problem(where, "must be an IP address, empty or null"))
+
+
+def _mac(value: Any, where: str, problems: list[Problem]) -> None:
+    if not value and (value is None or isinstance(value, str)):
+        return
+    if is_infiniband(value):
+        return
+    try:
+        mac.normalize(value)
+    except ValueError as exc:
+        problems.append(Problem(where, str(exc)))
+
+
+def _list(check: Check | None, limit: int) -> Check:
+    """Return the check for null or a list of at most ``limit`` items, each of which passes ``check``."""
+
+    def each(value: Any, where: str, problems: list[Problem]) -> None:
+        if value is None:
+            return
+        if not isinstance(value, list):
+            problems.append(Problem(where, "must be a list or null"))
+        elif len(value) > limit:
+            problems.append(Problem(where, f"must have at most {limit} items"))
+        elif check is not None:
+            for index, item in enumerate(value):
+                check(item, f"{where}/{index}", problems)
+                if len(problems) >= _MAX_PROBLEMS:
+                    return
+
+    return each
+
+
+def _object(fields: Mapping[str, Check], *, required: tuple[str, ...] = (), null: bool = True,
+            limit: int | None = None) -> Check:
+    """Return the check for an object whose known ``fields`` pass their checks, as far as they are there."""
+
+    def each(value: Any, where: str, problems: list[Problem]) -> None:
+        if value is None and null:
+            return
+        if not isinstance(value, dict):
+            problems.append(Problem(where, "must be an object" + (" or null" if null else "")))
+            return
+        if limit is not None and len(value) > limit:
+            problems.append(Problem(where, f"must have at most {limit} keys"))
+        for name, check in fields.items():
+            if name in value:
+                check(value[name], f"{where}/{name}", problems)
+            elif name in required:
+                problems.append(Problem(f"{where}/{name}", "is required"))
+
+    return each
+
+
+def _texts(*names: str) -> dict[str, Check]:
+    return dict.fromkeys(names, _text)
+
+
+_INTERFACE = _object({
+    "mac_address": _mac, "has_carrier": _boolean, "speed_mbps": _integer, "lldp": _list(None, 1024),
+    **_texts("name", "ipv4_address", "ipv6_address", "vendor", "product", "client_id", "biosdevname", "pci_address",
+             "driver"),
+}, required=("mac_address",), null=False)
+_DISK = _object({
+    "size": _integer, "rotational": _boolean, "logical_sectors": _integer, "physical_sectors": _integer,
+    **_texts("name", "model", "wwn", "serial", "vendor", "wwn_with_extension", "wwn_vendor_extension", "hctl",
+             "by_path", "tran"),
+}, null=False)
+_INVENTORY = _object({
+    "interfaces": _list(_INTERFACE, 1024),
+    "disks": _list(_DISK, 4096),
+    "cpu": _object({
+        "count": _integer, "socket_count": _integer, "frequency": _text_or_number, "flags": _list(_text, 4096),
+        **_texts("model_name", "architecture"),
+    }),
+    "memory": _object({"total": _integer, "physical_mb": _integer}),
+    "system_vendor": _object({
+        "firmware": _object(_texts("vendor", "version", "build_date")),
+        **_texts("product_name", "serial_number", "manufacturer"),
+    }),
+    "boot": _object(_texts("current_boot_mode", "pxe_interface")),
+    "bmc_address": _address, "bmc_v6address": _address,
+    **_texts("hostname", "bmc_mac"),
+}, null=False)
+_BODY = _object({
+    "inventory": _INVENTORY, "pci_devices": _list(None, 65536), "usb_devices": _list(None, 65536),
+    "data": _list(None, 65536), "lldp_raw": _object({}, limit=1024),
+}, required=("inventory",), null=False)

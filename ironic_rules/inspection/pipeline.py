@@ -1,0 +1,107 @@
+"""The order of an inspection: hooks and rules change the drafts, the caller saves them once.
+
+1. ``preprocess`` of every hook    2. rules of phase ``preprocess``
+3. every hook itself               4. rules of phase ``main``
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError
+from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.inspection.settings import Settings
+from ironic_rules.inspection.text import printable
+from ironic_rules.models.draft import Task
+from ironic_rules.rules import Facts, RuleSet, Trace
+
+#: What a hook may raise that meets data it was not written for: it fails one inspection, not the conductor's thread.
+_HOOK_ERRORS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an inspection did besides the changes of the drafts.
+
+    :ivar traces: one per rule that was looked at, in order
+    :ivar plugin_data: what the ramdisk sent besides the inventory, with what hooks and rules put there
+    :ivar messages: ``(level, text)`` for the operator, from hooks and from rules
+    """
+
+    traces: list[Trace]
+    plugin_data: dict[str, Any]
+    messages: list[tuple[str, str]]
+
+
+class Pipeline:
+    """Hooks in order, around the rules. One per process; safe to use from any thread.
+
+    :param hooks: ``(name, hook)``, from ``hooks.loader.load()``
+    :raises ConfigurationError: ``supported_interfaces`` is not a regular expression
+    """
+
+    def __init__(self, hooks: Sequence[tuple[str, InspectionHook]], settings: Settings | None = None) -> None:
+        self._hooks = tuple(hooks)
+        try:
+            self._with_rules = re.compile((settings or Settings()).supported_interfaces)
+        except re.error as exc:
+            raise ConfigurationError(
+                f"[inspection_rules]supported_interfaces is not a regular expression: {exc}") from exc
+
+    def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
+            rule_set: RuleSet | None = None) -> Outcome:
+        """Run hooks and rules over what a ramdisk sent. Neither ``inventory`` nor ``plugin_data`` is changed.
+
+        :param task: its drafts are changed; ``task.foreign_addresses``, a set, has the MAC addresses of the inventory
+            that belong to other nodes
+        :param rule_set: None runs hooks only
+        :raises HookFailed: with the hook's name; it failed, or changed the inventory
+        :raises RuleFailed: from the first rule that failed
+        """
+        received = _Inventory(inventory)
+        data: dict[str, Any] = orjson.loads(orjson.dumps(plugin_data or {}))
+        facts = Facts(task, received.data, data)
+        rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
+        traces: list[Trace] = []
+        for name, hook in self._hooks:
+            _call(name, hook.preprocess, task, received, data)
+        if rules is not None:
+            traces += rules.run("preprocess", facts)
+        for name, hook in self._hooks:
+            _call(name, hook, task, received, data)
+        if rules is not None:
+            traces += rules.run("main", facts)
+        return Outcome(traces, data, list(task.messages))
+
+
+class _Inventory:
+    """A copy of the inventory to hand out, and what it must still be afterwards."""
+
+    def __init__(self, inventory: Mapping[str, Any]) -> None:
+        self._sent = orjson.dumps(inventory)
+        self.data: dict[str, Any] = orjson.loads(self._sent)
+
+    def is_unchanged(self) -> bool:
+        try:
+            return orjson.dumps(self.data) == self._sent
+        except orjson.JSONEncodeError:
+            return False
+
+
+def _call(name: str, hook: Callable[..., None], task: Task, received: _Inventory, data: dict[str, Any]) -> None:
+    try:
+        hook(task, received.data, data)
+    except HookFailed:
+        raise
+    except IronicRulesError as exc:
+        raise HookFailed(hook=name, reason=exc) from exc
+    except _HOOK_ERRORS as exc:
+        raise HookFailed(hook=name, reason=f"{type(exc).__name__}: {printable(exc)}") from exc
+    if not received.is_unchanged():
+        raise HookFailed(hook=name, reason="it changed the inventory, which hooks must not do")

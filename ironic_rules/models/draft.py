@@ -1,0 +1,379 @@
+"""Drafts: a node, its ports and traits as hooks and rules change them, before one transaction saves what changed.
+
+Reading an attribute that holds JSON gives a private copy, so a change in place is a change of the draft and of nothing
+else. ``write``, ``extend`` and ``delete`` take paths, check them against ``node_fields`` and copy only the way they
+touch, which keeps a thousand writes to one big field cheap.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import re
+import uuid as uuid_module
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
+from ironic_rules.models import mac, node_fields, plain, pointer, traits
+
+_MISSING: Any = object()
+_NAME = re.compile(r"[A-Za-z0-9._~-]+")
+
+
+class _Draft:
+    """What node and port drafts share: fields with a type, recorded changes, paths, and one level of undo."""
+
+    writable: ClassVar[frozenset[str]]
+    json_fields: ClassVar[frozenset[str]]
+    types: ClassVar[dict[str, str]]
+    not_nullable: ClassVar[frozenset[str]]
+    max_lengths: ClassVar[dict[str, int]]
+    #: fields that ``delete`` refuses: they have no default to fall back to
+    required: ClassVar[frozenset[str]] = frozenset()
+
+    _original: dict[str, Any]
+    _values: dict[str, Any]
+    _owned: set[str]
+    _undo: dict[str, Any]
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        put = object.__setattr__
+        put(self, "_original", dict(values))
+        put(self, "_values", dict(values))
+        put(self, "_owned", set())
+        put(self, "_undo", {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+        value = self._values[name]
+        return self._take(name) if isinstance(value, (dict, list, set)) else value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._values:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+        self._undo.setdefault(name, self._values[name])
+        self._owned.discard(name)
+        self._values[name] = value
+
+    def save(self) -> None:
+        """Do nothing: the pipeline saves drafts once, at the end. Plug-ins written for the documents call it."""
+
+    def read(self) -> dict[str, Any]:
+        """Return all current values as JSON-like data, times as ISO 8601 text. Not to be changed by the caller."""
+        return {
+            name: value.isoformat() if isinstance(value, datetime.datetime) else value
+            for name, value in self._values.items()
+        }
+
+    def changes(self) -> dict[str, Any]:
+        """Return the new value of each field that differs from what the draft was made from."""
+        return {
+            name: value for name, value in self._values.items()
+            if value is not (old := self._original.get(name, _MISSING)) and not plain.same(value, old)
+        }
+
+    def checkpoint(self) -> None:
+        """Make :meth:`rollback` return to this moment."""
+        self._undo.clear()
+        self._owned.clear()
+
+    def rollback(self) -> None:
+        """Undo everything since the last :meth:`checkpoint` (or the beginning)."""
+        for name, value in self._undo.items():
+            if value is _MISSING:
+                del self._values[name]
+            else:
+                self._values[name] = value
+        self.checkpoint()
+
+    def write(self, path: str, value: Any) -> None:
+        """Set what ``path`` (``/driver_info/ipmi_address``) leads to; missing dicts on the way are made.
+
+        :raises FieldNotWritable: a rule may not write that field
+        :raises InvalidParameterValue: the field does not take such a value
+        :raises PointerError: the way is blocked by a scalar
+        """
+        tokens = self.path_tokens(path)
+        value = plain.clone(value)
+        if len(tokens) == 1:
+            reason = self.value_problem(tokens[0], value)
+            if reason:
+                raise InvalidParameterValue(f"{pointer.format(tokens)}: {reason}")
+            self._undo.setdefault(tokens[0], self._values.get(tokens[0], _MISSING))
+            self._owned.discard(tokens[0])
+            self._values[tokens[0]] = value
+        else:
+            pointer.put(self._open(tokens), tokens[1:], value, create=True)
+
+    def extend(self, path: str, value: Any, unique: bool = False) -> None:
+        """Append ``value`` to the list at ``path``, which is made if missing; ``unique`` skips a value it has.
+
+        :raises PointerError: something else than a list is there; further errors as for :meth:`write`
+        """
+        tokens = self.path_tokens(path)
+        if len(tokens) == 1:
+            raise InvalidParameterValue(f"{pointer.format(tokens)}: this field is not a list")
+        plain.append(self._open(tokens), tokens[1:], plain.clone(value), unique)
+
+    def delete(self, path: str) -> None:
+        """Remove what ``path`` leads to; a field gets its default. A missing key below a field is no error.
+
+        :raises FieldNotWritable: a rule may not write that field, or it can not be empty
+        """
+        tokens = self.path_tokens(path, deleting=True)
+        if len(tokens) == 1:
+            self.write(path, self._default(tokens[0]))
+            return
+        try:
+            pointer.get(self._values.get(tokens[0]), tokens[1:])
+        except pointer.PointerError:
+            return
+        pointer.remove(self._open(tokens), tokens[1:])
+
+    @classmethod
+    def path_tokens(cls, path: str, deleting: bool = False) -> tuple[str, ...]:
+        """Split ``path`` and check that a rule may write there.
+
+        :raises FieldNotWritable: unknown or protected field, or a path into a field that has no parts
+        :raises PointerError: malformed
+        """
+        tokens = pointer.parse(path, relative=True)
+        if not tokens or tokens[0] not in cls.writable or (deleting and len(tokens) == 1 and tokens[0] in cls.required):
+            raise FieldNotWritable(path=pointer.format(tokens[:1]))
+        if len(tokens) > 1 and cls.types[tokens[0]] != node_fields.OBJECT:
+            raise FieldNotWritable(path=pointer.format(tokens))
+        return tokens
+
+    @classmethod
+    def value_problem(cls, name: str, value: Any) -> str | None:
+        """Say why the field ``name`` does not take ``value`` as a whole; None if it does."""
+        kind = cls.types[name]
+        if value is None:
+            return "must not be null" if name in cls.not_nullable else None
+        if kind == node_fields.OBJECT:
+            return None if isinstance(value, dict) else "must be an object"
+        if kind == node_fields.BOOLEAN:
+            return None if isinstance(value, bool) else "must be true or false"
+        if not isinstance(value, str):
+            return "must be a string"
+        if len(value) > cls.max_lengths.get(name, 255):
+            return f"must be at most {cls.max_lengths.get(name, 255)} characters"
+        if not plain.is_storable(value):
+            return "must not contain NUL or lone surrogate characters"
+        return None
+
+    def _default(self, name: str) -> Any:
+        if name not in self.not_nullable:
+            return None
+        return {node_fields.OBJECT: {}, node_fields.BOOLEAN: False}.get(self.types[name], "")
+
+    def _open(self, tokens: tuple[str, ...]) -> Any:
+        """Return the field's value with the way to ``tokens`` made private, ready to be changed in place."""
+        name = tokens[0]
+        if name not in self._owned:
+            old = self._values.get(name, _MISSING)
+            self._undo.setdefault(name, old)
+            self._values[name] = copy.copy(old) if isinstance(old, dict) else {}
+            pointer.unshare(self._values[name], tokens[1:])
+        return self._values[name]
+
+    def _take(self, name: str) -> Any:
+        if name not in self._owned:
+            self._undo.setdefault(name, self._values[name])
+            self._values[name] = plain.clone(self._values[name])
+            self._owned.add(name)
+        return self._values[name]
+
+
+class NodeDraft(_Draft):
+    """A node under inspection. ``traits`` is a set like any other field; its path is ``/traits``."""
+
+    writable = node_fields.RULE_WRITABLE | {"traits"}
+    json_fields = node_fields.JSON_FIELDS
+    types: ClassVar[dict[str, str]] = {**node_fields.TYPES, "traits": node_fields.OBJECT}
+    not_nullable = node_fields.NOT_NULLABLE
+    max_lengths = node_fields.MAX_LENGTHS
+    required = frozenset({"driver"})
+
+    def __init__(self, values: Mapping[str, Any], traits: Iterable[str] = ()) -> None:
+        super().__init__({**values, "traits": set(traits)})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, set(value) if name == "traits" else value)
+
+    def read(self) -> dict[str, Any]:
+        """Return all current values; ``traits`` as a sorted list."""
+        values = super().read()
+        values["traits"] = sorted(values["traits"])
+        return values
+
+    def changes(self) -> dict[str, Any]:
+        """Return the changed columns of the nodes table, without traits."""
+        changed = super().changes()
+        changed.pop("traits", None)
+        return changed
+
+    def trait_changes(self) -> list[str] | None:
+        """Return the complete new list of traits, sorted; None if it did not change."""
+        new = self._values["traits"]
+        return None if new == self._original["traits"] else sorted(new)
+
+    def write(self, path: str, value: Any) -> None:
+        tokens = self.path_tokens(path)
+        if tokens[0] != "traits":
+            super().write(path, value)
+        elif len(tokens) == 1:
+            if not isinstance(value, (list, tuple)):
+                raise InvalidParameterValue("/traits: must be a list of trait names")
+            self.traits = self._checked_traits(value)
+        elif tokens[1:] == ("-",):
+            self.add_trait(value)
+        else:
+            raise pointer.PointerError(path, "write /traits (a list) or /traits/- (one more)")
+
+    def extend(self, path: str, value: Any, unique: bool = False) -> None:
+        if self.path_tokens(path) == ("traits",):
+            self.add_trait(value)
+        elif self.path_tokens(path)[0] == "traits":
+            raise pointer.PointerError(path, "a trait has no parts")
+        else:
+            super().extend(path, value, unique)
+
+    def delete(self, path: str) -> None:
+        tokens = self.path_tokens(path, deleting=True)
+        if tokens[0] != "traits":
+            super().delete(path)
+        elif len(tokens) == 1:
+            self.traits = set()
+        else:
+            self.traits.discard("/".join(tokens[1:]))
+
+    def add_trait(self, name: Any) -> None:
+        """Add one trait.
+
+        :raises InvalidParameterValue: not a valid trait name, or the node would have too many
+        """
+        self.traits = self._checked_traits((*self.traits, name))
+
+    @classmethod
+    def value_problem(cls, name: str, value: Any) -> str | None:
+        if name == "traits":
+            valid = isinstance(value, (list, tuple)) and all(traits.is_trait(item) for item in value)
+            return None if valid else "must be a list of trait names"
+        reason = super().value_problem(name, value)
+        if reason is not None or name != "name" or value is None:
+            return reason
+        if not _NAME.fullmatch(value) or plain.is_uuid(value):
+            return "must consist of letters, digits, '-', '.', '_' and '~', and not look like a UUID"
+        return None
+
+    @staticmethod
+    def _checked_traits(names: Iterable[Any]) -> set[str]:
+        checked = set()
+        for name in names:
+            if not traits.is_trait(name):
+                raise InvalidParameterValue("/traits: a trait is CUSTOM_ and A-Z, 0-9 and _, or one of os-traits")
+            checked.add(name)
+        if len(checked) > traits.MAX_PER_NODE:
+            raise InvalidParameterValue(f"/traits: a node has at most {traits.MAX_PER_NODE} traits")
+        return checked
+
+
+class PortDraft(_Draft):
+    """A port of the node under inspection."""
+
+    writable = node_fields.PORT_WRITABLE
+    json_fields = node_fields.PORT_JSON_FIELDS
+    types = node_fields.PORT_TYPES
+    not_nullable = node_fields.PORT_NOT_NULLABLE
+    max_lengths = node_fields.PORT_MAX_LENGTHS
+
+
+@dataclass(slots=True)
+class PortChanges:
+    """What to do with the ports table: rows to create, columns to update by port id, port ids to delete."""
+
+    created: list[dict[str, Any]] = field(default_factory=list)
+    updated: dict[int, dict[str, Any]] = field(default_factory=dict)
+    deleted: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.updated or self.deleted)
+
+
+class Task:
+    """What hooks and actions get: the drafts of one node's inspection. ``save`` of the drafts does nothing."""
+
+    shared = False
+    #: Runs hooks and rules over (inventory, plugin data); put here by whoever runs the task.
+    process_inspection: Callable[[dict[str, Any], dict[str, Any]], object]
+
+    def __init__(self, node: NodeDraft, ports: Iterable[PortDraft] = (), port_groups: Iterable[Mapping[str, Any]] = (),
+                 context: Any = None) -> None:
+        self.node = node
+        self.ports = list(ports)
+        self.port_groups: list[dict[str, Any]] = [dict(group) for group in port_groups]
+        self.context = context
+        #: MAC addresses of the inventory that belong to other nodes
+        self.foreign_addresses: Collection[str] = ()
+        #: what ``log`` actions said: (level, text)
+        self.messages: list[tuple[str, str]] = []
+        self._deleted: list[int] = []
+        self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])
+
+    def add_port(self, address: str, **values: Any) -> PortDraft:
+        """Add a port with the given MAC address; it gets a new UUID unless one is given."""
+        defaults: dict[str, Any] = {
+            "uuid": str(uuid_module.uuid4()), "extra": {}, "local_link_connection": {}, "pxe_enabled": True,
+            "physical_network": None, "is_smartnic": False, "name": None,
+        }
+        port = PortDraft({**defaults, **values, "address": mac.normalize(address)})
+        self.ports.append(port)
+        return port
+
+    def remove_port(self, port: PortDraft) -> None:
+        """Remove a port of this task."""
+        self.ports = [kept for kept in self.ports if kept is not port]
+        port_id = port._values.get("id")
+        if port_id is not None:
+            self._deleted.append(port_id)
+
+    def find_port(self, mac_or_uuid: str) -> PortDraft | None:
+        """Return the port with that MAC address or UUID, in any spelling; None if the node has no such port."""
+        wanted = mac_or_uuid.lower()
+        if mac.is_mac(wanted):
+            wanted = mac.normalize(wanted)
+        for port in self.ports:
+            values = port._values
+            if wanted in (str(values.get("address")).lower(), str(values.get("uuid")).lower()):
+                return port
+        return None
+
+    def port_changes(self) -> PortChanges:
+        """Return what differs from the ports that the task began with."""
+        changes = PortChanges(deleted=list(self._deleted))
+        for port in self.ports:
+            port_id = port._values.get("id")
+            if port_id is None:
+                changes.created.append(dict(port._values))
+            elif changed := port.changes():
+                changes.updated[port_id] = changed
+        return changes
+
+    def checkpoint(self) -> None:
+        """Make :meth:`rollback` return to this moment."""
+        self.node.checkpoint()
+        for port in self.ports:
+            port.checkpoint()
+        self._saved = (list(self.ports), list(self._deleted))
+
+    def rollback(self) -> None:
+        """Undo everything since the last :meth:`checkpoint`; what was logged stays."""
+        self.node.rollback()
+        ports, deleted = self._saved
+        self.ports, self._deleted = list(ports), list(deleted)
+        for port in self.ports:
+            port.rollback()

@@ -1,0 +1,47 @@
+"""MAC addresses: one strict form, ``xx:xx:xx:xx:xx:xx`` in lower case.
+
+They become lookup keys, log lines, and (in the PXE filter) file contents, so nothing but the exact form passes:
+no trailing newline, no other separators than ``:`` and ``-``, no multicast, broadcast or all-zero address.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FORM = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
+
+
+def normalize(text: object) -> str:
+    """Return ``text`` as a unicast MAC address in lower case with colons.
+
+    :raises ValueError: it is not a 6-octet unicast address; the message says why and is safe to show
+    """
+    if not isinstance(text, str):
+        raise ValueError("a MAC address must be a string")
+    mac = text.lower().replace("-", ":")
+    if len(text) != 17 or _FORM.fullmatch(mac) is None:
+        raise ValueError("expected a MAC address of the form xx:xx:xx:xx:xx:xx")
+    if int(mac[:2], 16) & 1:
+        raise ValueError("a multicast or broadcast address can not belong to a port")
+    if mac == "00:00:00:00:00:00":
+        raise ValueError("the all-zero address can not belong to a port")
+    return mac
+
+
+def is_mac(text: object) -> bool:
+    """Say whether ``text`` is a unicast MAC address in any accepted spelling."""
+    try:
+        normalize(text)
+    except ValueError:
+        return False
+    return True
+
+
+def from_pxelinux(text: object) -> str | None:
+    """Return the MAC address in ``text``: a plain one, or pxelinux' ``01-aa-bb-…`` form; None if it is neither."""
+    if isinstance(text, str) and len(text) == 20 and text.startswith("01-"):
+        text = text[3:]
+    try:
+        return normalize(text)
+    except ValueError:
+        return None

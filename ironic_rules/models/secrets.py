@@ -1,0 +1,45 @@
+"""Which values are secret, told by their key, and how they are hidden.
+
+A key is secret where ``oslo_utils.strutils.mask_dict_password`` thinks so (``*password*``, ``*token*``, ``*secret*``,
+``*private_key*``, ``configdrive``, ...), and for the BMC keys that it does not know.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_utils import strutils
+
+MASK = "******"
+_MORE = re.compile(r"auth_token|agent_secret_token|ipmi_hex_kg_key|snmp_.*_key|.*private_key|configdrive", re.DOTALL)
+
+
+def is_secret_key(name: object) -> bool:
+    """Say whether a value under the key ``name`` is a secret."""
+    return isinstance(name, str) and _is_secret(name)
+
+
+# Inventories repeat the same few hundred keys; oslo's search over its word list costs 5 us for each of them.
+@functools.lru_cache(maxsize=4096)
+def _is_secret(name: str) -> bool:
+    if _MORE.fullmatch(name.lower()) is not None:
+        return True
+    return strutils.mask_dict_password({name: 0}, secret=MASK)[name] == MASK
+
+
+def mask(value: Any) -> Any:
+    """Return a copy of JSON-like data in which every secret, at any depth, reads ``******``.
+
+    A secret that is null stays null: there is nothing to hide, and rules can tell that it is not set.
+    """
+    if isinstance(value, Mapping):
+        return {
+            key: (MASK if item is not None and is_secret_key(key) else mask(item))
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [mask(item) for item in value]
+    return value

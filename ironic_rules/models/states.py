@@ -1,0 +1,146 @@
+"""Provision and power states of a node, and the transitions between them.
+
+The names and the transitions are Ironic's (https://docs.openstack.org/ironic, "Bare Metal State Machine").
+A transition is a row of a table, ``(state, event) -> (next state, target state)``; nothing here has a side effect.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+POWER_ON = "power on"
+POWER_OFF = "power off"
+REBOOT = "rebooting"
+SOFT_REBOOT = "soft rebooting"
+SOFT_POWER_OFF = "soft power off"
+POWER_TARGETS = frozenset({POWER_ON, POWER_OFF, REBOOT, SOFT_REBOOT, SOFT_POWER_OFF})
+
+ENROLL = "enroll"
+VERIFYING = "verifying"
+MANAGEABLE = "manageable"
+AVAILABLE = "available"
+ACTIVE = "active"
+DEPLOYING = "deploying"
+DEPLOYWAIT = "wait call-back"
+DEPLOYFAIL = "deploy failed"
+DEPLOYHOLD = "deploy hold"
+DELETING = "deleting"
+DELETED = "deleted"
+ERROR = "error"
+REBUILD = "rebuild"
+CLEANING = "cleaning"
+CLEANWAIT = "clean wait"
+CLEANFAIL = "clean failed"
+CLEANHOLD = "clean hold"
+INSPECTING = "inspecting"
+INSPECTWAIT = "inspect wait"
+INSPECTFAIL = "inspect failed"
+ADOPTING = "adopting"
+ADOPTFAIL = "adopt failed"
+RESCUE = "rescue"
+RESCUING = "rescuing"
+RESCUEWAIT = "rescue wait"
+RESCUEFAIL = "rescue failed"
+UNRESCUING = "unrescuing"
+UNRESCUEFAIL = "unrescue failed"
+SERVICING = "servicing"
+SERVICEWAIT = "service wait"
+SERVICEFAIL = "service failed"
+SERVICEHOLD = "service hold"
+
+ALL = frozenset(
+    value for name, value in list(globals().items())
+    if name.isupper() and isinstance(value, str) and not name.startswith(("POWER_", "SOFT_", "REBOOT"))
+)
+
+#: States in which a conductor works on the node and holds its lock; after the conductor's death another one resumes.
+TRANSIENT = frozenset({VERIFYING, DEPLOYING, DELETING, CLEANING, INSPECTING, ADOPTING, RESCUING, UNRESCUING, SERVICING})
+#: States in which the node waits for its ramdisk, without a lock.
+WAITING = frozenset({DEPLOYWAIT, CLEANWAIT, INSPECTWAIT, RESCUEWAIT, SERVICEWAIT})
+#: States in which a node may be deleted through the API.
+DELETE_ALLOWED = frozenset({MANAGEABLE, AVAILABLE, ENROLL, CLEANFAIL, ADOPTFAIL, INSPECTFAIL, DEPLOYFAIL, ERROR})
+#: States in which the ramdisk may look its node up (``[api]restrict_lookup``).
+LOOKUP_ALLOWED = frozenset({
+    DEPLOYING, DEPLOYWAIT, CLEANING, CLEANWAIT, INSPECTING, INSPECTWAIT, RESCUING, RESCUEWAIT, SERVICING, SERVICEWAIT,
+})
+#: Deployment and cleaning steps may be given with these.
+STEP_TARGETS = {"active": "deploy_steps", "rebuild": "deploy_steps", "clean": "clean_steps", "service": "service_steps"}
+
+#: What a client may ask for at ``PUT /v1/nodes/{node}/states/provision`` -> first API minor version that knows it.
+VERB_VERSIONS: dict[str, int] = {
+    "active": 1, "deleted": 1, "rebuild": 1, "manage": 4, "provide": 4, "inspect": 6, "abort": 13, "clean": 15,
+    "adopt": 17, "rescue": 38, "unrescue": 38, "deploy": 73, "undeploy": 73, "unhold": 85, "service": 87,
+}
+VERB_ALIASES = {"deploy": "active", "undeploy": "deleted"}
+
+
+class Transition(NamedTuple):
+    """Where an event leads: ``state`` now, and ``target`` (None = the node rests there)."""
+
+    state: str
+    target: str | None
+
+
+def _table() -> dict[tuple[str, str], Transition]:
+    rows: dict[tuple[str, str], Transition] = {}
+
+    def on(event: str, sources: tuple[str, ...], state: str, target: str | None = None) -> None:
+        for source in sources:
+            rows[(source, event)] = Transition(state, target)
+
+    on("manage", (ENROLL,), VERIFYING, MANAGEABLE)
+    on("manage", (AVAILABLE, CLEANFAIL, INSPECTFAIL, ADOPTFAIL), MANAGEABLE)
+    on("provide", (MANAGEABLE,), CLEANING, AVAILABLE)
+    on("inspect", (MANAGEABLE, INSPECTFAIL, AVAILABLE), INSPECTING, MANAGEABLE)
+    on("active", (AVAILABLE, DEPLOYFAIL), DEPLOYING, ACTIVE)
+    on("rebuild", (ACTIVE, DEPLOYFAIL, ERROR), DEPLOYING, ACTIVE)
+    on("deleted", (ACTIVE, DEPLOYFAIL, DEPLOYWAIT, DEPLOYHOLD, ERROR, RESCUE, RESCUEFAIL, RESCUEWAIT, UNRESCUEFAIL,
+                   SERVICEFAIL, SERVICEWAIT), DELETING, AVAILABLE)
+    on("clean", (MANAGEABLE, CLEANFAIL), CLEANING, MANAGEABLE)
+    on("adopt", (MANAGEABLE, ADOPTFAIL), ADOPTING, ACTIVE)
+    on("service", (ACTIVE, SERVICEFAIL), SERVICING, ACTIVE)
+    on("rescue", (ACTIVE, RESCUE, RESCUEFAIL, UNRESCUEFAIL), RESCUING, RESCUE)
+    on("unrescue", (RESCUE, RESCUEFAIL, UNRESCUEFAIL), UNRESCUING, ACTIVE)
+    on("abort", (INSPECTWAIT,), INSPECTFAIL, MANAGEABLE)
+    on("abort", (CLEANWAIT, CLEANHOLD), CLEANFAIL, MANAGEABLE)
+    on("abort", (DEPLOYHOLD,), DEPLOYFAIL, ACTIVE)
+    on("abort", (RESCUEWAIT,), RESCUEFAIL, RESCUE)
+    on("abort", (SERVICEWAIT, SERVICEHOLD), SERVICEFAIL, ACTIVE)
+    on("unhold", (CLEANHOLD,), CLEANING, AVAILABLE)
+    on("unhold", (DEPLOYHOLD,), DEPLOYING, ACTIVE)
+    on("unhold", (SERVICEHOLD,), SERVICING, ACTIVE)
+
+    on("done", (VERIFYING, INSPECTING), MANAGEABLE)
+    on("done", (DEPLOYING, ADOPTING, UNRESCUING, SERVICING), ACTIVE)
+    on("done", (CLEANING,), AVAILABLE)
+    on("done", (DELETING,), CLEANING, AVAILABLE)
+    on("done", (RESCUING,), RESCUE)
+    on("manage-done", (CLEANING,), MANAGEABLE)
+    on("wait", (INSPECTING,), INSPECTWAIT, MANAGEABLE)
+    on("wait", (DEPLOYING,), DEPLOYWAIT, ACTIVE)
+    on("wait", (CLEANING,), CLEANWAIT, AVAILABLE)
+    on("wait", (RESCUING,), RESCUEWAIT, RESCUE)
+    on("wait", (SERVICING,), SERVICEWAIT, ACTIVE)
+    on("resume", (INSPECTWAIT,), INSPECTING, MANAGEABLE)
+    on("resume", (DEPLOYWAIT,), DEPLOYING, ACTIVE)
+    on("resume", (CLEANWAIT,), CLEANING, AVAILABLE)
+    on("resume", (RESCUEWAIT,), RESCUING, RESCUE)
+    on("resume", (SERVICEWAIT,), SERVICING, ACTIVE)
+    on("fail", (VERIFYING,), ENROLL)
+    on("fail", (INSPECTING, INSPECTWAIT), INSPECTFAIL, MANAGEABLE)
+    on("fail", (DEPLOYING, DEPLOYWAIT), DEPLOYFAIL, ACTIVE)
+    on("fail", (DELETING,), ERROR, AVAILABLE)
+    on("fail", (CLEANING, CLEANWAIT), CLEANFAIL, AVAILABLE)
+    on("fail", (ADOPTING,), ADOPTFAIL, ACTIVE)
+    on("fail", (RESCUING, RESCUEWAIT), RESCUEFAIL, RESCUE)
+    on("fail", (UNRESCUING,), UNRESCUEFAIL, ACTIVE)
+    on("fail", (SERVICING, SERVICEWAIT), SERVICEFAIL, ACTIVE)
+    return rows
+
+
+TRANSITIONS = _table()
+
+
+def transition(state: str, event: str) -> Transition | None:
+    """Return where ``event`` leads from ``state``, or None if it is not possible there."""
+    return TRANSITIONS.get((state, event))

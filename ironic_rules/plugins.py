@@ -1,0 +1,50 @@
+"""Plug-ins by entry point: the classes that a group offers under the names that an operator enabled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import EntryPoint
+from typing import Any, TypeVar
+
+from stevedore import NamedExtensionManager
+
+from ironic_rules.exceptions import ConfigurationError
+
+T = TypeVar("T")
+
+
+def load(group: str, names: Sequence[str], base: type[T], option: str) -> dict[str, type[T]]:
+    """Return the classes that the entry point group ``group`` has under ``names``, in that order.
+
+    :param base: class that each of them must be derived from
+    :param option: configuration option that the names come from, for messages
+    :raises ConfigurationError: a name is unknown, repeated or offered twice, or what it stands for is not usable
+    """
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise ConfigurationError(f"{option} names {_quoted(repeated)} more than once.")
+    failures: dict[str, BaseException] = {}
+
+    def failed(manager: Any, entry_point: EntryPoint, error: BaseException) -> None:
+        failures[entry_point.name] = error
+
+    manager: NamedExtensionManager[Any] = NamedExtensionManager(
+        group, list(names), on_missing_entrypoints_callback=None, on_load_failure_callback=failed)
+    for name, error in failures.items():
+        raise ConfigurationError(f"{option}: '{name}' cannot be loaded: {error!r}") from error
+    classes: dict[str, type[T]] = {}
+    for extension in manager:
+        if not (isinstance(extension.plugin, type) and issubclass(extension.plugin, base)):
+            raise ConfigurationError(f"{option}: '{extension.name}' ({extension.entry_point_target}) is not a class "
+                                     f"derived from {base.__module__}.{base.__name__}.")
+        if classes.setdefault(extension.name, extension.plugin) is not extension.plugin:
+            raise ConfigurationError(f"{option}: several packages offer '{extension.name}' in {group}.")
+    missing = set(names) - classes.keys()
+    if missing:
+        raise ConfigurationError(f"{option} names {_quoted(missing)}, which nothing installed offers in {group}. "
+                                 f"Installed: {_quoted(manager.entry_points_names())}.")
+    return {name: classes[name] for name in names}
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(set(names))) or "nothing"

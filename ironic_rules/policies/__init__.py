@@ -1,0 +1,28 @@
+"""Who may do what: one module per resource, each a list of documented defaults."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ironic_rules.policies import base, conductors, drivers, inspection_rules, nodes, portgroups, ports, ramdisk, volume
+from ironic_rules.policies.base import Policy
+
+MODULES = (base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, ramdisk)
+
+
+def policies() -> list[Policy]:
+    """Return every policy of the service."""
+    return list(itertools.chain.from_iterable(module.RULES for module in MODULES))
+
+
+def list_rules() -> list[Any]:
+    """Return every policy as oslo.policy's default; the ``oslo.policy.policies`` entry point."""
+    from oslo_policy import policy  # here, because most installations never enforce one
+
+    return [
+        policy.DocumentedRuleDefault(entry.name, entry.check, entry.description,
+                                     [{"method": method, "path": path} for method, path in entry.operations])
+        if entry.operations else policy.RuleDefault(entry.name, entry.check, entry.description)
+        for entry in policies()
+    ]

@@ -1,0 +1,51 @@
+"""Policies of nodes and everything below ``/v1/nodes/{node}``."""
+
+from __future__ import annotations
+
+from ironic_rules.policies.base import ADMIN, READER, documented
+
+LIST = "baremetal:node:list"
+GET = "baremetal:node:get"
+CREATE = "baremetal:node:create"
+UPDATE = "baremetal:node:update"
+DELETE = "baremetal:node:delete"
+VALIDATE = "baremetal:node:validate"
+SET_MAINTENANCE = "baremetal:node:set_maintenance"
+CLEAR_MAINTENANCE = "baremetal:node:clear_maintenance"
+GET_STATES = "baremetal:node:get_states"
+SET_POWER_STATE = "baremetal:node:set_power_state"
+SET_PROVISION_STATE = "baremetal:node:set_provision_state"
+LIST_TRAITS = "baremetal:node:traits:list"
+SET_TRAITS = "baremetal:node:traits:set"
+DELETE_TRAITS = "baremetal:node:traits:delete"
+LIST_VIFS = "baremetal:node:vif:list"
+ATTACH_VIF = "baremetal:node:vif:attach"
+DETACH_VIF = "baremetal:node:vif:detach"
+GET_HISTORY = "baremetal:node:history:get"
+GET_INVENTORY = "baremetal:node:inventory:get"
+
+_NODE = "/v1/nodes/{node_ident}"
+RULES = [
+    documented(LIST, READER, "List nodes", ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail")),
+    documented(GET, READER, "Show a node", ("GET", _NODE)),
+    documented(CREATE, ADMIN, "Create a node", ("POST", "/v1/nodes")),
+    documented(UPDATE, ADMIN, "Change a node", ("PATCH", _NODE)),
+    documented(DELETE, ADMIN, "Delete a node", ("DELETE", _NODE)),
+    documented(VALIDATE, READER, "Validate a node's interfaces", ("GET", f"{_NODE}/validate")),
+    documented(SET_MAINTENANCE, ADMIN, "Put a node into maintenance", ("PUT", f"{_NODE}/maintenance")),
+    documented(CLEAR_MAINTENANCE, ADMIN, "Take a node out of maintenance", ("DELETE", f"{_NODE}/maintenance")),
+    documented(GET_STATES, READER, "Show a node's states", ("GET", f"{_NODE}/states")),
+    documented(SET_POWER_STATE, ADMIN, "Change a node's power state", ("PUT", f"{_NODE}/states/power")),
+    documented(SET_PROVISION_STATE, ADMIN, "Change a node's provision state", ("PUT", f"{_NODE}/states/provision")),
+    documented(LIST_TRAITS, READER, "List a node's traits", ("GET", f"{_NODE}/traits")),
+    documented(SET_TRAITS, ADMIN, "Add a trait to a node or replace all",
+               ("PUT", f"{_NODE}/traits"), ("PUT", f"{_NODE}/traits/{{trait}}")),
+    documented(DELETE_TRAITS, ADMIN, "Remove one or all traits of a node",
+               ("DELETE", f"{_NODE}/traits"), ("DELETE", f"{_NODE}/traits/{{trait}}")),
+    documented(LIST_VIFS, READER, "List a node's VIFs", ("GET", f"{_NODE}/vifs")),
+    documented(ATTACH_VIF, ADMIN, "Attach a VIF to a node", ("POST", f"{_NODE}/vifs")),
+    documented(DETACH_VIF, ADMIN, "Detach a VIF from a node", ("DELETE", f"{_NODE}/vifs/{{vif_id}}")),
+    documented(GET_HISTORY, READER, "Show a node's history",
+               ("GET", f"{_NODE}/history"), ("GET", f"{_NODE}/history/{{event}}")),
+    documented(GET_INVENTORY, READER, "Show what the last inspection of a node found", ("GET", f"{_NODE}/inventory")),
+]

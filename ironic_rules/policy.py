@@ -1,0 +1,53 @@
+"""The enforcer: oslo.policy with this service's defaults and the operator's policy file."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from oslo_config import cfg
+
+from ironic_rules import conf as service_conf
+from ironic_rules import policies
+from ironic_rules.context import RequestContext
+from ironic_rules.exceptions import Forbidden
+
+#: Values of ``auth_strategy`` under which whoever gets in is an administrator.
+ADMIN_STRATEGIES = frozenset({"noauth", "http_basic"})
+
+_lock = threading.Lock()
+_enforcers: dict[int, tuple[cfg.ConfigOpts, Any]] = {}
+
+
+def enforcer(conf: cfg.ConfigOpts) -> Any:
+    """Return the ``oslo_policy.policy.Enforcer`` for ``conf``, made (and the library loaded) at the first use."""
+    from oslo_policy import policy
+
+    with _lock:
+        entry = _enforcers.get(id(conf))
+        if entry is None or entry[0] is not conf:
+            made = policy.Enforcer(conf)
+            made.register_defaults(policies.list_rules())
+            _enforcers[id(conf)] = entry = (conf, made)
+    return entry[1]
+
+
+def get_enforcer() -> Any:
+    """Return an enforcer for the commands of oslo.policy, which name no configuration."""
+    conf = cfg.ConfigOpts()
+    service_conf.register_opts(conf)
+    conf([], project="ironic-rules")
+    return enforcer(conf)
+
+
+def authorize(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> None:
+    """Check that ``context`` may do what the policy ``name`` guards.
+
+    Where everybody who gets in is an administrator there is nothing to enforce, and no policy file is read.
+
+    :raises Forbidden: 403, names the policy and nothing else
+    """
+    if conf.auth_strategy in ADMIN_STRATEGIES:
+        return
+    if not enforcer(conf).enforce(name, {}, context.to_policy_values()):
+        raise Forbidden(policy=name)

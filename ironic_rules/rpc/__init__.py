@@ -1,0 +1,1 @@
+"""RPC between the API and the conductors, over oslo.messaging."""

@@ -1,0 +1,83 @@
+"""What the API can ask of the conductors: one method per RPC call, with the manager's names and arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import oslo_messaging as messaging
+from oslo_config import cfg
+
+from ironic_rules import exceptions
+from ironic_rules.context import RequestContext
+from ironic_rules.rpc import transport as rpc_transport
+from ironic_rules.rpc.serializer import Serializer
+
+_ERRORS = exceptions.http_errors()
+
+
+class ConductorAPI:
+    """The client side. Every call names the node, and the conductor group that serves it (``group``).
+
+    All calls raise what the conductor raised (:mod:`ironic_rules.exceptions`), ``RPCTimeout`` (503) when no conductor
+    answered, and ``Unavailable`` (503) when the message could not be sent.
+    """
+
+    def __init__(self, transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> None:
+        self._client = messaging.get_rpc_client(
+            transport, messaging.Target(version=rpc_transport.VERSION), serializer=Serializer(),
+            version_cap=rpc_transport.VERSION)
+        conf.set_default("rpc_response_timeout", rpc_transport.RESPONSE_TIMEOUT_S)
+
+    def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
+                            plugin_data: dict[str, Any] | None = None, *, group: str = "") -> None:
+        """Hand a ramdisk's data to a conductor; when this returns, the data is stored and the node is INSPECTING.
+
+        :raises NodeLocked: 409
+        :raises NotFound: 404, the node is not in INSPECT WAIT
+        """
+        self._call(context, group, "continue_inspection", node_id=node_id, inventory=inventory, plugin_data=plugin_data)
+
+    def change_provision_state(self, context: RequestContext, node_id: str | int, target: str, *, group: str = "",
+                               **args: Any) -> None:
+        """Start what ``target`` (a verb of ``states/provision``) asks for.
+
+        :param args: ``configdrive``, ``clean_steps``, ``deploy_steps``, ``service_steps``, ``rescue_password``
+        :raises InvalidState: 400;  NodeLocked: 409;  NoFreeWorker: 503
+        """
+        self._call(context, group, "change_provision_state", node_id=node_id, target=target, args=args)
+
+    def change_power_state(self, context: RequestContext, node_id: str | int, target: str,
+                           timeout: int | None = None, *, group: str = "") -> None:
+        """Start changing the power state; ``timeout`` in seconds."""
+        self._call(context, group, "change_power_state", node_id=node_id, target=target, timeout=timeout)
+
+    def validate_interfaces(self, context: RequestContext, node_id: str | int, *, group: str = "") -> dict[str, Any]:
+        """Return ``{interface: {"result": bool | None, "reason": text}}``."""
+        return self._call(context, group, "validate_interfaces", node_id=node_id)
+
+    def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
+                  agent_version: str | None = None, *, group: str = "", **details: Any) -> None:
+        """Record a ramdisk's sign of life.
+
+        :param details: ``agent_verify_ca``, ``agent_status``, ``agent_status_message``
+        :raises NodeLocked: 409
+        """
+        self._call(context, group, "heartbeat", node_id=node_id, callback_url=callback_url,
+                   agent_version=agent_version, details=details)
+
+    def _call(self, context: RequestContext, group: str, method: str, **arguments: Any) -> Any:
+        try:
+            return self._client.prepare(topic=rpc_transport.conductor_topic(group)).call(context, method, **arguments)
+        except messaging.MessagingTimeout as exc:
+            raise exceptions.RPCTimeout from exc
+        except messaging.MessageDeliveryFailure as exc:
+            raise exceptions.Unavailable from exc
+        except exceptions.IronicRulesError as exc:
+            raise _local(exc) from None
+
+
+def _local(error: exceptions.IronicRulesError) -> exceptions.IronicRulesError:
+    """Return a remote error as the plain one: oslo.messaging's copy appends the remote traceback to its text."""
+    name = type(error).__name__.removesuffix("_Remote")
+    cls = _ERRORS.get(name, exceptions.IronicRulesError)
+    return exceptions.rebuild(cls, str(error.args[0]) if error.args else cls.message, {})

@@ -1,0 +1,54 @@
+"""The message transport, its topics, and the server side of RPC."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any
+
+import oslo_messaging as messaging
+from oslo_config import cfg
+from oslo_messaging.rpc import dispatcher
+
+from ironic_rules.rpc import memory
+from ironic_rules.rpc.serializer import Serializer
+
+#: Version of the conductor's RPC interface.
+VERSION = "1.0"
+#: Seconds that a caller waits for a conductor. A ramdisk that gets no answer repeats its POST.
+RESPONSE_TIMEOUT_S = 30
+_TOPIC = "ironic_rules.conductor"
+
+
+def conductor_topic(group: str) -> str:
+    """Return the topic that all conductors of a group share; the broker balances its messages among them."""
+    return f"{_TOPIC}.{group}" if group else _TOPIC
+
+
+def set_default_url(conf: cfg.ConfigOpts, url: str) -> None:
+    """Use ``url`` where the configuration names no ``transport_url``."""
+    messaging.TransportURL.parse(conf)  # registers the option
+    conf.set_default("transport_url", url)
+
+
+def _register_library_groups(conf: cfg.ConfigOpts) -> None:
+    """Register what oslo.messaging reads from ``conf`` but registers with the global ``cfg.CONF`` only."""
+    for group in ("oslo_messaging_tracing", "oslo_messaging_metrics"):
+        module = f"oslo_messaging._{group.rpartition('_')[2]}.client"
+        with contextlib.suppress(ImportError, AttributeError):  # versions without tracing have nothing to register
+            conf.register_opts(getattr(importlib.import_module(module), group), group=group)
+
+
+def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
+    """Return the transport that ``[DEFAULT]transport_url`` names."""
+    memory.install()
+    _register_library_groups(conf)
+    return messaging.get_rpc_transport(conf, allowed_remote_exmods=["ironic_rules.exceptions"])
+
+
+def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: Any, group: str) -> Any:
+    """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for the group's messages."""
+    target = messaging.Target(topic=conductor_topic(group), server=conf.host, version=VERSION)
+    return messaging.get_rpc_server(
+        transport, target, [endpoint], serializer=Serializer(),
+        access_policy=dispatcher.DefaultRPCAccessPolicy)

@@ -1,0 +1,25 @@
+"""The rule engine: rules in, changes of drafts out. Pure: no configuration, database, RPC or clock.
+
+``validate`` a rule as a user writes it, ``compile`` it once, put it into a ``RuleSet`` and ``run`` that over the
+``Facts`` of each inspection.
+"""
+
+from ironic_rules.exceptions import Problem
+from ironic_rules.rules.actions import ACTIONS
+from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
+from ironic_rules.rules.compiler import CompiledRule, compile
+from ironic_rules.rules.engine import ActionTrace, ConditionTrace, Facts, RuleSet, Trace, evaluate
+from ironic_rules.rules.errors import ActionError
+from ironic_rules.rules.fields import FIELDS, MAX_PRIORITY, PHASES
+from ironic_rules.rules.limits import Limits
+from ironic_rules.rules.operators import OPERATORS
+from ironic_rules.rules.plugins import load_plugins
+from ironic_rules.rules.schema import rule_schema
+from ironic_rules.rules.validation import validate
+from ironic_rules.rules.wire import from_wire
+
+__all__ = [
+    "ACTIONS", "FIELDS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule",
+    "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "RuleSet", "Trace",
+    "compile", "evaluate", "from_wire", "load_plugins", "rule_schema", "validate",
+]

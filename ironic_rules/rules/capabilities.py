@@ -1,0 +1,50 @@
+"""``properties/capabilities``: ``boot_mode:uefi,cpu_vt:true``, or the same as an object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.rules.errors import ActionError
+
+
+def put(found: Any, name: str, value: Any) -> Any:
+    """Return the capabilities with ``name`` set; its place is kept, a new one goes to the end.
+
+    :raises ActionError: the value can not be one, or ``found`` are no capabilities
+    """
+    if isinstance(value, (dict, list)) or value is None:
+        raise ActionError("a capability's value is a string, a number, true or false")
+    text = str(value)
+    if "," in text or not text.isprintable():
+        raise ActionError("a capability's value must not contain commas and control characters")
+    pairs = _pairs(found)
+    pairs[name] = text
+    return _joined(found, pairs)
+
+
+def remove(found: Any, name: str) -> Any:
+    """Return the capabilities without ``name``.
+
+    :raises ActionError: ``found`` are no capabilities
+    """
+    pairs = _pairs(found)
+    pairs.pop(name, None)
+    return _joined(found, pairs)
+
+
+def _pairs(found: Any) -> dict[str, Any]:
+    if found is None:
+        return {}
+    if isinstance(found, dict):
+        return dict(found)
+    if not isinstance(found, str):
+        raise ActionError("the node's capabilities are neither a string nor an object")
+    pairs: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in found.split(","))):
+        key, _, value = part.partition(":")
+        pairs[key] = value
+    return pairs
+
+
+def _joined(found: Any, pairs: dict[str, Any]) -> Any:
+    return pairs if isinstance(found, dict) else ",".join(f"{key}:{value}" for key, value in pairs.items())

@@ -1,0 +1,219 @@
+"""From a rule to closures. One walk both finds every problem and compiles, so what validates also compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironic_rules.exceptions import InvalidRule, Problem
+from ironic_rules.models import plain, pointer
+from ironic_rules.models.draft import Task
+from ironic_rules.rules import arguments, fields, loop
+from ironic_rules.rules.actions import ACTIONS
+from ironic_rules.rules.base import ActiveRule
+from ironic_rules.rules.limits import DEFAULT, Limits
+from ironic_rules.rules.mask import View, Views
+from ironic_rules.rules.names import nearest
+from ironic_rules.rules.operators import INVERSES, OPERATORS, PAIRS
+from ironic_rules.rules.registry import Plugin, UnknownName
+from ironic_rules.rules.values import EARLY_ROOTS, ROOTS, Scope
+
+_CONDITION_KEYS = ("op", "args", "loop", "multiple")
+_ACTION_KEYS = ("op", "args", "loop")
+
+Run = Callable[[Task | None, ActiveRule, View, Views], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``check`` says whether it holds; it raises CannotEvaluate where the data do not allow an answer."""
+
+    where: str
+    op: str
+    check: Callable[[View], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """``run`` does the work and returns how many times it did; it raises what the action raises."""
+
+    where: str
+    op: str
+    run: Run
+    touches: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule ready to be evaluated; immutable, shared by threads."""
+
+    uuid: str
+    description: str | None
+    priority: int
+    phase: str
+    scope: str | None
+    sensitive: bool
+    position: int
+    conditions: tuple[Condition, ...]
+    actions: tuple[Action, ...]
+    checks: tuple[Callable[[View], bool], ...]
+    touches: frozenset[str]
+
+
+def compile(rule: Mapping[str, Any], *, built_in: bool | None = None, limits: Limits = DEFAULT) -> CompiledRule:
+    """Compile a stored or built-in rule.
+
+    :param rule: as in the database table; ``position`` and the other columns that are no part of a rule may be there
+    :param built_in: whether any integer is a valid priority; by default ``rule["built_in"]``
+    :raises InvalidRule: with every problem
+    """
+    if built_in is None:
+        built_in = bool(rule.get("built_in")) if isinstance(rule, Mapping) else False
+    problems, compiled = build(rule, built_in=built_in, limits=limits, stored=True)
+    if compiled is None:
+        raise InvalidRule(problems=problems)
+    return compiled
+
+
+def build(rule: Any, *, built_in: bool, limits: Limits, stored: bool) -> tuple[list[Problem], CompiledRule | None]:
+    """Find every problem of a rule, and compile it if there is none."""
+    problems = fields.problems(rule, built_in=built_in, stored=stored)
+    if not isinstance(rule, Mapping):
+        return problems, None
+    if stored:
+        rule = fields.without_nulls(rule)
+    early = rule.get("phase") == "early"
+    names = EARLY_ROOTS if early else ROOTS
+    conditions = _each(rule.get("conditions", []), "/conditions", limits.conditions, problems,
+                       lambda item, where: _condition(Scope(names, early, False, problems, limits), item, where))
+    actions = _each(rule.get("actions"), "/actions", limits.actions, problems,
+                    lambda item, where: _action(Scope(names, early, True, problems, limits), item, where))
+    if problems:
+        return problems, None
+    return [], CompiledRule(
+        uuid=rule.get("uuid") or "", description=rule.get("description"), priority=rule.get("priority", 0),
+        phase=rule.get("phase", "main"), scope=rule.get("scope"), sensitive=rule.get("sensitive", False),
+        position=rule.get("position") or 0, conditions=tuple(conditions), actions=tuple(actions),
+        checks=tuple(condition.check for condition in conditions),
+        touches=frozenset().union(*(action.touches for action in actions)),
+    )
+
+
+def _each(items: Any, where: str, limit: int, problems: list[Problem],
+          compile_one: Callable[[Any, str], Any]) -> list[Any]:
+    if not isinstance(items, (list, tuple)):
+        return []
+    if len(items) > limit:
+        problems.append(Problem(where, f"more than {limit} items"))
+        return []
+    return [compile_one(item, f"{where}/{index}") for index, item in enumerate(items)]
+
+
+def _condition(scope: Scope, item: Any, where: str) -> Condition | None:
+    if not _is_operation(scope, item, _CONDITION_KEYS, where):
+        return None
+    op = item["op"]
+    inverted = op.startswith("!")
+    name = op.removeprefix("!").removeprefix(" ") if inverted else op
+    plugin = _find(scope, OPERATORS.get, name, where, inverted)
+    items = _loop(scope, item, where)
+    multiple = "any" if item.get("multiple") is None else item["multiple"]
+    if multiple not in loop.MULTIPLE:
+        scope.complain(f"{where}/multiple", f"must be one of {', '.join(loop.MULTIPLE)}")
+        return None
+    bound = arguments.bind(scope, plugin, item.get("args", {}), f"{where}/args") if plugin else None
+    if plugin is None or bound is None:
+        return None
+    check = arguments.condition_call(plugin.call, bound, PAIRS.get(plugin.call))
+    if inverted:
+        check = _inverse(check)
+    if items is not None:
+        check = loop.join(multiple, items, check)
+    return Condition(where, op, check)
+
+
+def _inverse(check: Callable[[View], bool]) -> Callable[[View], bool]:
+    return lambda view: not check(view)
+
+
+def _action(scope: Scope, item: Any, where: str) -> Action | None:
+    if not _is_operation(scope, item, _ACTION_KEYS, where):
+        return None
+    op = item["op"]
+    plugin = _find(scope, ACTIONS.get, op, where)
+    items = _loop(scope, item, where)
+    if plugin is None:
+        return None
+    if scope.early and not plugin.early:
+        early = ", ".join(action.name for action in ACTIONS if action.early)
+        scope.complain(f"{where}/op", f"not available in the early phase; these are: {early}")
+        return None
+    bound = arguments.bind(scope, plugin, item.get("args", {}), f"{where}/args")
+    if bound is None:
+        return None
+    for name, reason in plugin.call.problems(bound.literals):
+        place = f"/{list(plugin.argument_names()).index(name)}" if isinstance(item.get("args"), list) else f"/{name}"
+        scope.complain(f"{where}/args{place}", reason)
+    return Action(where, op, _runner(plugin, bound, items, scope.early), plugin.call.touches)
+
+
+def _runner(plugin: Plugin, bound: arguments.Bound, items: loop.Items | None, early: bool) -> Run:
+    fill = arguments.values_of(bound)
+    action, call_early, touches = plugin.call, plugin.call.call_early, plugin.call.touches
+
+    def once(task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
+        positional, named = arguments.private(fill(view))
+        if early:
+            call_early(rule, *positional, **named)
+        else:
+            action(task, rule, *positional, **named)
+        views.forget(touches)
+        return 1
+
+    if items is None:
+        return once
+
+    def each(task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
+        found = list(items(view))
+        for item in found:
+            view["item"] = item
+            once(task, rule, view, views)
+        return len(found)
+
+    return each
+
+
+def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) -> bool:
+    if not isinstance(item, dict):
+        scope.complain(where, "must be an object with 'op' and 'args'")
+        return False
+    for key in item:
+        if key not in keys:
+            near = nearest(str(key), keys)
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(keys)}"
+            place = where + pointer.format((str(key),)) if plain.is_storable(str(key)) else where
+            scope.complain(place, f"unknown field; {hint}")
+    if not isinstance(item.get("op"), str):
+        scope.complain(f"{where}/op", "must be a string" if "op" in item else "is required")
+        return False
+    return True
+
+
+def _find(scope: Scope, get: Callable[[str], Plugin], name: str, where: str, inverted: bool = False) -> Plugin | None:
+    try:
+        return get(name)
+    except UnknownName as exc:
+        inverse = INVERSES.get(name) if get == OPERATORS.get else None
+        use = inverse.removeprefix("!") if inverse and inverted else inverse
+        scope.complain(f"{where}/op", f"there is no such operator; use {use!r}" if use else str(exc))
+        return None
+
+
+def _loop(scope: Scope, item: dict[str, Any], where: str) -> loop.Items | None:
+    """Compile the operation's loop, and let ``{item}`` be named from here on."""
+    if item.get("loop") is None:
+        return None
+    items = loop.compile_items(scope, item["loop"], f"{where}/loop")
+    scope.names = (*scope.names, "item")
+    return items

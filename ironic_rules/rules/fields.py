@@ -1,0 +1,81 @@
+"""The fields of a rule around its conditions and actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironic_rules.exceptions import Problem
+from ironic_rules.models import plain, pointer
+from ironic_rules.rules.names import nearest
+
+PHASES = ("early", "preprocess", "main")
+MAX_PRIORITY = 9999
+MAX_TEXT = 255
+#: What a user may set.
+FIELDS = ("uuid", "description", "priority", "phase", "scope", "sensitive", "conditions", "actions")
+#: Columns that a stored rule has besides.
+STORED = ("id", "position", "revision", "created_at", "updated_at", "built_in")
+
+
+def problems(rule: Any, *, built_in: bool, stored: bool) -> list[Problem]:
+    """Return what is wrong with a rule's fields; conditions and actions are only checked to be lists."""
+    if not isinstance(rule, Mapping):
+        return [Problem("", "a rule is an object")]
+    if stored:
+        rule = without_nulls(rule)
+    found = []
+    known = FIELDS + STORED if stored else FIELDS
+    for key in rule:
+        if key not in known:
+            near = nearest(str(key), FIELDS)
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(FIELDS)}"
+            found.append(Problem(pointer.format((str(key),)), f"unknown field; {hint}"))
+    checks = {
+        "uuid": _uuid(rule.get("uuid")),
+        "description": _text(rule.get("description")),
+        "scope": "must not be empty; null is no scope" if rule.get("scope") == "" else _text(rule.get("scope")),
+        "priority": _priority(rule.get("priority", 0), built_in),
+        "phase": None if rule.get("phase", "main") in PHASES else f"must be one of {', '.join(PHASES)}",
+        "sensitive": None if isinstance(rule.get("sensitive", False), bool) else "must be true or false",
+        "conditions": None if isinstance(rule.get("conditions", []), (list, tuple)) else "must be a list",
+        "actions": _actions(rule),
+    }
+    found.extend(Problem(f"/{name}", reason) for name, reason in checks.items() if reason)
+    return found
+
+
+def without_nulls(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored rule without the nulls that its columns allow and that mean the default."""
+    defaulted = ("conditions", "phase", "priority", "sensitive")
+    return {key: value for key, value in rule.items() if value is not None or key not in defaulted}
+
+
+def _uuid(value: Any) -> str | None:
+    return None if value is None or plain.is_uuid(value) else "must be a UUID (8-4-4-4-12 hexadecimal digits)"
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return "must be a string or null"
+    if len(value) > MAX_TEXT:
+        return f"must be at most {MAX_TEXT} characters"
+    return None if plain.is_storable(value) else "must not contain NUL and lone surrogate characters"
+
+
+def _priority(value: Any, built_in: bool) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return "must be an integer"
+    if not built_in and not 0 <= value <= MAX_PRIORITY:
+        return f"must be from 0 to {MAX_PRIORITY}; others are reserved for built-in rules"
+    return None
+
+
+def _actions(rule: Mapping[str, Any]) -> str | None:
+    if "actions" not in rule:
+        return "is required"
+    if not isinstance(rule["actions"], (list, tuple)):
+        return "must be a list"
+    return None if rule["actions"] else "must have at least one action"

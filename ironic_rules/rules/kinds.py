@@ -1,0 +1,262 @@
+"""Kinds of arguments: what a literal must look like, and what the operator or action gets.
+
+A parameter annotated ``Regex`` takes a string in the rule and receives a compiled pattern. A literal is converted once,
+when the rule is compiled; a templated value at each evaluation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import netaddr
+import re2
+
+from ironic_rules.exceptions import Invalid
+from ironic_rules.models import draft, mac, plain, pointer, traits
+from ironic_rules.rules import paths
+from ironic_rules.rules.errors import OperandError
+from ironic_rules.rules.limits import DEFAULT
+from ironic_rules.rules.names import nearest
+
+_HINTS = {
+    "invalid perl operator": " (RE2 has no look-around)",
+    "invalid escape sequence": " (RE2 has no back references)",
+}
+LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of argument.
+
+    :ivar schema: JSON schema of a literal
+    :ivar literal: types of which a literal must be, with ``expected`` as the complaint; None = anything
+    :ivar convert: from the value to what the function gets; raises OperandError; None = as it is
+    :ivar regex: the text is a regular expression, so ``{2,3}`` in it is no template
+    :ivar prefix: checks the literal beginning of a path that continues with a template
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    literal: tuple[type, ...] | None = None
+    expected: str = ""
+    convert: Callable[[Any], Any] | None = None
+    regex: bool = False
+    prefix: Callable[[str], Any] | None = None
+
+    def literal_problem(self, value: Any) -> str | None:
+        """Say why ``value`` can not stand in a rule; None if it can. Never quotes the value."""
+        if self.literal is not None and (
+            not isinstance(value, self.literal) or (isinstance(value, bool) and bool not in self.literal)
+        ):
+            return f"must be {self.expected}"
+        if self.convert is not None:
+            try:
+                self.convert(value)
+            except OperandError as exc:
+                return str(exc)
+        return None
+
+
+class Network(NamedTuple):
+    """A network as integers, so that a look-up is two comparisons."""
+
+    version: int
+    first: int
+    last: int
+
+
+@functools.lru_cache(maxsize=512)
+def compile_regex(text: str) -> Any:
+    """Return a compiled RE2 pattern for UTF-8 bytes: on these, the binding is a third faster than on strings.
+
+    :raises OperandError: RE2 refuses it; the text has RE2's reason and, where RE2 names a part, its column
+    """
+    if len(text) > DEFAULT.regex:
+        raise OperandError(f"a regular expression has at most {DEFAULT.regex} characters")
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        return re2.compile(text.encode("utf-8"), options)
+    except re2.error as exc:
+        raise OperandError(_regex_reason(text, exc)) from None
+    except UnicodeEncodeError:
+        raise OperandError("not a regular expression: lone surrogate characters") from None
+
+
+def _regex_reason(text: str, exc: Exception) -> str:
+    raw = exc.args[0] if exc.args else b""
+    message = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+    reason, _, part = message.partition(": ")
+    # RE2 quotes the whole expression where it can not name a part; the quote may be a secret and helps nobody.
+    at = text.find(part) if part and part != text else -1
+    place = f" at column {at + 1}" if at >= 0 and text.count(part) == 1 else ""
+    return f"not a regular expression that RE2 accepts: {reason}{_HINTS.get(reason, '')}{place}"
+
+
+@functools.lru_cache(maxsize=512)
+def parse_network(text: str) -> Network:
+    """Return a network in CIDR form; host bits may be set.
+
+    :raises OperandError: not a network
+    """
+    try:
+        network = netaddr.IPNetwork(text.strip())
+    except (netaddr.AddrFormatError, ValueError, TypeError):
+        raise OperandError("must be a network in CIDR form, such as 192.0.2.0/24 or 2001:db8::/32") from None
+    return Network(network.version, network.first, network.last)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _regex(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise OperandError("a regular expression must be a string")
+    return compile_regex(value)
+
+
+def _network(value: Any) -> Network:
+    if not isinstance(value, str):
+        raise OperandError("must be a network in CIDR form, such as 192.0.2.0/24 or 2001:db8::/32")
+    return parse_network(value)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise OperandError("must be true or false")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise OperandError("must be a list")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise OperandError("must be an integer")
+    return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise OperandError("must be an object")
+    return value
+
+
+def _level(value: Any) -> str:
+    level = value.lower() if isinstance(value, str) else None
+    if level not in LOG_LEVELS:
+        raise OperandError(f"must be one of {', '.join(LOG_LEVELS)}")
+    return str(level)
+
+
+def _trait(value: Any) -> str:
+    if not traits.is_trait(value):
+        raise OperandError("a trait is CUSTOM_ followed by A-Z, 0-9 and _, at most 255 characters, or one of os-traits")
+    return str(value)
+
+
+def _capability(value: Any) -> str:
+    if not isinstance(value, str) or not value or any(c in ",:" or c.isspace() or not c.isprintable() for c in value):
+        raise OperandError("a capability's name is a string without ':', ',' and white space")
+    return value
+
+
+def _port_id(value: Any) -> str:
+    if not isinstance(value, str) or not (mac.is_mac(value) or plain.is_uuid(value)):
+        raise OperandError("must be the MAC address or UUID of a port")
+    return value
+
+
+def _data_path(value: Any) -> str:
+    try:
+        paths.parse(value)
+    except pointer.PointerError as exc:
+        raise OperandError(exc.reason) from None
+    return str(value)
+
+
+def _writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], deleting: bool = False) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if not isinstance(value, str):
+            raise OperandError("a path must be a string, such as /extra/rack")
+        try:
+            fields.path_tokens(value, deleting)
+        except pointer.PointerError as exc:
+            raise OperandError(exc.reason) from None
+        except Invalid:
+            raise OperandError(_not_writable(fields, value, deleting)) from None
+        return value
+
+    return check
+
+
+def _not_writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], path: str, deleting: bool) -> str:
+    first, *rest = pointer.parse(path, relative=True) or ("",)
+    if first in fields.writable:
+        return f"/{first} has no parts" if rest else f"/{first} can not be removed"
+    near = nearest(first, fields.writable)
+    hint = f"did you mean /{near}?" if near else f"it can write {', '.join(sorted(fields.writable))}"
+    return f"a rule can not write this field; {hint}"
+
+
+def _prefix(fields: type[draft.NodeDraft] | type[draft.PortDraft]) -> Callable[[str], None]:
+    check = _writable(fields)
+
+    def check_prefix(text: str) -> None:
+        # "/extra/{item}": the field is known although the rest is not; "/ex{item}" can be told at run time only.
+        first, slash, _ = text.removeprefix("/").partition("/")
+        if slash:
+            check(f"/{first}/x")
+
+    return check_prefix
+
+
+_STRING = {"type": "string"}
+ANY = Kind("any", {})
+TEXT = Kind("string", _STRING, (str,), "a string", _text)
+ADDRESS = Kind("address", _STRING, (str,), "a string")
+BOOLEAN = Kind("boolean", {"type": ["boolean", "string"]}, (bool,), "true or false", _boolean)
+INTEGER = Kind("integer", {"type": ["integer", "string"]}, (int,), "an integer", _integer)
+LIST = Kind("list", {"type": ["array", "string"]}, (list,), "a list, or a template that gives one", _list)
+OBJECT = Kind("object", {"type": ["object", "string"]}, (dict,), "an object, or a template that gives one", _object)
+REGEX = Kind("regular expression", _STRING, (str,), "a string", _regex, regex=True)
+NETWORK = Kind("network", _STRING, (str,), "a string", _network)
+LEVEL = Kind("log level", _STRING, (str,), "a string", _level)
+TRAIT = Kind("trait", _STRING, (str,), "a string", _trait)
+CAPABILITY = Kind("capability", _STRING, (str,), "a string", _capability)
+PORT_ID = Kind("port", _STRING, (str,), "a string", _port_id)
+DATA_PATH = Kind("plugin data path", _STRING, (str,), "a string", _data_path)
+NODE_PATH = Kind("node path", _STRING, (str,), "a string", _writable(draft.NodeDraft), prefix=_prefix(draft.NodeDraft))
+NODE_DEL_PATH = Kind("node path", _STRING, (str,), "a string", _writable(draft.NodeDraft, deleting=True),
+                     prefix=_prefix(draft.NodeDraft))
+PORT_PATH = Kind("port path", _STRING, (str,), "a string", _writable(draft.PortDraft), prefix=_prefix(draft.PortDraft))
+PORT_DEL_PATH = Kind("port path", _STRING, (str,), "a string", _writable(draft.PortDraft, deleting=True),
+                     prefix=_prefix(draft.PortDraft))
+
+Text = Annotated[str, TEXT]
+Address = Annotated[Any, ADDRESS]
+Flag = Annotated[bool, BOOLEAN]
+Values = Annotated[list[Any], LIST]
+Regex = Annotated[Any, REGEX]
+Subnet = Annotated[Network, NETWORK]
+Level = Annotated[str, LEVEL]
+Trait = Annotated[str, TRAIT]
+Capability = Annotated[str, CAPABILITY]
+PortId = Annotated[str, PORT_ID]
+DataPath = Annotated[str, DATA_PATH]
+NodePath = Annotated[str, NODE_PATH]
+NodeDelPath = Annotated[str, NODE_DEL_PATH]
+PortPath = Annotated[str, PORT_PATH]
+PortDelPath = Annotated[str, PORT_DEL_PATH]
+
+#: Plain annotations of other people's actions.
+BY_TYPE: dict[Any, Kind] = {str: TEXT, bool: BOOLEAN, int: INTEGER, list: LIST, dict: OBJECT}

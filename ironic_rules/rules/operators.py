@@ -1,0 +1,201 @@
+"""The operators of conditions. Each is a small function whose parameters are the arguments in a rule.
+
+``!``, ``loop``, ``multiple`` and templates are the engine's; operators see plain values only.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import netaddr
+
+from ironic_rules.rules.kinds import Address, Flag, Regex, Subnet, Values
+from ironic_rules.rules.registry import Plugin, Registry, read_parameters
+
+
+def _read(name: str, function: Callable[..., bool]) -> Plugin:
+    return Plugin(name, function, read_parameters(function, skip=0), function.__doc__ or "")
+
+
+OPERATORS = Registry("operator", _read)
+
+
+@OPERATORS.add("is-true")
+def is_true(value: Any) -> bool:
+    """True for true, a number other than zero, and the strings "yes" and "true" in any case.
+
+    :param value: anything; some values are neither true nor false
+
+    .. rule:: {op: is-true, args: ["{inventory[boot][secure]}"]}
+    """
+    if isinstance(value, str):
+        return value.lower() in ("yes", "true")
+    return isinstance(value, (bool, int, float)) and bool(value)
+
+
+@OPERATORS.add("is-false")
+def is_false(value: Any) -> bool:
+    """True for false, zero, null, a missing value, and the strings "no" and "false" in any case.
+
+    :param value: anything; some values are neither true nor false
+
+    .. rule:: {op: is-false, args: {value: "{plugin_data[skip_checks]}"}}
+    """
+    if isinstance(value, str):
+        return value.lower() in ("no", "false")
+    return value is None or (isinstance(value, (bool, int, float)) and not value)
+
+
+@OPERATORS.add("is-none")
+def is_none(value: Any) -> bool:
+    """True for null and for a missing value.
+
+    :param value: anything
+
+    .. rule:: {op: is-none, args: {value: "{inventory[bmc_v6address]}"}}
+    """
+    return value is None
+
+
+@OPERATORS.add("is-empty")
+def is_empty(value: Any) -> bool:
+    """True for null, a missing value, and an empty string, list or object. Zero and false are not empty.
+
+    :param value: anything
+
+    .. rule:: {op: is-empty, args: {value: "{inventory[serial_number]}"}}
+    """
+    return value is None or (isinstance(value, (str, list, dict)) and not value)
+
+
+@OPERATORS.add("in-net")
+def in_net(address: Address, subnet: Subnet) -> bool:
+    """True when ``address`` lies in ``subnet``; false when it is no address.
+
+    :param address: an IPv4 or IPv6 address, also with a zone (``fe80::1%eth0``)
+    :param subnet: a network in CIDR form; host bits may be set
+
+    .. rule:: {op: in-net, args: {address: "{inventory[bmc_address]}", subnet: 192.0.2.0/24}}
+    """
+    parsed = _address(address) if isinstance(address, str) else None
+    return parsed is not None and parsed[0] == subnet.version and subnet.first <= parsed[1] <= subnet.last
+
+
+# netaddr needs 5 us per address; the rules of one inspection ask for the same few again and again.
+@functools.lru_cache(maxsize=1024)
+def _address(text: str) -> tuple[int, int] | None:
+    try:
+        address = netaddr.IPAddress(text.strip().partition("%")[0])
+    except (netaddr.AddrFormatError, ValueError, TypeError):
+        return None
+    return address.version, int(address)
+
+
+@OPERATORS.add("contains")
+def contains(value: Any, regex: Regex) -> bool:
+    """True when ``regex`` is found somewhere in ``value``, or in one of its elements if that is a list.
+
+    :param value: a string; numbers and booleans count as their text, null and objects contain nothing
+    :param regex: a regular expression as RE2 has it (linear time; no look-around, no back references)
+
+    .. rule:: {op: contains, args: ["{inventory[system_vendor][manufacturer]}", "(?i)dell"]}
+    """
+    if isinstance(value, list):
+        return any(contains(item, regex) for item in value if not isinstance(item, list))
+    text = _text(value)
+    return text is not None and regex.search(text) is not None
+
+
+@OPERATORS.add("matches")
+def matches(value: Any, regex: Regex) -> bool:
+    """True when ``regex`` matches the whole of ``value``.
+
+    :param value: a string; numbers and booleans count as their text, null, lists and objects match nothing
+    :param regex: a regular expression as RE2 has it (linear time; no look-around, no back references)
+
+    .. rule:: {op: matches, args: {value: "{inventory[hostname]}", regex: "rack[0-9]{2}-.*"}}
+    """
+    text = _text(value)
+    return text is not None and regex.fullmatch(text) is not None
+
+
+def _text(value: Any) -> bytes | None:
+    if isinstance(value, str):
+        # "replace": UTF-8 has no lone surrogates, but JSON escapes can smuggle them in.
+        return value.encode("utf-8", "replace")
+    return str(value).encode() if isinstance(value, (int, float)) else None
+
+
+@OPERATORS.add("one-of")
+def one_of(value: Any, values: Values) -> bool:
+    """True when ``value`` equals one of ``values``.
+
+    :param value: anything
+    :param values: a list, or a template that gives one
+
+    .. rule:: {op: one-of, args: {value: "{inventory[cpu][count]}", values: [8, 16, 40]}}
+    """
+    return any(_equal(value, item) for item in values)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if type(a) is type(b):
+        return bool(a == b)
+    return _is_number(a) and _is_number(b) and bool(a == b)
+
+
+def _less(a: Any, b: Any) -> bool:
+    if (isinstance(a, str) and isinstance(b, str)) or (_is_number(a) and _is_number(b)):
+        return bool(a < b)
+    return False
+
+
+def _greater(a: Any, b: Any) -> bool:
+    return _less(b, a)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+#: Operators whose call with exactly two values is one comparison; the compiler calls that directly.
+PAIRS: dict[Callable[..., bool], Callable[[Any, Any], bool]] = {}
+
+
+def _pairwise(name: str, compare: Callable[[Any, Any], bool], doc: str) -> None:
+    def operator(*values: Any, force_strings: Flag = False) -> bool:
+        if force_strings:
+            values = tuple(str(value) for value in values)
+        if len(values) == 2:
+            return compare(values[0], values[1])
+        return all(compare(a, b) for a, b in itertools.pairwise(values))
+
+    operator.__name__ = name
+    operator.__doc__ = doc
+    OPERATORS.add(name, operator)
+    PAIRS[operator] = compare
+
+
+_PAIRWISE_DOC = """True when {meaning}. One value is enough to be true; values of unlike types are not.
+
+    :param values: the values: ``[a, b]``, ``{{values: [a, b]}}`` and ``[[a, b]]`` mean the same
+    :param force_strings: compare the values' text instead
+
+    .. rule:: {example}
+    """
+
+_pairwise("eq", _equal, _PAIRWISE_DOC.format(
+    meaning="all values are equal (40 and 40.0 are, 40 and \"40\" are not)",
+    example='{op: eq, args: ["{inventory[cpu][architecture]}", x86_64]}'))
+_pairwise("lt", _less, _PAIRWISE_DOC.format(
+    meaning="each value is less than the next",
+    example='{op: lt, args: {values: ["{inventory[memory][physical_mb]}", 65536]}}'))
+_pairwise("gt", _greater, _PAIRWISE_DOC.format(
+    meaning="each value is greater than the next",
+    example='{op: gt, args: ["{inventory[cpu][count]}", 16]}'))
+
+#: Operators of ironic-inspector that are an inverse here.
+INVERSES = {"ne": "!eq", "le": "!gt", "ge": "!lt"}

@@ -1,0 +1,45 @@
+"""Paths into plugin data: dotted (``pci.devices``) or a JSON pointer (``/pci/devices``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.models import plain, pointer
+
+
+def parse(path: object) -> tuple[str, ...]:
+    """Split a path into keys.
+
+    :raises PointerError: not a string, empty, with an empty part, or with a bad escape
+    """
+    if not isinstance(path, str) or path in ("", "/"):
+        raise pointer.PointerError("", "a path is a non-empty string, such as pci.devices or /pci/devices")
+    tokens = pointer.parse(path, relative=True) if "/" in path else tuple(path.split("."))
+    if "" in tokens:
+        raise pointer.PointerError(path, "a part of the path is empty")
+    return tokens
+
+
+def write(data: dict[str, Any], path: str, value: Any) -> None:
+    """Set what ``path`` leads to; missing dicts on the way are made. What others hold of ``data`` stays as it was."""
+    tokens = parse(path)
+    pointer.unshare(data, tokens[:-1])
+    pointer.put(data, tokens, plain.clone(value), create=True)
+
+
+def extend(data: dict[str, Any], path: str, value: Any, unique: bool) -> None:
+    """Append to the list at ``path``, made if missing."""
+    tokens = parse(path)
+    pointer.unshare(data, tokens)
+    plain.append(data, tokens, plain.clone(value), unique)
+
+
+def unset(data: dict[str, Any], path: str) -> None:
+    """Remove what ``path`` leads to; nothing there is no error."""
+    tokens = parse(path)
+    try:
+        pointer.get(data, tokens)
+    except pointer.PointerError:
+        return
+    pointer.unshare(data, tokens[:-1])
+    pointer.remove(data, tokens)

@@ -1,0 +1,94 @@
+"""The JSON schema of a rule as clients send it, built from the registries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.rules.actions import ACTIONS
+from ironic_rules.rules.fields import MAX_PRIORITY, MAX_TEXT, PHASES
+from ironic_rules.rules.limits import DEFAULT, Limits
+from ironic_rules.rules.loop import MULTIPLE
+from ironic_rules.rules.operators import OPERATORS
+from ironic_rules.rules.registry import Plugin, Registry
+
+UUID_PATTERN = r"\A[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
+
+
+def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
+    """Return the schema (draft 2020-12) of a rule; includes the spellings that ``from_wire`` understands.
+
+    ``validate`` is stricter: it looks into templates, expressions and paths.
+    """
+    text = {"type": ["string", "null"], "maxLength": MAX_TEXT}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Inspection rule",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["actions"],
+        "properties": {
+            "uuid": {"type": ["string", "null"], "pattern": UUID_PATTERN},
+            "description": text,
+            "priority": {"anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MAX_PRIORITY},
+                {"type": "string", "pattern": r"\A[+]?[0-9]{1,4}\Z"},
+            ]},
+            "phase": {"enum": list(PHASES)},
+            "scope": {**text, "minLength": 1},
+            "sensitive": {"anyOf": [{"type": ["boolean", "null"]}, {"type": "string", "maxLength": 5}]},
+            "conditions": {"type": ["array", "null"], "maxItems": limits.conditions, "items": conditions_schema()},
+            "actions": {"type": "array", "minItems": 1, "maxItems": limits.actions, "items": actions_schema()},
+        },
+    }
+
+
+def conditions_schema() -> dict[str, Any]:
+    """Return the schema of one condition."""
+    schema = _operation(OPERATORS, inverse=True)
+    schema["properties"]["multiple"] = {"enum": [*MULTIPLE, None]}
+    return schema
+
+
+def actions_schema() -> dict[str, Any]:
+    """Return the schema of one action."""
+    return _operation(ACTIONS, inverse=False)
+
+
+def _operation(registry: Registry, inverse: bool) -> dict[str, Any]:
+    def spellings(name: str) -> list[str]:
+        return [name, f"!{name}", f"! {name}"] if inverse else [name]
+
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["op"],
+        "properties": {
+            "op": {"enum": [spelling for plugin in registry for spelling in spellings(plugin.name)]},
+            "args": {"type": ["array", "object"]},
+            "loop": {"type": ["array", "object", "string", "null"]},
+        },
+        "allOf": [
+            {
+                "if": {"properties": {"op": {"enum": spellings(plugin.name)}}, "required": ["op"]},
+                "then": {"properties": {"args": {"anyOf": [arguments_schema(plugin), {"type": "array"}]}}},
+            }
+            for plugin in registry
+        ],
+    }
+
+
+def arguments_schema(plugin: Plugin) -> dict[str, Any]:
+    """Return the schema of the arguments of an operator or action, given by name."""
+    properties: dict[str, Any] = {}
+    required = []
+    open_ended = False
+    for parameter in plugin.parameters:
+        if parameter.variadic == "keyword":
+            open_ended = True
+        elif parameter.variadic == "positional":
+            properties[parameter.name] = {"type": ["array", "string"]}
+        else:
+            properties[parameter.name] = dict(parameter.kind.schema)
+            if parameter.required:
+                required.append(parameter.name)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": open_ended}

@@ -1,0 +1,125 @@
+"""Templates: ``text {inventory[cpu][count]} text``, parsed once into fields; data are never parsed.
+
+A field is a name and steps, ``.key`` or ``[key]``, which mean the same: a key of a mapping, or an index of a list.
+Nothing else of Python's format strings exists: no conversions (``!r``), no format specs (``:>9``), no nesting, no
+attributes of objects. ``{{`` and ``}}`` are literal braces.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STEP = re.compile(r"\.([^.\[\]{}!:\s]+)|\[([^\[\]{}]+)\]")
+#: In a regular expression: what stands in braces there and is no template.
+_QUANTIFIER = re.compile(r"\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]+)\}")
+_ESCAPE = re.compile(r"\\(?:[pPx]\{[^{}]*\}|.)", re.DOTALL)
+
+
+class TemplateError(ValueError):
+    """A template is malformed. ``column`` counts from 1."""
+
+    def __init__(self, column: int, reason: str) -> None:
+        self.column = column
+        super().__init__(f"column {column}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One ``{...}``: ``root`` is the name, ``steps`` the keys; ``text`` as written, ``column`` of its brace."""
+
+    root: str
+    steps: tuple[str, ...]
+    text: str
+    column: int
+
+
+def parse(text: str, regex: bool = False) -> tuple[str | Field, ...]:
+    """Split ``text`` into literal parts and fields; literal parts are never empty or adjacent.
+
+    :param regex: the text is a regular expression: quantifiers, ``\\p{..}``, escaped and lone braces are literal
+    :raises TemplateError: malformed
+    """
+    parts: list[str | Field] = []
+    literal: list[str] = []
+    at = 0
+    while at < len(text):
+        character = text[at]
+        if regex and (taken := _literal_of_regex(text, at)):
+            literal.append(taken)
+            at += len(taken)
+        elif character not in "{}":
+            end = at + 1
+            while end < len(text) and text[end] not in "{}\\":
+                end += 1
+            literal.append(text[at:end])
+            at = end
+        elif text.startswith(character * 2, at):
+            literal.append(character)
+            at += 2
+        elif character == "}":
+            raise TemplateError(at + 1, "a single '}'; write '}}' for a brace")
+        else:
+            if literal:
+                parts.append("".join(literal))
+                literal = []
+            field, at = _field(text, at)
+            parts.append(field)
+    if literal:
+        parts.append("".join(literal))
+    return tuple(parts)
+
+
+def _literal_of_regex(text: str, at: int) -> str:
+    if text[at] == "\\":
+        found = _ESCAPE.match(text, at)
+        return found.group() if found else text[at]
+    if text[at] == "{":
+        if found := _QUANTIFIER.match(text, at):
+            return found.group()
+        if not text.startswith("{{", at) and _NAME.match(text, at + 1) is None:
+            return "{"
+    if text[at] == "}" and not text.startswith("}}", at):
+        return "}"
+    return ""
+
+
+def _field(text: str, start: int) -> tuple[Field, int]:
+    name = _NAME.match(text, start + 1)
+    if name is None:
+        raise TemplateError(start + 2, "a name must follow '{'; write '{{' for a brace")
+    at = name.end()
+    steps: list[str] = []
+    while (step := _STEP.match(text, at)) is not None:
+        key = step.group(1) or step.group(2)
+        if key[0] in "'\"":
+            raise TemplateError(step.start() + 2, "keys are written without quotes")
+        steps.append(key)
+        at = step.end()
+    if at < len(text) and text[at] == "}":
+        return Field(name.group(), tuple(steps), text[start:at + 1], start + 1), at + 1
+    raise TemplateError(*_complaint(text, start, at))
+
+
+def _complaint(text: str, start: int, at: int) -> tuple[int, str]:
+    rest = text[at:at + 1]
+    if rest == "[":
+        inside = re.compile(r"[^\[\]{}]*").match(text, at + 1)
+        after = inside.end() if inside else at + 1
+        if text[after:after + 1] == "{":
+            return after + 1, "a template inside a template is not possible"
+        if text[after:after + 1] == "]":
+            return after + 1, "the key is empty"
+        return after + 1, "']' is missing"
+    if rest == "!":
+        return at + 1, "conversions are not possible"
+    if rest == ":":
+        return at + 1, "format specifications are not possible"
+    if rest == "{":
+        return at + 1, "a template inside a template is not possible"
+    if rest == ".":
+        return at + 2, "a key must follow '.'"
+    if rest == "":
+        return start + 1, "this '{' is not closed; write '{{' for a brace"
+    return at + 1, "expected '.', '[' or '}'"

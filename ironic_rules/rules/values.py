@@ -1,0 +1,217 @@
+"""From a value in a rule (JSON with templates at any depth) to a constant or a function of the view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironic_rules.exceptions import Problem
+from ironic_rules.models import plain, pointer
+from ironic_rules.rules import template
+from ironic_rules.rules.errors import CannotEvaluate, MissingPath
+from ironic_rules.rules.limits import DEFAULT, Limits
+from ironic_rules.rules.mask import View
+from ironic_rules.rules.names import nearest
+
+EARLY_ROOTS = ("inventory", "plugin_data")
+ROOTS = ("node", "ports", "port_groups", *EARLY_ROOTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A value without templates."""
+
+    value: Any
+
+
+Getter = Callable[[View], Any]
+Compiled = Const | Getter
+
+
+@dataclass(slots=True)
+class Scope:
+    """Where values stand and what they may name; collects what is wrong with them.
+
+    :ivar strict: a missing path raises (actions) instead of being None (conditions)
+    :ivar names: valid root names
+    """
+
+    names: tuple[str, ...]
+    early: bool
+    strict: bool
+    problems: list[Problem]
+    limits: Limits = DEFAULT
+    looping: bool = field(default=False)
+
+    def complain(self, where: str, text: str) -> None:
+        """Note a problem."""
+        self.problems.append(Problem(where, text))
+
+
+def compile_value(scope: Scope, value: Any, where: str, *, formatted: bool = True, regex: bool = False,
+                  depth: int = 0) -> Compiled:
+    """Compile one value; problems go to the scope, and the result is then of no use.
+
+    :param formatted: whether strings are templates
+    :param regex: strings are regular expressions, in which ``{2}`` is no template
+    """
+    if isinstance(value, str):
+        return _compile_text(scope, value, where, formatted, regex)
+    if value is None or isinstance(value, (bool, int)):
+        return Const(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            scope.complain(where, "must be a finite number")
+        return Const(value)
+    if not isinstance(value, (list, tuple, dict)):
+        scope.complain(where, "must be a JSON value: null, true, false, a number, a string, a list or an object")
+        return Const(None)
+    if depth >= scope.limits.depth:
+        scope.complain(where, f"nested deeper than {scope.limits.depth} levels")
+        return Const(None)
+    if isinstance(value, dict):
+        return _compile_dict(scope, value, where, formatted, regex, depth)
+    parts = [
+        compile_value(scope, item, f"{where}/{index}", formatted=formatted, regex=regex, depth=depth + 1)
+        for index, item in enumerate(value)
+    ]
+    if all(isinstance(part, Const) for part in parts):
+        return Const([part.value for part in parts if isinstance(part, Const)])
+    getters = [as_getter(part) for part in parts]
+    return lambda view: [get(view) for get in getters]
+
+
+def as_getter(compiled: Compiled) -> Getter:
+    """Return a function of the view, also for a constant."""
+    if isinstance(compiled, Const):
+        value = compiled.value
+        return lambda view: value
+    return compiled
+
+
+def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bool, regex: bool,
+                  depth: int) -> Compiled:
+    parts: dict[str, Compiled] = {}
+    for key, item in value.items():
+        if not isinstance(key, str) or not plain.is_storable(key):
+            scope.complain(where, "keys must be strings without NUL and lone surrogate characters")
+            continue
+        place = where + pointer.format((key,))
+        parts[key] = compile_value(scope, item, place, formatted=formatted, regex=regex, depth=depth + 1)
+    if all(isinstance(part, Const) for part in parts.values()):
+        return Const({key: part.value for key, part in parts.items() if isinstance(part, Const)})
+    getters = {key: as_getter(part) for key, part in parts.items()}
+    return lambda view: {key: get(view) for key, get in getters.items()}
+
+
+def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: bool) -> Compiled:
+    if len(text) > scope.limits.text:
+        scope.complain(where, f"longer than {scope.limits.text} characters")
+        return Const("")
+    if not plain.is_storable(text):
+        scope.complain(where, "must not contain NUL and lone surrogate characters")
+        return Const("")
+    if not formatted or ("{" not in text and "}" not in text):
+        return Const(text)
+    try:
+        parts = template.parse(text, regex)
+    except template.TemplateError as exc:
+        scope.complain(where, str(exc))
+        return Const("")
+    fields = [part for part in parts if isinstance(part, template.Field)]
+    before = len(scope.problems)
+    for part in fields:
+        _check_root(scope, part, where)
+    if len(scope.problems) > before:
+        return Const("")
+    if not fields:
+        return Const("".join(part for part in parts if isinstance(part, str)))
+    if len(parts) == 1:
+        return path_getter(fields[0], scope.strict)
+    return _text_getter(parts, scope.limits.result)
+
+
+def _check_root(scope: Scope, used: template.Field, where: str) -> None:
+    if used.root in scope.names:
+        return
+    column = used.column + 1
+    if used.root == "item":
+        scope.complain(where, f"column {column}: 'item' has a value only inside a loop")
+    elif scope.early and used.root in ROOTS:
+        scope.complain(where, f"column {column}: {used.root!r} is not available in the early phase")
+    else:
+        near = nearest(used.root, scope.names)
+        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(scope.names)}"
+        scope.complain(where, f"column {column}: there is no such name; {hint}")
+
+
+def path_getter(used: template.Field, strict: bool) -> Getter:
+    """Return a function that walks plain mappings and lists; a missing path is None, or MissingPath if strict."""
+    if not any(step.isdecimal() for step in used.steps):
+        return _key_getter((used.root, *used.steps), used.text, strict)
+    steps = tuple((step, int(step) if step.isdecimal() and len(step) < 10 else None) for step in used.steps)
+    root, text = used.root, used.text
+
+    def walk(view: View) -> Any:
+        value = view[root]
+        try:
+            for key, index in steps:
+                value = value[key if index is None or type(value) is not list else index]
+        except (IndexError, KeyError, TypeError):
+            if strict:
+                raise MissingPath(text) from None
+            return None
+        return value
+
+    return walk
+
+
+def _key_getter(keys: tuple[str, ...], text: str, strict: bool) -> Getter:
+    # Without indexes on the way, subscription alone does it: of JSON values, only a dict takes a string.
+    if strict:
+        def walk_strictly(view: View) -> Any:
+            value: Any = view
+            try:
+                for key in keys:
+                    value = value[key]
+            except (KeyError, TypeError):
+                raise MissingPath(text) from None
+            return value
+
+        return walk_strictly
+
+    def walk(view: View) -> Any:
+        value: Any = view
+        try:
+            for key in keys:
+                value = value[key]
+        except (KeyError, TypeError):
+            return None
+        return value
+
+    return walk
+
+
+def _text_getter(parts: tuple[str | template.Field, ...], limit: int) -> Getter:
+    pieces: list[tuple[str, Getter | None]] = [
+        (part, None) if isinstance(part, str) else (part.text, path_getter(part, strict=True)) for part in parts
+    ]
+
+    def render(view: View) -> str:
+        out = []
+        for text, get in pieces:
+            if get is None:
+                out.append(text)
+                continue
+            value = get(view)
+            if value is None:
+                raise MissingPath(text)
+            out.append(value if isinstance(value, str) else str(value))
+        result = "".join(out)
+        if len(result) > limit:
+            raise CannotEvaluate(f"the text is longer than {limit} characters")
+        return result
+
+    return render

@@ -1,0 +1,126 @@
+"""What an operator does before a ramdisk can report: enrol a node, manage it, start its inspection. And delete it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ironic_rules.models import states
+from ironic_rules.simulator.client import ApiError, Client, ClientError
+from ironic_rules.simulator.inventories import Machine
+
+FIELDS = "uuid,provision_state,target_provision_state,last_error"
+_FIRST_POLL_S = 0.02
+_SLOWEST_POLL_S = 1.0
+
+
+class SetupFailed(ClientError):
+    """The node did not get to where it can be inspected."""
+
+
+def enrol(client: Client, machine: Machine, driver: str) -> None:
+    """Create the machine's node, and a port for the NIC that it boots from. What is there already stays.
+
+    :raises ClientError: the service refuses, or the name or address belongs to another node
+    """
+    body: dict[str, Any] = {"uuid": machine.uuid, "name": machine.name, "driver": driver, "inspect_interface": "agent"}
+    if machine.bmc_address:
+        body["driver_info"] = {"ipmi_address": machine.bmc_address}
+    _create(client, "/v1/nodes", body, lambda: [client.get(f"/v1/nodes/{machine.uuid}", fields="uuid")["uuid"]])
+    if machine.pxe_mac:
+        port = {"node_uuid": machine.uuid, "address": machine.pxe_mac}
+        found = client.pages("/v1/ports/detail", "ports", address=machine.pxe_mac)
+        _create(client, "/v1/ports", port, lambda: [item["node_uuid"] for item in found])
+
+
+def start_inspection(client: Client, machine: Machine, timeout_s: float) -> None:
+    """Bring the node from wherever it rests to ``inspect wait``.
+
+    :raises SetupFailed: it went elsewhere, or not in time
+    """
+    now = get_state(client, machine.uuid)["provision_state"]
+    if now == states.ENROLL:
+        request_state(client, machine.uuid, "manage")
+        wait_for(client, machine.uuid, {states.MANAGEABLE}, {states.ENROLL, states.VERIFYING}, timeout_s)
+    if now not in (states.INSPECTWAIT, states.INSPECTING):
+        request_state(client, machine.uuid, "inspect")
+    # A node that is still manageable or failed has not begun yet: nothing else leads there before the ramdisk reports.
+    begun = {states.MANAGEABLE, states.AVAILABLE, states.INSPECTING} | ({now} & {states.INSPECTFAIL})
+    wait_for(client, machine.uuid, {states.INSPECTWAIT}, begun, timeout_s)
+
+
+def request_state(client: Client, ident: str, target: str) -> None:
+    """Ask for a provision state. A refusal after a lost answer is no error: the first request may have been obeyed."""
+    try:
+        client.call("PUT", f"/v1/nodes/{ident}/states/provision", {"target": target})
+    except ApiError as exc:
+        if not exc.uncertain:
+            raise
+
+
+def get_state(client: Client, ident: str) -> dict[str, Any]:
+    """Return uuid, provision_state, target_provision_state and last_error of a node."""
+    return client.get(f"/v1/nodes/{ident}", fields=FIELDS)
+
+
+def wait_for(client: Client, ident: str, goal: set[str], passing: set[str], timeout_s: float) -> dict[str, Any]:
+    """Poll, ever more slowly, until the node is in a state of ``goal``; return what :func:`get_state` gave.
+
+    :param passing: states that it may be in on the way
+    :raises SetupFailed: it is in any other state, or ``timeout_s`` seconds have passed
+    """
+    deadline = time.monotonic() + timeout_s
+    pause_s = _FIRST_POLL_S
+    while True:
+        node = get_state(client, ident)
+        state = node["provision_state"]
+        if state in goal:
+            return node
+        wanted = " or ".join(sorted(goal))
+        if state not in passing or (state == states.ENROLL and node.get("last_error")):
+            raise SetupFailed(f"expected {wanted}, is {state}: {node.get('last_error') or 'no error given'}")
+        if time.monotonic() > deadline:
+            raise SetupFailed(f"still {state} after {timeout_s:g} s, expected {wanted}")
+        client.stop.wait(pause_s)
+        pause_s = min(pause_s * 1.6, _SLOWEST_POLL_S)
+
+
+def delete(client: Client, ident: str) -> None:
+    """Delete a node in whatever state; that it is gone already is fine.
+
+    :raises ClientError: the service keeps it
+    """
+    try:
+        client.call("DELETE", f"/v1/nodes/{ident}", retry_conflict=False)
+    except ApiError as exc:
+        if exc.status == 404:
+            return
+    else:
+        return
+    # Refused in this state: end an inspection that waits, and say that nobody needs the node.
+    for path, body in (("states/provision", {"target": "abort"}), ("maintenance", {"reason": "clean-up"})):
+        try:
+            client.call("PUT", f"/v1/nodes/{ident}/{path}", body)
+        except ApiError:
+            continue
+    try:
+        client.call("DELETE", f"/v1/nodes/{ident}")
+    except ApiError as exc:
+        if exc.status != 404:
+            raise
+
+
+def _create(client: Client, path: str, body: dict[str, Any], owners: Callable[[], list[str]]) -> None:
+    """Create something that may be there already; ``owners`` gives the UUID of the node that it then belongs to."""
+    try:
+        client.call("POST", path, body, retry_conflict=False)
+    except ApiError as exc:
+        if exc.status != 409:
+            raise
+        try:
+            found = owners()
+        except ApiError:
+            found = []
+        if found != [body.get("node_uuid") or body["uuid"]]:
+            raise

@@ -1,0 +1,9 @@
+"""Sphinx configuration of the release notes. Build with ``tox -e releasenotes``."""
+
+project = "ironic-rules release notes"
+author = "the ironic-rules contributors"
+copyright = "the ironic-rules contributors, Apache License 2.0"
+
+extensions = ["reno.sphinxext"]
+html_theme = "alabaster"
+html_show_sphinx = False

@@ -1,0 +1,101 @@
+"""The WSGI application in process, with a real SQLite database and a conductor that only remembers its calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import webtest
+from oslo_config import cfg
+from oslo_db import options as db_options
+
+from ironic_rules import conf as service_conf
+from ironic_rules.api import versions
+from ironic_rules.api.app import make_app
+from ironic_rules.conf import opts
+from ironic_rules.db import conductors, inspection_rules, nodes
+from ironic_rules.db.session import Database
+from ironic_rules.db.tables import metadata, revisions
+from ironic_rules.models.node_fields import INTERFACES
+from tests.fakes import FakeConductorAPI
+from tests.functional import databases
+
+#: What a conductor with the default configuration registers.
+FAKE_HARDWARE = {"fake-hardware": {kind: {"enabled": ["fake"], "default": "fake"} for kind in INTERFACES} | {
+    "inspect": {"enabled": ["agent", "no-inspect"], "default": "agent"},
+    "network": {"enabled": ["noop"], "default": "noop"},
+    "storage": {"enabled": ["noop", "fake"], "default": "noop"},
+}}
+
+
+class Client(webtest.TestApp):
+    """WebTest with the newest API version by default, and the inner text of errors at hand."""
+
+    def do_request(self, req: Any, status: Any = None, expect_errors: Any = None) -> Any:
+        if "X-OpenStack-Ironic-API-Version" not in req.headers and "no-version" not in req.environ:
+            req.headers["X-OpenStack-Ironic-API-Version"] = versions.MAX_STRING
+        response = super().do_request(req, status, expect_errors)
+        # WebTest's own property would be the envelope.
+        text = b"error_message" in response.body and response.status_int >= 400
+        response.fault = json.loads(response.json["error_message"]) if text else None
+        return response
+
+
+def at(minor: int) -> dict[str, str]:
+    """Return the headers that ask for API version ``1.minor``."""
+    return {"X-OpenStack-Ironic-API-Version": f"1.{minor}"}
+
+
+@pytest.fixture
+def conf() -> Iterator[cfg.ConfigOpts]:
+    made = cfg.ConfigOpts()
+    service_conf.register_opts(made)
+    db_options.set_defaults(made)
+    made([], project="ironic-rules", default_config_files=[], default_config_dirs=[])
+    yield made
+    # Groups are module-level objects; oslo.config keeps overrides in them, so they would outlive this instance.
+    for group, options in opts.list_opts():
+        for option in options:
+            made.clear_override(option.dest, group=None if group == "DEFAULT" else group)
+
+
+@pytest.fixture(scope="session")
+def shared_database() -> Iterator[Database]:
+    with databases.migrated_database("sqlite") as url:
+        database = databases.open_database(url)
+        yield database
+        database.dispose()
+
+
+@pytest.fixture
+def db(shared_database: Database) -> Database:
+    """An empty database with one living conductor."""
+    with shared_database.writer() as conn:
+        for table in reversed(metadata.sorted_tables):
+            if table is not revisions:
+                conn.execute(sa.delete(table))
+        conn.execute(sa.update(revisions).where(revisions.c.name == inspection_rules.RULE_SET).values(revision=0))
+        conductors.register(conn, "conductor-1", "", FAKE_HARDWARE, "instance-1")
+    return shared_database
+
+
+@pytest.fixture
+def rpc() -> FakeConductorAPI:
+    return FakeConductorAPI()
+
+
+@pytest.fixture
+def app(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI) -> Client:
+    return Client(make_app(conf, db, rpc), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
+
+
+@pytest.fixture
+def make_node(db: Database) -> Callable[..., Any]:
+    """Store a node, past the API."""
+    def make(**values: Any) -> Any:
+        return db.write(lambda conn: nodes.create(conn, {"driver": "fake-hardware", **values}))
+
+    return make

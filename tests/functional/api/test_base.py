@@ -1,0 +1,250 @@
+"""What holds for every route: versions, errors, headers, limits."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ironic_rules.api import versions
+from ironic_rules.api.app import make_app
+from ironic_rules.api.middleware.body_limit import BodyLimit
+from ironic_rules.db import conductors
+from tests.functional.api.conftest import Client, at
+
+REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+
+
+def test_root_names_the_version_that_ramdisks_and_clients_look_for(app):
+    body = app.get("/", headers={"X-OpenStack-Ironic-API-Version": "1.1"}).json
+
+    assert body["default_version"] == body["versions"][0]
+    assert body["versions"] == [{
+        "id": "v1", "status": "CURRENT", "min_version": "1.1", "version": "1.96",
+        "links": [{"href": "http://localhost/v1/", "rel": "self"}]}]
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/"])
+def test_v1_has_one_version_object_with_and_without_a_slash(app, path):
+    body = app.get(path).json
+
+    assert body["id"] == "v1"
+    assert body["version"]["version"] == "1.96"
+    assert body["nodes"] == [{"href": "http://localhost/v1/nodes/", "rel": "self"},
+                             {"href": "http://localhost/nodes/", "rel": "bookmark"}]
+
+
+def test_v1_lists_only_what_the_version_has(app):
+    old, new = app.get("/v1", headers=at(1)).json, app.get("/v1").json
+
+    assert {"nodes", "ports", "drivers"} <= old.keys()
+    assert new.keys() - old.keys() == {"portgroups", "volume", "lookup", "heartbeat", "conductors", "inspection_rules",
+                                       "continue_inspection"}
+    assert "inspection_rules" not in app.get("/v1", headers=at(95)).json
+
+
+def test_every_advertised_resource_is_routed(app):
+    names = app.get("/v1").json.keys() - {"id", "links", "media_types", "version"}
+
+    statuses = {name: {app.options(f"/v1/{name}{rest}", expect_errors=True).status_int for rest in ("", "/x")}
+                for name in names}
+
+    assert all(405 in found for found in statuses.values()), statuses
+
+
+def test_links_use_the_public_endpoint_if_there_is_one(app, conf):
+    conf.set_override("public_endpoint", "https://bare.example/metal/", group="api")
+
+    assert app.get("/").json["versions"][0]["links"][0]["href"] == "https://bare.example/metal/v1/"
+
+
+@pytest.mark.parametrize(("own", "standard", "used"), [
+    (None, None, "1.1"), ("1.96", None, "1.96"), ("latest", None, "1.96"), (None, "baremetal 1.50", "1.50"),
+    ("1.60", "baremetal 1.50", "1.50"), ("1.60", "compute 2.1", "1.60"),
+    (None, "compute 2.1, baremetal latest", "1.96"),
+])
+def test_version_headers_are_negotiated(app, own, standard, used):
+    headers = {"X-OpenStack-Ironic-API-Version": own, "OpenStack-API-Version": standard}
+    response = app.get("/v1", headers={k: v for k, v in headers.items() if v}, extra_environ={"no-version": "1"})
+
+    assert response.headers[versions.HEADER] == used
+    assert response.headers[versions.HEADER_MIN] == "1.1"
+    assert response.headers[versions.HEADER_MAX] == "1.96"
+
+
+@pytest.mark.parametrize("version", ["1.999", "1.0", "2.1", "1.97", "x", "1.9.6", "1.-1", "1.٣"])
+def test_a_version_out_of_range_is_406_with_the_bounds(app, version):
+    response = app.get("/v1/nodes", extra_environ={
+        "HTTP_X_OPENSTACK_IRONIC_API_VERSION": version.encode().decode("latin-1"), "no-version": "1",
+    }, expect_errors=True)
+
+    assert response.status_int == 406
+    assert response.fault["code"] == 406
+    assert response.fault["title"] == "Not Acceptable"
+    assert versions.HEADER not in response.headers
+    assert response.headers[versions.HEADER_MAX] == "1.96"
+
+
+@pytest.mark.parametrize("path", [
+    "/nosuch", "/v1/nosuch", "/v1/deploy-templates", "/v1/__class__", "/v1/nodes/x/__class__", "/v1/nodes/x/below",
+    "/v1/inspection_rules/__init__/__globals__", "/v1/inspection_rules/a/b/c", "/v2", "/index.html", "/v1/_pecan",
+])
+def test_an_unknown_path_is_404_in_ironics_form(app, path):
+    response = app.get(path, status=404)
+
+    assert response.fault == {"code": 404, "title": "Not Found", "description": ""}
+    assert response.headers[versions.HEADER] == "1.96"
+
+
+@pytest.mark.parametrize(("method", "path", "allow"), [
+    ("DELETE", "/v1", "GET"), ("PATCH", "/v1/inspection_rules", "DELETE, GET, POST"), ("OPTIONS", "/", "GET"),
+    ("POST", "/v1/inspection_rules/11111111-1111-4111-8111-111111111111", "DELETE, GET, PATCH"),
+    ("GET", "/v1/continue_inspection", "POST"), ("TRACE", "/v1", "GET"),
+])
+def test_an_unknown_method_is_405_and_names_the_known_ones(app, method, path, allow):
+    response = app.request(path, method=method, expect_errors=True)
+
+    assert response.status_int == 405
+    assert response.headers["Allow"] == allow
+    assert response.fault["code"] == 405
+
+
+def test_a_method_override_in_the_query_is_refused(app, db):
+    assert app.post("/v1/inspection_rules?_method=delete", "", expect_errors=True).status_int == 400
+
+
+def test_head_is_get_without_a_body(app):
+    response = app.head("/v1")
+
+    assert response.status_int == 200
+    assert response.body == b""
+
+
+def test_each_reply_has_its_own_request_id(app):
+    first, second = app.get("/v1"), app.get("/v1/nosuch", expect_errors=True)
+
+    assert REQUEST_ID.fullmatch(first.headers["x-openstack-request-id"])
+    assert first.headers["openstack-request-id"] == first.headers["x-openstack-request-id"]
+    assert first.headers["x-openstack-request-id"] != second.headers["x-openstack-request-id"]
+
+
+def test_a_clients_request_id_is_taken_over_only_in_the_usual_form(app):
+    good = "req-d99c14b4-d066-4708-b04e-e52a6ef5b2f8"
+
+    assert app.get("/v1", headers={"X-OpenStack-Request-Id": good}).headers["x-openstack-request-id"] == good
+    for bad in ("req-1", good + "x", good.upper(), "a" * 5000):
+        assert app.get("/v1", headers={"X-OpenStack-Request-Id": bad}).headers["x-openstack-request-id"] != bad
+
+
+def test_the_request_log_has_one_line_without_control_characters(app, caplog):
+    caplog.set_level("INFO", logger="ironic_rules.api.middleware.request_log")
+
+    app.get("/v1/nodes?name=%0Ax", extra_environ={"QUERY_STRING": "a\n2026 forged"}, expect_errors=True)
+
+    lines = [record.getMessage() for record in caplog.records if record.name.endswith("request_log")]
+    assert len(lines) == 1
+    assert lines[0].startswith('192.0.2.77 "GET /v1/nodes?')
+    assert "\n" not in lines[0]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/x-www-form-urlencoded", ""])
+@pytest.mark.parametrize(("body", "text"), [
+    (b"{not json", "line 1 column 2"),
+    (b"[" * 200 + b"]" * 200, "100 levels"),
+    (b"[" * 5000 + b"]" * 5000, "100 levels"),
+    (b'{"a": {"x": 1, "x": 2}}', "duplicate"),
+    (b'{"a": NaN}', "not valid JSON"),
+    (b'{"a": 1e999}', "not valid JSON"),
+    (b'{"a": 18446744073709551616}', "64 bit"),
+    (b'{"a": -9223372036854775809}', "64 bit"),
+    (b'{"a": "\xff"}', "not valid JSON"),
+    (b'{"a": "\\u0000"}', "NUL"),
+    (b"[" + b"0," * 600_000 + b"0]", "values"),
+])
+def test_a_malformed_body_is_400_whatever_its_type(app, body, text, content_type):
+    response = app.post("/v1/inspection_rules", body, content_type=content_type, expect_errors=True)
+
+    assert response.status_int == 400
+    assert response.fault["faultcode"] == "Client"
+    assert text in response.fault["faultstring"]
+
+
+def test_a_body_over_the_limit_is_413(conf, db, rpc):
+    conf.set_override("max_json_body_size", 2048, group="api")
+    app = Client(make_app(conf, db, rpc))
+
+    response = app.post("/v1/inspection_rules", b" " * 2049, content_type="text/plain", expect_errors=True)
+
+    assert response.status_int == 413
+    assert "2048" in response.fault["faultstring"]
+    assert response.headers[versions.HEADER] == "1.96"
+
+
+def test_a_chunked_body_is_counted_as_it_is_read():
+    app = Client(BodyLimit(lambda environ, start: (start("200 OK", []), [environ["ironic_rules.body"]])[1], 10),
+                 lint=False)
+    chunked = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": "", "wsgi.input_terminated": True}
+
+    assert app.post("/", b"x" * 10, extra_environ=chunked).body == b"x" * 10
+    assert app.post("/", b"x" * 11, extra_environ=chunked, expect_errors=True).status_int == 413
+
+
+def test_a_path_that_is_not_text_is_400(app):
+    for raw in ("/v1/nodes/\xff", "/v1/nodes/a\nb", "/v1/nodes/\0"):
+        response = app.request("/", environ={"PATH_INFO": raw}, expect_errors=True)
+        assert response.status_int == 400
+
+
+def test_an_unexpected_error_is_500_without_its_text(app, monkeypatch, caplog):
+    def explode(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("the database password is hunter2")
+
+    monkeypatch.setattr("ironic_rules.db.inspection_rules.list_rules", explode)
+
+    response = app.get("/v1/inspection_rules", expect_errors=True)
+
+    assert response.status_int == 500
+    assert response.fault["faultcode"] == "Server"
+    assert response.fault["debuginfo"] is None
+    assert "hunter2" not in response.text
+    assert "hunter2" in caplog.text
+
+
+def test_an_error_outside_of_controllers_is_500_in_the_same_form(app, monkeypatch):
+    monkeypatch.setattr("ironic_rules.api.auth.context", lambda *args: 1 / 0)
+
+    response = app.get("/v1", expect_errors=True)
+
+    assert response.status_int == 500
+    assert response.fault["faultcode"] == "Server"
+    assert response.headers[versions.HEADER] == "1.96"
+
+
+def test_a_body_where_none_is_expected_is_refused(app):
+    assert app.delete("/v1/inspection_rules").status_int == 204
+    assert app.request("/v1/inspection_rules", method="DELETE", body=b'{"a": 1}', expect_errors=True).status_int == 400
+
+
+def test_dots_are_part_of_the_ident(app):
+    fault = app.get("/v1/drivers/no.json", status=404).fault
+
+    assert "no.json" in fault["faultstring"]
+
+
+def test_the_healthcheck_needs_a_database_and_a_living_conductor(app, db):
+    assert app.get("/healthcheck").json == {"status": "OK", "database": True, "conductors": 1}
+
+    with db.writer() as conn:
+        conductors.unregister(conn, "conductor-1", "instance-1")
+
+    assert app.get("/healthcheck", status=503).json["conductors"] == 0
+
+
+def test_error_bodies_are_json_text_within_json(app):
+    response = app.get("/v1/inspection_rules?nosuch=1", status=400)
+
+    assert response.content_type == "application/json"
+    detail = json.loads(response.json["error_message"])
+    assert detail.keys() == {"faultcode", "faultstring", "debuginfo"}
+    assert "nosuch" in detail["faultstring"]

@@ -1,0 +1,118 @@
+"""What hangs on a node: maintenance, history, inventory."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.db import history, inventory
+
+from .conftest import at
+
+UUID = "44444444-4444-4444-8444-444444444444"
+URL = f"/v1/nodes/{UUID}"
+
+
+@pytest.fixture
+def node(make_node):
+    return make_node(uuid=UUID, name="n")
+
+
+def test_maintenance_begins_and_ends(app, node):
+    began = app.put_json(f"{URL}/maintenance", {"reason": "new\nfan"})
+    assert (began.status_int, began.body) == (202, b"")
+    assert app.get(f"{URL}?fields=maintenance,maintenance_reason").json.items() >= {
+        "maintenance": True, "maintenance_reason": "new\nfan"}.items()
+
+    assert app.delete(f"{URL}/maintenance").status_int == 202
+    assert app.get(URL).json["maintenance_reason"] is None
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"reason": null}', b"null"])
+def test_a_reason_is_optional(app, node, body):
+    reply = app.put(f"{URL}/maintenance", body, headers={"Content-Type": "application/json"})
+
+    assert reply.status_int == 202
+    assert app.get(URL).json["maintenance"] is True
+
+
+@pytest.mark.parametrize("body", [{"reason": 5}, {"nosuch": 1}, [], {"reason": "x" * 4097}])
+def test_a_bad_reason_is_refused(app, node, body):
+    assert app.put_json(f"{URL}/maintenance", body, expect_errors=True).status_int == 400
+    assert app.get(URL).json["maintenance"] is False
+
+
+def test_maintenance_of_a_locked_or_unknown_node(app, make_node):
+    make_node(uuid=UUID, reservation="c")
+
+    assert app.put_json(f"{URL}/maintenance", {}, expect_errors=True).status_int == 409
+    assert app.delete(f"{URL}/maintenance", expect_errors=True).status_int == 409
+    assert app.delete("/v1/nodes/nosuch/maintenance", expect_errors=True).status_int == 404
+
+
+@pytest.fixture
+def entries(db, node):
+    with db.writer() as conn:
+        for number in range(3):
+            history.add(conn, node.id, "inspection", f"event {number} " + "x" * 300, "ERROR", "conductor-1", user="me")
+    return node
+
+
+def test_history_is_short_unless_asked_for_in_full(app, entries):
+    short, full = app.get(f"{URL}/history").json["history"], app.get(f"{URL}/history?detail=true").json["history"]
+
+    assert {frozenset(entry) for entry in short} == {frozenset({"uuid", "created_at", "severity", "event", "links"})}
+    assert {frozenset(entry) for entry in full} == {
+        frozenset({"uuid", "created_at", "severity", "event", "event_type", "conductor", "user", "links"})}
+    assert [entry["event"][:7] for entry in short] == ["event 0", "event 1", "event 2"]
+    assert (len(short[0]["event"]), len(full[0]["event"])) == (255, 308)
+    assert app.get(short[1]["links"][0]["href"].removeprefix("http://localhost")).json == full[1]
+
+
+def test_history_has_pages(app, entries):
+    first = app.get("/v1/nodes/n/history?limit=2").json
+    rest = app.get(first["next"].removeprefix("http://localhost")).json
+
+    assert (len(first["history"]), len(rest["history"]), "next" in rest) == (2, 1, False)
+
+
+@pytest.mark.parametrize(("path", "minor", "status"), [
+    ("", 77, 404), ("", 78, 200), ("/nosuch", 96, 404), (f"/{UUID}", 96, 404), ("/a%00", 96, 400),
+    ("?nosuch=1", 96, 400),
+    ("?marker=x", 96, 400),
+])
+def test_history_is_checked(app, entries, path, minor, status):
+    reply = app.get(f"{URL}/history{path}", headers=at(minor), expect_errors=True)
+
+    assert reply.status_int == status
+    assert path != f"/{UUID}" or UUID in reply.fault["faultstring"]
+
+
+def test_the_history_of_another_node_is_not_found(app, entries, make_node):
+    entry, other = app.get(f"{URL}/history").json["history"][0], make_node()
+
+    assert app.get(f"/v1/nodes/{other.uuid}/history/{entry['uuid']}", expect_errors=True).status_int == 404
+
+
+def test_the_inventory_is_what_the_last_good_inspection_found(app, db, node):
+    with db.writer() as conn:
+        done = inventory.receive(conn, node.id, {"cpu": {"count": 4, "frequency": "2.0"}}, {"x": None}, None)
+        inventory.finish(conn, done, {"made": [1]}, "processed")
+        inventory.receive(conn, node.id, {"not": "yet"}, {}, None)
+
+    for ident in (UUID, "n"):
+        assert app.get(f"/v1/nodes/{ident}/inventory").json == {
+            "inventory": {"cpu": {"count": 4, "frequency": "2.0"}}, "plugin_data": {"made": [1]}}
+
+
+def test_without_an_inspection_there_is_no_inventory_and_the_error_names_the_uuid(app, node):
+    reply = app.get("/v1/nodes/n/inventory", expect_errors=True)
+
+    assert (reply.status_int, reply.fault["faultstring"]) == (
+        404, f"Inspection inventory for node {UUID} could not be found.")
+
+
+def test_the_inventory_needs_1_81(app, node):
+    reply = app.get(f"{URL}/inventory", headers=at(80), expect_errors=True)
+
+    assert reply.status_int == 404
+    assert "Inspection inventory" not in reply.text

@@ -1,0 +1,139 @@
+"""``/v1/nodes/{node}/vifs``."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.db import portgroups, ports
+
+from .conftest import at
+
+UUID = "44444444-4444-4444-8444-444444444444"
+URL = f"/v1/nodes/{UUID}/vifs"
+
+
+@pytest.fixture
+def node(make_node):
+    return make_node(uuid=UUID, name="n")
+
+
+@pytest.fixture
+def make_port(db, node):
+    def make(last, **values):
+        return db.write(lambda conn: ports.create(
+            conn, {"node_id": node.id, "address": f"52:54:00:00:00:{last:02x}", **values}))
+
+    return make
+
+
+@pytest.fixture
+def make_group(db, node):
+    return lambda **values: db.write(lambda conn: portgroups.create(conn, {"node_id": node.id, **values}))
+
+
+def attach(app, vif, **more):
+    return app.post_json(URL, {"id": vif, **more}, expect_errors=True)
+
+
+def carried(app, port):
+    return app.get(f"/v1/ports/{port.uuid}").json["internal_info"].get("tenant_vif_port_id")
+
+
+def test_vifs_come_and_go(app, make_port):
+    make_port(1)
+
+    assert app.get(URL).json == {"vifs": []}
+    assert (attach(app, "vif-1").status_int, app.get(URL).json) == (204, {"vifs": [{"id": "vif-1"}]})
+    reply = app.delete(f"{URL}/vif-1")
+    assert (reply.status_int, reply.body, app.get(URL).json) == (204, b"", {"vifs": []})
+
+
+def test_ports_that_the_node_boots_from_come_first(app, make_port):
+    late, first, second = make_port(1, pxe_enabled=False), make_port(2), make_port(3)
+
+    for vif in ("a", "b", "c"):
+        attach(app, vif)
+
+    assert [carried(app, port) for port in (first, second, late)] == ["a", "b", "c"]
+
+
+def test_other_internal_information_is_kept(app, make_port):
+    port = make_port(1, internal_info={"x": 1})
+
+    attach(app, "a")
+    app.delete(f"{URL}/a")
+
+    assert app.get(f"/v1/ports/{port.uuid}").json["internal_info"] == {"x": 1}
+
+
+def test_no_free_port_and_a_second_time_are_conflicts(app, make_port):
+    assert attach(app, "a").status_int == 409
+    make_port(1)
+    assert attach(app, "a").status_int == 204
+    assert "already" in attach(app, "a").fault["faultstring"]
+    assert attach(app, "b").status_int == 409
+
+
+def test_detaching_what_is_not_attached_is_400_as_clients_expect(app, node):
+    assert app.delete(f"{URL}/nosuch", expect_errors=True).status_int == 400
+
+
+def test_a_port_can_be_chosen(app, make_port):
+    make_port(1)
+    chosen = make_port(2, pxe_enabled=False)
+
+    assert attach(app, "a", port_uuid=chosen.uuid).status_int == 204
+    assert carried(app, chosen) == "a"
+    assert attach(app, "b", port_uuid=chosen.uuid).status_int == 409
+    assert attach(app, "b", port_uuid=UUID).status_int == 400
+    assert attach(app, "b", port_uuid=chosen.uuid, portgroup_uuid=UUID).status_int == 400
+
+
+def test_a_port_group_comes_before_its_ports(app, make_port, make_group):
+    group, closed = make_group(name="g"), make_group(name="closed", standalone_ports_supported=False)
+    empty = make_group(name="empty")
+    member, hidden = make_port(1, portgroup_id=group.id), make_port(2, portgroup_id=closed.id, pxe_enabled=False)
+
+    assert [attach(app, vif).status_int for vif in ("a", "b", "c", "d")] == [204, 204, 204, 409]
+    assert (carried(app, member), carried(app, hidden)) == ("c", None)
+    assert attach(app, "d", portgroup_uuid=empty.uuid).status_int == 400
+    assert [vif["id"] for vif in app.get(URL).json["vifs"]] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("body", [{}, {"id": None}, {"id": ""}, {"id": 5}, {"id": "a\n"}, [],
+                                  {"id": "a", "port_uuid": "x"}])
+def test_bad_bodies_are_refused(app, make_port, body):
+    make_port(1)
+
+    assert app.post_json(URL, body, expect_errors=True).status_int == 400
+
+
+def test_what_else_a_client_tells_about_a_vif_is_ignored(app, make_port):
+    make_port(1)
+
+    assert attach(app, "a", network="x").status_int == 204
+
+
+def test_a_locked_node_is_a_conflict(app, make_node):
+    locked = make_node(reservation="c").uuid
+
+    assert app.post_json(f"/v1/nodes/{locked}/vifs", {"id": "a"}, expect_errors=True).status_int == 409
+    assert app.delete(f"/v1/nodes/{locked}/vifs/a", expect_errors=True).status_int == 409
+
+
+def test_versions(app, make_port):
+    port = make_port(1)
+
+    assert app.get(URL, headers=at(27), expect_errors=True).status_int == 404
+    assert app.post_json(URL, {"id": "a"}, headers=at(27), expect_errors=True).status_int == 405
+    assert app.post_json(URL, {"id": "a", "port_uuid": port.uuid}, headers=at(66), expect_errors=True).status_int == 406
+    assert app.post_json(URL, {"id": "a"}, headers=at(28)).status_int == 204
+
+
+def test_a_port_with_a_vif_can_be_deleted_in_maintenance_only(app, make_port):
+    port = make_port(1)
+    attach(app, "a")
+
+    assert app.delete(f"/v1/ports/{port.uuid}", expect_errors=True).status_int == 409
+    app.put_json(f"/v1/nodes/{UUID}/maintenance", {})
+    assert app.delete(f"/v1/ports/{port.uuid}").status_int == 204

@@ -1,0 +1,52 @@
+"""RabbitMQ for tests: a virtual host of a random name, gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+_VARIABLE, _DEFAULT = "IRONIC_RULES_TEST_RABBITMQ_URL", "rabbit://guest:guest@127.0.0.1:5672"
+
+
+@contextlib.contextmanager
+def temporary_vhost() -> Iterator[str]:
+    """Give the transport URL of a new virtual host; skip the test where RabbitMQ cannot be used."""
+    server = os.environ.get(_VARIABLE, _DEFAULT).rstrip("/")
+    parts = urlsplit(server)
+    _require(_answers(parts.hostname or "127.0.0.1", parts.port or 5672), "RabbitMQ does not answer")
+    _require(shutil.which("rabbitmqctl") is not None, "rabbitmqctl, which makes virtual hosts, is not installed")
+    name = f"ironic-rules-test-{secrets.token_hex(6)}"
+    _control("add_vhost", name)
+    try:
+        _control("set_permissions", "-p", name, parts.username or "guest", ".*", ".*", ".*")
+        yield f"{server}/{name}"
+    finally:
+        _control("delete_vhost", name)
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def _require(condition: bool, what_is_missing: str) -> None:
+    if condition:
+        return
+    if os.environ.get("IRONIC_RULES_TEST_REQUIRE_SERVERS") == "1":
+        raise AssertionError(what_is_missing)
+    pytest.skip(what_is_missing)
+
+
+def _control(*arguments: str) -> None:
+    subprocess.run(["rabbitmqctl", "-q", *arguments], check=True, stdout=subprocess.DEVNULL, timeout=60)

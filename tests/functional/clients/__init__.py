@@ -1,0 +1,1 @@
+"""The service as its clients see it: the CLI, the SDK and the ramdisk's agent, each the real one."""

@@ -1,0 +1,185 @@
+"""``openstack baremetal …``: the commands that operators type."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ironic_rules.models import states
+from tests.functional.clients import machines
+
+OPENSTACK = Path(sys.executable).with_name("openstack")
+#: Seconds that one command may take on a busy machine.
+PATIENCE_S = 90
+
+
+class Cli:
+    """The ``openstack`` command without authentication and without a user's settings."""
+
+    def __init__(self, endpoint: str, folder: Path) -> None:
+        self._options = ["--os-auth-type", "none", "--os-endpoint", endpoint, "baremetal"]
+        self._folder = folder
+        self._environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+
+    def start(self, command: str, *words: str) -> subprocess.Popen[str]:
+        """Start ``openstack baremetal COMMAND``; blanks divide the words of ``command``, but not ``words``."""
+        return subprocess.Popen([OPENSTACK, *self._options, *command.split(), *words], cwd=self._folder, text=True,
+                                env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def finish(self, process: subprocess.Popen[str]) -> tuple[int, str, str]:
+        """Return status, output and errors of what :meth:`start` started."""
+        with process:
+            try:
+                output, errors = process.communicate(timeout=PATIENCE_S)
+            finally:
+                process.kill()
+            return process.returncode, output, errors
+
+    def run(self, command: str, *words: str) -> str:
+        """Run a command that succeeds; return what it prints."""
+        status, output, errors = self.finish(self.start(command, *words))
+        assert status == 0, f"{command}: {errors}"
+        return output
+
+    def json(self, command: str, *words: str) -> Any:
+        """Run a command that succeeds; return what it prints as JSON."""
+        return json.loads(self.run(command, *words, "-f", "json"))
+
+    def refused(self, command: str, *words: str) -> str:
+        """Run a command that the service refuses; return the error."""
+        status, _, errors = self.finish(self.start(command, *words))
+        assert status != 0
+        return errors
+
+
+@pytest.fixture
+def cli(endpoint: str, tmp_path: Path) -> Cli:
+    return Cli(endpoint, tmp_path)
+
+
+def test_a_node_is_created_changed_and_deleted(cli):
+    created = cli.json("node create --driver fake-hardware --name web-1 --inspect-interface agent --resource-class gold "
+                       "--property cpu_arch=x86_64 --driver-info ipmi_password=secret --extra rack=7")
+    cli.run("node set web-1 --name web-2 --property memory_mb=4096 --extra", 'row={"number": 3}')
+    cli.run("node unset web-2 --property cpu_arch --extra rack")
+    cli.run("node trait add web-2 CUSTOM_GPU HW_CPU_X86_AVX2 CUSTOM_SPARE")
+    cli.run("node trait remove web-2 CUSTOM_SPARE")
+    cli.run("node maintenance set web-2 --reason", "new fans")
+    shown = cli.json("node show web-2")
+    traits = cli.json("node trait list web-2")
+    cli.run("node maintenance unset web-2")
+    cli.run("node delete", created["uuid"])
+
+    assert (created["provision_state"], created["inspect_interface"], created["driver_info"]) == (
+        "enroll", "agent", {"ipmi_password": "******"})
+    assert (shown["uuid"], shown["resource_class"]) == (created["uuid"], "gold")
+    assert shown["properties"] == {"memory_mb": 4096}
+    assert shown["extra"] == {"row": {"number": 3}}
+    assert (shown["maintenance"], shown["maintenance_reason"]) == (True, "new fans")
+    assert shown["traits"] == [line["traits"] for line in traits] == ["CUSTOM_GPU", "HW_CPU_X86_AVX2"]
+    assert "Node web-2 could not be found" in cli.refused("node show web-2")
+
+
+def test_nodes_are_listed_page_by_page(cli, endpoint):
+    names = [f"listed-{number}" for number in range(5)]
+    for name in names:
+        machines.call(endpoint, "POST", "nodes", {"name": name, "driver": "fake-hardware", "resource_class": "listed"})
+
+    everything = cli.json("node list --resource-class listed --limit 0 --fields name resource_class")
+    # The command sorts by itself what it got.
+    sorted_down = cli.json("node list --resource-class listed --limit 3 --sort name:desc --provision-state enroll")
+    detailed = cli.json("node list --resource-class listed --limit 1 --long")
+
+    assert everything == [{"name": name, "resource_class": "listed"} for name in names]
+    assert [node["name"] for node in sorted_down] == names[2::-1]
+    assert set(sorted_down[0]) == {"uuid", "name", "instance_uuid", "power_state", "provision_state", "maintenance"}
+    assert (detailed[0]["name"], detailed[0]["driver"], detailed[0]["traits"]) == ("listed-0", "fake-hardware", [])
+
+
+def test_a_node_is_inspected_and_provided(cli, endpoint):
+    machine = machines.machine(1)
+    machines.enrol(endpoint, "inspected", machine)
+    cli.run("node manage inspected --wait 60")
+    validated = cli.json("node validate inspected")
+    # The command polls while the machine boots, as it does at an operator's desk.
+    waiting = cli.start("node inspect inspected --wait 60")
+    machines.boot(endpoint, "inspected", machine)
+    status, _, errors = cli.finish(waiting)
+    assert status == 0, errors
+    inspected = machines.node(endpoint, "inspected")
+    saved = json.loads(cli.run("node inventory save inspected"))
+    cli.run("node provide inspected --wait 60")
+    provided = machines.node(endpoint, "inspected")
+    cli.run("node inspect inspected")
+    machines.wait_for_state(endpoint, "inspected", states.INSPECTWAIT)
+    cli.run("node abort inspected")
+    aborted = machines.wait_for_state(endpoint, "inspected", states.INSPECTFAIL)
+
+    assert {line["Interface"] for line in validated if line["Result"]} >= {"boot", "deploy", "power", "storage"}
+    assert inspected["provision_state"] == "manageable"
+    assert inspected["properties"] == {"cpu_arch": machine.inventory["cpu"]["architecture"]}
+    assert saved["inventory"] == machine.inventory
+    assert (provided["provision_state"], provided["power_state"]) == ("available", "power off")
+    assert "aborted" in aborted["last_error"]
+
+
+def test_ports_and_port_groups_are_created_changed_and_deleted(cli, endpoint):
+    node = machines.call(endpoint, "POST", "nodes", {"name": "connected", "driver": "fake-hardware"})["uuid"]
+    group = cli.json(f"port group create --node {node} --name bond-1 --address 52:54:00:00:02:00")
+    port = cli.json(f"port create 52:54:00:00:02:01 --node {node} --pxe-enabled false")
+    cli.run(f"port set {port['uuid']} --address 52:54:00:00:02:02 --extra cable=blue --port-group {group['uuid']}")
+    listed = cli.json("port list --node connected --long")
+    shown = cli.json("port show --address 52:54:00:00:02:02 --fields uuid pxe_enabled")
+    groups = cli.json("port group list --node connected")
+    cli.run("port delete", port["uuid"])
+
+    assert port["pxe_enabled"] is False
+    assert [(line["uuid"], line["address"], line["extra"], line["portgroup_uuid"]) for line in listed] == [
+        (port["uuid"], "52:54:00:00:02:02", {"cable": "blue"}, group["uuid"])]
+    assert shown == {"uuid": port["uuid"], "pxe_enabled": False}
+    assert groups == [{"uuid": group["uuid"], "address": "52:54:00:00:02:00", "name": "bond-1"}]
+    assert machines.call(endpoint, "GET", "ports?node=connected")["ports"] == []
+
+
+def test_drivers_and_conductors_are_shown(cli):
+    conductor, = cli.json("conductor list")
+
+    assert conductor["alive"] is True
+    assert cli.json("driver list") == [{"name": "fake-hardware", "hosts": conductor["hostname"]}]
+    assert cli.json("driver show fake-hardware")["default_inspect_interface"] == "agent"
+
+
+def test_rules_are_created_changed_and_deleted(cli, endpoint):
+    actions = [{"op": "set-attribute", "args": {"path": "/extra/a", "value": 1}},
+               {"op": "add-trait", "args": {"name": "CUSTOM_A"}}]
+    conditions = [{"op": "!is-empty", "args": {"value": "{inventory[disks]}"}}]
+    # The command sends priority and sensitive as strings.
+    created = cli.json("inspection rule create --description first --priority 5 --sensitive false --phase main",
+                       "--conditions", json.dumps(conditions), "--actions", json.dumps(actions))
+    uuid = created["uuid"]
+    listed = cli.json("inspection rule list")
+    detailed = cli.json("inspection rule list --long")
+    cli.run("inspection rule set", uuid, "--priority", "7", "--conditions", "[]")
+    cli.run("inspection rule unset", uuid, "--description", "--action", "0")
+    shown = cli.json("inspection rule show", uuid)
+    cli.run("inspection rule delete", uuid)
+
+    assert listed == [{"uuid": uuid, "description": "first"}]
+    assert detailed == [created]
+    assert (created["priority"], created["sensitive"], created["conditions"], created["actions"]) == (
+        5, False, conditions, actions)
+    assert (shown["description"], shown["priority"], shown["conditions"], shown["actions"]) == (
+        None, 7, [], actions[1:])
+    assert machines.call(endpoint, "GET", "inspection_rules")["inspection_rules"] == []
+
+
+def test_a_wrong_rule_is_refused_with_the_place_of_the_mistake(cli):
+    error = cli.refused("inspection rule create --actions", '[{"op": "no-such-action", "args": {}}]')
+
+    assert "/actions/0/op: there is no such action; known: add-trait," in error

@@ -1,0 +1,86 @@
+"""Databases for tests: of a random name, with or without the schema, gone afterwards.
+
+SQLite always works. MariaDB and PostgreSQL are used where they answer; ``IRONIC_RULES_TEST_REQUIRE_SERVERS=1`` makes an
+unreachable one a failure instead of a skip, so that a run can prove that they were tested.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_db import options as db_options
+
+from ironic_rules.db import migration
+from ironic_rules.db.session import Database
+
+KINDS = ("sqlite", "mysql", "postgresql")
+
+SERVERS = {
+    "mysql": ("IRONIC_RULES_TEST_MYSQL_URL", "mysql+pymysql://root@127.0.0.1:3306"),
+    "postgresql": ("IRONIC_RULES_TEST_POSTGRESQL_URL", "postgresql+psycopg://postgres@127.0.0.1:5432"),
+}
+
+
+@contextlib.contextmanager
+def temporary_database(kind: str) -> Iterator[str]:
+    """Give the URL of a new, empty database of ``kind`` (one of KINDS); skip the test if its server is away."""
+    if kind == "sqlite":
+        with tempfile.TemporaryDirectory(prefix="ironic-rules-test-") as folder:
+            yield f"sqlite:///{Path(folder) / 'test.sqlite'}"
+        return
+    name = f"ironic_rules_test_{secrets.token_hex(6)}"
+    server = _server(kind)
+    with _admin(kind, server) as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    try:
+        yield server.set(database=name).render_as_string(hide_password=False)
+    finally:
+        force = " WITH (FORCE)" if kind == "postgresql" else ""
+        with _admin(kind, server) as connection:
+            connection.exec_driver_sql(f"DROP DATABASE {name}{force}")
+
+
+@contextlib.contextmanager
+def migrated_database(kind: str) -> Iterator[str]:
+    """Give the URL of a new database of ``kind`` that has the schema."""
+    with temporary_database(kind) as url:
+        migration.upgrade(url)
+        yield url
+
+
+def open_database(url: str, **overrides: object) -> Database:
+    """Return the service's view of a database; ``overrides`` are ``[database]`` options. The caller disposes of it."""
+    conf = cfg.ConfigOpts()
+    db_options.set_defaults(conf, connection=url)
+    conf([], project="ironic-rules", default_config_files=[], default_config_dirs=[])
+    for name, value in overrides.items():
+        conf.set_override(name, value, group="database")
+    return Database(conf)
+
+
+def _server(kind: str) -> sa.URL:
+    variable, default = SERVERS[kind]
+    return sa.make_url(os.environ.get(variable, default))
+
+
+@contextlib.contextmanager
+def _admin(kind: str, server: sa.URL) -> Iterator[sa.Connection]:
+    url = server if kind == "mysql" else server.set(database=server.database or "postgres")
+    engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except sa.exc.OperationalError as error:
+        if os.environ.get("IRONIC_RULES_TEST_REQUIRE_SERVERS") == "1":
+            raise
+        pytest.skip(f"{kind} is not reachable: {error.orig}")
+    finally:
+        engine.dispose()

@@ -1,0 +1,133 @@
+"""Inventories and histories of nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules.db import history, inventory, nodes
+from ironic_rules.db.paging import Page
+from ironic_rules.db.session import Database
+from ironic_rules.db.tables import node_inventory
+from ironic_rules.exceptions import HistoryNotFound, InventoryNotFound, NodeNotFound
+
+NOBODY = 999_999_999
+
+
+@pytest.fixture
+def node(conn: sa.Connection) -> Any:
+    return nodes.create(conn, {"driver": "d"})
+
+
+def finished(conn: sa.Connection, node_id: int, status: str = "processed") -> int:
+    received = inventory.receive(conn, node_id, {"status": status}, {}, None)
+    inventory.finish(conn, received, {}, status)
+    return received
+
+
+def test_received_data_waits_until_it_is_finished(conn: sa.Connection, node: Any) -> None:
+    received = inventory.receive(conn, node.id, {"cpu": {"count": 4}}, {"a": 1}, "req-1")
+    waiting = inventory.pending(conn, node.id)
+    assert waiting is not None
+    assert (waiting.id, waiting.status, waiting.request_id) == (received, "received", "req-1")
+    assert (waiting.inventory_data, waiting.received_plugin_data, waiting.plugin_data) == (
+        {"cpu": {"count": 4}}, {"a": 1}, None)
+    assert inventory.latest(conn, node.id) is None
+    inventory.finish(conn, received, {"a": 2}, "processed")
+    assert inventory.pending(conn, node.id) is None
+    latest = inventory.latest(conn, node.id)
+    assert latest is not None
+    assert (latest.id, latest.status, latest.received_plugin_data, latest.plugin_data) == (
+        received, "processed", {"a": 1}, {"a": 2})
+
+
+def test_the_stored_json_can_be_had_as_it_is(conn: sa.Connection, node: Any) -> None:
+    finished(conn, node.id)
+    latest = inventory.latest(conn, node.id, raw_json=True)
+    assert latest is not None
+    assert (latest.inventory_data, latest.plugin_data) == ('{"status":"processed"}', "{}")
+
+
+def test_a_large_inventory_fits(conn: sa.Connection, node: Any) -> None:
+    received = inventory.receive(conn, node.id, {"blob": "x" * 5_000_000}, None, None)
+    waiting = inventory.pending(conn, node.id)
+    assert waiting is not None
+    assert (waiting.id, len(waiting.inventory_data["blob"])) == (received, 5_000_000)
+
+
+def test_a_failed_inspection_is_not_the_latest(conn: sa.Connection, node: Any) -> None:
+    good = finished(conn, node.id)
+    finished(conn, node.id, "failed")
+    latest = inventory.latest(conn, node.id)
+    assert latest is not None
+    assert latest.id == good
+
+
+def test_newer_data_supersedes_what_waits(conn: sa.Connection, node: Any) -> None:
+    inventory.receive(conn, node.id, {"n": 1}, {}, None)
+    second = inventory.receive(conn, node.id, {"n": 2}, {}, None)
+    inventory.finish(conn, second, {}, "processed")
+    assert inventory.pending(conn, node.id) is None
+
+
+def test_data_of_a_missing_node_is_refused(db: Database) -> None:
+    with pytest.raises(NodeNotFound):
+        db.write(lambda conn: inventory.receive(conn, NOBODY, {}, {}, None))
+    with pytest.raises(InventoryNotFound):
+        db.write(lambda conn: inventory.finish(conn, NOBODY, {}, "processed"))
+
+
+def test_prune_keeps_the_newest_and_what_waits(conn: sa.Connection, node: Any) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    kept_of_other = finished(conn, other.id)
+    rows = [finished(conn, node.id) for _ in range(5)]
+    waiting = inventory.receive(conn, node.id, {}, {}, None)
+    inventory.prune(conn, node.id, 2)
+    inventory.prune(conn, node.id, 2)
+    assert set(conn.scalars(sa.select(node_inventory.c.id))) == {kept_of_other, *rows[-2:], waiting}
+
+
+def test_prune_keeps_the_last_successful_one(conn: sa.Connection, node: Any) -> None:
+    finished(conn, node.id)
+    good = finished(conn, node.id)
+    failed = [finished(conn, node.id, "failed") for _ in range(3)]
+    inventory.prune(conn, node.id, 2)
+    assert set(conn.scalars(sa.select(node_inventory.c.id))) == {good, *failed[-2:]}
+
+
+def test_discard_deletes_one(conn: sa.Connection, node: Any) -> None:
+    received = inventory.receive(conn, node.id, {}, {}, None)
+    inventory.discard(conn, received)
+    inventory.discard(conn, received)
+    assert inventory.pending(conn, node.id) is None
+
+
+def test_history_entries_are_found_by_uuid(conn: sa.Connection, node: Any) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    history.add(conn, node.id, "inspection", "it failed", "ERROR", "host-1", "user-1")
+    entry, = history.list_for(conn, node.id, Page(limit=10))
+    assert (entry.event_type, entry.event, entry.severity, entry.conductor, entry.user) == (
+        "inspection", "it failed", "ERROR", "host-1", "user-1")
+    assert history.get(conn, node.id, entry.uuid) == entry
+    with pytest.raises(HistoryNotFound):
+        history.get(conn, other.id, entry.uuid)
+    with pytest.raises(HistoryNotFound):
+        history.get(conn, node.id, uuidutils.generate_uuid())
+
+
+def test_history_of_a_missing_node_is_refused(db: Database) -> None:
+    with pytest.raises(NodeNotFound):
+        db.write(lambda conn: history.add(conn, NOBODY, "inspection", "x", "INFO", None))
+
+
+def test_history_is_pruned_to_the_newest(conn: sa.Connection, node: Any) -> None:
+    for index in range(5):
+        history.add(conn, node.id, "test", str(index), "INFO", None)
+    history.prune(conn, node.id, 2)
+    history.prune(conn, node.id, 2)
+    assert [row.event for row in history.list_for(conn, node.id, Page(limit=10))] == ["3", "4"]
+    history.prune(conn, node.id, 0)
+    assert history.list_for(conn, node.id, Page(limit=10)) == []

@@ -1,0 +1,118 @@
+"""Migrations lead from an empty database to exactly what ``tables.py`` says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from ironic_rules.db import inspection_rules, migration
+from ironic_rules.db.tables import metadata, nodes
+from tests.functional import databases
+from tests.functional.db.concurrency import at_once
+
+
+@pytest.fixture(params=["sqlite", pytest.param("mysql", marks=pytest.mark.servers),
+                        pytest.param("postgresql", marks=pytest.mark.servers)])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    with databases.temporary_database(request.param) as empty:
+        yield empty
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[sa.Engine]:
+    engine = sa.create_engine(url)
+    yield engine
+    engine.dispose()
+
+
+def test_an_empty_database_has_no_version(engine: sa.Engine) -> None:
+    assert migration.version(engine) is None
+    assert not migration.is_current(engine)
+
+
+def test_upgrade_makes_the_schema_current(engine: sa.Engine) -> None:
+    migration.upgrade(engine)
+    assert migration.version(engine) == migration.HEAD
+    assert migration.is_current(engine)
+
+
+def test_upgrade_of_a_current_database_changes_nothing(engine: sa.Engine, url: str) -> None:
+    migration.upgrade(engine)
+    with engine.begin() as conn:
+        conn.execute(sa.insert(metadata.tables["revisions"]).values(name="other", revision=7))
+    migration.upgrade(url)
+    with engine.connect() as conn:
+        assert conn.scalar(sa.text("select revision from revisions where name = 'other'")) == 7
+
+
+def test_the_migrated_schema_is_that_of_the_tables(engine: sa.Engine) -> None:
+    migration.upgrade(engine)
+    with engine.connect() as conn:
+        context = MigrationContext.configure(conn, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def test_constraints_have_the_names_of_the_tables(engine: sa.Engine) -> None:
+    migration.upgrade(engine)
+    found = sa.inspect(engine)
+    for table in metadata.sorted_tables:
+        unique = {c.name for c in table.constraints if isinstance(c, sa.UniqueConstraint)}
+        assert {c["name"] for c in found.get_unique_constraints(table.name)} == unique
+        foreign = {c.name: c.ondelete for c in table.foreign_key_constraints}
+        assert {c["name"]: c["options"].get("ondelete") for c in found.get_foreign_keys(table.name)} == foreign
+
+
+def test_the_rule_set_starts_at_revision_0(engine: sa.Engine) -> None:
+    migration.upgrade(engine)
+    with engine.connect() as conn:
+        assert inspection_rules.revision(conn) == 0
+
+
+def test_stamp_only_notes_the_version(engine: sa.Engine) -> None:
+    migration.stamp(engine)
+    assert migration.is_current(engine)
+    assert not sa.inspect(engine).has_table("nodes")
+
+
+def test_processes_and_threads_may_upgrade_at_the_same_time(url: str) -> None:
+    opened = [databases.open_database(url) for _ in range(3)]
+    code = ("import sys; from ironic_rules.db import migration; from tests.functional.databases import open_database; "
+            "migration.upgrade(open_database(sys.argv[1]).engine)")
+    processes = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, url]) for _ in range(2)]
+    threads = at_once([partial(migration.upgrade, database.engine) for database in opened])
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert threads == [None] * 3
+    assert all(migration.is_current(database.engine) for database in opened)
+    for database in opened:
+        database.dispose()
+
+
+def test_mariadb_stores_times_to_the_microsecond_and_json_of_any_size(engine: sa.Engine) -> None:
+    if engine.dialect.name != "mysql":
+        pytest.skip("of MariaDB only")
+    migration.upgrade(engine)
+    query = sa.text("select column_name, column_type, collation_name from information_schema.columns "
+                    "where table_schema = database() and table_name = 'nodes'")
+    with engine.connect() as conn:
+        types = {row[0]: (row[1], row[2]) for row in conn.execute(query)}
+    assert types["created_at"][0] == "datetime(6)"
+    assert types["properties"] == ("longtext", "utf8mb4_bin")
+    assert types["name"] == ("varchar(255)", "utf8mb4_bin")
+    assert types.keys() == set(nodes.c.keys())
+
+
+def test_head_names_the_newest_migration() -> None:
+    assert ScriptDirectory(str(migration._SCRIPTS)).get_current_head() == migration.HEAD
+
+
+def test_a_start_does_not_import_alembic() -> None:
+    code = "import sys; from ironic_rules.db import migration; raise SystemExit('alembic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,102 @@
+"""The lock on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.db import nodes
+from ironic_rules.db.session import Database
+from ironic_rules.exceptions import LockLost, NodeLocked, NodeNotFound
+from tests.functional.db.concurrency import at_once
+
+MakeNode = Callable[..., Any]
+
+
+@pytest.fixture
+def node(conn: sa.Connection) -> Any:
+    return nodes.create(conn, {"driver": "d"})
+
+
+def test_reserve_notes_who_and_why_and_when(conn: sa.Connection, node: Any) -> None:
+    held = nodes.reserve(conn, node.id, "host-1", "inspection")
+    assert (held.reservation, held.reservation_purpose, held.revision) == ("host-1", "inspection", node.revision)
+    assert held.reserved_at >= node.created_at
+
+
+@pytest.mark.parametrize("owner", ["host-1", "host-2"])
+def test_a_held_lock_can_not_be_taken(conn: sa.Connection, node: Any, owner: str) -> None:
+    nodes.reserve(conn, node.id, "host-1", "inspection")
+    with pytest.raises(NodeLocked, match=f"{node.uuid} is locked by host host-1"):
+        nodes.reserve(conn, node.id, owner, "power")
+
+
+def test_reserve_of_a_missing_node_says_so(conn: sa.Connection) -> None:
+    with pytest.raises(NodeNotFound):
+        nodes.reserve(conn, 999_999_999, "host-1", "inspection")
+
+
+def test_of_many_that_reserve_one_node_one_wins(db: Database, make_node: MakeNode) -> None:
+    node = make_node()
+
+    def reserve(owner: str) -> Callable[[], Any]:
+        return lambda: db.write(lambda conn: nodes.reserve(conn, node.id, owner, "test"))
+
+    results = at_once([reserve(f"host-{index}") for index in range(6)])
+    winner, = (result for result in results if not isinstance(result, Exception))
+    assert [str(result) for result in results if isinstance(result, NodeLocked)] == [
+        str(NodeLocked(node=node.uuid, host=winner.reservation))] * 5
+
+
+def test_release_writes_and_unlocks_at_once(conn: sa.Connection, node: Any) -> None:
+    nodes.reserve(conn, node.id, "host-1", "inspection")
+    freed = nodes.release(conn, node.id, "host-1", {"provision_state": "manageable", "extra": {"a": 1}})
+    assert (freed.reservation, freed.reservation_purpose, freed.reserved_at) == (None, None, None)
+    assert (freed.provision_state, freed.extra, freed.revision) == ("manageable", {"a": 1}, node.revision + 1)
+
+
+def test_release_without_values_is_no_change(conn: sa.Connection, node: Any) -> None:
+    nodes.reserve(conn, node.id, "host-1", "inspection")
+    freed = nodes.release(conn, node.id, "host-1")
+    assert (freed.reservation, freed.revision, freed.updated_at) == (None, node.revision, None)
+
+
+def test_release_by_another_one_writes_nothing(conn: sa.Connection, node: Any) -> None:
+    nodes.reserve(conn, node.id, "host-1", "inspection")
+    with pytest.raises(LockLost, match=f"{node.uuid} is no longer held by host-2"):
+        nodes.release(conn, node.id, "host-2", {"name": "x"})
+    with pytest.raises(NodeNotFound):
+        nodes.release(conn, 999_999_999, "host-2")
+    now = nodes.get_by_id(conn, node.id)
+    assert (now.reservation, now.name) == ("host-1", None)
+
+
+def test_take_over_moves_the_lock_of_the_named_owner_only(conn: sa.Connection, node: Any) -> None:
+    nodes.reserve(conn, node.id, "host-1", "inspection")
+    assert not nodes.take_over(conn, node.id, "host-3", "host-2")
+    assert nodes.take_over(conn, node.id, "host-1", "host-2")
+    assert not nodes.take_over(conn, node.id, "host-1", "host-3")
+    held = nodes.get_by_id(conn, node.id)
+    assert (held.reservation, held.reservation_purpose) == ("host-2", "inspection")
+    with pytest.raises(LockLost):
+        nodes.release(conn, node.id, "host-1")
+
+
+def test_of_many_that_take_over_one_node_one_wins(db: Database, make_node: MakeNode) -> None:
+    node = make_node(reservation="dead")
+
+    def take_over(owner: str) -> Callable[[], bool]:
+        return lambda: db.write(lambda conn: nodes.take_over(conn, node.id, "dead", owner))
+
+    results = at_once([take_over(f"host-{index}") for index in range(4)])
+    assert sorted(map(str, results)) == ["False"] * 3 + ["True"]
+
+
+def test_reserved_by_lists_the_locks_of_an_owner(conn: sa.Connection, node: Any) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    nodes.reserve(conn, node.id, "host-1", "inspection")
+    nodes.reserve(conn, other.id, "host-2", "inspection")
+    assert [row.id for row in nodes.reserved_by(conn, "host-1")] == [node.id]

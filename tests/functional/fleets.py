@@ -1,0 +1,25 @@
+"""``ironic-rules-simulate`` as the tests run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class Simulation:
+    """A running fleet of simulated ramdisks."""
+
+    def __init__(self, endpoint: str, nodes: int, folder: Path, *arguments: str) -> None:
+        self._popen = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "ironic_rules.cmd.simulate", "--endpoint", endpoint,
+             "--nodes", str(nodes), "--concurrency", "8", "--timeout", "120", "--json", *arguments],
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def report(self) -> dict[str, Any]:
+        """Wait for the end and return the report; ``status`` is the exit status."""
+        output, errors = self._popen.communicate(timeout=240)
+        assert output, errors
+        return {**json.loads(output), "status": self._popen.returncode, "errors": errors}

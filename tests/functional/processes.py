@@ -1,0 +1,172 @@
+"""The service as an operator runs it: real processes, real servers, ended by process id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+#: Seconds that a process may take to do what is expected of it on a busy machine.
+PATIENCE_S = 60.0
+
+
+def wait_for(what: str, probe: Callable[[], T], timeout_s: float = PATIENCE_S, interval_s: float = 0.05) -> T:
+    """Return the first true value of ``probe()``; fail with ``what`` when it does not come in time."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = probe()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
+        time.sleep(interval_s)
+
+
+class Process:
+    """One started command with its output in a file."""
+
+    def __init__(self, module: str, arguments: Sequence[str], folder: Path, name: str,
+                 environment: dict[str, str] | None = None) -> None:
+        self.output = folder / f"{name}.out"
+        self._file = self.output.open("wb")
+        # Warnings of libraries would be errors in this process only; the service runs as users run it.
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments], cwd=folder, stdout=self._file, stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})})
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def text(self) -> str:
+        """Return what the process has printed so far."""
+        return self.output.read_text(errors="replace")
+
+    def printed(self, pattern: str, timeout_s: float = PATIENCE_S) -> re.Match[str]:
+        """Wait until the output matches ``pattern``."""
+
+        def look() -> re.Match[str] | None:
+            match = re.search(pattern, self.text())
+            if match is None and self._popen.poll() is not None:
+                raise AssertionError(f"ended with status {self._popen.returncode}:\n{self.text()}")
+            return match
+
+        return wait_for(f"the output {pattern!r}; got:\n{self.text()}", look, timeout_s)
+
+    def is_running(self) -> bool:
+        return self._popen.poll() is None
+
+    def kill(self) -> None:
+        """End the process at once, as a power cut would."""
+        self._popen.send_signal(signal.SIGKILL)
+        self._popen.wait(PATIENCE_S)
+
+    def terminate(self) -> float:
+        """Send SIGTERM and return how many seconds the process took to end."""
+        began = time.monotonic()
+        self._popen.terminate()
+        self._popen.wait(PATIENCE_S)
+        return time.monotonic() - began
+
+    @property
+    def status(self) -> int | None:
+        return self._popen.returncode
+
+    def close(self) -> None:
+        """End the process if it still runs."""
+        if self.is_running():
+            self.kill()
+        self._file.close()
+
+
+def free_port() -> int:
+    """Return a TCP port of 127.0.0.1 that nobody uses at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(url: str) -> bool:
+    """Say whether ``url`` answers with a status below 500."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            return bool(response.status < 500)
+    except urllib.error.HTTPError as exc:
+        return exc.code < 500
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def standalone(folder: Path, *arguments: str, config: str = "",
+               name: str = "ironic-rules", port: int = 0) -> Iterator[tuple[Process, str]]:
+    """Run ``ironic-rules`` (port 0: on a free one) with its state in ``folder``; give the process and its URL.
+
+    Unmanaged boot is allowed, as fake hardware needs; ``config`` is more text for the configuration file.
+    """
+    file = folder / f"{name}.conf"
+    file.write_text("[inspector]\nrequire_managed_boot = false\n" + config)
+    process = Process("ironic_rules.cmd.standalone", [
+        "--config-file", str(file), "--state-dir", str(folder / "state"), "--port", str(port), *arguments], folder, name)
+    try:
+        url = process.printed(r"listens on (http://\S+)").group(1)
+        yield process, url
+    finally:
+        process.close()
+
+
+class Cluster:
+    """API and conductor processes of one configuration, over a broker and a database server."""
+
+    def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "") -> None:
+        self._folder = folder
+        self._base = (
+            f"[DEFAULT]\ntransport_url = {transport_url}\n"
+            f"[database]\nconnection = {database_url}\n"
+            "[inspector]\nrequire_managed_boot = false\n"
+            "[conductor]\nheartbeat_interval = 1\nheartbeat_timeout = 4\nrecovery_interval = 1\n" + config)
+        self._processes: list[Process] = []
+
+    def configuration(self, name: str, extra: str = "") -> str:
+        """Write a configuration file for the process ``name`` and return its path."""
+        path = self._folder / f"{name}.conf"
+        own = f"[DEFAULT]\nhost = {name}\nlog_file = {self._folder}/{name}.log\n"
+        path.write_text(self._base.replace("[DEFAULT]\n", own, 1) + extra)
+        return str(path)
+
+    def run(self, module: str, *arguments: str, name: str) -> Process:
+        """Start a command of the package."""
+        process = Process(module, ["--config-file", self.configuration(name), *arguments], self._folder, name)
+        self._processes.append(process)
+        return process
+
+    def sync_database(self) -> None:
+        """Create the schema with ``ironic-rules-dbsync``."""
+        process = self.run("ironic_rules.cmd.dbsync", "upgrade", name="dbsync")
+        process.printed("is at revision")
+
+    def conductor(self, name: str) -> Process:
+        """Start a conductor and wait until it serves."""
+        process = self.run("ironic_rules.cmd.conductor", name=name)
+        process.printed("is at work")
+        return process
+
+    def api(self, name: str) -> tuple[Process, str]:
+        """Start an API process; return it and its URL."""
+        process = self.run("ironic_rules.cmd.api", "--port", "0", name=name)
+        return process, process.printed(r"listens on (http://\S+)").group(1)
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.close()

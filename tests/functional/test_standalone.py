@@ -1,0 +1,103 @@
+"""``ironic-rules`` as a newcomer runs it: one process, nothing configured."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.request
+from pathlib import Path
+
+from tests.functional.fleets import Simulation
+from tests.functional.processes import Process, free_port, standalone, wait_for
+
+
+def get(url):
+    request = urllib.request.Request(url, headers={"X-OpenStack-Ironic-API-Version": "1.96"})
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return json.load(response)
+
+
+def test_200_nodes_end_manageable_with_their_inventory(tmp_path):
+    with standalone(tmp_path) as (process, url):
+        report = Simulation(url, 200, tmp_path).report()
+        assert report["status"] == 0, report
+        states = [node["provision_state"] for node in get(url + "/v1/nodes?limit=1000")["nodes"]]
+        assert states == ["manageable"] * 200
+        assert process.terminate() < 2.5
+        assert process.status == 0
+    assert "has ended." in process.text()
+
+
+def test_it_answers_from_where_it_says(tmp_path):
+    with standalone(tmp_path, "--host", "127.0.0.1") as (process, url):
+        assert get(url + "/")["default_version"]["version"] == "1.96"
+        assert get(url + "/healthcheck")["status"] == "OK"
+        assert "ironic-rules-simulate" in process.printed("Try next").string
+
+
+def test_state_survives_a_restart(tmp_path):
+    with standalone(tmp_path) as (process, url):
+        Simulation(url, 5, tmp_path).report()
+        process.terminate()
+    with standalone(tmp_path, name="again") as (_, url):
+        assert len(get(url + "/v1/nodes?provision_state=manageable")["nodes"]) == 5
+
+
+def test_the_demo_shows_every_sample_and_goes_on_serving(tmp_path):
+    with standalone(tmp_path, "--demo") as (process, url):
+        process.printed("Still serving")
+        samples = Path(__file__).parents[2] / "ironic_rules" / "samples" / "inventories"
+        nodes = {node["name"]: node["provision_state"] for node in get(url + "/v1/nodes")["nodes"]}
+        assert set(nodes) == {f"demo-{path.stem}" for path in samples.glob("*.json")}
+        failed = {name for name, state in nodes.items() if state != "manageable"}
+        assert failed == {"demo-ramdisk-error"}
+        text = process.text()
+        assert all(name in text for name in nodes)
+        assert process.terminate() < 2.5
+
+
+def test_sigterm_ends_it_within_two_seconds_and_nothing_is_lost(tmp_path):
+    port = free_port()
+    with standalone(tmp_path, port=port) as (process, url):
+        fleet = Simulation(url, 60, tmp_path)
+        wait_for("the first inspected node", lambda: get(url + "/v1/nodes?provision_state=manageable&limit=1")["nodes"])
+        assert process.terminate() < 2.5
+        assert process.status == 0
+    with standalone(tmp_path, port=port, name="again"):
+        report = fleet.report()
+        assert report["status"] == 0, report
+
+
+def test_ctrl_c_ends_it_too(tmp_path):
+    with standalone(tmp_path) as (process, _):
+        os.kill(process.pid, signal.SIGINT)
+        wait_for("the end of the process", lambda: not process.is_running(), timeout_s=5)
+        assert process.status == 0
+
+
+def test_a_sudden_death_in_the_middle_of_the_work_loses_nothing(tmp_path):
+    port = free_port()
+    with standalone(tmp_path, port=port) as (process, url):
+        fleet = Simulation(url, 60, tmp_path)
+        wait_for("a node in the middle of its inspection",
+                 lambda: get(url + "/v1/nodes?provision_state=inspecting&limit=1")["nodes"], interval_s=0.001)
+        process.kill()
+    with standalone(tmp_path, port=port, name="again") as (_, url):
+        report = fleet.report()
+        assert report["status"] == 0, report
+        assert not [node for node in get(url + "/v1/nodes?detail=true")["nodes"] if node["reservation"]]
+
+
+def test_a_bad_configuration_is_told_in_one_line(tmp_path):
+    file = tmp_path / "bad.conf"
+    file.write_text("[inspector]\nhooks = ramdisk-error,no-such-hook\n")
+    process = Process("ironic_rules.cmd.standalone", ["--config-file", str(file), "--state-dir", str(tmp_path / "s")],
+                      tmp_path, "bad")
+    try:
+        wait_for("the end of the process", lambda: not process.is_running())
+        assert process.status == 2
+        assert "no-such-hook" in process.text()
+        assert "Traceback" not in process.text()
+    finally:
+        process.close()

@@ -1,0 +1,61 @@
+"""A service under measurement: where it listens, how fast it was there, what memory it takes."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.functional.processes import free_port
+from tests.perf import loads
+
+
+@dataclass
+class Measured:
+    """A running service; ``started_s`` is the time from its start to its first answer."""
+
+    endpoint: str
+    pid: int
+    started_s: float
+
+    def resident_mib(self) -> float:
+        """Return the resident memory of the process and all its descendants in MiB."""
+        return sum(_resident_kib(pid) for pid in _family(self.pid)) / 1024
+
+
+def _resident_kib(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1])
+    return 0
+
+
+def _family(pid: int) -> list[int]:
+    found = [pid]
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += _family(int(child))
+    return found
+
+
+@contextlib.contextmanager
+def ours(folder: Path) -> Iterator[Measured]:
+    """Run ``ironic-rules`` with an empty state folder."""
+    port = free_port()
+    config = folder / "ironic-rules.conf"
+    config.write_text("[inspector]\nrequire_managed_boot = false\n")
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ironic_rules.cmd.standalone", "--config-file", str(config), "--state-dir",
+             str(folder / "state"), "--port", str(port)], cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            endpoint = f"http://127.0.0.1:{port}"
+            yield Measured(endpoint, process.pid, loads.first_answer(endpoint))
+        finally:
+            process.terminate()
+            process.wait(10)

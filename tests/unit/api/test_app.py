@@ -1,0 +1,109 @@
+"""pecan's argspec memo, routing, and what the request object keeps from pecan."""
+
+from __future__ import annotations
+
+import inspect
+
+import pecan.compat
+import pytest
+from pecan import core, decorators, rest, routing
+from pecan import util as pecan_util
+
+from ironic_rules.api import app, resource
+from ironic_rules.api.controllers.root import RootController
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+
+
+class Items(Resource):
+    @expose(public=True)
+    def get_all(self, parent): ...
+
+    @expose(public=True)
+    def get_one(self, parent, item): ...
+
+    @expose(public=True)
+    def put(self, parent, item=None): ...
+
+    def helper(self): ...
+
+
+class Parents(Resource):
+    below = {"detail": Items()}
+    below_item = {"items": Items()}
+
+    @expose(public=True)
+    def get_all(self): ...
+
+
+class Root(Resource):
+    below = {"parents": Parents()}
+
+
+def test_upstream_still_computes_the_argument_list_every_time():
+    """When this fails, pecan has its own cache: remove memoize_getargspec and its call."""
+    original = pecan_util.getargspec.original
+
+    assert not hasattr(original, "cache_info")
+    assert "cache" not in inspect.getsource(original)
+    assert "cache" not in inspect.getsource(pecan.compat)
+
+
+@pytest.mark.parametrize("module", [pecan_util, core, rest, routing, decorators])
+def test_the_memo_is_what_pecan_calls(module):
+    assert module.getargspec is pecan_util.getargspec
+    assert hasattr(module.getargspec, "original")
+
+
+def test_the_memo_knows_a_method_by_its_function():
+    first, second = Items(), Items()
+
+    assert pecan_util.getargspec(first.get_one) is pecan_util.getargspec(second.get_one)
+    assert pecan_util.getargspec(first.get_one) == pecan_util.getargspec.original(first.get_one)
+
+
+def test_installing_the_memo_twice_changes_nothing():
+    before = pecan_util.getargspec
+
+    app.memoize_getargspec()
+
+    assert pecan_util.getargspec is before
+
+
+@pytest.mark.parametrize(("method", "path", "name", "arguments"), [
+    ("GET", "/parents", "get_all", ()), ("GET", "/parents/", "get_all", ()), ("HEAD", "//parents//", "get_all", ()),
+    ("GET", "/parents/1/items", "get_all", ("1",)), ("GET", "/parents/1/items/2/", "get_one", ("1", "2")),
+    ("PUT", "/parents/items/items/items", "put", ("items", "items")), ("PUT", "/parents/1/items", "put", ("1",)),
+    ("GET", "/parents/detail/x", "get_all", ("x",)),
+])
+def test_a_path_leads_to_its_method(method, path, name, arguments):
+    found = resource.find(Root(), method, path)
+
+    assert found.controller.__name__ == name
+    assert found.arguments == arguments
+
+
+@pytest.mark.parametrize(("method", "path", "allow"), [
+    ("GET", "/", ()), ("GET", "/nosuch", ()), ("GET", "/parents/1", ()), ("GET", "/parents/1/nosuch", ()),
+    ("GET", "/parents/1/items/2/3", ()), ("DELETE", "/parents", ("GET",)),
+    ("POST", "/parents/1/items/2", ("GET", "PUT")),
+    ("get", "/parents", ("GET",)), ("GET", "/parents/1/helper", ()), ("GET", "/below", ()), ("GET", "/__class__", ()),
+])
+def test_no_other_path_leads_anywhere(method, path, allow):
+    assert resource.find(Root(), method, path) == resource.Found(None, (), allow)
+
+
+def test_every_route_can_be_found_by_its_own_path():
+    root = RootController()
+
+    for route in resource.walk_routes(root):
+        path = route.path.replace("{", "").replace("}", "")
+        assert resource.find(root, route.method, path).controller.__func__ is route.controller.__func__, route
+
+
+def test_the_request_object_reads_neither_the_query_nor_the_body_for_pecan():
+    request = app.Request({"QUERY_STRING": "uuid=1", "REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json"})
+
+    assert not request.params
+    assert not request.GET
+    assert not request.POST

@@ -1,0 +1,38 @@
+"""Errors on the wire."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from oslo_db import exception as db_exc
+
+from ironic_rules import exceptions
+from ironic_rules.api import faults
+
+
+def detail(fault: faults.Fault) -> dict[str, object]:
+    return json.loads(json.loads(fault.body)["error_message"])
+
+
+ERRORS = [cls for cls in exceptions.http_errors().values() if cls is not exceptions.NotAcceptable]
+
+
+@pytest.mark.parametrize("cls", ERRORS)
+def test_every_error_of_the_service_has_its_code_and_side(cls):
+    fault = faults.from_error(cls("text"))
+
+    assert fault.status == cls.code
+    assert detail(fault)["faultcode"] == ("Client" if cls.code < 500 else "Server")
+    assert detail(fault)["faultstring"] == (faults.GENERIC if cls.code == 500 else "text")
+
+
+def test_an_unreachable_database_can_be_retried():
+    assert faults.from_error(db_exc.DBConnectionError()).status == 503
+
+
+def test_a_traceback_is_shown_only_on_request():
+    error = ValueError("secret")
+
+    assert detail(faults.from_error(error))["debuginfo"] is None
+    assert "ValueError: secret" in str(detail(faults.from_error(error, debug=True))["debuginfo"])

@@ -1,0 +1,72 @@
+"""What is accepted as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ironic_rules.api import json_body
+from ironic_rules.exceptions import Invalid
+
+
+@pytest.mark.parametrize("value", [
+    {}, [], None, 0, "x", {"a": {"a": {"a": 1}}}, {"a": 9223372036854775807, "b": -9223372036854775808},
+    {"text": 'looks like "a": 1, "a": 2', "more": "\\\":"}, {"serial": "12345678901234567890123"}, {"x": 1.5e300},
+    {"emptykey": {"": 1}}, [{"a": 1}, {"a": 1}], {"a": "\ud83d\ude00"}, {"f": 1234567890123456789.5},
+    [": a", ":", {"k": ": b", "c:": ":"}], [18446744073709551615, 1e19],
+])
+def test_valid_json_is_what_any_parser_makes_of_it(value):
+    raw = json.dumps(value, indent=2).encode()
+
+    assert json_body.parse(raw, 100) == json.loads(raw)
+
+
+def test_an_empty_body_is_none():
+    assert json_body.parse(b"", 100) is None
+
+
+@pytest.mark.parametrize(("raw", "reason"), [
+    (b'{"a":1,"a":2}', "duplicate"), (b'[{"x":{"b" \n:1,"b":1}}]', "duplicate"), (b'{"a":1,"\\u0061":2}', "duplicate"),
+    (b'{"a":"\\":","b":1,"b":1}', "duplicate"), (b"18446744073709551616", "64 bit"),
+    (b'{"a":[-9223372036854775809]}', "64 bit"),
+    (b"1" * 200, "64 bit"), (b"NaN", "not valid"), (b"-Infinity", "not valid"), (b"1e400", "not valid"),
+    (b'"\\ud800"', "not valid"), (b'{"a":1}x', "not valid"), (b"{'a':1}", "not valid"), (b"[1,]", "not valid"),
+    (b"\xef\xbb\xbf{}", "not valid"), (b'"a\nb"', "not valid"), (b" ", "not valid"), (b'{"a\\u0000":1}', "NUL"),
+    (b'["\\u0000"]', "NUL"),
+])
+def test_what_parsers_let_through_is_refused(raw, reason):
+    with pytest.raises(Invalid, match=reason):
+        json_body.parse(raw, 100)
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_the_depth_is_bounded(opening, closing):
+    def nested(levels: int) -> bytes:
+        return opening * levels + b"1" + closing * levels
+
+    assert json_body.parse(nested(100), 100) is not None
+    for levels in (101, 1000, 100_000):
+        with pytest.raises(Invalid, match="100 levels"):
+            json_body.parse(nested(levels), 100)
+
+
+def test_nul_characters_pass_where_they_are_allowed():
+    assert json_body.parse(b'["\\u0000"]', 100, allow_nul=True) == ["\0"]
+
+
+def test_an_escaped_backslash_before_u0000_is_no_nul():
+    assert json_body.parse(b'["\\\\u0000"]', 100) == ["\\u0000"]
+
+
+def test_a_swarm_of_values_is_refused_before_it_is_parsed():
+    with pytest.raises(Invalid, match="values"):
+        json_body.parse(b"[" * (json_body.MAX_VALUES + 1), 100)
+
+
+def test_errors_do_not_repeat_the_body():
+    with pytest.raises(Invalid) as caught:
+        json_body.parse(b'{"password": hunter2}', 100)
+
+    assert "hunter2" not in str(caught.value)
+    assert "line 1 column 14" in str(caught.value)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from collections import namedtuple
+
+import orjson
+import pytest
+
+from ironic_rules.api.views import nodes, portgroups, ports
+from ironic_rules.api.views.rows import RowView
+from ironic_rules.db import tables
+from ironic_rules.models import node_fields
+
+Row = namedtuple("Row", "uuid extra info id")
+VIEW = RowView("things", ("uuid", "extra", "info"), json={"extra", "info"}, secret={"info"}, sub_resources=("parts",))
+
+
+def shown(*rows, url="http://x", view=VIEW):
+    return [orjson.loads(orjson.dumps(thing)) for _, thing in view.objects(rows, url)]
+
+
+def test_no_rows_are_no_objects():
+    assert shown() == []
+
+
+@pytest.mark.parametrize("row", [
+    Row("u", '{"a":[1]}', '{"password":"p","b":1}', 7), Row("u", {"a": [1]}, {"password": "p", "b": 1}, 7)])
+def test_json_may_be_text_or_decoded_and_secrets_are_masked(row):
+    assert shown(row)[0] | {"links": 0, "parts": 0} == {
+        "uuid": "u", "extra": {"a": [1]}, "info": {"password": "******", "b": 1}, "links": 0, "parts": 0}
+
+
+@pytest.mark.parametrize("empty", ["{}", {}, None])
+def test_an_empty_object_is_one(empty):
+    assert shown(Row("u", "{}", empty, 7))[0]["info"] == {}
+
+
+def test_columns_may_come_in_any_order():
+    turned = namedtuple("Turned", "id info extra uuid")
+
+    assert shown(turned(7, "{}", '{"a":1}', "u"))[0]["extra"] == {"a": 1}
+
+
+def test_links_lead_to_the_resource_and_below_it():
+    thing = shown(Row("u", "{}", "{}", 7), url='http://a"b')[0]
+
+    assert thing["links"] == [{"href": 'http://a"b/v1/things/u', "rel": "self"},
+                              {"href": 'http://a"b/things/u', "rel": "bookmark"}]
+    assert thing["parts"][0] == {"href": 'http://a"b/v1/things/u/parts', "rel": "self"}
+
+
+@pytest.mark.parametrize(("view", "table", "joined"), [
+    (nodes, tables.nodes, set()), (ports, tables.ports, {"node_uuid", "portgroup_uuid"}),
+    (portgroups, tables.portgroups, {"node_uuid"}),
+])
+def test_fields_are_columns_of_the_table(view, table, joined):
+    assert set(view.COLUMNS) <= set(table.c.keys()) | joined
+    assert set(view.DEFAULT) <= view.FIELDS
+
+
+def test_every_field_that_can_be_patched_is_shown():
+    assert node_fields.PATCHABLE <= nodes.FIELDS
+
+
+@pytest.mark.parametrize("hidden", ["id", "revision", "agent_token_hash", "reservation_purpose", "reserved_at"])
+def test_what_only_the_service_reads_is_no_field(hidden):
+    assert hidden not in nodes.FIELDS

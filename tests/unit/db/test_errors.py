@@ -1,0 +1,40 @@
+"""Violated constraints become errors of the service."""
+
+from __future__ import annotations
+
+import pytest
+from oslo_db import exception as db_exc
+
+from ironic_rules.db.errors import duplicates, references
+from ironic_rules.exceptions import Conflict, DuplicateNodeName, NodeAlreadyExists, NodeNotFound
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(["uuid"], NodeAlreadyExists), (["name"], DuplicateNodeName)])
+def test_the_column_decides(columns: list[str], expected: type[Conflict]) -> None:
+    with pytest.raises(expected), duplicates(uuid=lambda value: NodeAlreadyExists(uuid="u"),
+                                             name=lambda value: DuplicateNodeName(name=value)):
+        raise db_exc.DBDuplicateEntry(columns, value="n")
+
+
+@pytest.mark.parametrize("columns", [["PRIMARY"], ["rules"], []])
+def test_other_stands_for_the_columns_without_a_name(columns: list[str]) -> None:
+    with pytest.raises(Conflict, match="taken"), duplicates(uuid=lambda value: Conflict("same UUID"),
+                                                            other=lambda value: Conflict("taken")):
+        raise db_exc.DBDuplicateEntry(columns)
+
+
+def test_a_duplicate_that_nobody_expects_stays_what_it_is() -> None:
+    with pytest.raises(db_exc.DBDuplicateEntry), duplicates(uuid=lambda value: Conflict()):
+        raise db_exc.DBDuplicateEntry(["name"])
+
+
+def test_the_cause_is_kept() -> None:
+    with pytest.raises(NodeNotFound) as caught, references(lambda key: NodeNotFound(node=key)):
+        raise db_exc.DBReferenceError("ports", "ports_node_id_fkey", "node_id", "nodes")
+    assert isinstance(caught.value.__cause__, db_exc.DBReferenceError)
+    assert "node_id" in str(caught.value)
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(KeyError), duplicates(uuid=lambda value: Conflict()), references(lambda key: Conflict()):
+        raise KeyError

@@ -1,0 +1,42 @@
+"""What the repositories take for granted about the tables."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.db import paging
+from ironic_rules.db.projection import columns_of
+from ironic_rules.db.tables import metadata, nodes
+from ironic_rules.models import node_fields
+
+TABLES = metadata.sorted_tables
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_unique_constraints_tell_oslo_db_their_column(table: sa.Table) -> None:
+    for constraint in table.constraints:
+        if isinstance(constraint, sa.UniqueConstraint):
+            column, = constraint.columns
+            assert constraint.name == f"uniq_{table.name}0{column.name}"
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_text_compares_by_bytes_on_mariadb(table: sa.Table) -> None:
+    assert (table.kwargs["mysql_collate"], table.kwargs["mysql_engine"]) == ("utf8mb4_bin", "InnoDB")
+
+
+@pytest.mark.parametrize("table", [table for table in TABLES if "node_id" in table.c], ids=str)
+def test_what_hangs_on_a_node_goes_with_it(table: sa.Table) -> None:
+    key, = table.c.node_id.foreign_keys
+    assert (key.target_fullname, key.ondelete) == ("nodes.id", "CASCADE")
+
+
+def test_raw_columns_are_those_of_the_json_fields() -> None:
+    raw = {column.name for column in columns_of(nodes, raw_json=True) if not isinstance(column, sa.Column)}
+    assert raw == node_fields.JSON_FIELDS
+    assert columns_of(nodes) == (nodes,)
+
+
+def test_sort_keys_are_neither_json_nor_secret() -> None:
+    assert paging.sort_keys(nodes) == set(nodes.c.keys()) - node_fields.JSON_FIELDS - {"agent_token_hash"}

@@ -1,0 +1,72 @@
+import socket
+import threading
+
+import pytest
+
+from ironic_rules.hardware import bmc
+
+
+@pytest.fixture
+def resolver(monkeypatch):
+    """Names and their addresses, instead of the network's. A name that maps to an event waits for it."""
+    names = {}
+
+    def getaddrinfo(host, port, **kwargs):
+        found = names.get(host)
+        if isinstance(found, threading.Event):
+            found.wait(30)
+            found = None
+        if found is None:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in found]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return names
+
+
+def test_addresses_are_normalised_and_sorted(resolver):
+    driver_info = {"redfish_address": "https://[2001:DB8::1]:443", "ipmi_address": "192.0.2.1"}
+
+    assert bmc.addresses(driver_info, 1) == ["192.0.2.1", "2001:db8::1"]
+
+
+def test_names_are_resolved(resolver):
+    resolver["bmc.example.com"] = ["192.0.2.7", "127.0.0.1"]
+
+    assert bmc.addresses({"redfish_address": "https://bmc.example.com/redfish"}, 5) == ["192.0.2.7"]
+
+
+def test_a_name_that_does_not_resolve_gives_nothing(resolver):
+    assert bmc.addresses({"ipmi_address": "nosuch", "ilo_address": "192.0.2.1"}, 5) == ["192.0.2.1"]
+
+
+@pytest.mark.parametrize("name", ["0x20", "32", "1.2.3", "-bmc", "bmc_", "a" * 300, "x\n", "ü"])
+def test_what_is_no_host_name_is_not_asked_for(resolver, name):
+    resolver[name] = ["192.0.2.1"]
+
+    assert bmc.addresses({"ipmi_address": name}, 5) == []
+
+
+def test_a_slow_name_server_costs_the_timeout_and_not_the_other_names(resolver):
+    resolver["slow"] = threading.Event()
+    resolver["quick"] = ["192.0.2.1"]
+
+    found = bmc.addresses({"ipmi_address": "slow", "ilo_address": "quick"}, 0.2)
+    resolver["slow"].set()
+
+    assert found == ["192.0.2.1"]
+
+
+def test_slow_names_leave_no_thread_that_holds_up_the_end(resolver):
+    resolver["slow"] = threading.Event()
+
+    bmc.addresses({"ipmi_address": "slow"}, 0.05)
+    waiting = [thread for thread in threading.enumerate() if thread.name == "bmc-resolver"]
+    resolver["slow"].set()
+
+    assert waiting
+    assert all(thread.daemon for thread in waiting)
+
+
+def test_an_empty_driver_info_has_no_addresses():
+    assert bmc.addresses({}, 1) == []

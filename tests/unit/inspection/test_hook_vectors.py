@@ -1,0 +1,99 @@
+"""Every hook's vectors: data in, drafts and plugin data out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ironic_rules.exceptions import HookFailed
+from ironic_rules.inspection.hooks import loader
+from ironic_rules.inspection.hooks.architecture import ArchitectureHook
+from ironic_rules.inspection.hooks.ports import PortsHook
+from ironic_rules.inspection.hooks.ramdisk_error import RamdiskErrorHook
+from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
+from ironic_rules.inspection.pipeline import Outcome, Pipeline
+from ironic_rules.inspection.settings import Settings
+from ironic_rules.models.draft import Task
+from tests.unit.inspection.tasks import make_task
+
+VECTORS = Path(__file__).parents[2] / "vectors" / "hooks"
+CLASSES = {
+    "architecture": ArchitectureHook, "ports": PortsHook, "ramdisk-error": RamdiskErrorHook,
+    "validate-interfaces": ValidateInterfacesHook,
+}
+
+
+def vectors(failing: bool) -> list[Any]:
+    """Return ``(hook name, case)`` for every case that has, or has not, an ``error``."""
+    return [
+        pytest.param(path.stem, case, id=f"{path.stem}: {case['name']}")
+        for path in sorted(VECTORS.glob("*.yaml")) for case in yaml.safe_load(path.read_text(encoding="utf-8"))
+        if ("error" in case) == failing
+    ]
+
+
+def run(hook: str, case: dict[str, Any]) -> tuple[Task, Outcome]:
+    settings = Settings(**case.get("settings", {}))
+    task = make_task(case.get("node"), case.get("ports", ()), case.get("foreign", ()))
+    hooks = loader.load([*CLASSES[hook].dependencies, hook], settings, CLASSES)
+    return task, Pipeline(hooks, settings).run(task, case.get("inventory", {}), case.get("plugin_data", {}))
+
+
+def subset(actual: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
+    return {key: actual.get(key) for key in expected}
+
+
+@pytest.mark.parametrize(("hook", "case"), vectors(failing=False))
+def test_a_hook_does_what_its_vector_says(hook, case):
+    task, outcome = run(hook, case)
+
+    expect, changes = case["expect"], task.port_changes()
+    ports = {port.address: port.read() for port in task.ports}
+    interfaces = outcome.plugin_data.get("valid_interfaces", {})
+    actual = {
+        "node": task.node.changes(),
+        "ports": {address: subset(ports[address], expect.get("ports", {}).get(address, {})) for address in ports},
+        "plugin_data": subset(outcome.plugin_data, expect.get("plugin_data", {})),
+        "absent": [key for key in expect.get("absent", ()) if key not in outcome.plugin_data],
+        "is_added": {name: interface.get("is_added") for name, interface in interfaces.items()},
+        "created": len(changes.created), "updated": len(changes.updated), "deleted": len(changes.deleted),
+        "messages": len(outcome.messages),
+    }
+    texts = [text for _, text in outcome.messages]
+    wanted = {**expect, "messages": len(expect["messages"])} if "messages" in expect else expect
+    assert subset(actual, wanted) == wanted
+    assert [part for part, text in zip(expect.get("messages", ()), texts, strict=False) if part not in text] == []
+
+
+@pytest.mark.parametrize(("hook", "case"), vectors(failing=True))
+def test_a_hook_fails_as_its_vector_says(hook, case):
+    with pytest.raises(HookFailed) as caught:
+        run(hook, case)
+
+    assert case["error"] in str(caught.value)
+
+
+@pytest.mark.parametrize("hook", sorted(CLASSES))
+def test_every_hook_has_vectors(hook):
+    assert yaml.safe_load((VECTORS / f"{hook}.yaml").read_text(encoding="utf-8"))
+
+
+def test_a_long_ramdisk_error_is_cut():
+    case = {"plugin_data": {"error": "x" * 100_000}}
+
+    with pytest.raises(HookFailed, match=r"\(97952 more characters\)") as caught:
+        run("ramdisk-error", case)
+
+    assert len(str(caught.value)) < 2200
+
+
+def test_the_inventory_is_not_touched():
+    sent = {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:3A:BC:01", "lldp": [[1, "04"]]}]}
+
+    _, outcome = run("ports", {"inventory": sent})
+    outcome.plugin_data["all_interfaces"]["eth0"]["lldp"].append("x")
+
+    assert sent == {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:3A:BC:01", "lldp": [[1, "04"]]}]}

@@ -1,0 +1,173 @@
+import logging
+
+import pytest
+from sqlalchemy import event
+
+from ironic_rules.db import bmc_addresses, nodes, ports
+from ironic_rules.exceptions import Invalid, LookupFailed
+from ironic_rules.inspection.lookup import find_node
+
+MAC_A, MAC_B, MAC_NEW = "52:54:00:00:00:0a", "52:54:00:00:00:0b", "52:54:00:00:00:99"
+BMC_A, BMC_B, BMC_NEW, BMC_V6 = "192.0.2.1", "192.0.2.2", "192.0.2.99", "2001:db8::99"
+UUID_A, UUID_B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
+
+
+@pytest.fixture
+def add(db):
+    """Return a function that enrols a node."""
+
+    def add_node(uuid, macs=(), bmcs=(), state="inspect wait"):
+        with db.writer() as conn:
+            row = nodes.create(conn, {"uuid": uuid, "driver": "fake-hardware", "provision_state": state})
+            for mac in macs:
+                ports.create(conn, {"address": mac, "node_id": row.id})
+            bmc_addresses.set_for(conn, row.id, bmcs)
+
+    return add_node
+
+
+@pytest.fixture
+def find(db):
+    """Return a function that looks a node up and gives its UUID, None for a failure."""
+
+    def find_uuid(uuid=None, macs=(), bmcs=()):
+        with db.reader() as conn:
+            try:
+                return find_node(conn, uuid, macs, bmcs).uuid
+            except LookupFailed:
+                return None
+
+    return find_uuid
+
+
+@pytest.mark.parametrize("sent", [
+    {"macs": [MAC_A]},
+    {"macs": [MAC_NEW, MAC_A]},
+    {"bmcs": [BMC_A]},
+    {"bmcs": [BMC_NEW, BMC_A]},
+    {"macs": [MAC_NEW], "bmcs": [BMC_A]},
+    {"macs": [MAC_A], "bmcs": [BMC_A]},
+    {"macs": [MAC_A], "bmcs": [BMC_V6]},
+    {"uuid": UUID_A},
+    {"uuid": UUID_A.upper()},
+    {"uuid": UUID_A, "macs": [MAC_A], "bmcs": [BMC_A]},
+    {"uuid": UUID_A, "macs": [MAC_NEW, MAC_A]},
+    {"uuid": UUID_A, "bmcs": [BMC_A]},
+], ids=str)
+def test_what_agrees_on_one_waiting_node_finds_it(add, find, sent):
+    add(UUID_A, [MAC_A], [BMC_A])
+    add(UUID_B, [MAC_B], [BMC_B])
+
+    assert find(**sent) == UUID_A
+
+
+@pytest.mark.parametrize("sent", [
+    {"macs": [MAC_NEW]},
+    {"bmcs": [BMC_NEW]},
+    {"macs": [MAC_A, MAC_B]},
+    {"macs": [MAC_A], "bmcs": [BMC_B]},
+    {"macs": [MAC_A], "bmcs": [BMC_NEW]},
+    {"bmcs": [BMC_A, BMC_B]},
+    {"uuid": UUID_A, "macs": [MAC_B]},
+    {"uuid": UUID_A, "macs": [MAC_A, MAC_B]},
+    {"uuid": UUID_A, "macs": [MAC_NEW]},
+    {"uuid": UUID_A, "bmcs": [BMC_B]},
+    {"uuid": UUID_A, "bmcs": [BMC_NEW]},
+    {"uuid": "cccccccc-0000-4000-8000-000000000003"},
+    {"uuid": "cccccccc-0000-4000-8000-000000000003", "macs": [MAC_A]},
+    {"uuid": "no uuid"},
+], ids=str)
+def test_what_does_not_agree_on_one_node_finds_none(add, find, sent):
+    add(UUID_A, [MAC_A], [BMC_A])
+    add(UUID_B, [MAC_B], [BMC_B])
+
+    assert find(**sent) is None
+
+
+@pytest.mark.parametrize("state", ["manageable", "inspecting", "enroll", "active"])
+@pytest.mark.parametrize("sent", [{"macs": [MAC_A]}, {"bmcs": [BMC_A]}, {"uuid": UUID_A}], ids=str)
+def test_a_node_that_does_not_wait_is_not_found(add, find, sent, state):
+    add(UUID_A, [MAC_A], [BMC_A], state)
+
+    assert find(**sent) is None
+
+
+def test_the_uuid_suffices_for_a_node_without_ports(add, find):
+    add(UUID_A)
+
+    assert find(UUID_A, [MAC_NEW], [BMC_NEW]) == UUID_A
+
+
+def test_a_node_whose_bmc_is_unknown_is_found_whatever_bmc_is_sent(add, find):
+    add(UUID_A, [MAC_A])
+
+    assert find(None, [MAC_A], [BMC_NEW]) == UUID_A
+
+
+def test_a_shared_bmc_address_finds_the_only_node_that_waits(add, find):
+    add(UUID_A, [MAC_A], [BMC_A])
+    add(UUID_B, [MAC_B], [BMC_A], "active")
+
+    assert find(bmcs=[BMC_A]) == UUID_A
+
+
+def test_two_waiting_nodes_with_one_bmc_address_are_told_apart_by_mac_address_only(add, find):
+    add(UUID_A, [MAC_A], [BMC_A])
+    add(UUID_B, [MAC_B], [BMC_A])
+
+    assert find(bmcs=[BMC_A]) is None
+    assert find(None, [MAC_B], [BMC_A]) == UUID_B
+
+
+def test_a_mac_address_of_a_node_that_does_not_wait_is_not_outvoted_by_the_bmc(add, find):
+    add(UUID_A, [MAC_A], [BMC_A])
+    add(UUID_B, [MAC_B], [], "active")
+
+    assert find(None, [MAC_B], [BMC_A]) is None
+
+
+def test_a_name_is_no_uuid(db, add, find):
+    add(UUID_A)
+    with db.writer() as conn:
+        nodes.update(conn, 1, {"name": "node-a"})
+
+    assert find("node-a") is None
+
+
+def test_nothing_to_look_up_by_is_the_senders_fault(db):
+    with db.reader() as conn, pytest.raises(Invalid, match="No lookup information") as caught:
+        find_node(conn, None, [], [])
+
+    assert caught.value.code == 400
+
+
+def test_the_reason_is_logged_without_control_characters_and_not_told(db, add, caplog):
+    add(UUID_A, [MAC_A])
+    caplog.set_level(logging.INFO)
+
+    with db.reader() as conn, pytest.raises(LookupFailed) as caught:
+        find_node(conn, "x\n\x1b[31m", [MAC_A], [])
+
+    assert str(caught.value) == LookupFailed.message
+    assert "x\\n\\x1b[31m" in caplog.text
+    assert MAC_A in caplog.text
+
+
+@pytest.mark.parametrize("sent", [
+    {"macs": [MAC_A], "bmcs": [BMC_A]}, {"uuid": UUID_A, "macs": [MAC_NEW], "bmcs": [BMC_NEW]}, {"bmcs": [BMC_A]}],
+    ids=str)
+def test_the_number_of_queries_does_not_grow_with_the_nodes(db, add, find, sent):
+    queries = []
+    event.listen(db.engine, "before_cursor_execute", lambda *args: queries.append(args[2]))
+
+    def count():
+        queries.clear()
+        find(**sent)
+        return len([text for text in queries if text.startswith("SELECT")])
+
+    add(UUID_A, [MAC_A], [BMC_A])
+    alone = count()
+    for other in range(20):
+        add(f"00000000-0000-4000-8000-{other:012}", [f"52:54:00:00:01:{other:02x}"], [f"198.51.100.{other}"])
+
+    assert count() == alone <= 5

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import copy
+import datetime
+from typing import Any
+
+import pytest
+
+from ironic_rules.exceptions import FieldNotWritable, Invalid, InvalidParameterValue
+from ironic_rules.models.draft import NodeDraft, PortDraft, Task
+
+VALUES: dict[str, Any] = {
+    "id": 1, "uuid": "1be26c0b-03f2-4d2e-ae87-c02d7f33c123", "name": None, "extra": {"a": {"b": [1]}}, "properties": {},
+    "driver": "fake-hardware", "protected": False, "driver_info": None,
+    "created_at": datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC),
+}
+
+
+@pytest.fixture
+def node() -> NodeDraft:
+    return NodeDraft(copy.deepcopy(VALUES), ["CUSTOM_A"])
+
+
+def test_nothing_is_changed_at_first(node: NodeDraft) -> None:
+    assert node.extra["a"] == {"b": [1]}
+    assert node.changes() == {}
+    assert node.trait_changes() is None
+
+
+def test_assignment_is_a_change(node: NodeDraft) -> None:
+    node.name = "x"
+    assert node.name == "x"
+    assert node.changes() == {"name": "x"}
+
+
+def test_assigning_the_old_value_is_none(node: NodeDraft) -> None:
+    node.name = "x"
+    node.name = None
+    assert node.changes() == {}
+
+
+def test_change_in_place_is_a_change_of_the_draft_alone() -> None:
+    values = copy.deepcopy(VALUES)
+    node = NodeDraft(values)
+    node.extra["a"]["b"].append(2)
+    assert node.changes() == {"extra": {"a": {"b": [1, 2]}}}
+    assert values == VALUES
+
+
+def test_true_in_the_place_of_one_is_a_change(node: NodeDraft) -> None:
+    node.extra["a"]["b"][0] = True
+    assert node.changes() == {"extra": {"a": {"b": [True]}}}
+
+
+def test_unknown_field_can_be_neither_read_nor_set(node: NodeDraft) -> None:
+    with pytest.raises(AttributeError):
+        node.nosuch = 1
+    with pytest.raises(AttributeError):
+        node.nosuch  # noqa: B018
+
+
+def test_read_gives_plain_data(node: NodeDraft) -> None:
+    node.write("/extra/x", 1)
+    values = node.read()
+    assert values["created_at"] == "2026-01-02T00:00:00+00:00"
+    assert values["traits"] == ["CUSTOM_A"]
+    assert values["extra"] == {"a": {"b": [1]}, "x": 1}
+
+
+def test_save_is_there_for_plugins(node: NodeDraft) -> None:
+    node.name = "x"
+    node.save()
+    assert node.changes() == {"name": "x"}
+
+
+def test_traits_are_a_set(node: NodeDraft) -> None:
+    node.traits.add("CUSTOM_B")
+    assert node.trait_changes() == ["CUSTOM_A", "CUSTOM_B"]
+    node.traits = {"CUSTOM_C"}
+    assert node.trait_changes() == ["CUSTOM_C"]
+    assert node.changes() == {}
+
+
+def test_at_most_fifty_traits(node: NodeDraft) -> None:
+    node.write("/traits", [f"CUSTOM_{number}" for number in range(50)])
+    with pytest.raises(InvalidParameterValue, match="at most 50"):
+        node.add_trait("CUSTOM_X")
+
+
+def test_write_to_a_null_object_makes_it(node: NodeDraft) -> None:
+    node.write("/driver_info/a/b", 1)
+    assert node.changes() == {"driver_info": {"a": {"b": 1}}}
+
+
+def test_write_copies_the_value(node: NodeDraft) -> None:
+    value = {"l": [1]}
+    node.write("/extra/v", value)
+    value["l"].append(2)
+    assert node.extra["v"] == {"l": [1]}
+
+
+def test_write_is_seen_through_an_attribute_read_before(node: NodeDraft) -> None:
+    extra = node.extra
+    node.write("/extra/x", 1)
+    extra["y"] = 2
+    assert node.changes() == {"extra": {"a": {"b": [1]}, "x": 1, "y": 2}}
+
+
+@pytest.mark.parametrize("path", [
+    "/uuid", "/provision_state", "/reservation", "/id", "/nosuch", "", "/", "/name/x", "uuid",
+])
+def test_other_fields_can_not_be_written(node: NodeDraft, path: str) -> None:
+    for change in (lambda: node.write(path, "x"), lambda: node.extend(path, "x"), lambda: node.delete(path)):
+        with pytest.raises(FieldNotWritable):
+            change()
+    assert node.changes() == {}
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    ("/name", 5), ("/name", ""), ("/name", "a b"), ("/name", "x" * 256), ("/name",
+    "1be26c0b-03f2-4d2e-ae87-c02d7f33c123"),
+    ("/description", "a\x00"), ("/driver", None), ("/extra", []), ("/extra", None), ("/protected", None),
+    ("/protected", 1),
+    ("/traits", "CUSTOM_A"), ("/traits", ["x"]), ("/traits/-", "x"), ("/traits/CUSTOM_A", "CUSTOM_A"),
+    ("/extra/a/b/c", 1),
+    ("/extra/a/b/9", 1),
+])
+def test_wrong_values_are_refused_and_change_nothing(node: NodeDraft, path: str, value: Any) -> None:
+    with pytest.raises(Invalid):
+        node.write(path, value)
+    assert node.changes() == {}
+    assert node.trait_changes() is None
+
+
+def test_rollback_returns_to_the_checkpoint(node: NodeDraft) -> None:
+    node.write("/extra/kept", 1)
+    node.properties["kept"] = 1
+    node.checkpoint()
+    before = copy.deepcopy(node.read())
+    node.write("/extra/a/b/0", 2)
+    node.extra["gone"] = 1
+    node.properties["gone"] = 1
+    node.traits.add("CUSTOM_B")
+    node.name = "gone"
+    node.write("/owner", "gone")
+    node.delete("/extra/kept")
+    node.rollback()
+    assert node.read() == before
+    assert node.changes() == {"extra": {"a": {"b": [1]}, "kept": 1}, "properties": {"kept": 1}}
+
+
+def test_many_writes_to_one_field_copy_only_the_way() -> None:
+    node = NodeDraft({"extra": {"big": {str(number): [number] for number in range(100)}, "small": {}}})
+    big = node.read()["extra"]["big"]
+    node.write("/extra/small/x", 1)
+    assert node.read()["extra"]["big"] is big
+
+
+@pytest.fixture
+def task() -> Task:
+    ports = [PortDraft({"id": number, "uuid": f"0000000{number}-0000-4000-8000-000000000000", "extra": {},
+                        "address": f"52:54:00:00:00:0{number}", "physical_network": None}) for number in (1, 2)]
+    return Task(NodeDraft(VALUES), ports)
+
+
+def test_nothing_to_do_for_the_ports_at_first(task: Task) -> None:
+    assert not task.port_changes()
+
+
+@pytest.mark.parametrize("ident", [
+    "52:54:00:00:00:02", "52-54-00-00-00-02", "00000002-0000-4000-8000-000000000000", "52:54:00:00:00:02".upper(),
+])
+def test_find_port_by_address_or_uuid(task: Task, ident: str) -> None:
+    port = task.find_port(ident)
+    assert port is task.ports[1]
+
+
+@pytest.mark.parametrize("ident", ["", "None", "52:54:00:00:00:03", "x"])
+def test_find_port_gives_none(task: Task, ident: str) -> None:
+    assert task.find_port(ident) is None
+
+
+def test_port_changes_tell_created_updated_and_deleted(task: Task) -> None:
+    first, second = task.ports
+    first.write("/extra/x", 1)
+    task.remove_port(second)
+    added = task.add_port("52-54-00-00-00-AA", pxe_enabled=False)
+    removed = task.add_port("52:54:00:00:00:bb")
+    task.remove_port(removed)
+    changes = task.port_changes()
+    assert changes.updated == {1: {"extra": {"x": 1}}}
+    assert changes.deleted == [2]
+    assert [(port["address"], port["pxe_enabled"]) for port in changes.created] == [("52:54:00:00:00:aa", False)]
+    assert task.ports == [first, added]
+
+
+def test_added_port_needs_a_real_address(task: Task) -> None:
+    with pytest.raises(ValueError, match="address"):
+        task.add_port("x")
+
+
+@pytest.mark.parametrize("path", ["/address", "/uuid", "/internal_info/x", "/node_id"])
+def test_other_port_fields_can_not_be_written(task: Task, path: str) -> None:
+    with pytest.raises(FieldNotWritable):
+        task.ports[0].write(path, "x")
+
+
+def test_task_rollback_returns_ports_and_node(task: Task) -> None:
+    task.checkpoint()
+    task.ports[0].write("/physical_network", "x")
+    task.remove_port(task.ports[1])
+    task.add_port("52:54:00:00:00:bb")
+    task.node.name = "x"
+    task.rollback()
+    assert not task.port_changes()
+    assert len(task.ports) == 2
+    assert task.node.changes() == {}

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.models import mac
+
+
+@pytest.mark.parametrize("text", ["52:54:00:12:34:ab", "52:54:00:12:34:AB", "52-54-00-12-34-ab"])
+def test_normalize_gives_one_form(text):
+    assert mac.normalize(text) == "52:54:00:12:34:ab"
+
+
+@pytest.mark.parametrize("text", [
+    "52:54:00:12:34:ab\n", " 52:54:00:12:34:ab", "52:54:00:12:34", "52:54:00:12:34:ab:cd", "5254.0012.34ab", "", "../x",
+    "52:54:00:12:34:gg", "٥2:54:00:12:34:ab", "52:54:00:12:34:*", None, 5,
+    "01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00",
+])
+def test_normalize_refuses_everything_else(text):
+    with pytest.raises(ValueError, match="address"):
+        mac.normalize(text)
+    assert not mac.is_mac(text)
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("01-52-54-00-12-34-ab", "52:54:00:12:34:ab"), ("52:54:00:12:34:ab", "52:54:00:12:34:ab"),
+    ("nonsense", None), (None, None),
+])
+def test_from_pxelinux_reads_both_forms(text, expected):
+    assert mac.from_pxelinux(text) == expected

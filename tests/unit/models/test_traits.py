@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.models import traits
+
+
+@pytest.mark.parametrize("name", ["CUSTOM_GOLD", "HW_CPU_X86_VMX", "CUSTOM_" + "A" * 248])
+def test_standard_and_custom_traits_are_accepted(name):
+    assert traits.is_trait(name)
+
+
+@pytest.mark.parametrize("name", ["CUSTOM_", "CUSTOM_gold", "CUSTOM_GOLD\n", "GOLD", "", None, 5,
+                                  "CUSTOM_" + "A" * 249])
+def test_everything_else_is_refused(name):
+    assert not traits.is_trait(name)

@@ -1,0 +1,108 @@
+"""Every action against its vectors and its own example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironic_rules import rules
+from ironic_rules.exceptions import RuleFailed
+from ironic_rules.rules.registry import Plugin
+from tests.unit.rules import world
+
+CASES = world.vectors("actions")
+
+
+def rule(op: str, case: dict[str, Any]) -> dict[str, Any]:
+    """Return a rule with the vector's action."""
+    action: dict[str, Any] = {"op": op, **{key: case[key] for key in ("args", "loop") if key in case}}
+    return world.rule(actions=[action], phase=case.get("phase", "main"))
+
+
+def given(case: dict[str, Any]) -> rules.Facts:
+    """Return the vector's facts."""
+    early = case.get("phase") == "early"
+    return world.facts(case.get("node"), case.get("plugin_data"), case.get("inventory"), early=early)
+
+
+@pytest.mark.parametrize("vector", [v for v in CASES if "expect" in v[1]], ids=world.name_of)
+def test_effect_is_as_expected(vector: Any) -> None:
+    op, case = vector
+    facts = given(case)
+    world.run(rule(op, case), given=facts, phase=case.get("phase", "main"))
+    expected = {"plugin_data": case.get("plugin_data", {}), **case["expect"]}
+    assert world.effects(facts) == expected
+
+
+@pytest.mark.parametrize("vector", [v for v in CASES if "fails" in v[1]], ids=world.name_of)
+def test_failure_names_rule_action_and_reason_and_leaves_nothing_behind(vector: Any) -> None:
+    op, case = vector
+    facts = given(case)
+    with pytest.raises(RuleFailed) as caught:
+        world.run(rule(op, case), given=facts, phase=case.get("phase", "main"))
+    assert caught.value.facts["rule"] == rule(op, case)["uuid"]
+    assert caught.value.facts["where"] == "/actions/0"
+    assert case["fails"] in caught.value.facts["reason"]
+    assert world.effects(facts) == {"plugin_data": case.get("plugin_data", {})}
+
+
+@pytest.mark.parametrize("vector", [v for v in CASES if "problems" in v[1]], ids=world.name_of)
+def test_problems_name_their_places(vector: Any) -> None:
+    op, case = vector
+    problems = {p.where: p.text for p in rules.validate(rule(op, case))}
+    assert problems.keys() == case["problems"].keys()
+    assert [text for where, text in case["problems"].items() if text not in problems[where]] == []
+
+
+@pytest.mark.parametrize("plugin", rules.ACTIONS, ids=lambda plugin: plugin.name)
+def test_example_in_the_docstring_runs(plugin: Plugin) -> None:
+    example = world.example(plugin)
+    assert example["op"] == plugin.name
+    assert rules.validate(world.rule(actions=[example])) == []
+    if plugin.name != "fail":
+        world.run(world.rule(actions=[example]))
+
+
+@pytest.mark.parametrize("plugin", rules.ACTIONS, ids=lambda plugin: plugin.name)
+def test_docstring_describes_every_argument(plugin: Plugin) -> None:
+    assert [name for name in plugin.argument_names() if f":param {name}:" not in plugin.doc] == []
+
+
+@pytest.mark.parametrize("plugin", rules.ACTIONS, ids=lambda plugin: plugin.name)
+def test_every_argument_is_formatted(plugin: Plugin) -> None:
+    assert plugin.formatted == frozenset(plugin.argument_names())
+
+
+def test_every_action_has_vectors() -> None:
+    assert {stem for stem, _ in CASES} == set(rules.ACTIONS.names())
+
+
+def test_early_actions_are_those_of_the_document() -> None:
+    assert {plugin.name for plugin in rules.ACTIONS if plugin.early} == {
+        "fail", "log", "set-plugin-data", "extend-plugin-data", "unset-plugin-data",
+    }
+
+
+def test_values_of_the_inventory_are_copied() -> None:
+    facts = world.facts(node={"extra": {}})
+    world.run(
+        world.rule(actions=[
+            {"op": "set-attribute", "args": ["/extra/flags", "{inventory[cpu][flags]}"]},
+            {"op": "extend-attribute", "args": ["/extra/flags", "new"]},
+            {"op": "set-plugin-data", "args": ["flags", "{inventory[cpu][flags]}"]},
+            {"op": "extend-plugin-data", "args": ["flags", "new"]},
+        ]),
+        given=facts, mask_secrets="never",
+    )
+    assert facts.inventory["cpu"]["flags"] == ["vmx", "aes", "pse"]
+
+
+def test_constants_of_a_rule_are_copied() -> None:
+    compiled = rules.compile(world.rule(actions=[
+        {"op": "set-attribute", "args": ["/extra/l", [1]]}, {"op": "extend-attribute", "args": ["/extra/l", 2]},
+    ]))
+    first, second = world.facts(node={"extra": {}}), world.facts(node={"extra": {}})
+    rules.evaluate(compiled, first)
+    rules.evaluate(compiled, second)
+    assert world.effects(second)["node"] == {"extra": {"l": [1, 2]}}

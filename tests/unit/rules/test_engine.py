@@ -1,0 +1,252 @@
+"""Rule sets: order, phases, scope, sensitivity, failures, traces."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from typing import Any
+
+import pytest
+
+from ironic_rules import rules
+from ironic_rules.exceptions import InvalidRule, RuleFailed
+from ironic_rules.rules.registry import Registry
+from tests.unit.rules import world
+
+FAIL = {"op": "fail", "args": ["hunter2"]}
+
+
+def case_facts(case: dict[str, Any]) -> rules.Facts:
+    """Return a vector's facts."""
+    return world.facts(case.get("node"), case.get("plugin_data"), case.get("inventory"))
+
+
+def case_rules(case: dict[str, Any]) -> rules.RuleSet:
+    """Return a vector's rules."""
+    return rules.RuleSet([rules.compile(world.rule(**one)) for one in case["rules"]])
+
+
+@pytest.mark.parametrize("vector", [v for v in world.vectors("rules") if "fails" not in v[1]], ids=world.name_of)
+def test_rules_have_the_expected_effect(vector: Any) -> None:
+    _, case = vector
+    facts = case_facts(case)
+    case_rules(case).run("main", facts)
+    assert world.effects(facts) == case["expect"]
+
+
+@pytest.mark.parametrize("vector", [v for v in world.vectors("rules") if "fails" in v[1]], ids=world.name_of)
+def test_rules_fail_as_expected(vector: Any) -> None:
+    _, case = vector
+    facts = case_facts(case)
+    with pytest.raises(RuleFailed, match=case["fails"]):
+        case_rules(case).run("main", facts)
+    assert world.effects(facts) == case["expect"]
+
+
+@pytest.mark.parametrize("vector", world.vectors("rules"), ids=world.name_of)
+def test_explaining_changes_nothing(vector: Any) -> None:
+    _, case = vector
+    facts = case_facts(case)
+    try:
+        case_rules(case).run("main", facts, explain=True)
+    except RuleFailed:
+        assert "fails" in case
+    assert world.effects(facts) == case["expect"]
+
+
+def test_early_rules_run_without_a_node() -> None:
+    facts = world.facts(early=True)
+    rule = world.rule(phase="early", conditions=[{"op": "eq", "args": ["{inventory[cpu][count]}", 40]}],
+                      actions=[{"op": "set-plugin-data", "args": ["x", "{plugin_data[y]}"]}])
+    facts.plugin_data["y"] = 1
+    world.run(rule, given=facts, phase="early")
+    assert facts.plugin_data == {"x": 1, "y": 1}
+
+
+@pytest.mark.parametrize("root", ["node.uuid", "ports", "port_groups"])
+def test_early_rules_can_not_name_the_node(root: str) -> None:
+    problem, = rules.validate(world.rule(phase="early", conditions=[{"op": "is-none", "args": [f"{{{root}}}"]}]))
+    assert "not available in the early phase" in problem.text
+
+
+def test_early_rules_with_a_scope_apply_to_nothing() -> None:
+    rule = world.rule(phase="early", scope="a")
+    assert world.run(rule, given=world.facts(early=True), phase="early") == []
+
+
+def test_main_rules_need_a_node() -> None:
+    with pytest.raises(ValueError, match="without a node"):
+        world.run(world.rule(), given=world.facts(early=True))
+
+
+def test_unknown_phase_is_refused() -> None:
+    with pytest.raises(ValueError, match="early, preprocess, main"):
+        world.run(world.rule(), phase="late")
+
+
+def test_trace_says_which_rules_matched() -> None:
+    traces = world.run(world.rule(description="a"), world.rule(conditions=[{"op": "is-true", "args": [False]}]))
+    assert [(trace.description, trace.matched) for trace in traces] == [("a", True), (None, False)]
+
+
+def test_explanation_has_every_condition_and_what_changed() -> None:
+    rule = world.rule(
+        conditions=[{"op": "!eq", "args": ["{node.name}", "x"]}, {"op": "is-true", "args": [True], "loop": [1]}],
+        actions=[{"op": "set-attribute", "args": ["/driver_info/ipmi_password", "new"]},
+                 {"op": "add-trait", "args": ["{item}"], "loop": ["CUSTOM_A", "CUSTOM_B"]},
+                 {"op": "set-port-attribute", "args": [world.PXE_MAC, "/name", "p"]},
+                 {"op": "set-plugin-data", "args": ["x", 1]}],
+    )
+    trace, = world.run(rule, explain=True)
+    assert [(c.where, c.op, c.outcome) for c in trace.conditions] == [
+        ("/conditions/0", "!eq", True), ("/conditions/1", "is-true", True)]
+    assert [(a.op, a.times) for a in trace.actions] == [
+        ("set-attribute", 1), ("add-trait", 2), ("set-port-attribute", 1), ("set-plugin-data", 1)]
+    assert trace.changes["node"]["driver_info"]["ipmi_password"] == "******"
+    assert trace.changes["traits"] == {"traits": ["CUSTOM_A", "CUSTOM_B"]}
+    assert trace.changes["ports"][world.PXE_MAC]["name"] == "p"
+    assert trace.changes["plugin_data"] == {"x": 1}
+
+
+def test_explanation_says_why_a_condition_has_no_answer() -> None:
+    conditions = [{"op": "!eq", "args": ["a{inventory[nosuch]}", "a"]}, {"op": "is-true", "args": [True]}]
+    trace, = world.run(world.rule(conditions=conditions), explain=True)
+    assert not trace.matched
+    assert trace.conditions[0].outcome is None
+    assert trace.conditions[0].note == "{inventory[nosuch]} is missing"
+    assert trace.conditions[1].outcome is True
+
+
+def test_failure_carries_the_traces_up_to_it() -> None:
+    with pytest.raises(RuleFailed) as caught:
+        world.run(world.rule(priority=1), world.rule(actions=[FAIL]), explain=True)
+    traces = caught.value.traces  # type: ignore[attr-defined]
+    assert [trace.error is not None for trace in traces] == [False, True]
+
+
+def test_failing_rule_leaves_the_draft_as_it_was() -> None:
+    facts = world.facts(plugin_data={"deep": {"l": [1]}}, node={"traits": ["CUSTOM_A"]})
+    before = json.dumps([facts.task.node.read(), facts.plugin_data])  # type: ignore[union-attr]
+    rule = world.rule(actions=[
+        {"op": "set-attribute", "args": ["/extra/list/0", 5]}, {"op": "del-attribute", "args": ["/extra/old"]},
+        {"op": "extend-attribute", "args": ["/extra/list", 5]}, {"op": "set-capability", "args": ["a", "z"]},
+        {"op": "set-attribute", "args": ["/name", "other"]}, {"op": "remove-trait", "args": ["CUSTOM_A"]},
+        {"op": "set-port-attribute", "args": [world.PXE_MAC, "/extra/x", 1]},
+        {"op": "extend-plugin-data", "args": ["deep.l", 2]}, {"op": "set-plugin-data", "args": ["new", 2]},
+        {"op": "unset-plugin-data", "args": ["deep.l.0"]}, FAIL,
+    ])
+    with pytest.raises(RuleFailed):
+        world.run(rule, given=facts)
+    assert json.dumps([facts.task.node.read(), facts.plugin_data]) == before  # type: ignore[union-attr]
+    assert world.effects(facts) == {"plugin_data": {"deep": {"l": [1]}}}
+
+
+SECRET_ACTIONS = [
+    FAIL,
+    {"op": "set-attribute", "args": ["/name", "{plugin_data[hunter2]}"]},
+    {"op": "add-trait", "args": ["{item}"], "loop": ["hunter2"]},
+    {"op": "set-attribute", "args": ["{item}", "hunter2"], "loop": ["/hunter2"]},
+    {"op": "set-port-attribute", "args": ["{item}", "/extra/hunter2", "hunter2"], "loop": ["52:54:00:00:00:99"]},
+]
+
+
+@pytest.mark.parametrize("action", SECRET_ACTIONS, ids=lambda action: action["op"])
+@pytest.mark.parametrize("explain", [False, True])
+def test_sensitive_rule_tells_nothing_when_it_fails(action: dict[str, Any], explain: bool) -> None:
+    conditions = [{"op": "!eq", "args": ["hunter2", "x"]}]
+    with pytest.raises(RuleFailed) as caught:
+        world.run(world.rule(sensitive=True, conditions=conditions, actions=[action]), explain=explain)
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value.traces)  # type: ignore[attr-defined]
+    assert "hunter2" not in shown.replace(repr(action), "")
+    assert caught.value.facts["where"] == "/actions/0"
+    assert caught.value.facts["reason"] == "details are withheld, the rule is sensitive"
+
+
+def test_sensitive_rule_tells_nothing_when_it_works() -> None:
+    facts = world.facts()
+    rule = world.rule(
+        sensitive=True, conditions=[{"op": "eq", "args": ["hunter2", "hunter2"]}],
+        actions=[{"op": "log", "args": ["hunter2"]}, {"op": "set-attribute", "args": ["/extra/hunter2", "hunter2"]}],
+    )
+    traces = world.run(rule, given=facts, explain=True)
+    assert "hunter2" not in repr(traces) + repr(facts.messages)
+    assert len(facts.messages) == 1
+
+
+def test_plain_rule_names_its_missing_path() -> None:
+    rule = world.rule(actions=[{"op": "log", "args": ["x"]}, {"op": "log", "args": ["{plugin_data[a][0].b}"]}])
+    with pytest.raises(RuleFailed, match=r"failed at /actions/1: \{plugin_data\[a\]\[0\]\.b\} is missing"):
+        world.run(rule)
+
+
+@pytest.mark.parametrize(("mode", "sensitive", "seen"), [
+    ("always", False, "******"), ("always", True, "******"), ("never", False, "s3cret"), ("never", True, "s3cret"),
+    ("sensitive", False, "******"), ("sensitive", True, "s3cret"),
+])
+def test_mask_secrets_decides_what_rules_read(mode: str, sensitive: bool, seen: str) -> None:
+    facts = world.facts(node={"extra": {}}, inventory={"nested": [{"bmc_password": "s3cret"}]},
+                        plugin_data={"auth_token": "s3cret"})
+    rule = world.rule(sensitive=sensitive, actions=[
+        {"op": "set-attribute", "args": ["/extra/a", "{node.driver_info[ipmi_password]}"]},
+        {"op": "set-attribute", "args": ["/extra/b", "{inventory[nested][0][bmc_password]}"]},
+        {"op": "set-attribute", "args": ["/extra/c", "{plugin_data.auth_token}"]},
+    ])
+    world.run(rule, given=facts, mask_secrets=mode)
+    assert world.effects(facts)["node"]["extra"] == {"a": seen, "b": seen, "c": seen}
+
+
+def test_writes_are_not_masked() -> None:
+    facts = world.facts()
+    world.run(world.rule(actions=[{"op": "set-attribute", "args": ["/driver_info/ipmi_password", "new"]}]), given=facts)
+    assert world.effects(facts)["node"]["driver_info"]["ipmi_password"] == "new"
+
+
+def test_unknown_mask_mode_is_refused() -> None:
+    with pytest.raises(ValueError, match="always, never, sensitive"):
+        rules.RuleSet([], mask_secrets="maybe")
+
+
+@pytest.mark.parametrize(("interface", "count"), [
+    ("agent", 1), ("inspector", 1), ("agent2", 0), ("redfish", 0), (None, 1),
+])
+def test_supported_interfaces_match_the_whole_name(interface: str | None, count: int) -> None:
+    facts = world.facts()
+    facts.interface = interface
+    assert len(world.run(world.rule(), given=facts, supported_interfaces="^(agent|inspector)$")) == count
+
+
+def test_compile_refuses_with_all_problems() -> None:
+    with pytest.raises(InvalidRule) as caught:
+        rules.compile({"actions": [{"op": "nosuch"}], "priority": -1})
+    assert {problem.where for problem in caught.value.problems} == {"/actions/0/op", "/priority"}
+
+
+def test_rule_sets_keep_rules_by_phase_and_order() -> None:
+    compiled = [rules.compile(world.rule(priority=p, phase=phase)) for p in (1, 5) for phase in rules.PHASES]
+    rule_set = rules.RuleSet(compiled)
+    assert len(rule_set) == 6
+    assert [rule.priority for rule in rule_set.rules("early")] == [5, 1]
+
+
+class Broken(rules.InspectionRuleActionBase):
+    """A plug-in that changes everything in place and then breaks."""
+
+    def __call__(self, task: Any, rule: rules.ActiveRule, value: Any = None, **options: Any) -> None:
+        task.node.extra["list"].append(3)
+        task.node.extra = {"replaced": True}
+        task.node.save()
+        task.add_port("52:54:00:aa:00:01")
+        task.remove_port(task.ports[0])
+        rule.plugin_data["deep"]["l"].append(2)
+        raise KeyError("what the plug-in did not expect")
+
+
+def test_error_of_a_plugin_fails_the_rule_and_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry("action", rules.ACTIONS._read)
+    registry.add("broken", Broken)
+    monkeypatch.setattr("ironic_rules.rules.compiler.ACTIONS", registry)
+    facts = world.facts(plugin_data={"deep": {"l": [1]}})
+    with pytest.raises(RuleFailed, match="KeyError: 'what the plug-in did not expect'"):
+        world.run(world.rule(actions=[{"op": "broken"}]), given=facts)
+    assert world.effects(facts) == {"plugin_data": {"deep": {"l": [1]}}}
+    assert not facts.task.port_changes()  # type: ignore[union-attr]

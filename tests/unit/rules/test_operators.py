@@ -1,0 +1,92 @@
+"""Every operator against its vectors and its own example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironic_rules import rules
+from ironic_rules.rules.registry import Plugin
+from tests.unit.rules import world
+
+CASES = world.vectors("operators")
+
+
+def condition(op: str, case: dict[str, Any]) -> dict[str, Any]:
+    """Return the vector's condition."""
+    return {"op": op, **{key: case[key] for key in ("args", "loop", "multiple") if key in case}}
+
+
+def outcome(op: str, case: dict[str, Any]) -> bool | None:
+    """Return true or false, or None where the condition can not be evaluated."""
+    rule = world.rule(conditions=[condition(op, case)])
+    given = world.facts(plugin_data=case.get("plugin_data"))
+    return world.run(rule, given=given, explain=True)[0].conditions[0].outcome
+
+
+@pytest.mark.parametrize("vector", [v for v in CASES if "expect" in v[1]], ids=world.name_of)
+def test_outcome_is_as_expected(vector: Any) -> None:
+    op, case = vector
+    assert outcome(op, case) is case["expect"]
+
+
+@pytest.mark.parametrize("vector", [v for v in CASES if "expect" in v[1]], ids=world.name_of)
+@pytest.mark.parametrize("mark", ["!", "! "])
+def test_inverse_is_the_opposite_of_what_can_be_evaluated(vector: Any, mark: str) -> None:
+    op, case = vector
+    opposite = None if case["expect"] is None else not case["expect"]
+    assert outcome(mark + op, case) is case.get("inverse", opposite)
+
+
+@pytest.mark.parametrize("vector", [v for v in CASES if "expect" in v[1]], ids=world.name_of)
+def test_rule_matches_exactly_when_its_condition_is_true(vector: Any) -> None:
+    op, case = vector
+    rule = world.rule(conditions=[condition(op, case)])
+    trace, = world.run(rule, given=world.facts(plugin_data=case.get("plugin_data")))
+    assert trace.matched is (case["expect"] is True)
+
+
+@pytest.mark.parametrize("vector", [v for v in CASES if "problems" in v[1]], ids=world.name_of)
+def test_problems_name_their_places(vector: Any) -> None:
+    op, case = vector
+    problems = {p.where: p.text for p in rules.validate(world.rule(conditions=[condition(op, case)]))}
+    assert problems.keys() == case["problems"].keys()
+    assert [text for where, text in case["problems"].items() if text not in problems[where]] == []
+
+
+@pytest.mark.parametrize("plugin", rules.OPERATORS, ids=lambda plugin: plugin.name)
+def test_example_in_the_docstring_runs(plugin: Plugin) -> None:
+    example = world.example(plugin)
+    assert example["op"] == plugin.name
+    trace, = world.run(world.rule(conditions=[example]), explain=True)
+    assert trace.conditions[0].outcome is not None
+
+
+@pytest.mark.parametrize("plugin", rules.OPERATORS, ids=lambda plugin: plugin.name)
+def test_docstring_describes_every_argument(plugin: Plugin) -> None:
+    assert [name for name in plugin.argument_names() if f":param {name}:" not in plugin.doc] == []
+
+
+def test_every_operator_has_vectors() -> None:
+    assert {stem for stem, _ in CASES} == set(rules.OPERATORS.names())
+
+
+def test_operators_are_those_of_the_document() -> None:
+    assert set(rules.OPERATORS.names()) == {
+        "is-true", "is-false", "is-none", "is-empty", "eq", "lt", "gt", "in-net", "contains", "matches", "one-of",
+    }
+
+
+@pytest.mark.parametrize(("op", "instead"), [("ne", "!eq"), ("le", "!gt"), ("ge", "!lt"), ("!ne", "eq")])
+def test_operators_of_inspector_are_answered_with_the_inverse(op: str, instead: str) -> None:
+    problem, = rules.validate(world.rule(conditions=[{"op": op, "args": [1, 2]}]))
+    assert problem.where == "/conditions/0/op"
+    assert repr(instead) in problem.text
+
+
+@pytest.mark.parametrize("text", ["lone \ud800 surrogate", "naïve"])
+def test_text_that_is_not_ascii_is_searched(text: str) -> None:
+    rule = world.rule(conditions=[{"op": "contains", "args": ["{plugin_data[x]}", "[a-z]"]}])
+    trace, = world.run(rule, given=world.facts(plugin_data={"x": text}))
+    assert trace.matched

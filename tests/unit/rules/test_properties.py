@@ -1,0 +1,149 @@
+"""Whatever a rule and the data are: validation only answers, what validates compiles, evaluation only fails cleanly."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ironic_rules import rules
+from ironic_rules.exceptions import RuleFailed
+from ironic_rules.rules import template
+from tests.unit.rules import world
+
+SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+TEMPLATES = st.sampled_from([
+    "{inventory}", "{inventory[cpu][count]}", "{inventory[hostname]}-{inventory[cpu][count]}", "{inventory[nosuch]}",
+    "{inventory[interfaces][0][name]}", "{plugin_data}", "{plugin_data[a]}", "x{plugin_data[a]}", "{node.extra}",
+    "{node.driver_info[ipmi_password]}", "{ports}", "{port_groups}", "{item}", "{item[key]}", "{{", "{", "{x", "}",
+    "{node!r}",
+])
+TEXTS = st.one_of(TEMPLATES, st.text(max_size=8), st.sampled_from([
+    "/extra/a", "/traits/-", "/traits", "/name", "/extra", "a.b", "/a/0", "10.0.0.0/8", "192.0.2.1", "(", "a+",
+    "CUSTOM_A",
+    world.PXE_MAC, "info", "/properties/capabilities", "extra/list/-", "extra/list/0",
+]))
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)), max_leaves=6,
+)
+ARGUMENTS = st.one_of(
+    st.lists(VALUES, max_size=4), VALUES,
+    st.dictionaries(st.sampled_from(["value", "values", "regex", "path", "msg", "name", "port_id",
+    "unique"]), VALUES, max_size=4),
+)
+
+
+def operations(names: list[str]) -> st.SearchStrategy[Any]:
+    """Return a strategy for conditions or actions, mostly well-formed."""
+    return st.fixed_dictionaries(
+        {"op": st.one_of(st.sampled_from(names), TEXTS), "args": ARGUMENTS},
+        optional={"loop": st.one_of(st.none(), st.lists(VALUES, max_size=3), TEMPLATES, VALUES),
+                  "multiple": st.sampled_from(["any", "all", "first", "last", None])},
+    )
+
+
+OPERATORS = [mark + name for name in rules.OPERATORS.names() for mark in ("", "!", "! ")]
+RULES = st.fixed_dictionaries(
+    {"actions": st.lists(operations(rules.ACTIONS.names()), max_size=3)},
+    optional={
+        "conditions": st.lists(operations(OPERATORS), max_size=3), "phase": st.sampled_from([*rules.PHASES, None]),
+        "priority": st.one_of(st.integers(0, 9999), VALUES), "sensitive": st.booleans(), "description": TEXTS,
+    },
+)
+
+#: Arguments that pass validation, so that evaluation is reached.
+GOOD_TEXT = st.sampled_from([
+    "{inventory}", "{inventory[cpu][count]}", "{inventory[nosuch]}", "{plugin_data[a]}", "x{plugin_data[a]}", "text",
+    "{node.extra}", "{ports}", "{item}", "{item[key]}",
+])
+GOOD_VALUES = st.one_of(GOOD_TEXT, st.none(), st.booleans(), st.integers(), st.lists(GOOD_TEXT, max_size=2))
+ITEMS = st.one_of(st.integers(), st.just("{inventory[cpu]}"))
+LOOPS = st.one_of(st.just("{plugin_data[c]}"), st.lists(ITEMS, max_size=3))
+DATA_TEXT = st.sampled_from(["{plugin_data[a]}", "{plugin_data[b]}", "{item}", "{inventory[hostname]}"])
+
+
+def good_actions() -> st.SearchStrategy[Any]:
+    """Return a strategy for actions whose arguments are templates: right or wrong by the data alone."""
+    def arguments(name: str) -> st.SearchStrategy[Any]:
+        plugin = rules.ACTIONS.get(name)
+        free = {"value": GOOD_VALUES, "unique": st.booleans()}
+        return st.fixed_dictionaries({
+            "op": st.just(name), "loop": LOOPS,
+            "args": st.fixed_dictionaries({p.name: free.get(p.name, DATA_TEXT) for p in plugin.parameters}),
+        })
+
+    return st.sampled_from(rules.ACTIONS.names()).flatmap(arguments)
+
+
+def good_conditions() -> st.SearchStrategy[Any]:
+    """Return a strategy for conditions whose arguments are templates."""
+    def arguments(name: str) -> st.SearchStrategy[Any]:
+        plugin = rules.OPERATORS.get(name.lstrip("! "))
+        values = {"force_strings": st.booleans(), "subnet": DATA_TEXT, "regex": DATA_TEXT, "values": DATA_TEXT}
+        return st.fixed_dictionaries({
+            "op": st.just(name), "loop": LOOPS,
+            "multiple": st.sampled_from(["any", "all", "first", "last"]),
+            "args": st.fixed_dictionaries({p.name: values.get(p.name, GOOD_TEXT) for p in plugin.parameters}),
+        })
+
+    return st.sampled_from(OPERATORS).flatmap(arguments)
+
+
+DATA = st.dictionaries(st.sampled_from(["a", "b", "c", "l"]), VALUES, max_size=4)
+
+
+@SETTINGS
+@given(st.one_of(RULES, VALUES))
+def test_validation_only_answers_and_what_is_valid_compiles(rule: Any) -> None:
+    if rules.validate(rule) == []:
+        rules.compile(rule)
+
+
+@SETTINGS
+@given(RULES)
+def test_a_rule_survives_the_wire(body: Any) -> None:
+    rule = rules.from_wire(body)
+    assert rules.from_wire(rule) == rule or "nan" in repr(rule)
+
+
+@SETTINGS
+@given(st.lists(good_conditions(), max_size=2), st.lists(good_actions(), min_size=1, max_size=3), DATA, st.booleans())
+def test_evaluation_only_fails_cleanly(conditions: Any, actions: Any, data: Any, explain: bool) -> None:
+    rule = world.rule(conditions=conditions, actions=actions)
+    assert rules.validate(rule) == []
+    facts = world.facts(plugin_data=data)
+    inventory = copy.deepcopy(facts.inventory)
+    before = json.dumps(world.effects(facts))
+    try:
+        world.run(rule, given=facts, explain=explain)
+    except RuleFailed:
+        facts.messages.clear()
+        assert json.dumps(world.effects(facts)) == before
+    assert facts.inventory == inventory
+
+
+@SETTINGS
+@given(st.text(alphabet="{}[].!:ab0 \\", max_size=20), st.booleans())
+def test_a_template_parses_or_is_refused(text: str, regex: bool) -> None:
+    try:
+        template.parse(text, regex)
+    except template.TemplateError as exc:
+        assert 1 <= exc.column <= len(text) + 1
+
+
+@SETTINGS
+@given(st.text(max_size=30))
+def test_escaped_text_means_itself(text: str) -> None:
+    escaped = text.replace("{", "{{").replace("}", "}}")
+    assert "".join(str(part) for part in template.parse(escaped)) == text
+
+
+@SETTINGS
+@given(st.text(alphabet="(){}[]*+?|\\.^$abpP,0123", max_size=20))
+def test_any_expression_is_compiled_or_refused(text: str) -> None:
+    rules.validate(world.rule(conditions=[{"op": "matches", "args": ["a", text]}]))

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.rules import template
+from ironic_rules.rules.template import Field
+
+
+def test_text_without_fields_is_one_part() -> None:
+    assert template.parse("plain") == ("plain",)
+
+
+def test_empty_text_has_no_parts() -> None:
+    assert template.parse("") == ()
+
+
+def test_fields_have_a_root_steps_and_a_column() -> None:
+    assert template.parse("x {a.b[c][0]} y") == ("x ", Field("a", ("b", "c", "0"), "{a.b[c][0]}", 3), " y")
+
+
+def test_adjacent_fields() -> None:
+    assert template.parse("{a}{b}") == (Field("a", (), "{a}", 1), Field("b", (), "{b}", 4))
+
+
+def test_doubled_braces_are_literal() -> None:
+    assert template.parse("{{a}} {{") == ("{a} {",)
+
+
+def test_keys_may_have_almost_any_character() -> None:
+    field, = template.parse("{a[b c!d:e.f/g-h]}")
+    assert isinstance(field, Field)
+    assert field.steps == ("b c!d:e.f/g-h",)
+
+
+@pytest.mark.parametrize(("text", "column", "reason"), [
+    ("{", 2, "a name must follow"), ("{}", 2, "a name must follow"), ("{0}", 2, "a name must follow"),
+    ("{ a}", 2, "a name must follow"), ("a }", 3, "single '}'"), ("{a", 1, "is not closed"),
+    ("{a[b}", 5, "']' is missing"), ("{a[b", 5, "']' is missing"), ("{a[]}", 4, "the key is empty"),
+    ("{a.}", 4, "a key must follow '.'"), ("{a..b}", 4, "a key must follow '.'"), ("{a!r}", 3, "conversions"),
+    ("{a:>9}", 3, "format specifications"), ("x{a:200000000}", 4, "format specifications"), ("{a b}", 3, "expected"),
+    ("{a[{item}][b]}", 4, "a template inside a template"), ("{a.{b}}", 4, "a key must follow"),
+    ("{a{b}}", 3, "a template inside a template"), ("{a['b']}", 4, "without quotes"), ("{a]}", 3, "expected"),
+])
+def test_malformed_text_is_refused_with_its_column(text: str, column: int, reason: str) -> None:
+    with pytest.raises(template.TemplateError, match=f"column {column}: .*") as caught:
+        template.parse(text)
+    assert caught.value.column == column
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [
+    "a{2}", "a{2,}", "a{2,3}", "a{,3}", r"\p{Lu}", r"\x{10FFFF}", r"\{a\}", "[{]", "}", r"\\", "a{",
+])
+def test_braces_of_regular_expressions_are_literal(text: str) -> None:
+    assert "".join(str(part) for part in template.parse(text, regex=True)) == text
+
+
+def test_regular_expressions_may_have_fields() -> None:
+    assert template.parse("^{a.b}{2}$", regex=True) == ("^", Field("a", ("b",), "{a.b}", 2), "{2}$")

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ironic_rules import rules
+from tests.unit.rules import world
+
+ACTIONS = [{"op": "log", "args": {"msg": "hi"}}]
+VALIDATOR = jsonschema.Draft202012Validator(rules.rule_schema())
+
+
+def test_defaults_are_filled_in() -> None:
+    assert rules.from_wire({"actions": ACTIONS}) == {
+        "actions": ACTIONS, "description": None, "priority": 0, "phase": "main", "scope": None, "sensitive": False,
+        "conditions": [],
+    }
+
+
+def test_each_rule_gets_conditions_of_its_own() -> None:
+    rules.from_wire({})["conditions"].append(1)
+    assert rules.from_wire({})["conditions"] == []
+
+
+@pytest.mark.parametrize(("sent", "stored"), [
+    ({"priority": "5"}, {"priority": 5}), ({"priority": "-5"}, {"priority": -5}), ({"sensitive": "true"},
+    {"sensitive": True}),
+    ({"sensitive": "False"}, {"sensitive": False}), ({"sensitive": None}, {"sensitive": False}),
+    ({"conditions": None}, {"conditions": []}),
+    ({"uuid": "1BE26C0B-03F2-4D2E-AE87-C02D7F33C123"}, {"uuid": "1be26c0b-03f2-4d2e-ae87-c02d7f33c123"}),
+])
+def test_spellings_of_clients_are_understood(sent: dict[str, Any], stored: dict[str, Any]) -> None:
+    rule = rules.from_wire({"actions": ACTIONS, **sent})
+    assert {key: rule[key] for key in stored} == stored
+
+
+def test_null_uuid_is_an_absent_one() -> None:
+    assert "uuid" not in rules.from_wire({"actions": ACTIONS, "uuid": None})
+
+
+@pytest.mark.parametrize("sent", [
+    {"priority": "x"}, {"priority": True}, {"priority": None}, {"priority": "1.5"}, {"priority": "-1"},
+    {"priority": ""},
+    {"sensitive": "maybe"}, {"sensitive": 1}, {"phase": None}, {"actions": None}, {"nosuch": 1}, {"conditions": "x"},
+    {"conditions": [{"op": "eqq", "args": []}]}, {"actions": [{"op": "log", "args": {"nosuch": 1}}]}, {"actions": []},
+    {"conditions": [{"op": "in-net", "args": {"address": "x", "subnet": 5}}]}, {"uuid": "x"}, {"scope": ""},
+])
+def test_what_can_not_be_understood_is_refused(sent: dict[str, Any]) -> None:
+    assert rules.validate(rules.from_wire({"actions": ACTIONS, **sent})) != []
+
+
+@pytest.mark.parametrize("sent", [
+    {"priority": "5"}, {"priority": 5}, {"sensitive": "true"}, {"sensitive": None}, {"conditions": None},
+    {"uuid": None},
+    {"scope": None}, {"scope": "x"}, {"description": None}, {"phase": "early"},
+    {"conditions": [{"op": "! eq", "args": ["a", "b"]}, {"op": "!eq", "args": {"values": ["a"]}, "loop": "{ports}"}]},
+])
+def test_schema_accepts_what_is_valid(sent: dict[str, Any]) -> None:
+    body = {"actions": ACTIONS, **sent}
+    assert rules.validate(rules.from_wire(body)) == []
+    VALIDATOR.validate(body)
+
+
+@pytest.mark.parametrize("sent", [
+    {"priority": True}, {"priority": None}, {"priority": 10000}, {"sensitive": 1}, {"phase": None}, {"actions": None},
+    {"nosuch": 1}, {"built_in": True}, {"conditions": "x"}, {"conditions": [{"op": "eqq"}]}, {"uuid": "x"},
+    {"scope": ""},
+    {"actions": [{"op": "log", "args": {"nosuch": 1}}]}, {"actions": [{"op": "log", "args": {}}]}, {"actions": []},
+    {"conditions": [{"op": "eq", "args": {"values": 5}}]}, {"conditions": [{"op": "eq", "loop": 5}]},
+    {"uuid": "1be26c0b-03f2-4d2e-ae87-c02d7f33c123\n"},
+])
+def test_schema_refuses(sent: dict[str, Any]) -> None:
+    assert not VALIDATOR.is_valid({"actions": ACTIONS, **sent})
+
+
+def test_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(rules.rule_schema())
+
+
+@pytest.mark.parametrize("folder", ["operators", "actions"])
+def test_schema_accepts_every_valid_vector(folder: str) -> None:
+    field = {"operators": "conditions", "actions": "actions"}[folder]
+    refused = []
+    for op, case in world.vectors(folder):
+        operation = {"op": op, **{key: case[key] for key in ("args", "loop", "multiple") if key in case}}
+        body = {"actions": ACTIONS, field: [operation], "phase": case.get("phase", "main")}
+        if "problems" not in case and not VALIDATOR.is_valid(body):
+            refused.append((op, case["name"]))
+    assert refused == []
