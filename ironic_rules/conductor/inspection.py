@@ -12,7 +12,7 @@ from ironic_rules.conductor.engine import Engine, now
 from ironic_rules.conductor.handlers import Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import bmc_addresses, inventory, nodes, ports
-from ironic_rules.exceptions import HookFailed, Invalid, InvalidState, IronicRulesError, NotFound, RuleFailed
+from ironic_rules.exceptions import HookFailed, Invalid, InvalidState, IronicRulesError, RuleFailed
 from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.models import mac, states
 from ironic_rules.models.draft import Task
@@ -29,19 +29,16 @@ def accept(engine: Engine, context: RequestContext, node_id: str | int, data: di
     :raises NotFound: the node is not in INSPECT WAIT;  NodeLocked: 409;  NoFreeWorker: 503
     """
     with engine.db.reader() as conn:
-        row = nodes.get(conn, str(node_id)) if isinstance(node_id, str) else nodes.get_by_id(conn, node_id)
-    with engine.workers.take(row.id) as slot:
+        found = nodes.get_id(conn, node_id) if isinstance(node_id, str) else node_id
+    values = work.state_values(states.TRANSITIONS[(states.INSPECTWAIT, "resume")])
+    with engine.workers.take(found) as slot:
 
         def store(conn: sa.Connection) -> None:
-            locked = nodes.reserve(conn, row.id, engine.host, "continue inspection")
-            transition = states.transition(locked.provision_state, "resume")
-            if transition is None or locked.provision_state != states.INSPECTWAIT:
-                raise NotFound
-            inventory.receive(conn, row.id, data, plugin_data, context.request_id)
-            nodes.update_locked(conn, row.id, engine.host, work.state_values(transition))
+            nodes.reserve_in_state(conn, found, engine.host, "continue inspection", states.INSPECTWAIT, values)
+            inventory.receive(conn, found, data, plugin_data, context.request_id)
 
         engine.db.write(store)
-        slot.run(work.run, engine, row.id, context)
+        slot.run(work.run, engine, found, context)
 
 
 def inspect(engine: Engine, task: Task) -> Result:
@@ -145,7 +142,7 @@ def stop_waiting(engine: Engine, context: RequestContext, node_id: int, event: s
 
 def _stop_waiting(engine: Engine, context: RequestContext, node_id: int, event: str, error: str) -> None:
     with engine.db.reader() as conn:
-        task = tasks.load(conn, nodes.get_by_id(conn, node_id), context)
+        task = tasks.read(conn, nodes.get_by_id(conn, node_id)).task(context)
     transition = states.TRANSITIONS[(states.INSPECTWAIT, event)]
     try:
         clean_up(engine, task)

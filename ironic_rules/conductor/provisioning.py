@@ -87,7 +87,7 @@ def load(engine: Engine, context: RequestContext, node_id: str | int) -> Task:
     """Return a task of the node as it is now, without a lock: to look at, not to save."""
     with engine.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
-        return tasks.load(conn, row, context)
+        return tasks.read(conn, row).task(context)
 
 
 def change_power_state(engine: Engine, context: RequestContext, node_id: str | int, target: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,12 +12,26 @@ from ironic_rules.db import nodes, portgroups, ports, traits
 from ironic_rules.models.draft import NodeDraft, PortDraft, Task
 
 
-def load(conn: sa.Connection, row: sa.Row[Any], context: RequestContext) -> Task:
-    """Return the drafts of ``row`` (a row of the nodes table), its traits, ports and port groups."""
-    node = NodeDraft(row._asdict(), traits.list_for(conn, [row.id]).get(row.id, ()))
-    return Task(
-        node, [PortDraft(port._asdict()) for port in ports.for_node(conn, row.id)],
-        [group._asdict() for group in portgroups.for_node(conn, row.id)], context)
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A node as the database has it, with all that a task needs."""
+
+    node: sa.Row[Any]
+    traits: list[str]
+    ports: list[sa.Row[Any]]
+    port_groups: list[sa.Row[Any]]
+
+    def task(self, context: RequestContext) -> Task:
+        """Return drafts of the record: each call gives new ones."""
+        return Task(
+            NodeDraft(self.node._asdict(), self.traits), [PortDraft(port._asdict()) for port in self.ports],
+            [group._asdict() for group in self.port_groups], context)
+
+
+def read(conn: sa.Connection, row: sa.Row[Any]) -> Record:
+    """Return the record of ``row``, a row of the nodes table."""
+    return Record(row, traits.list_for(conn, [row.id])[row.id], ports.for_node(conn, row.id),
+                  portgroups.for_node(conn, row.id))
 
 
 def save(conn: sa.Connection, task: Task, owner: str, values: dict[str, Any], *, release: bool) -> None:

@@ -47,16 +47,16 @@ def _step(engine: Engine, node_id: int, context: RequestContext) -> bool:
         row = nodes.get_by_id(conn, node_id)
         if row.reservation != engine.host:
             raise LockLost(node=row.uuid, host=engine.host)
-        task = tasks.load(conn, row, context)
-        fresh = tasks.load(conn, row, context)
+        record = tasks.read(conn, row)
     handler = HANDLERS.get(row.provision_state)
     if handler is None:
         # Whatever took the lock died between two states; the node rests already.
         engine.db.write(lambda conn: nodes.release(conn, node_id, engine.host))
         return False
+    task = record.task(context)
     result = _handle(handler, engine, task)
     if result.error is not None:
-        task = fresh
+        task = record.task(context)
         _clean_up(engine, task)
     transition = states.transition(row.provision_state, result.event)
     if transition is None:

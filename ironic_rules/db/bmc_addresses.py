@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from ironic_rules.db import node_sets
 from ironic_rules.db.tables import node_bmc_addresses as table
 
+_OWNERS = sa.select(table.c.node_id).where(table.c.address.in_(sa.bindparam("addresses", expanding=True)))
+
 
 def set_for(conn: sa.Connection, node_id: int, addresses: Collection[str]) -> None:
     """Make ``addresses`` the node's BMC addresses.
@@ -27,7 +29,7 @@ def clear(conn: sa.Connection, node_id: int) -> None:
 
 def node_ids(conn: sa.Connection, addresses: Collection[str]) -> set[int]:
     """Return the ids of the nodes, in any state, that have any of ``addresses``."""
-    return set(conn.scalars(sa.select(table.c.node_id).where(table.c.address.in_(list(addresses)))))
+    return set(conn.scalars(_OWNERS, {"addresses": list(addresses)}))
 
 
 def list_for(conn: sa.Connection, node_id: int) -> list[str]:

@@ -21,6 +21,16 @@ PROCESSED = "processed"
 FAILED = "failed"
 
 
+def _newest_of(*, raw_json: bool) -> sa.Select[Any]:
+    query = sa.select(*columns_of(table, raw_json=raw_json)).where(
+        table.c.node_id == sa.bindparam("node_id"), table.c.status == sa.bindparam("status"))
+    return query.order_by(table.c.id.desc()).limit(1)
+
+
+_NEWEST = _newest_of(raw_json=False)
+_NEWEST_RAW = _newest_of(raw_json=True)
+
+
 def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None,
             request_id: str | None) -> int:
     """Store what a ramdisk sent and return its id. Data of the node that nobody has processed yet is superseded.
@@ -85,5 +95,4 @@ def discard(conn: sa.Connection, inventory_id: int) -> None:
 
 
 def _newest(conn: sa.Connection, node_id: int, status: str, *, raw_json: bool = False) -> Row | None:
-    query = sa.select(*columns_of(table, raw_json=raw_json)).where(table.c.node_id == node_id, table.c.status == status)
-    return conn.execute(query.order_by(table.c.id.desc()).limit(1)).one_or_none()
+    return conn.execute(_NEWEST_RAW if raw_json else _NEWEST, {"node_id": node_id, "status": status}).one_or_none()

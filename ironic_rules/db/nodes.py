@@ -28,29 +28,46 @@ from ironic_rules.exceptions import (
 from ironic_rules.models import states
 
 _ALL = sa.select(nodes)
+# Made once, as in the other modules: to build a statement takes longer than to run it.
+_BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
+_ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
 _UNLOCKED = {"reservation": None, "reservation_purpose": None, "reserved_at": None}
 
 
-def get(conn: sa.Connection, ident: str) -> Row:
+def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Row:
     """Return the node whose UUID or name ``ident`` is.
 
+    :param for_update: keep the row from changing until the transaction ends
     :raises NodeNotFound: 404
     """
-    row = conn.execute(_ALL.where(identity.is_called(nodes, ident))).one_or_none()
+    query = _ALL.where(identity.is_called(nodes, ident))
+    row = conn.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
         raise NodeNotFound(node=ident)
     return row
 
 
-def get_by_id(conn: sa.Connection, node_id: int) -> Row:
+def get_by_id(conn: sa.Connection, node_id: int, *, for_update: bool = False) -> Row:
     """Return the node with that database id.
 
+    :param for_update: keep the row from changing until the transaction ends
     :raises NodeNotFound: 404
     """
-    row = conn.execute(_ALL.where(nodes.c.id == node_id)).one_or_none()
+    row = conn.execute(_BY_ID.with_for_update() if for_update else _BY_ID, {"node_id": node_id}).one_or_none()
     if row is None:
         raise NodeNotFound(node=node_id)
     return row
+
+
+def get_id(conn: sa.Connection, uuid: str) -> int:
+    """Return the database id of the node with that UUID.
+
+    :raises NodeNotFound: 404
+    """
+    found: int | None = conn.scalar(_ID, {"uuid": uuid.lower()})
+    if found is None:
+        raise NodeNotFound(node=uuid)
+    return found
 
 
 def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
@@ -62,7 +79,7 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     :raises Invalid: 400, the marker or the sort key is none
     """
     query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_filters.conditions(filters))
-    return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))))
+    return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))).all())
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
@@ -129,24 +146,42 @@ def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Row:
     return get_by_id(conn, node_id)
 
 
-def release(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any] | None = None) -> Row:
-    """Write ``values`` and give the lock back, at once, and return the node.
+def reserve_in_state(conn: sa.Connection, node_id: int, owner: str, purpose: str, state: str,
+                     values: Mapping[str, Any]) -> None:
+    """Take the lock of a node that is in provision state ``state``, and write ``values``, at once.
+
+    :raises NodeNotFound: 404, no such node, or it is in another state
+    :raises NodeLocked: 409, with who holds it
+    """
+    statement = sa.update(nodes).where(
+        nodes.c.id == node_id, nodes.c.reservation.is_(None), nodes.c.provision_state == state)
+    lock = {"reservation": owner, "reservation_purpose": purpose, "reserved_at": clock.now()}
+    while conn.execute(statement.values({**_changed(values), **lock})).rowcount == 0:
+        now = _hold(conn, node_id)
+        if now.reservation is not None:
+            raise NodeLocked(node=now.uuid, host=now.reservation)
+        if now.provision_state != state:
+            raise NodeNotFound(node=now.uuid)
+
+
+def release(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any] | None = None) -> None:
+    """Write ``values`` and give the lock back, at once.
 
     :raises NodeNotFound: 404
     :raises LockLost: 409, ``owner`` does not hold the lock; nothing is written
     :raises DuplicateNodeName, InstanceAssociated: 409
     """
-    return _write_as_owner(conn, node_id, owner, values or {}, _UNLOCKED)
+    _write_as_owner(conn, node_id, owner, values or {}, _UNLOCKED)
 
 
-def update_locked(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any]) -> Row:
-    """Write ``values``, keep the lock, and return the node.
+def update_locked(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any]) -> None:
+    """Write ``values`` and keep the lock.
 
     :raises NodeNotFound: 404
     :raises LockLost: 409, ``owner`` does not hold the lock; nothing is written
     :raises DuplicateNodeName, InstanceAssociated: 409
     """
-    return _write_as_owner(conn, node_id, owner, values, {})
+    _write_as_owner(conn, node_id, owner, values, {})
 
 
 def take_over(conn: sa.Connection, node_id: int, old_owner: str, new_owner: str) -> bool:
@@ -181,12 +216,11 @@ def waiting_longer_than(conn: sa.Connection, state: str, before: datetime.dateti
 
 
 def _write_as_owner(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any],
-                    lock: Mapping[str, Any]) -> Row:
+                    lock: Mapping[str, Any]) -> None:
     changes = _changed(values) if values else {}
     statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation == owner)
     if not _write(conn, statement.values({**changes, **lock}), node_id, values):
         raise LockLost(node=_hold(conn, node_id).uuid, host=owner)
-    return get_by_id(conn, node_id)
 
 
 def _changed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,7 +231,8 @@ def _changed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _hold(conn: sa.Connection, node_id: int) -> Row:
     """Return the node's identity as it is now, and keep the row from changing until the transaction ends."""
-    query = sa.select(nodes.c.uuid, nodes.c.reservation, nodes.c.revision).where(nodes.c.id == node_id)
+    query = sa.select(nodes.c.uuid, nodes.c.reservation, nodes.c.revision, nodes.c.provision_state)
+    query = query.where(nodes.c.id == node_id)
     row = conn.execute(query.with_for_update()).one_or_none()
     if row is None:
         raise NodeNotFound(node=node_id)

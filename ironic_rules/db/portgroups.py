@@ -33,6 +33,7 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False) -> 
     return sa.select(*own, _NODE_UUID).select_from(portgroups.join(nodes, portgroups.c.node_id == nodes.c.id))
 
 _ALL = _select()
+_OF_NODE = _ALL.where(portgroups.c.node_id == sa.bindparam("node_id")).order_by(portgroups.c.id)
 
 
 def get(conn: sa.Connection, ident: str) -> Row:
@@ -53,12 +54,12 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
     :raises Invalid: 400, the marker or the sort key is none
     """
     query = _select(columns, raw_json=raw_json).where(*(_condition(name, value) for name, value in filters.items()))
-    return list(conn.execute(paginate(query, portgroups, page, marker_row(conn, portgroups, page))))
+    return list(conn.execute(paginate(query, portgroups, page, marker_row(conn, portgroups, page))).all())
 
 
 def for_node(conn: sa.Connection, node_id: int) -> list[Row]:
     """Return all port groups of a node, oldest first."""
-    return list(conn.execute(_ALL.where(portgroups.c.node_id == node_id).order_by(portgroups.c.id)))
+    return list(conn.execute(_OF_NODE, {"node_id": node_id}))
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:

@@ -40,6 +40,9 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, wit
     return sa.select(*own, *(_JOINED[name] for name in joined)).select_from(source)
 
 _ALL = _select()
+_OF_NODE = _ALL.where(ports.c.node_id == sa.bindparam("node_id")).order_by(ports.c.id)
+_OWNERS = sa.select(ports.c.address, ports.c.node_id).where(
+    ports.c.address.in_(sa.bindparam("macs", expanding=True)))
 
 
 def get(conn: sa.Connection, ident: str) -> Row:
@@ -65,12 +68,12 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     query = _select(columns, raw_json=raw_json, with_node=of_node)
     for name, value in filters.items():
         query = query.where(_condition(name, value))
-    return list(conn.execute(paginate(query, ports, page, marker_row(conn, ports, page))))
+    return list(conn.execute(paginate(query, ports, page, marker_row(conn, ports, page))).all())
 
 
 def for_node(conn: sa.Connection, node_id: int) -> list[Row]:
     """Return all ports of a node, oldest first."""
-    return list(conn.execute(_ALL.where(ports.c.node_id == node_id).order_by(ports.c.id)))
+    return list(conn.execute(_OF_NODE, {"node_id": node_id}))
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
@@ -108,8 +111,7 @@ def destroy(conn: sa.Connection, port_id: int) -> None:
 
 def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[str, int]:
     """Return which node has each of ``macs`` (normalised); an address that no port has is missing."""
-    query = sa.select(ports.c.address, ports.c.node_id).where(ports.c.address.in_(list(macs)))
-    return {row.address: row.node_id for row in conn.execute(query)}
+    return {row.address: row.node_id for row in conn.execute(_OWNERS, {"macs": list(macs)})}
 
 
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Row:

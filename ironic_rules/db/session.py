@@ -93,13 +93,28 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
             with connection.begin():
                 yield connection
             return
-        # Between threads the lock is fair; SQLite's own waiting sleeps, longer each time, and overtakes.
-        with _sqlite_writers[engine.url.database]:
+        with _turn(engine.url.database):
             # oslo.db's listener would begin DEFERRED; it skips what is marked as begun, and unmarks it later.
             connection.info["in_transaction"] = True
             with connection.begin():
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
+
+
+@contextlib.contextmanager
+def _turn(database: str | None) -> Iterator[None]:
+    """Let the writers of this process into a SQLite file one by one, in about their order.
+
+    SQLite's own waiting sleeps, longer each time, so that whoever has waited most waits on. It stays for writers of
+    other processes, and for what this lock does not get in time.
+    """
+    lock = _sqlite_writers[database]
+    mine = lock.acquire(timeout=SQLITE_BUSY_TIMEOUT_MS / 1000)
+    try:
+        yield
+    finally:
+        if mine:
+            lock.release()
 
 
 def _is_serialization_failure(error: Exception) -> bool:

@@ -10,13 +10,15 @@ from ironic_rules.db import node_sets
 from ironic_rules.db.tables import node_traits, nodes
 from ironic_rules.exceptions import NodeNotFound, TraitNotFound
 
+_OF_NODES = sa.select(node_traits.c.node_id, node_traits.c.trait).where(
+    node_traits.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))
+
 
 def list_for(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, list[str]]:
     """Return the sorted traits of each of ``node_ids``, in one query; an empty list for a node without any."""
     found: dict[int, list[str]] = {node_id: [] for node_id in node_ids}
     if found:
-        query = sa.select(node_traits.c.node_id, node_traits.c.trait).where(node_traits.c.node_id.in_(list(found)))
-        for node_id, trait in conn.execute(query):
+        for node_id, trait in conn.execute(_OF_NODES, {"node_ids": list(found)}):
             found[node_id].append(trait)
     for traits in found.values():
         traits.sort()

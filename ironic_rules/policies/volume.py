@@ -8,5 +8,7 @@ LIST = "baremetal:volume:list_all"
 
 RULES = [
     documented(LIST, READER, "List volume connectors and targets",
-               ("GET", "/v1/volume"), ("GET", "/v1/volume/connectors"), ("GET", "/v1/volume/targets")),
+               ("GET", "/v1/volume"), ("GET", "/v1/volume/connectors"), ("GET", "/v1/volume/targets"),
+               ("GET", "/v1/nodes/{node_ident}/volume"), ("GET", "/v1/nodes/{node_ident}/volume/connectors"),
+               ("GET", "/v1/nodes/{node_ident}/volume/targets")),
 ]

@@ -117,8 +117,8 @@ def standalone(folder: Path, *arguments: str, config: str = "",
     """
     file = folder / f"{name}.conf"
     file.write_text("[inspector]\nrequire_managed_boot = false\n" + config)
-    process = Process("ironic_rules.cmd.standalone", [
-        "--config-file", str(file), "--state-dir", str(folder / "state"), "--port", str(port), *arguments], folder, name)
+    options = ["--config-file", str(file), "--state-dir", str(folder / "state"), "--port", str(port), *arguments]
+    process = Process("ironic_rules.cmd.standalone", options, folder, name)
     try:
         url = process.printed(r"listens on (http://\S+)").group(1)
         yield process, url

@@ -17,8 +17,9 @@ def states_and_inventories(database_url: str) -> tuple[dict[str, int], int, int]
     """Return how many nodes are in each provision state, how many have an inventory, and how many are locked."""
     engine = sa.create_engine(database_url, poolclass=sa.NullPool)
     with engine.connect() as conn:
-        states = conn.execute(sa.select(nodes.c.provision_state, sa.func.count().label("count")).group_by(nodes.c.provision_state))
-        found = {row.provision_state: row.count for row in states}
+        state = nodes.c.provision_state
+        rows = conn.execute(sa.select(state, sa.func.count().label("number")).group_by(state))
+        found = {row.provision_state: row.number for row in rows}
         processed = sa.select(sa.func.count(sa.distinct(node_inventory.c.node_id)))
         inventories = conn.scalar(processed.where(node_inventory.c.status == "processed"))
         locked = conn.scalar(sa.select(sa.func.count()).where(nodes.c.reservation.is_not(None)))

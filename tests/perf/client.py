@@ -25,6 +25,12 @@ class Client:
         self._headers = {"X-OpenStack-Ironic-API-Version": VERSION, "Accept": "application/json",
                          "Content-Type": "application/json"}
 
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._connection.close()
+
     def request(self, method: str, path: str, body: Any = None, ok: tuple[int, ...] = (200, 201, 202, 204)) -> bytes:
         """Return the reply's body; a status that is not in ``ok`` is an error."""
         data = None if body is None else json.dumps(body).encode()
@@ -75,18 +81,18 @@ def run(endpoint: str, count: int, concurrency: int, work: Callable[[Client, int
     errors: list[BaseException] = []
 
     def loop() -> None:
-        client = Client(endpoint)
         try:
-            while True:
-                with guard:
-                    number = next(numbers, None)
-                if number is None:
-                    return
-                began = time.perf_counter()
-                work(client, number)
-                taken = time.perf_counter() - began
-                with guard:
-                    timing.seconds.append(taken)
+            with Client(endpoint) as client:
+                while True:
+                    with guard:
+                        number = next(numbers, None)
+                    if number is None:
+                        return
+                    began = time.perf_counter()
+                    work(client, number)
+                    taken = time.perf_counter() - began
+                    with guard:
+                        timing.seconds.append(taken)
         except (RuntimeError, OSError, http.client.HTTPException) as exc:
             errors.append(exc)
 

@@ -74,9 +74,9 @@ def create_rules(endpoint: str, count: int, matches: bool = False) -> Timing:
 
 def delete_all(endpoint: str, collection: str) -> None:
     """Delete every item of a collection."""
-    client = Client(endpoint)
     while True:
-        found = [item["uuid"] for item in client.json("GET", f"/v1/{collection}?limit=500&fields=uuid")[collection]]
+        with Client(endpoint) as client:
+            found = [item["uuid"] for item in client.json("GET", f"/v1/{collection}?limit=500&fields=uuid")[collection]]
         if not found:
             return
 
@@ -98,7 +98,8 @@ def create_nodes(endpoint: str, count: int) -> Timing:
 
 def repeat_get(endpoint: str, path: str, count: int, concurrency: int = 1) -> Timing:
     """Get the same resource again and again."""
-    Client(endpoint).request("GET", path)
+    with Client(endpoint) as client:
+        client.request("GET", path)
     return run(endpoint, count, concurrency, lambda client, _: client.request("GET", path))
 
 
@@ -140,14 +141,14 @@ def inspect(endpoint: str, count: int, concurrency: int) -> tuple[float, Timing]
     """
     first = next(_numbers) * 100_000
     run(endpoint, count, 4, lambda client, number: _enter_inspect_wait(client, first + number))
-    watcher = Client(endpoint)
-    began = time.perf_counter()
-    posts = run(endpoint, count, concurrency, lambda client, number: client.request(
-        "POST", "/v1/continue_inspection", inventory(first + number)))
-    while _count(watcher, "inspecting") or _count(watcher, "inspect wait"):
-        time.sleep(0.05)
-    taken = time.perf_counter() - began
-    manageable = _count(watcher, "manageable")
+    with Client(endpoint) as watcher:
+        began = time.perf_counter()
+        posts = run(endpoint, count, concurrency, lambda client, number: client.request(
+            "POST", "/v1/continue_inspection", inventory(first + number)))
+        while _count(watcher, "inspecting") or _count(watcher, "inspect wait"):
+            time.sleep(0.05)
+        taken = time.perf_counter() - began
+        manageable = _count(watcher, "manageable")
     if manageable < count:
         raise RuntimeError(f"{manageable} of {count} nodes are manageable")
     return count / taken, posts
@@ -159,7 +160,8 @@ def first_answer(endpoint: str, timeout_s: float = 60.0) -> float:
 
     def probe() -> bool:
         try:
-            Client(endpoint).request("GET", "/v1/nodes?limit=1")
+            with Client(endpoint) as client:
+                client.request("GET", "/v1/nodes?limit=1")
         except (OSError, http.client.HTTPException, RuntimeError):
             return False
         return True

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.perf import loads, reference
+from tests.perf.client import Client
 from tests.perf.processes import Measured, ours
 
 _LISTS = {
@@ -45,7 +46,8 @@ def measure(service: Measured, nodes: int, repeat: int) -> Figures:
 
 
 def _first_node(endpoint: str) -> str:
-    found = loads.Client(endpoint).json("GET", "/v1/nodes?limit=1&fields=name")
+    with Client(endpoint) as client:
+        found = client.json("GET", "/v1/nodes?limit=1&fields=name")
     return "/v1/nodes/" + found["nodes"][0]["name"]
 
 

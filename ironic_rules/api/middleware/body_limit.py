@@ -8,6 +8,8 @@ from ironic_rules.api import faults
 from ironic_rules.exceptions import Invalid, RequestTooLarge
 
 _CHUNK = 64 * 1024
+#: A refused body is read on for so many times the limit, and dropped.
+_MOST_DISCARDED = 4
 
 
 class BodyLimit:
@@ -31,19 +33,29 @@ class BodyLimit:
         if not declared.isascii() or not declared.isdecimal():
             raise Invalid("Content-Length is not a number.")
         length = None if chunked else int(declared)
-        if length is not None and length > self._limit:
-            raise RequestTooLarge(limit=self._limit)
-        if length == 0:
-            return b""
-        # One byte more than allowed tells an endless body from one of just the allowed size.
-        wanted = self._limit + 1 if length is None else length
-        chunks: list[bytes] = []
         stream = environ["wsgi.input"]
-        while wanted > 0 and (chunk := stream.read(min(wanted, _CHUNK))):
-            chunks.append(chunk)
-            wanted -= len(chunk)
-        if length is None and wanted <= 0:
+        if length is not None and length > self._limit:
+            _discard(stream, min(length, _MOST_DISCARDED * self._limit))
             raise RequestTooLarge(limit=self._limit)
-        if length is not None and wanted > 0:
+        # One byte more than allowed tells an endless body from one of just the allowed size.
+        body = _read_up_to(stream, self._limit + 1 if length is None else length)
+        if length is None and len(body) > self._limit:
+            _discard(stream, _MOST_DISCARDED * self._limit)
+            raise RequestTooLarge(limit=self._limit)
+        if length is not None and len(body) < length:
             raise Invalid("The body is shorter than its Content-Length.")
-        return b"".join(chunks)
+        return body
+
+
+def _read_up_to(stream: Any, size: int) -> bytes:
+    chunks: list[bytes] = []
+    while size > 0 and (chunk := stream.read(min(size, _CHUNK))):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+def _discard(stream: Any, size: int) -> None:
+    """Read on for a while: a client that is still sending when the connection closes never sees the answer."""
+    while size > 0 and (chunk := stream.read(min(size, _CHUNK))):
+        size -= len(chunk)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.db import conductors
-from ironic_rules.exceptions import NodeChanged
 from ironic_rules.models.node_fields import INTERFACES
 
 from .conftest import FAKE_HARDWARE, at
@@ -239,21 +237,6 @@ def test_reset_interfaces_takes_the_new_drivers_defaults(patch, node, other_driv
 def test_reset_interfaces_goes_with_a_driver_only_and_needs_1_45(patch, node):
     assert patch(node, replace("/name", "x"), query="?reset_interfaces=true").status_int == 400
     assert patch(node, replace("/driver", "fake-hardware"), query="?reset_interfaces=true", minor=44).status_int == 406
-
-
-@pytest.mark.parametrize(("times", "status"), [(1, 200), (4, 200), (5, 409)])
-def test_a_patch_that_another_change_overtook_is_tried_again_on_the_new_node(patch, node, monkeypatch, times, status):
-    original, overtaken = node_access.change, []
-
-    def change(conn, row, values=None):
-        if len(overtaken) < times:
-            overtaken.append(values)
-            raise NodeChanged(node=row.uuid)
-        return original(conn, row, values)
-
-    monkeypatch.setattr(node_access, "change", change)
-
-    assert patch(node, add("/extra/ours", 2)).status_int == status
 
 
 def test_parent_node_is_given_by_name_and_stored_by_uuid(patch, make_node, node):

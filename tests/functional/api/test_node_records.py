@@ -116,3 +116,19 @@ def test_the_inventory_needs_1_81(app, node):
 
     assert reply.status_int == 404
     assert "Inspection inventory" not in reply.text
+
+
+def test_every_link_of_a_node_leads_somewhere(app, node):
+    shown = app.get(URL).json
+
+    for field in ("links", "ports", "states", "portgroups", "volume"):
+        assert app.get(shown[field][0]["href"].removeprefix("http://localhost")).status_int == 200
+
+
+def test_a_node_has_no_volumes(app, node):
+    volume = app.get(f"{URL}/volume").json
+
+    for name in ("connectors", "targets"):
+        assert app.get(volume[name][0]["href"].removeprefix("http://localhost")).json == {name: []}
+    assert app.get("/v1/nodes/nosuch/volume", expect_errors=True).status_int == 404
+    assert app.get(f"{URL}/volume", headers=at(31), expect_errors=True).status_int == 404

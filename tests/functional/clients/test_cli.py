@@ -64,7 +64,7 @@ def cli(endpoint: str, tmp_path: Path) -> Cli:
 
 
 def test_a_node_is_created_changed_and_deleted(cli):
-    created = cli.json("node create --driver fake-hardware --name web-1 --inspect-interface agent --resource-class gold "
+    created = cli.json("node create --driver fake-hardware --name web-1 --inspect-interface agent --resource-class r7 "
                        "--property cpu_arch=x86_64 --driver-info ipmi_password=secret --extra rack=7")
     cli.run("node set web-1 --name web-2 --property memory_mb=4096 --extra", 'row={"number": 3}')
     cli.run("node unset web-2 --property cpu_arch --extra rack")
@@ -78,7 +78,7 @@ def test_a_node_is_created_changed_and_deleted(cli):
 
     assert (created["provision_state"], created["inspect_interface"], created["driver_info"]) == (
         "enroll", "agent", {"ipmi_password": "******"})
-    assert (shown["uuid"], shown["resource_class"]) == (created["uuid"], "gold")
+    assert (shown["uuid"], shown["resource_class"]) == (created["uuid"], "r7")
     assert shown["properties"] == {"memory_mb": 4096}
     assert shown["extra"] == {"row": {"number": 3}}
     assert (shown["maintenance"], shown["maintenance_reason"]) == (True, "new fans")

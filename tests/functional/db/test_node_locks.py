@@ -53,14 +53,43 @@ def test_of_many_that_reserve_one_node_one_wins(db: Database, make_node: MakeNod
 
 def test_release_writes_and_unlocks_at_once(conn: sa.Connection, node: Any) -> None:
     nodes.reserve(conn, node.id, "host-1", "inspection")
-    freed = nodes.release(conn, node.id, "host-1", {"provision_state": "manageable", "extra": {"a": 1}})
+    nodes.release(conn, node.id, "host-1", {"provision_state": "manageable", "extra": {"a": 1}})
+    freed = nodes.get_by_id(conn, node.id)
     assert (freed.reservation, freed.reservation_purpose, freed.reserved_at) == (None, None, None)
     assert (freed.provision_state, freed.extra, freed.revision) == ("manageable", {"a": 1}, node.revision + 1)
 
 
+def test_a_holder_writes_and_keeps_the_lock(conn: sa.Connection, node: Any) -> None:
+    nodes.reserve(conn, node.id, "host-1", "inspection")
+    nodes.update_locked(conn, node.id, "host-1", {"name": "web-1"})
+    held = nodes.get_by_id(conn, node.id)
+    assert (held.name, held.reservation, held.revision) == ("web-1", "host-1", node.revision + 1)
+    with pytest.raises(LockLost, match="no longer held by host-2"):
+        nodes.update_locked(conn, node.id, "host-2", {"name": "x"})
+
+
+def test_reserve_in_state_takes_the_lock_and_writes_at_once(conn: sa.Connection, node: Any) -> None:
+    with pytest.raises(NodeNotFound):
+        nodes.reserve_in_state(conn, node.id, "host-1", "test", "inspect wait", {"provision_state": "inspecting"})
+    nodes.reserve_in_state(conn, node.id, "host-1", "test", node.provision_state, {"provision_state": "inspecting"})
+    held = nodes.get_by_id(conn, node.id)
+    assert (held.provision_state, held.reservation, held.reservation_purpose) == ("inspecting", "host-1", "test")
+    with pytest.raises(NodeLocked, match="host-1"):
+        nodes.reserve_in_state(conn, node.id, "host-2", "test", "inspecting", {})
+
+
+def test_reserved_names_the_locked_nodes_of_a_group(db: Database, make_node: MakeNode) -> None:
+    locked, other = make_node(reservation="host-1"), make_node(reservation="host-2", conductor_group="east")
+    make_node()
+    with db.reader() as conn:
+        assert [(row.id, row.reservation) for row in nodes.reserved(conn, "")] == [(locked.id, "host-1")]
+        assert [row.uuid for row in nodes.reserved(conn, "east")] == [other.uuid]
+
+
 def test_release_without_values_is_no_change(conn: sa.Connection, node: Any) -> None:
     nodes.reserve(conn, node.id, "host-1", "inspection")
-    freed = nodes.release(conn, node.id, "host-1")
+    nodes.release(conn, node.id, "host-1")
+    freed = nodes.get_by_id(conn, node.id)
     assert (freed.reservation, freed.revision, freed.updated_at) == (None, node.revision, None)
 
 

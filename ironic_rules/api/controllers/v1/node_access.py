@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import orjson
 import pecan
@@ -17,18 +18,12 @@ from ironic_rules.db import conductors, nodes, traits
 from ironic_rules.exceptions import (
     Invalid,
     InvalidParameterValue,
-    NodeChanged,
     NodeLocked,
     NodeNotFound,
     NoValidHost,
     Problem,
 )
 from ironic_rules.hardware import selection
-
-T = TypeVar("T")
-
-#: A change that another request came in between of is tried so often.
-ATTEMPTS = 5
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
 
@@ -55,41 +50,38 @@ def find(conn: sa.Connection, ident: str) -> Any:
     return nodes.get(conn, check_ident(ident))
 
 
-def find_named(conn: sa.Connection, ident: str, where: str) -> Any:
-    """Return the node that a body names at the JSON pointer ``where``.
+def hold(conn: sa.Connection, ident: str) -> Any:
+    """Return the node that a URL names, and keep it from changing until the transaction ends.
 
-    :raises Invalid: 400, there is none
+    What belongs to a node (traits, ports, ...) changes only while it is held, so that a conductor that has its lock
+    never has the ground moved under its feet. Must come first in the transaction: what is read before may be outdated.
+
+    :raises NodeNotFound: 404;  InvalidParameterValue: 400;  NodeLocked: 409
+    """
+    return _unlocked(nodes.get(conn, check_ident(ident), for_update=True))
+
+
+def hold_by_id(conn: sa.Connection, node_id: int) -> Any:
+    """Return the node with this database id; otherwise as :func:`hold`."""
+    return _unlocked(nodes.get_by_id(conn, node_id, for_update=True))
+
+
+@contextlib.contextmanager
+def named_by(where: str) -> Iterator[None]:
+    """Turn the error for a node that does not exist into one about the body, which names it at the pointer ``where``.
+
+    :raises Invalid: 400, in place of NodeNotFound
     """
     try:
-        return find(conn, ident)
+        yield
     except NodeNotFound as error:
         raise Invalid(problems=[Problem(where, str(error))]) from error
 
 
-def change(conn: sa.Connection, node: Any, values: dict[str, Any] | None = None) -> Any:
-    """Write ``values`` to the node, or just keep it to this transaction, and return it.
-
-    Whatever belongs to a node (traits, ports, ...) changes only together with it, so that a conductor that holds its
-    lock never has the ground moved under its feet.
-
-    :raises NodeLocked, NodeChanged: 409
-    """
+def _unlocked(node: Any) -> Any:
     if node.reservation is not None:
         raise NodeLocked(node=node.uuid, host=node.reservation)
-    return nodes.update(conn, node.id, values or {}, revision=node.revision)
-
-
-def write(work: Callable[[sa.Connection], T]) -> T:
-    """Return ``work(connection)`` of one write transaction, tried again when another request came in between.
-
-    :raises NodeChanged: 409, again and again
-    """
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return pecan.request.db.write(work)  # type: ignore[no-any-return]
-        except NodeChanged:
-            continue
-    return pecan.request.db.write(work)  # type: ignore[no-any-return]
+    return node
 
 
 def differs(old: Any, new: Any) -> bool:

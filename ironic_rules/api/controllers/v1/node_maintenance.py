@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pecan
+
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.db import nodes
 from ironic_rules.policies import nodes as policies
 
 
@@ -32,4 +35,4 @@ class MaintenanceController(Resource):
 
 
 def _set(node: str, values: dict[str, Any]) -> None:
-    node_access.write(lambda conn: node_access.change(conn, node_access.find(conn, node), values))
+    pecan.request.db.write(lambda conn: nodes.update(conn, node_access.hold(conn, node).id, values))

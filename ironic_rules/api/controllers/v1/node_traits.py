@@ -44,12 +44,11 @@ class TraitsController(Resource):
         names = sorted(set(schemas.TRAITS.load(body)["traits"]))
 
         def replace(conn: sa.Connection) -> None:
-            row = node_access.find(conn, node)
+            row = node_access.hold(conn, node)
             _check_number(row.uuid, len(names))
-            node_access.change(conn, row)
             traits.set_all(conn, row.id, names)
 
-        node_access.write(replace)
+        pecan.request.db.write(replace)
 
     def _add(self, node: str, trait: str, body: Any) -> None:
         if body:
@@ -59,12 +58,11 @@ class TraitsController(Resource):
                                                                    "followed by A-Z, 0-9 and _")])
 
         def add(conn: sa.Connection) -> None:
-            row = node_access.find(conn, node)
+            row = node_access.hold(conn, node)
             _check_number(row.uuid, len({*traits.list_for(conn, [row.id])[row.id], trait}))
-            node_access.change(conn, row)
             traits.add(conn, row.id, trait)
 
-        node_access.write(add)
+        pecan.request.db.write(add)
         pecan.response.extra_headers.append(("Location", links.url("nodes", node, "traits", trait)))
 
     @expose(since=versions.TRAITS, policy=policies.DELETE_TRAITS, status=204)
@@ -74,14 +72,13 @@ class TraitsController(Resource):
         :raises NodeNotFound, TraitNotFound: 404;  NodeLocked: 409
         """
         def remove(conn: sa.Connection) -> None:
-            row = node_access.find(conn, node)
-            node_access.change(conn, row)
+            row = node_access.hold(conn, node)
             if trait is None:
                 traits.remove_all(conn, row.id)
             else:
                 traits.remove(conn, row.id, trait)
 
-        node_access.write(remove)
+        pecan.request.db.write(remove)
 
 
 def _check_number(node: str, count: int) -> None:

@@ -101,7 +101,8 @@ class Update:
 
 def _resolve(conn: sa.Connection, values: dict[str, Any]) -> None:
     if values.get("parent_node"):
-        values["parent_node"] = node_access.find_named(conn, values["parent_node"], "/parent_node").uuid
+        with node_access.named_by("/parent_node"):
+            values["parent_node"] = node_access.find(conn, values["parent_node"]).uuid
     if "conductor_group" in values:
         values["conductor_group"] = values["conductor_group"].lower()
 

@@ -52,12 +52,11 @@ class VifsController(Resource):
             raise InvalidParameterValue("Cannot specify both port_uuid and portgroup_uuid.")
 
         def attach(conn: sa.Connection) -> None:
-            row = node_access.find(conn, node)
-            node_access.change(conn, row)
+            row = node_access.hold(conn, node)
             table, place = _free(_places(conn, row.id), row.uuid, body["id"], chosen)
             table.update(conn, place.id, {"internal_info": {**place.internal_info, KEY: body["id"]}})
 
-        node_access.write(attach)
+        pecan.request.db.write(attach)
 
     @expose(since=versions.VIFS, policy=policies.DETACH_VIF, status=204)
     def delete(self, node: str, vif: str) -> None:
@@ -67,8 +66,7 @@ class VifsController(Resource):
         :raises Invalid: 400, it is not attached (clients take exactly this status for "gone already")
         """
         def detach(conn: sa.Connection) -> None:
-            row = node_access.find(conn, node)
-            node_access.change(conn, row)
+            row = node_access.hold(conn, node)
             for table, place in _places(conn, row.id):
                 if place.internal_info.get(KEY) == vif:
                     kept = {name: value for name, value in place.internal_info.items() if name != KEY}
@@ -76,7 +74,7 @@ class VifsController(Resource):
                     return
             raise Invalid(f"The given VIF is not attached to node {row.uuid}.")
 
-        node_access.write(detach)
+        pecan.request.db.write(detach)
 
 
 def _places(conn: sa.Connection, node_id: int) -> list[tuple[Any, Any]]:

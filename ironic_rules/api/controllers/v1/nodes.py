@@ -15,6 +15,7 @@ from ironic_rules.api.controllers.v1.node_maintenance import MaintenanceControll
 from ironic_rules.api.controllers.v1.node_states import StatesController
 from ironic_rules.api.controllers.v1.node_traits import TraitsController
 from ironic_rules.api.controllers.v1.node_vifs import VifsController
+from ironic_rules.api.controllers.v1.node_volume import NodeVolumeController
 from ironic_rules.api.controllers.v1.portgroups import NodePortgroupsController
 from ironic_rules.api.controllers.v1.ports import NodePortsController
 from ironic_rules.api.expose import expose
@@ -120,6 +121,7 @@ class NodesController(Resource):
         "history": HistoryController(), "inventory": InventoryController(), "maintenance": MaintenanceController(),
         "portgroups": NodePortgroupsController(), "ports": NodePortsController(), "states": StatesController(),
         "traits": TraitsController(), "validate": ValidateController(), "vifs": VifsController(),
+        "volume": NodeVolumeController(),
     }
 
     @expose(policy=policies.LIST, query=_LIST)
@@ -154,7 +156,7 @@ class NodesController(Resource):
         def create(conn: sa.Connection) -> dict[str, Any]:
             return node_access.show(conn, [nodes.create(conn, node_update.new_node(conn, body, minor))], None)[0]
 
-        created = node_access.write(create)
+        created = pecan.request.db.write(create)
         pecan.response.extra_headers.append(("Location", links.url("nodes", created["uuid"])))
         return created
 
@@ -176,10 +178,10 @@ class NodesController(Resource):
         update = node_update.Update(patch.operations(body), minor, reset_interfaces=bool(reset))
 
         def change(conn: sa.Connection) -> dict[str, Any]:
-            row = node_access.find(conn, node)
-            return node_access.show(conn, [node_access.change(conn, row, update.changes(conn, row))], None)[0]
+            row = node_access.hold(conn, node)
+            return node_access.show(conn, [nodes.update(conn, row.id, update.changes(conn, row))], None)[0]
 
-        return node_access.write(change)
+        return pecan.request.db.write(change)
 
     @expose(policy=policies.DELETE, status=204)
     def delete(self, node: str) -> None:
@@ -189,14 +191,13 @@ class NodesController(Resource):
         :raises NodeAssociated, NodeLocked: 409;  NodeNotRemovable: 409, by its state, unless it is in maintenance
         """
         def destroy(conn: sa.Connection) -> None:
-            row = node_access.find(conn, node)
+            row = node_access.hold(conn, node)
             if row.instance_uuid is not None:
                 raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
             if row.protected:
                 raise NodeProtected(node=row.uuid, action="deletion")
             if row.provision_state not in states.DELETE_ALLOWED and not row.maintenance:
                 raise NodeNotRemovable(node=row.uuid, state=row.provision_state)
-            node_access.change(conn, row)
             nodes.destroy(conn, row.id)
 
-        node_access.write(destroy)
+        pecan.request.db.write(destroy)

@@ -12,8 +12,8 @@ from ironic_rules.api import node_versions, patch, schema
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
-from ironic_rules.db import nodes, portgroups, ports
-from ironic_rules.exceptions import Conflict, Invalid, InvalidParameterValue, PortgroupNotFound, Problem
+from ironic_rules.db import portgroups, ports
+from ironic_rules.exceptions import Conflict, Invalid, InvalidParameterValue, NodeChanged, PortgroupNotFound, Problem
 from ironic_rules.models import mac, states
 
 #: What the network knows of a port changes only in these states, or in maintenance.
@@ -31,23 +31,24 @@ def find(conn: sa.Connection, ident: str) -> Any:
     return ports.get(conn, ident if mac.is_mac(ident) else node_access.check_ident(ident, "port"))
 
 
-def hold(conn: sa.Connection, ident: str) -> tuple[Any, Any]:
-    """Return the port that a URL names, and its node, both kept to this transaction.
+def hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Any, Any]:
+    """Return the port that a URL names, and its node, and keep both from changing until the transaction ends.
 
-    :raises PortNotFound: 404;  NodeLocked, NodeChanged: 409
+    :param node_id: the port's node, found out in an earlier transaction
+    :raises PortNotFound: 404;  NodeLocked: 409;  NodeChanged: 409, it is another node's now
     """
-    found = find(conn, ident)
-    node = nodes.get_by_id(conn, found.node_id)
-    # Ports change together with their node: if this one is not as old as the node, change() notices.
-    row = ports.get(conn, found.uuid)
-    return row, node_access.change(conn, node)
+    node = node_access.hold_by_id(conn, node_id)
+    row = find(conn, ident)
+    if row.node_id != node_id:
+        raise NodeChanged(node=node.uuid)
+    return row, node
 
 
-def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> tuple[Any, dict[str, Any]]:
-    """Return the node and the values of the port that a POST asks for.
+def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str, Any]:
+    """Return the values of the port that a POST asks for; its node is held.
 
     :param body: valid against ``schemas.CREATE``
-    :raises NotAcceptable: 406;  Invalid: 400;  Conflict: 409
+    :raises NotAcceptable: 406;  Invalid: 400;  Conflict, NodeLocked: 409
     """
     values = {name: value for name, value in body.items() if value is not None}
     node_versions.PORT_FIELDS.refuse(values, minor)
@@ -55,13 +56,13 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> tuple[Any
         problem = "give one of node_uuid and node_ident" if "node_ident" in values else "is required"
         raise InvalidParameterValue(problems=[Problem("/node_uuid", problem)])
     where = "node_uuid" if "node_uuid" in values else "node_ident"
-    node = node_access.find_named(conn, values.pop(where), f"/{where}")
-    values["node_id"] = node.id
+    with node_access.named_by(f"/{where}"):
+        values["node_id"] = node_access.hold(conn, values.pop(where)).id
     if minor < node_versions.ANY_NODE_NAME:
         check_host_name(values.get("name"))
-    _join_group(conn, values, node.id, pxe_enabled=values.get("pxe_enabled", False))
+    _join_group(conn, values, values["node_id"], pxe_enabled=values.get("pxe_enabled", False))
     _check_smart_nic(values.get("is_smartnic", False), values.get("local_link_connection", {}))
-    return node, values
+    return values
 
 
 class Update:
@@ -86,10 +87,10 @@ class Update:
         values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
         node_id = row.node_id
         if "node_uuid" in values:
-            new_node = node_access.find_named(conn, values.pop("node_uuid"), "/node_uuid")
-            if new_node.id != row.node_id:
-                node_access.change(conn, new_node)
-                node_id = values["node_id"] = new_node.id
+            with node_access.named_by("/node_uuid"):
+                node_id = node_access.hold(conn, values.pop("node_uuid")).id
+            if node_id != row.node_id:
+                values["node_id"] = node_id
                 values.setdefault("portgroup_uuid", row.portgroup_uuid)
         pxe_enabled = values.get("pxe_enabled", row.pxe_enabled)
         if "portgroup_uuid" in values:

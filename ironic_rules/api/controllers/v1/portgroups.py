@@ -14,7 +14,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import portgroups as schemas
 from ironic_rules.api.views import portgroups as views
-from ironic_rules.db import nodes, portgroups
+from ironic_rules.db import portgroups
 from ironic_rules.exceptions import Conflict
 from ironic_rules.models import states
 from ironic_rules.policies import portgroups as policies
@@ -88,11 +88,11 @@ class PortgroupsController(Resource):
         node_uuid = values.pop("node_uuid")
 
         def create(conn: sa.Connection) -> Any:
-            node = node_access.find_named(conn, node_uuid, "/node_uuid")
-            node_access.change(conn, node)
+            with node_access.named_by("/node_uuid"):
+                node = node_access.hold(conn, node_uuid)
             return portgroups.create(conn, {**values, "node_id": node.id})
 
-        row = node_access.write(create)
+        row = pecan.request.db.write(create)
         pecan.response.extra_headers.append(("Location", links.url("portgroups", row.uuid)))
         return _show(row)
 
@@ -105,16 +105,17 @@ class PortgroupsController(Resource):
         """
         operations = patch.operations(body)
         node_versions.PORTGROUP_FIELDS.refuse({operation.path[0] for operation in operations}, pecan.request.version)
+        node_id = _node_id(portgroup)
 
         def change(conn: sa.Connection) -> Any:
-            row, node = _hold(conn, portgroup)
+            row, node = _hold(conn, portgroup, node_id)
             changes = _changes(conn, row, operations)
             if not node.maintenance and node.provision_state not in _UNUSED and changes.keys() & {"mode", "properties"}:
                 raise Conflict(f"Cannot update port group {row.uuid}: node {node.uuid} must be in one of the states "
                                f'{", ".join(_UNUSED)}, or in maintenance. Its state is "{node.provision_state}".')
             return portgroups.update(conn, row.id, changes) if changes else row
 
-        return _show(node_access.write(change))
+        return _show(pecan.request.db.write(change))
 
     @expose(since=versions.PORTGROUPS, policy=policies.DELETE, status=204)
     def delete(self, portgroup: str) -> None:
@@ -122,24 +123,29 @@ class PortgroupsController(Resource):
 
         :raises PortgroupNotFound: 404;  NodeLocked, PortgroupNotEmpty: 409
         """
+        node_id = _node_id(portgroup)
+
         def destroy(conn: sa.Connection) -> None:
-            row, _ = _hold(conn, portgroup)
+            row, _ = _hold(conn, portgroup, node_id)
             portgroups.destroy(conn, row.id)
 
-        node_access.write(destroy)
+        pecan.request.db.write(destroy)
 
 
 def _find(conn: sa.Connection, ident: str) -> Any:
     return portgroups.get(conn, node_access.check_ident(ident, "port group"))
 
 
-def _hold(conn: sa.Connection, ident: str) -> tuple[Any, Any]:
-    """Return the port group and its node, both kept to this transaction."""
-    found = _find(conn, ident)
-    node = nodes.get_by_id(conn, found.node_id)
-    # Port groups change together with their node: if this one is not as old as the node, change() notices.
-    row = portgroups.get(conn, found.uuid)
-    return row, node_access.change(conn, node)
+def _node_id(ident: str) -> int:
+    with pecan.request.db.reader() as conn:
+        node_id: int = _find(conn, ident).node_id
+    return node_id
+
+
+def _hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Any, Any]:
+    """Return the port group and its node ``node_id``, and keep both from changing until the transaction ends."""
+    node = node_access.hold_by_id(conn, node_id)
+    return _find(conn, ident), node
 
 
 def _changes(conn: sa.Connection, row: Any, operations: list[patch.Operation]) -> dict[str, Any]:
@@ -148,7 +154,8 @@ def _changes(conn: sa.Connection, row: Any, operations: list[patch.Operation]) -
     values = _PATCHED.load({name: result[name] for name in patch.touched(operations)})
     values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
     if "node_uuid" in values:
-        new_node = node_access.find_named(conn, values.pop("node_uuid"), "/node_uuid")
+        with node_access.named_by("/node_uuid"):
+            new_node = node_access.find(conn, values.pop("node_uuid"))
         if new_node.id != row.node_id:
             raise Conflict(f"Port group {row.uuid} can not move to another node.")
     return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}

@@ -8,7 +8,7 @@ import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, node_versions, patch, versions
-from ironic_rules.api.controllers.v1 import node_access, port_lists, port_update
+from ironic_rules.api.controllers.v1 import port_lists, port_update
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ports as schemas
@@ -99,11 +99,9 @@ class PortsController(Resource):
         :raises NodeLocked, MACAlreadyExists, PortAlreadyExists, Conflict: 409
         """
         def create(conn: sa.Connection) -> Any:
-            node, values = port_update.new_port(conn, body, pecan.request.version)
-            node_access.change(conn, node)
-            return ports.create(conn, values)
+            return ports.create(conn, port_update.new_port(conn, body, pecan.request.version))
 
-        row = node_access.write(create)
+        row = pecan.request.db.write(create)
         pecan.response.extra_headers.append(("Location", links.url("ports", row.uuid)))
         return _show(row)
 
@@ -115,13 +113,14 @@ class PortsController(Resource):
         :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also for what the node's state forbids
         """
         update = port_update.Update(patch.operations(body), pecan.request.version)
+        node_id = _node_id(port)
 
         def change(conn: sa.Connection) -> Any:
-            row, node = port_update.hold(conn, port)
+            row, node = port_update.hold(conn, port, node_id)
             changes = update.changes(conn, row, node)
             return ports.update(conn, row.id, changes) if changes else row
 
-        return _show(node_access.write(change))
+        return _show(pecan.request.db.write(change))
 
     @expose(policy=policies.DELETE, status=204)
     def delete(self, port: str) -> None:
@@ -129,13 +128,21 @@ class PortsController(Resource):
 
         :raises PortNotFound: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it
         """
+        node_id = _node_id(port)
+
         def destroy(conn: sa.Connection) -> None:
-            row, node = port_update.hold(conn, port)
+            row, node = port_update.hold(conn, port, node_id)
             if row.internal_info.get("tenant_vif_port_id") and not node.maintenance:
                 raise Conflict(f"Port {row.uuid} has a VIF attached and can not be deleted.")
             ports.destroy(conn, row.id)
 
-        node_access.write(destroy)
+        pecan.request.db.write(destroy)
+
+
+def _node_id(port: str) -> int:
+    with pecan.request.db.reader() as conn:
+        node_id: int = port_update.find(conn, port).node_id
+    return node_id
 
 
 def _show(row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:

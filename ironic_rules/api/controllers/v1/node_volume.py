@@ -1,0 +1,51 @@
+"""``/v1/nodes/{node}/volume``, since API 1.32: where a node's links lead; the collections are always empty."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pecan
+
+from ironic_rules.api import links, versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.policies import volume as policies
+
+
+class _EmptyController(Resource):
+    """One of the collections of a node."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @expose(since=versions.VOLUME, policy=policies.LIST)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return an empty list.
+
+        :raises NodeNotFound: 404
+        """
+        _uuid(node)
+        return {self._name: []}
+
+
+class NodeVolumeController(Resource):
+    """``/v1/nodes/{node}/volume``."""
+
+    below: ClassVar = {name: _EmptyController(name) for name in ("connectors", "targets")}
+
+    @expose(since=versions.VOLUME, policy=policies.LIST)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return links to the two collections.
+
+        :raises NodeNotFound: 404
+        """
+        uuid = _uuid(node)
+        return {"links": links.resource("nodes", uuid, "volume"),
+                **{name: links.resource("nodes", uuid, "volume", name) for name in self.below}}
+
+
+def _uuid(node: str) -> str:
+    with pecan.request.db.reader() as conn:
+        uuid: str = node_access.find(conn, node).uuid
+    return uuid
