@@ -24,6 +24,7 @@ def _run(argv: Sequence[str]) -> int:
     api = service.make_api(conf, db, rpc_transport.get_transport(conf))
     api.start()
     print(f"ironic-rules-api listens on {api.url}", flush=True)
+    lifecycle.settle()
     stopped.wait()
     api.stop()
     lifecycle.exit_now()

@@ -25,6 +25,7 @@ def _run(argv: Sequence[str]) -> int:
     conductor.start()
     print(f"ironic-rules-conductor {conf.host} is at work", flush=True)
     threading.Thread(target=_watch, args=(conductor.displaced, stopped), daemon=True).start()
+    lifecycle.settle()
     stopped.wait()
     displaced = conductor.displaced.is_set()
     conductor.stop()

@@ -61,6 +61,7 @@ def _run(argv: Sequence[str]) -> int:
     print(_WELCOME.format(url=api.url, state=conf.state_path, log=log), flush=True)
     if conf.cli_demo:
         threading.Thread(target=_demo, args=(api.url,), name="demo", daemon=True).start()
+    lifecycle.settle()
     stopped.wait()
     api.stop()
     finished = conductor.stop()

@@ -17,6 +17,8 @@ from ironic_rules.rpc.serializer import Serializer
 VERSION = "1.0"
 #: Seconds that a caller waits for a conductor. A ramdisk that gets no answer repeats its POST.
 RESPONSE_TIMEOUT_S = 30
+#: Calls that a conductor answers at the same time. They are short: the work itself has threads of its own.
+SERVER_THREADS = 16
 _TOPIC = "ironic_rules.conductor"
 
 
@@ -49,6 +51,7 @@ def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
 def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: Any, group: str) -> Any:
     """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for the group's messages."""
     target = messaging.Target(topic=conductor_topic(group), server=conf.host, version=VERSION)
-    return messaging.get_rpc_server(
-        transport, target, [endpoint], serializer=Serializer(),
-        access_policy=dispatcher.DefaultRPCAccessPolicy)
+    server = messaging.get_rpc_server(
+        transport, target, [endpoint], serializer=Serializer(), access_policy=dispatcher.DefaultRPCAccessPolicy)
+    conf.set_default("executor_thread_pool_size", SERVER_THREADS)
+    return server
