@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from cheroot import wsgi
@@ -12,6 +13,19 @@ from ironic_rules.exceptions import ConfigurationError
 
 #: Seconds that open requests get when the server stops.
 _SHUTDOWN_S = 0.5
+#: Bytes that are handed to the socket at once.
+_PIECE = 65536
+
+
+def _in_pieces(app: Any) -> Any:
+    """Return ``app`` with large bodies cut up: cheroot copies what is not sent yet once per packet of the socket."""
+
+    def serve(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+        for body in app(environ, start_response):
+            for start in range(0, len(body), _PIECE):
+                yield body[start:start + _PIECE]
+
+    return serve
 
 
 class ApiServer:
@@ -20,7 +34,7 @@ class ApiServer:
     def __init__(self, conf: cfg.ConfigOpts, app: Any) -> None:
         self._host: str = conf.api.host_ip
         self._server = wsgi.Server(
-            (self._host, conf.api.port), app, numthreads=conf.api.threads, server_name="ironic-rules",
+            (self._host, conf.api.port), _in_pieces(app), numthreads=conf.api.threads, server_name="ironic-rules",
             request_queue_size=128, timeout=60,
             shutdown_timeout=_SHUTDOWN_S)  # type: ignore[arg-type]  # seconds; a fraction works as well
         self._thread = threading.Thread(target=self._server.serve, name="api", daemon=True)
