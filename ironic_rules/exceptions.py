@@ -9,7 +9,7 @@
     ├── Unauthorized (401), Forbidden (403)
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
-    │   └── InventoryNotFound, HistoryNotFound, VifNotFound, VersionTooLow, LookupFailed
+    │   └── InventoryNotFound, HistoryNotFound, VifNotFound, MarkerNotFound, VersionTooLow, LookupFailed
     ├── MethodNotAllowed (405), NotAcceptable (406)
     ├── Conflict (409)
     │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
@@ -176,6 +176,10 @@ class InventoryNotFound(NotFound):
 
 class HistoryNotFound(NotFound):
     message = "History entry {event} of node {node} could not be found."
+
+
+class MarkerNotFound(NotFound):
+    message = "Marker {marker} could not be found in this collection."
 
 
 class VifNotFound(NotFound):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import oslo_messaging as messaging
@@ -23,9 +23,10 @@ from ironic_rules.api.server import ApiServer
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.conductor.service import ConductorService
 from ironic_rules.conductor.workers import Workers
-from ironic_rules.db import migration
+from ironic_rules.db import conductors, migration
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.registry import Hardware
+from ironic_rules.inspection import rule_settings
 from ironic_rules.inspection import settings as inspection_settings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
@@ -73,8 +74,14 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
-    """Let the configuration fall back to SQLite in ``state_path``, the in-memory transport, and unmanaged boot."""
-    os.makedirs(conf.state_path, mode=0o750, exist_ok=True)
+    """Let the configuration fall back to SQLite in ``state_path``, the in-memory transport, and unmanaged boot.
+
+    :raises ConfigurationError: the folder cannot be made
+    """
+    try:
+        os.makedirs(conf.state_path, mode=0o750, exist_ok=True)
+    except OSError as exc:
+        raise exceptions.ConfigurationError(f"The state folder cannot be made: {exc}") from exc
     path = os.path.join(os.path.abspath(conf.state_path), "ironic-rules.sqlite")
     conf.set_default("connection", f"sqlite:///{path}", group="database")
     conf.set_default("require_managed_boot", False, group="inspector")
@@ -101,24 +108,38 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
 def make_engine(conf: cfg.ConfigOpts, db: Database) -> Engine:
     """Return the parts of a conductor.
 
-    :raises ConfigurationError: a hook, hardware type or interface is missing or does not fit
+    :raises ConfigurationError: a hook, hardware type or interface is missing or does not fit, or rule_settings.prepare
     """
+    rules = rule_settings.prepare(conf)
     settings = inspection_settings.from_conf(conf)
     hooks = loader.load(loader.parse(conf.inspector.hooks), settings)
     return Engine(
         host=conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=Hardware(conf),
-        pipeline=Pipeline(hooks, settings), rules=RuleCache(conf.inspection_rules.mask_secrets),
+        pipeline=Pipeline(hooks, settings), rules=RuleCache(rules),
         workers=Workers(conf.conductor.workers_pool_size, conf.conductor.queue_size))
 
 
-def make_conductor(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport) -> ConductorService:
-    """Return a conductor, not started."""
-    return ConductorService(make_engine(conf, db), transport)
+def make_conductor(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
+                   displaced: Callable[[], None] = lambda: None) -> ConductorService:
+    """Return a conductor, not started.
+
+    :param displaced: called when the process must end, because another one serves under the same host name
+    """
+    return ConductorService(make_engine(conf, db), transport, displaced)
 
 
 def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport) -> Any:
-    """Return the API as a WSGI application."""
-    return api_app.make_app(conf, db, ConductorAPI(transport, conf))
+    """Return the API as a WSGI application.
+
+    :raises ConfigurationError: as from rule_settings.prepare
+    """
+    rules = rule_settings.prepare(conf)
+
+    def is_served(group: str) -> bool:
+        with db.reader() as conn:
+            return conductors.serves(conn, group, conf.conductor.heartbeat_timeout)
+
+    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served), rules)
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport) -> ApiServer:

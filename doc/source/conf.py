@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "oslo_config.sphinxext",
     "oslo_policy.sphinxext",
+    "api_reference",
     "rule_reference",
 ]
 

@@ -9,6 +9,7 @@ import secrets
 import sqlalchemy as sa
 
 from ironic_rules.db import nodes
+from ironic_rules.models import states
 
 #: What later callers get in its place. IPA gives up when it sees it, so a second ramdisk does not go unnoticed.
 HIDDEN = "******"
@@ -25,6 +26,18 @@ def claim(conn: sa.Connection, node_id: int) -> str:
     """Return a new token for the node (43 characters), or ``******`` if it has one already."""
     token = secrets.token_urlsafe(32)
     return token if nodes.claim_agent_token(conn, node_id, hashed(token)) else HIDDEN
+
+
+def claim_after_callback(conn: sa.Connection, node_id: int) -> str:
+    """As :func:`claim`, for a ramdisk whose data have been accepted.
+
+    Its inspection may have ended meanwhile, which makes tokens void: then what it gets opens nothing. (``******`` would
+    tell it that another ramdisk has the token.)
+    """
+    token = secrets.token_urlsafe(32)
+    if nodes.claim_agent_token(conn, node_id, hashed(token), states.LOOKUP_ALLOWED):
+        return token
+    return token if nodes.get_by_id(conn, node_id).agent_token_hash is None else HIDDEN
 
 
 def matches(token: str, known_hash: str | None) -> bool:

@@ -23,15 +23,18 @@ from ironic_rules.api.middleware.request_log import RequestLog
 from ironic_rules.api.middleware.route import Route
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
+from ironic_rules.inspection.rule_settings import RuleSettings
 
 
-def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any) -> Any:
+def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings | None = None) -> Any:
     """Return the WSGI application.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
+    :param rules: what ``[inspection_rules]`` says; the defaults without it
     """
     root = RootController()
-    app: Any = Application(root, hooks=lambda: [hooks.DependenciesHook(conf, db, rpc)], force_canonical=False,
+    dependencies = hooks.DependenciesHook(conf, db, rpc, rules or RuleSettings())
+    app: Any = Application(root, hooks=lambda: [dependencies], force_canonical=False,
                            guess_content_type_from_ext=False, request_cls=Request, response_cls=Response)
     # From the inside out. Reading the body comes after authentication: a stranger's body is never read. Everything
     # that may answer on its own is inside of LastResort, and that inside of what adds headers and the log line.

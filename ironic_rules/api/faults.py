@@ -22,6 +22,8 @@ LOG = logging.getLogger(__name__)
 
 Headers = list[tuple[str, str]]
 CONTENT_TYPE = ("Content-Type", "application/json")
+#: Characters of a text that a client gets: it may repeat what the client sent, and that may be megabytes.
+_MAX_TEXT = 8192
 GENERIC = "The service failed to process this request. The log has the details under the request id."
 
 
@@ -57,7 +59,7 @@ def from_error(error: Exception, *, debug: bool = False) -> Fault:
         headers.append(("WWW-Authenticate", 'Basic realm="Baremetal API"'))
     debuginfo = "".join(traceback.format_exception(error)) if debug else None
     return Fault(code, headers, _body({
-        "faultcode": "Server" if code >= 500 else "Client", "faultstring": text, "debuginfo": debuginfo}))
+        "faultcode": "Server" if code >= 500 else "Client", "faultstring": _shortened(text), "debuginfo": debuginfo}))
 
 
 def from_status(code: int, description: str = "", *, allow: Iterable[str] = ()) -> Fault:
@@ -79,6 +81,10 @@ def send(fault: Fault, start_response: Any) -> list[bytes]:
     headers = [*fault.headers, ("Content-Length", str(len(fault.body)))]
     start_response(status_line(fault.status), headers)
     return [fault.body]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}… ({len(text)} characters)"
 
 
 def _body(detail: dict[str, Any]) -> bytes:

@@ -44,11 +44,11 @@ def integer(value: str) -> int:
     return int(value)
 
 
-def natural(value: str) -> int:
-    """A number that is not negative."""
+def positive(value: str) -> int:
+    """A number of at least 1."""
     number = integer(value)
-    if number < 0:
-        raise ValueError("must not be negative")
+    if number < 1:
+        raise ValueError("must be positive")
     return number
 
 
@@ -123,13 +123,15 @@ class Listing(Query):
     """The parameters of a list: ``limit marker sort_key sort_dir fields detail``, and the filters given here.
 
     :param sort_keys: what ``sort_key`` may be
+    :param marker: what identifies a resource in this collection
     :param fields: what ``fields`` may name; None: the method checks it itself (``check_fields``)
     """
 
-    def __init__(self, *, sort_keys: Iterable[str], fields: Iterable[str] | None = None, **kinds: Kind) -> None:
+    def __init__(self, *, sort_keys: Iterable[str], fields: Iterable[str] | None = None, marker: Kind = uuid,
+                 **kinds: Kind) -> None:
         self.fields = None if fields is None else frozenset(fields)
         super().__init__(
-            limit=natural, marker=text, sort_key=one_of(*sort_keys), sort_dir=one_of("asc", "desc"), fields=names,
+            limit=positive, marker=marker, sort_key=one_of(*sort_keys), sort_dir=one_of("asc", "desc"), fields=names,
             detail=boolean, **kinds)
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:

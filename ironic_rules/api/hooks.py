@@ -1,4 +1,7 @@
-"""What every request carries: ``pecan.request.context``, ``.db``, ``.rpc``, ``.conf`` and ``.version`` (the minor)."""
+"""What every request carries on ``pecan.request``.
+
+``context``, ``db``, ``rpc``, ``rules`` (their settings), ``rule_cache``, ``conf`` and ``version`` (the minor).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from pecan import hooks
 
 from ironic_rules.api import auth
 from ironic_rules.db.session import Database
+from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.inspection.rule_settings import RuleSettings
 
 
 class DependenciesHook(hooks.PecanHook):
@@ -16,15 +21,19 @@ class DependenciesHook(hooks.PecanHook):
 
     priority = 10
 
-    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings) -> None:
         self._conf = conf
         self._db = db
         self._rpc = rpc
+        self._rules = rules
+        self._rule_cache = RuleCache(rules)
 
     def on_route(self, state: Any) -> None:
         request = state.request
         request.conf = self._conf
         request.db = self._db
         request.rpc = self._rpc
+        request.rules = self._rules
+        request.rule_cache = self._rule_cache
         request.version = request.environ["ironic_rules.version"]
         request.context = auth.context(request.environ, self._conf.auth_strategy)

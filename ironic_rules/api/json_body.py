@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from ironic_rules.exceptions import Invalid, Problem
+from ironic_rules.exceptions import Invalid
 
 #: Commas and brackets in one body; a list of so many empty lists would take a hundred times its size in memory.
 MAX_VALUES = 500_000
@@ -41,8 +41,8 @@ def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False) -> Any:
         if error.msg.startswith("depth limit"):
             raise Invalid(_too_deep(max_depth)) from error
         raise Invalid(f"The body is not valid JSON: {error}.") from error
-    keys, depth, has_large = _measure(value, max_depth)
-    if depth > max_depth:
+    keys, levels, has_large = _measure(value, max_depth)
+    if levels > max_depth:
         raise Invalid(_too_deep(max_depth))
     # More places that look like the end of a key than keys: a text that begins with a colon, or duplicates.
     if len(_KEY.findall(raw)) != keys and _STRING.findall(raw).count(b":") != keys:
@@ -54,6 +54,11 @@ def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False) -> Any:
     return value
 
 
+def depth(value: Any, most: int) -> int:
+    """Return how many levels of lists and objects ``value`` has; ``most + 1`` if there are more."""
+    return _measure(value, most)[1]
+
+
 def _too_deep(max_depth: int) -> str:
     return f"The body is nested deeper than {max_depth} levels."
 
@@ -63,10 +68,10 @@ def _measure(value: Any, max_depth: int) -> tuple[int, int, bool]:
 
     Stops one level below ``max_depth``.
     """
-    keys = depth = 0
+    keys = levels = 0
     has_large = False
     level: list[Any] = [value] if type(value) in _LOOKED_AT else []
-    while level and depth <= max_depth:
+    while level and levels <= max_depth:
         below: list[Any] = []
         containers = 0
         for item in level:
@@ -79,9 +84,9 @@ def _measure(value: Any, max_depth: int) -> tuple[int, int, bool]:
                 keys += len(item)
                 items = item.values()
             below += [child for child in items if type(child) in _LOOKED_AT]
-        depth += bool(containers)
+        levels += bool(containers)
         level = below
-    return keys, depth, has_large
+    return keys, levels, has_large
 
 
 def _int64(digits: str) -> None:
@@ -102,13 +107,3 @@ def _has_nul(value: Any) -> bool:
         elif isinstance(item, list):
             pending.extend(item)
     return False
-
-
-def require_object(value: Any) -> dict[str, Any]:
-    """Return ``value`` if it is an object.
-
-    :raises Invalid: 400
-    """
-    if not isinstance(value, dict):
-        raise Invalid(problems=[Problem("", "The body must be a JSON object.")])
-    return value

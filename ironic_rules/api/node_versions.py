@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ironic_rules.api import versions
 from ironic_rules.exceptions import NotAcceptable
 from ironic_rules.models import states
 from ironic_rules.models.node_fields import INTERFACE_FIELDS
@@ -61,18 +62,9 @@ PORT_FIELDS = Since({
 PORT_FILTERS = Since({"portgroup": 24, "shard": 82})
 PORTGROUP_FIELDS = Since({"ports": 24, "mode": 26, "properties": 26})
 
-NODE_NAMES = 5
-FIELDS_SELECTOR = 8
-ANY_NODE_NAME = 10
-ENROLL_STATE = 11
-INSPECT_WAIT_STATE = 39
-INSPECT_ABORT = 41
-RESET_INTERFACES = 45
-
-
 def visible_state(state: str | None, minor: int) -> str | None:
     """Return how a provision state reads in version ``minor``: states that it does not know go by older names."""
-    if state == states.INSPECTWAIT and minor < INSPECT_WAIT_STATE:
+    if state == states.INSPECTWAIT and minor < versions.INSPECT_WAIT:
         return states.INSPECTING
     if state == states.AVAILABLE and minor < 2:
         return None
@@ -81,4 +73,4 @@ def visible_state(state: str | None, minor: int) -> str | None:
 
 def initial_state(minor: int) -> str:
     """Return the provision state of a node that is created with version ``minor``."""
-    return states.ENROLL if minor >= ENROLL_STATE else states.AVAILABLE
+    return states.ENROLL if minor >= versions.ENROLL else states.AVAILABLE

@@ -10,7 +10,7 @@ import pecan
 
 from ironic_rules.api import links
 from ironic_rules.db.paging import Page
-from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.exceptions import MarkerNotFound
 
 #: Parameters of every list; all others are filters.
 PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "detail"})
@@ -19,10 +19,10 @@ PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "de
 def page(query: Mapping[str, Any]) -> Page:
     """Return the page that a request asks for, with one row more than it shows: that row tells whether more follow.
 
-    ``limit`` absent or 0 means ``[api]max_limit``, which also bounds it.
+    Without ``limit`` that is ``[api]max_limit``, which also bounds it.
     """
     most = pecan.core.state.request.conf.api.max_limit
-    limit = min(query.get("limit") or most, most)
+    limit = min(query.get("limit", most), most)
     return Page(limit=limit + 1, marker=query.get("marker"), sort_key=query.get("sort_key", "id"),
                 sort_dir=query.get("sort_dir", "asc"))
 
@@ -61,7 +61,7 @@ def of_few(rows: Sequence[Any], asked: Page, marker: str) -> list[Any]:
     """Return the part of ``rows`` that ``asked`` means, for collections too small to page in the database.
 
     :param marker: the attribute that identifies a row
-    :raises InvalidParameterValue: 400, the marker is no row
+    :raises MarkerNotFound: 404, the marker is no row
     """
     ordered = sorted(rows, key=lambda row: (str(getattr(row, asked.sort_key) or ""), getattr(row, marker)),
                      reverse=asked.sort_dir == "desc")
@@ -69,6 +69,6 @@ def of_few(rows: Sequence[Any], asked: Page, marker: str) -> list[Any]:
     if asked.marker is not None:
         places = [index for index, row in enumerate(ordered) if getattr(row, marker) == asked.marker]
         if not places:
-            raise InvalidParameterValue(problems=[Problem("marker", "is not in this collection")])
+            raise MarkerNotFound(marker=asked.marker)
         start = places[0] + 1
     return ordered[start:start + asked.limit]

@@ -11,11 +11,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironic_rules.api import schema
+import orjson
+
+from ironic_rules.api import json_body, schema
 from ironic_rules.exceptions import InvalidPatch, Problem
 from ironic_rules.models import pointer
 
 _MAX_PATH = 1024
+#: Levels of lists and objects of a patched document; a request body has no more either.
+MAX_DEPTH = 100
+#: Bytes of JSON that all ``copy`` of a patch may add: each of them can double the document.
+MAX_COPIED = 1_048_576
 _ADDRESS = schema.Text(max_length=_MAX_PATH, min_length=1, multiline=True)
 #: Body of a PATCH.
 BODY = schema.List(schema.Object({
@@ -68,15 +74,16 @@ def apply(document: Mapping[str, Any], patch: Iterable[Operation], *, defaults: 
     :param defaults: field -> its value after ``remove``; None where a field is not listed
     :param read_only: fields that exist but must not be patched (``test`` may read them)
     :param required: fields that can not be removed or set to null
-    :raises InvalidPatch: 400, with the index of the operation and the pointer that failed
+    :raises InvalidPatch: 400, with the index of the operation and the pointer that failed; also for a result that is
+        nested too deep, or for too much that is copied
     """
-    result = copy.deepcopy(dict(document))
+    patching = _Patching(copy.deepcopy(dict(document)), defaults, read_only, required)
     for index, operation in enumerate(patch):
         try:
-            _apply_one(result, operation, defaults, read_only, required)
+            patching.apply(operation)
         except pointer.PointerError as error:
             raise InvalidPatch(problems=[Problem(f"/{index}{schema.printable(error.path)}", error.reason)]) from error
-    return result
+    return patching.document
 
 
 def touched(patch: Iterable[Operation]) -> set[str]:
@@ -92,58 +99,79 @@ def _tokens(path: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
     return aliases.get(tokens[0], tokens[0]), *tokens[1:]
 
 
-def _apply_one(document: dict[str, Any], operation: Operation, defaults: Mapping[str, Any], read_only: Collection[str],
-               required: Collection[str]) -> None:
-    for tokens in filter(None, (operation.path, operation.source)):
-        if tokens[0] not in document:
-            raise pointer.PointerError(pointer.format(tokens), "is not a field that can be patched")
-    for tokens in _written(operation):
-        if tokens[0] in read_only:
-            raise pointer.PointerError(pointer.format(tokens), "is read-only")
-    match operation.op:
-        case "test":
-            if not _same(pointer.get(document, operation.path), operation.value):
-                raise pointer.PointerError(pointer.format(operation.path), "does not have the value of the test")
-        case "remove":
-            _remove(document, operation.path, defaults, required)
-        case "add" | "replace":
-            _write(document, operation.op, operation.path, copy.deepcopy(operation.value), required)
-        case "copy" | "move":
-            value = copy.deepcopy(pointer.get(document, operation.source))
-            if operation.op == "move":
-                if operation.path[:len(operation.source)] == operation.source:
-                    raise pointer.PointerError(pointer.format(operation.path), "can not be moved into itself")
-                _remove(document, operation.source, defaults, required)
-            _write(document, "add", operation.path, value, required)
+@dataclass(slots=True)
+class _Patching:
+    """A document while a patch is applied; the arguments are those of :func:`apply`."""
+
+    document: dict[str, Any]
+    defaults: Mapping[str, Any]
+    read_only: Collection[str]
+    required: Collection[str]
+    copied: int = 0
+
+    def apply(self, operation: Operation) -> None:
+        """Apply one operation.
+
+        :raises PointerError: it can not be applied; the document may be half changed
+        """
+        path, source = operation.path, operation.source
+        for tokens in filter(None, (path, source)):
+            if tokens[0] not in self.document:
+                raise pointer.PointerError(pointer.format(tokens), "is not a field that can be patched")
+        for tokens in _written(operation):
+            if tokens[0] in self.read_only:
+                raise pointer.PointerError(pointer.format(tokens), "is read-only")
+        match operation.op:
+            case "test":
+                if not _same(pointer.get(self.document, path), operation.value):
+                    raise pointer.PointerError(pointer.format(path), "does not have the value of the test")
+            case "remove":
+                self._remove(path)
+            case "add" | "replace":
+                self._write(operation.op, path, copy.deepcopy(operation.value))
+            case "copy":
+                self._write("add", path, self._copy_of(source))
+            case "move":
+                value = pointer.get(self.document, source)
+                if path[:len(source)] == source:
+                    raise pointer.PointerError(pointer.format(path), "can not be moved into itself")
+                self._remove(source)
+                self._write("add", path, value)
+
+    def _copy_of(self, source: tuple[str, ...]) -> Any:
+        value = pointer.get(self.document, source)
+        self.copied += len(orjson.dumps(value))
+        if self.copied > MAX_COPIED:
+            raise pointer.PointerError(pointer.format(source), f"the patch copies more than {MAX_COPIED} bytes")
+        return copy.deepcopy(value)
+
+    def _write(self, op: str, path: tuple[str, ...], value: Any) -> None:
+        if len(path) + json_body.depth(value, MAX_DEPTH) > MAX_DEPTH:
+            raise pointer.PointerError(pointer.format(path), f"is nested deeper than {MAX_DEPTH} levels")
+        if len(path) == 1:
+            if value is None and path[0] in self.required:
+                raise pointer.PointerError(pointer.format(path), "is required and can not be null")
+            self.document[path[0]] = value
+            return
+        if op == "replace":
+            pointer.get(self.document, path)
+        elif self.document[path[0]] is None:
+            self.document[path[0]] = [] if path[1] in ("-", "0") else {}
+        pointer.put(self.document, path, value, insert=op == "add")
+
+    def _remove(self, path: tuple[str, ...]) -> None:
+        if len(path) > 1:
+            pointer.remove(self.document, path)
+        elif path[0] in self.required:
+            raise pointer.PointerError(pointer.format(path), "is required and can not be removed")
+        else:
+            self.document[path[0]] = copy.deepcopy(self.defaults.get(path[0]))
 
 
 def _written(operation: Operation) -> list[tuple[str, ...]]:
     if operation.op == "test":
         return []
     return [operation.path, operation.source] if operation.op == "move" else [operation.path]
-
-
-def _write(document: dict[str, Any], op: str, path: tuple[str, ...], value: Any, required: Collection[str]) -> None:
-    if len(path) == 1:
-        if value is None and path[0] in required:
-            raise pointer.PointerError(pointer.format(path), "is required and can not be null")
-        document[path[0]] = value
-        return
-    if op == "replace":
-        pointer.get(document, path)
-    elif document[path[0]] is None:
-        document[path[0]] = [] if path[1] in ("-", "0") else {}
-    pointer.put(document, path, value, insert=op == "add")
-
-
-def _remove(document: dict[str, Any], path: tuple[str, ...], defaults: Mapping[str, Any],
-            required: Collection[str]) -> None:
-    if len(path) > 1:
-        pointer.remove(document, path)
-    elif path[0] in required:
-        raise pointer.PointerError(pointer.format(path), "is required and can not be removed")
-    else:
-        document[path[0]] = copy.deepcopy(defaults.get(path[0]))
 
 
 def _same(left: Any, right: Any) -> bool:

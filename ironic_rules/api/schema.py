@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import re
-import uuid as uuid_module
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -28,11 +27,6 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 def is_uuid(text: object) -> bool:
     """Say whether ``text`` is a UUID in the form with hyphens."""
     return isinstance(text, str) and _UUID.fullmatch(text) is not None
-
-
-def new_uuid() -> str:
-    """Return a random UUID."""
-    return str(uuid_module.uuid4())
 
 
 def as_bool(value: object) -> bool:

@@ -1,7 +1,7 @@
 """API versions ``1.N`` ("microversions"): the numbers are Ironic's, so that its clients negotiate as they always do.
 
-A constant is the first minor version in which something can be used. Clients choose with one of two headers; without
-one they get the oldest version.
+A constant is the first minor version in which something can be used; those of fields and filters are a table in
+``node_versions``. Clients choose with one of two headers; without one they get the oldest version.
 """
 
 from __future__ import annotations
@@ -15,47 +15,31 @@ MAX = 96
 
 NAME = 5  # node.name, and names in place of UUIDs
 FIELDS = 8  # ?fields=
+ANY_NAME = 10  # names need not be host names
 ENROLL = 11  # new nodes start in "enroll"
 DRIVER_PROPERTIES_LINK = 14
-PORT_INTERNAL_INFO = 18
-PORT_CONNECTIVITY = 19  # local_link_connection, pxe_enabled
-RESOURCE_CLASS = 21
 RAMDISK = 22  # lookup and heartbeat
 PORTGROUPS = 23
-PORTGROUP_MODE = 26
+SOFT_POWER = 27  # soft power targets, and timeouts
 VIFS = 28
 DRIVER_DETAILS = 30  # ?type=, ?detail= of drivers
-INTERFACE_FIELDS = 31
 VOLUME = 32
-PHYSICAL_NETWORK = 34
+REBUILD_CONFIGDRIVE = 35
 AGENT_VERSION = 36  # heartbeat: agent_version
 TRAITS = 37
 INSPECT_WAIT = 39
-FAULT = 42
+INSPECT_ABORT = 41
 DETAIL = 43  # ?detail= on every collection
 RESET_INTERFACES = 45
-CONDUCTOR_GROUP = 46
-AUTOMATED_CLEAN = 47
-PROTECTED = 48
 CONDUCTORS = 49
-OWNER = 50
-DESCRIPTION = 51
-SMARTNIC = 53
-DEPLOY_TEMPLATES = 55
-RETIRED = 61
-AGENT_TOKEN = 62
-LESSEE = 65
+CONFIGDRIVE_OBJECT = 56
+VIF_PORT = 67  # port_uuid, portgroup_uuid of a VIF
 AGENT_VERIFY_CA = 68
 AGENT_STATUS = 72
 HISTORY = 78
 INVENTORY = 81
-SHARD = 82
-PARENT_NODE = 83
 CONTINUE_INSPECTION = 84
 FIRMWARE = 86
-PORT_NAME = 88
-NO_JSON_SUFFIX = 91
-DISABLE_POWER_OFF = 95
 INSPECTION_RULES = 96
 
 MIN_STRING = f"1.{MIN}"

@@ -7,19 +7,55 @@ the environment variable ``IRONIC_RULES_CONFIG_FILE``, separated by ``:``.
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterable
 from typing import Any
+
+from oslo_config import cfg
 
 import ironic_rules.cmd  # noqa: F401  (selects the threading backend, before oslo.messaging is imported)
 from ironic_rules import service
 from ironic_rules.rpc import transport as rpc_transport
 
 
-def make_application() -> Any:
-    """Return the WSGI application of this process."""
+class Application:
+    """The WSGI application, with connections that belong to the process that serves.
+
+    uWSGI, and gunicorn with ``--preload``, import this module once and fork afterwards. Connections to the database and
+    the broker do not survive a fork, nor does the thread that waits for RPC replies. So a process that finds itself
+    forked makes all of it anew. What would keep every request from being served shows when the module is imported.
+
+    :raises ConfigurationError: as from the parts of ``service``, e.g. the database's schema is not the current one
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._lock = threading.Lock()
+        self._process: int | None = None
+        self._app: Any = None
+        self._make()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if self._process != os.getpid():
+            self._make()
+        served: Iterable[bytes] = self._app(environ, start_response)
+        return served
+
+    def _make(self) -> None:
+        with self._lock:
+            if self._process != os.getpid():
+                db = service.make_database(self._conf)
+                self._app = service.make_wsgi_app(self._conf, db, rpc_transport.get_transport(self._conf))
+                db.dispose()  # looking at the schema left a connection, which a fork would share
+                self._process = os.getpid()
+
+
+def make_application() -> Application:
+    """Return the application that the environment configures."""
     files = os.environ.get("IRONIC_RULES_CONFIG_FILE")
     conf = service.prepare_config([], config_files=files.split(os.pathsep) if files else None)
     service.setup_logging(conf)
-    return service.make_wsgi_app(conf, service.make_database(conf), rpc_transport.get_transport(conf))
+    return Application(conf)
 
 
 application = make_application()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Sequence
 
 from ironic_rules import service
@@ -19,23 +18,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv)
     service.setup_logging(conf)
-    stopped = lifecycle.stop_event()
+    signals = lifecycle.StopSignals()
     db = service.make_database(conf)
-    conductor = service.make_conductor(conf, db, rpc_transport.get_transport(conf))
-    conductor.start()
-    print(f"ironic-rules-conductor {conf.host} is at work", flush=True)
-    threading.Thread(target=_watch, args=(conductor.displaced, stopped), daemon=True).start()
-    lifecycle.settle()
-    stopped.wait()
-    displaced = conductor.displaced.is_set()
-    conductor.stop()
-    lifecycle.exit_now(1 if displaced else 0)
+    conductor = service.make_conductor(conf, db, rpc_transport.get_transport(conf), displaced=signals.stop)
+    try:
+        conductor.start()
+        print(f"ironic-rules-conductor {conf.host} is at work", flush=True)
+        lifecycle.settle()
+        signals.wait()
+    finally:
+        conductor.stop()
+    lifecycle.exit_now(1 if conductor.is_displaced else 0)
     return 0
-
-
-def _watch(displaced: threading.Event, stopped: threading.Event) -> None:
-    displaced.wait()
-    stopped.set()
 
 
 if __name__ == "__main__":

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from typing import IO
 
+import oslo_messaging as messaging
+import sqlalchemy as sa
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 
-from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.exceptions import ConfigurationError, IronicRulesError
+
+#: What keeps a command from running and is not a fault of ours: configuration, database, broker.
+_REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError, messaging.MessagingException)
 
 #: ``--host`` and ``--port`` of the commands that listen. Their names in files are [api]host_ip and [api]port.
 LISTEN_OPTS: list[cfg.Opt] = [
@@ -34,12 +42,53 @@ def settle() -> None:
     gc.freeze()
 
 
-def stop_event() -> threading.Event:
-    """Return an event that SIGTERM and SIGINT set."""
-    event = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: event.set())
-    return event
+class Interrupted(BaseException):
+    """SIGTERM or SIGINT came before the process served; what it waits for (a database, a broker) may never come."""
+
+
+class StopSignals:
+    """SIGTERM and SIGINT: while the process starts they raise :class:`Interrupted`, then they end :meth:`wait`."""
+
+    def __init__(self) -> None:
+        self._told = threading.Event()
+        self._starting = True
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._receive)
+
+    def wait(self) -> None:
+        """Wait for a signal or :meth:`stop`: the process serves."""
+        self._starting = False
+        self._told.wait()
+
+    def stop(self) -> None:
+        """End the wait, for a reason of our own."""
+        self._told.set()
+
+    def _receive(self, number: int, frame: object) -> None:
+        self._told.set()
+        if self._starting:
+            self._starting = False  # a second one does not disturb the end
+            raise Interrupted
+
+
+def lock_folder(path: str) -> IO[str]:
+    """Return a file in ``path``, open and locked: the folder is this process' until the file is closed.
+
+    Two processes in one folder would be two conductors of one name; the second would end the first.
+
+    :raises ConfigurationError: another process has it, or nothing can be written there
+    """
+    try:
+        file = open(os.path.join(path, "lock"), "a", encoding="utf-8")  # noqa: SIM115  (stays open)
+    except OSError as exc:
+        raise ConfigurationError(f"Cannot write into {path}: {exc}") from exc
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise ConfigurationError(f"Another ironic-rules already works in {path}; --state-dir names another folder."
+                                 ) from None
+    return file
 
 
 def exit_now(status: int = 0) -> None:
@@ -50,9 +99,19 @@ def exit_now(status: int = 0) -> None:
 
 
 def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
-    """Return the command's exit status; what keeps it from running is told in one line, status 2."""
+    """Return the command's exit status; what keeps it from running is told in one line, status 2.
+
+    A process that is told to end while it starts ends at once, with status 0.
+    """
+    name = os.path.basename(sys.argv[0])
     try:
         return command(sys.argv[1:] if argv is None else argv)
-    except (IronicRulesError, cfg.Error) as exc:
-        print(f"{os.path.basename(sys.argv[0])}: {exc}", file=sys.stderr)
+    except _REFUSALS as exc:
+        # Errors of databases go on with the statement and with advice.
+        text = str(exc).splitlines()[0] if isinstance(exc, db_exc.DBError) else str(exc)
+        print(f"{name}: {text}", file=sys.stderr)
         return 2
+    except Interrupted:
+        print(f"{name}: told to end while it was starting", file=sys.stderr)
+        exit_now()
+        return 0

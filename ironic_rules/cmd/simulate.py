@@ -5,6 +5,7 @@ Exit status: 0 all nodes ended as expected, 1 some did not, 2 the run could not 
 
 from __future__ import annotations
 
+import importlib.metadata
 import itertools
 import json
 import secrets
@@ -66,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse(conf: cfg.ConfigOpts, argv: Sequence[str]) -> None:
     try:
         conf(one_option_per_value(argv, "--inventory"), project="ironic-rules", prog=PROG,
+             version=importlib.metadata.version("ironic-rules"),
              description="Enrol nodes, inspect them with simulated ramdisks, and measure how the service copes.")
     except SystemExit as exc:
         # oslo.config has printed what is wrong; its status 1 would say here that nodes failed.

@@ -32,7 +32,7 @@ Ctrl-C ends it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the service until SIGTERM or Ctrl-C; return the exit status."""
+    """Run the service until SIGTERM or Ctrl-C; return the exit status: 1 if another process took its host name."""
     return lifecycle.guarded(_run, argv)
 
 
@@ -46,28 +46,28 @@ def _run(argv: Sequence[str]) -> int:
         conf.set_override("log_dir", conf.state_path)
         conf.set_override("log_file", "ironic-rules.log")
     service.setup_logging(conf)
-    stopped = lifecycle.stop_event()
+    signals = lifecycle.StopSignals()
+    lock = lifecycle.lock_folder(conf.state_path)
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
-    conductor = service.make_conductor(conf, db, transport)
-    conductor.start()
     api = service.make_api(conf, db, transport)
+    conductor = service.make_conductor(conf, db, transport, displaced=signals.stop)
     try:
+        conductor.start()
         api.start()
-    except Exception:
-        conductor.stop()
-        raise
-    log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"
-    print(_WELCOME.format(url=api.url, state=conf.state_path, log=log), flush=True)
-    if conf.cli_demo:
-        threading.Thread(target=_demo, args=(api.url,), name="demo", daemon=True).start()
-    lifecycle.settle()
-    stopped.wait()
-    api.stop()
-    finished = conductor.stop()
+        log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"
+        print(_WELCOME.format(url=api.url, state=conf.state_path, log=log), flush=True)
+        if conf.cli_demo:
+            threading.Thread(target=_demo, args=(api.url,), name="demo", daemon=True).start()
+        lifecycle.settle()
+        signals.wait()
+        api.stop()
+    finally:
+        finished = conductor.stop()
+        lock.close()
     print("ironic-rules has ended." if finished else
           "ironic-rules has ended; unfinished work is stored and goes on at the next start.")
-    lifecycle.exit_now()
+    lifecycle.exit_now(1 if conductor.is_displaced else 0)
     return 0
 
 

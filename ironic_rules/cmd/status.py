@@ -43,10 +43,13 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``upgrade check``; return 0 (ready), 1 (warnings), 2 (failures) or 255."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments == ["--version"]:  # oslo.upgradecheck does not know it
+        print(service.version())
+        return 0
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     service.db_options.set_defaults(conf)
-    arguments = list(sys.argv[1:] if argv is None else argv)
     return int(upgradecheck.main(conf, service.PROJECT, Checks(conf), argv=arguments))
 
 

@@ -8,8 +8,10 @@ import sqlalchemy as sa
 
 from ironic_rules.conductor import work
 from ironic_rules.conductor.engine import Engine, now
+from ironic_rules.conductor.workers import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
+from ironic_rules.exceptions import NodeLocked
 from ironic_rules.models import states
 
 #: What of a heartbeat is kept in driver_internal_info, by its name there.
@@ -25,8 +27,9 @@ def heartbeat(engine: Engine, context: RequestContext, node_id: str | int, callb
     """
     with engine.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
-    resumes = row.provision_state in states.WAITING - {states.INSPECTWAIT}
-    with engine.workers.take(row.id) as slot:
+    if row.reservation is not None:
+        raise NodeLocked(node=row.uuid, host=row.reservation)
+    with engine.workers.take(row.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> bool:
             locked = nodes.reserve(conn, row.id, engine.host, "heartbeat")
@@ -36,12 +39,10 @@ def heartbeat(engine: Engine, context: RequestContext, node_id: str | int, callb
                 **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
             }
             values: dict[str, Any] = {"driver_internal_info": internal}
-            transition = states.transition(locked.provision_state, "resume") if resumes else None
-            if transition is None:
+            transition = work.lead(locked, "resume")
+            if transition is None or locked.provision_state == states.INSPECTWAIT:
                 nodes.release(conn, row.id, engine.host, values)
                 return False
-            if locked.target_provision_state == states.MANAGEABLE:
-                transition = transition._replace(target=states.MANAGEABLE)
             nodes.update_locked(conn, row.id, engine.host, {**values, **work.state_values(transition)})
             return True
 

@@ -13,15 +13,15 @@ import sqlalchemy as sa
 
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.models import states
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 
 @dataclass(slots=True)
 class Result:
     """How a state ends.
 
-    ``event`` leads on from it; ``error`` becomes ``last_error``; ``history`` is an event text for the node's history;
-    ``also`` is called with the connection of the transaction that saves the node.
+    ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
+    entry without an error; ``also`` is called with the connection of the transaction that saves the node.
     """
 
     event: str
@@ -56,9 +56,10 @@ def deploy(engine: Engine, task: Task) -> Result:
 
 
 def tear_down(engine: Engine, task: Task) -> Result:
-    """DELETING: the deploy interface removes the instance; then the node is cleaned."""
+    """DELETING: the deploy interface removes the instance, which the node forgets; then the node is cleaned."""
     engine.hardware.interface(task.node, "deploy").tear_down(task)
     task.node.instance_info = {}
+    task.node.instance_uuid = None
     task.node.power_state = states.POWER_OFF
     return Result("done")
 
@@ -76,8 +77,9 @@ def rescue(engine: Engine, task: Task) -> Result:
 
 
 def unrescue(engine: Engine, task: Task) -> Result:
-    """UNRESCUING: back to the instance."""
+    """UNRESCUING: back to the instance; the password of the rescue system is of no more use."""
     engine.hardware.interface(task.node, "rescue").unrescue(task)
+    task.node.instance_info.pop("rescue_password", None)
     return Result("done")
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import oslo_messaging as messaging
+from oslo_log import log as logging
 
 from ironic_rules.conductor import agent, handlers, inspection, provisioning, work
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.context import RequestContext
-from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.exceptions import IronicRulesError, Unavailable
 from ironic_rules.models import states
 from ironic_rules.rpc.transport import VERSION
+
+LOG = logging.getLogger(__name__)
+F = TypeVar("F", bound=Callable[..., Any])
 
 work.HANDLERS.update({
     states.VERIFYING: handlers.verify,
@@ -25,17 +31,34 @@ work.HANDLERS.update({
     states.INSPECTING: inspection.inspect,
 })
 work.CLEAN_UPS[states.INSPECTING] = inspection.clean_up
+work.ON_FAILURE[states.INSPECTING] = inspection.failed
+work.UNFINISHED[(states.INSPECTWAIT, "abort")] = inspection.go_on_aborting
+
+
+def _answer(method: F) -> F:
+    """Let the service's errors travel back as themselves, and a database that is away as what may be repeated."""
+
+    @messaging.expected_exceptions(IronicRulesError)
+    @functools.wraps(method)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return method(*arguments, **named)
+        except work.DATABASE_AWAY as exc:
+            LOG.error("The database can not serve: %s", exc)
+            raise Unavailable from exc
+
+    return cast(F, call)
 
 
 class ConductorManager:
-    """What a conductor does for others. Errors of the service travel back as themselves."""
+    """What a conductor does for others."""
 
     target = messaging.Target(version=VERSION)
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    @messaging.expected_exceptions(IronicRulesError)
+    @_answer
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
                             plugin_data: dict[str, Any] | None = None) -> None:
         """Continue in-band inspection.
@@ -45,24 +68,24 @@ class ConductorManager:
         """
         inspection.accept(self._engine, context, node_id, inventory, plugin_data or {})
 
-    @messaging.expected_exceptions(IronicRulesError)
+    @_answer
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str,
                                args: dict[str, Any] | None = None) -> None:
         """Start what a verb of ``states/provision`` asks for."""
         provisioning.change_provision_state(self._engine, context, node_id, target, args or {})
 
-    @messaging.expected_exceptions(IronicRulesError)
+    @_answer
     def change_power_state(self, context: RequestContext, node_id: str | int, target: str,
                            timeout: int | None = None) -> None:
         """Start changing the power state; ``timeout`` in seconds."""
         provisioning.change_power_state(self._engine, context, node_id, target, timeout)
 
-    @messaging.expected_exceptions(IronicRulesError)
+    @_answer
     def validate_interfaces(self, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
         """Return what each interface of the node says of its settings."""
         return provisioning.validate_interfaces(self._engine, context, node_id)
 
-    @messaging.expected_exceptions(IronicRulesError)
+    @_answer
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
                   agent_version: str | None = None, details: dict[str, Any] | None = None) -> None:
         """Record a ramdisk's sign of life."""

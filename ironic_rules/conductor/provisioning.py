@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,11 +10,13 @@ from oslo_log import log as logging
 
 from ironic_rules.conductor import inspection, tasks, work
 from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.workers import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import inventory, nodes
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, InvalidState, IronicRulesError, NodeProtected
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, InvalidState, NodeLocked, NodeProtected
+from ironic_rules.inspection.text import printable
 from ironic_rules.models import states
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 LOG = logging.getLogger(__name__)
 
@@ -36,25 +39,21 @@ def change_provision_state(engine: Engine, context: RequestContext, node_id: str
     verb = states.VERB_ALIASES.get(target, target)
     task = load(engine, context, node_id)
     node = task.node
-    _check_transition(verb, node.uuid, node.provision_state)
-    if node.maintenance and verb in _NOT_IN_MAINTENANCE:
-        raise Invalid(f"The {verb} operation can't be performed on node {node.uuid} because it's in maintenance mode.")
-    if node.protected and verb in ("deleted", "rebuild"):
-        raise NodeProtected(node=node.uuid, action=verb)
+    _check_unlocked(node)
+    _check(verb, node)
     for kind in _VALIDATED.get(verb, ()):
         engine.hardware.interface(node, kind).validate(task)
     if verb == "abort" and node.provision_state == states.INSPECTWAIT:
-        inspection.stop_waiting(engine, context, node.id, "abort", "Inspection was aborted by request.")
+        inspection.stop_waiting(engine, context, node.id, "abort", inspection.ABORTED)
         return
-    values = _requested(verb, task, args)
-    with engine.workers.take(node.id) as slot:
+    with engine.workers.take(node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> bool:
             row = nodes.reserve(conn, node.id, engine.host, f"provision: {verb}")
-            transition = _check_transition(verb, row.uuid, row.provision_state)
+            transition = _check(verb, row)
             if verb == "inspect":
                 inventory.supersede(conn, row.id)
-            changed = {**values, **work.state_values(transition), "last_error": None}
+            changed = {**_requested(verb, row, args), **work.state_values(transition), "last_error": None}
             if transition.state not in states.TRANSIENT:
                 nodes.release(conn, row.id, engine.host, changed)
                 return False
@@ -65,22 +64,29 @@ def change_provision_state(engine: Engine, context: RequestContext, node_id: str
             slot.run(work.run, engine, node.id, context)
 
 
-def _check_transition(verb: str, node: str, state: str) -> states.Transition:
-    transition = states.transition(state, verb) if verb in states.VERB_VERSIONS else None
+def _check_unlocked(node: Any) -> None:
+    if node.reservation is not None:
+        raise NodeLocked(node=node.uuid, host=node.reservation)
+
+
+def _check(verb: str, node: Any) -> states.Transition:
+    """Return where ``verb`` leads the node (a row or a draft), if it is allowed now."""
+    transition = work.lead(node, verb) if verb in states.VERB_VERSIONS else None
     if transition is None:
-        raise InvalidState(action=verb, node=node, state=state)
+        raise InvalidState(action=verb, node=node.uuid, state=node.provision_state)
+    if node.maintenance and verb in _NOT_IN_MAINTENANCE:
+        raise Invalid(f"The {verb} operation can't be performed on node {node.uuid} because it's in maintenance mode.")
+    if node.protected and verb in ("deleted", "rebuild"):
+        raise NodeProtected(node=node.uuid, action=verb)
     return transition
 
 
-def _requested(verb: str, task: Task, args: dict[str, Any]) -> dict[str, Any]:
+def _requested(verb: str, row: sa.Row[Any], args: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that the request's arguments set."""
-    if verb not in ("active", "rebuild", "rescue"):
+    given = {key: args[key] for key in ("configdrive", "rescue_password") if args.get(key) is not None}
+    if verb not in ("active", "rebuild", "rescue") or not given:
         return {}
-    info = dict(task.node.instance_info)
-    for key in ("configdrive", "rescue_password"):
-        if args.get(key) is not None:
-            info[key] = args[key]
-    return {"instance_info": info}
+    return {"instance_info": {**row.instance_info, **given}}
 
 
 def load(engine: Engine, context: RequestContext, node_id: str | int) -> Task:
@@ -99,29 +105,33 @@ def change_power_state(engine: Engine, context: RequestContext, node_id: str | i
     if target not in states.POWER_TARGETS:
         raise InvalidParameterValue(f"/target: must be one of {', '.join(sorted(states.POWER_TARGETS))}")
     task = load(engine, context, node_id)
+    _check_unlocked(task.node)
     engine.hardware.interface(task.node, "power").validate(task)
     final = states.POWER_OFF if target in (states.POWER_OFF, states.SOFT_POWER_OFF) else states.POWER_ON
-    with engine.workers.take(task.node.id) as slot:
+    with engine.workers.take(task.node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> None:
             nodes.reserve(conn, task.node.id, engine.host, f"power: {target}")
             nodes.update_locked(conn, task.node.id, engine.host, {"target_power_state": final, "last_error": None})
 
         engine.db.write(store)
-        slot.run(_set_power, engine, context, task.node.id, target)
+        slot.run(_set_power, engine, context, task.node.id, target, timeout_s)
 
 
-def _set_power(engine: Engine, context: RequestContext, node_id: int, target: str) -> None:
-    task = load(engine, context, node_id)
-    values: dict[str, Any] = {"target_power_state": None, "last_error": None}
-    try:
-        power = engine.hardware.interface(task.node, "power")
-        power.set_power_state(task, target)
-        values["power_state"] = power.get_power_state(task)
-    except IronicRulesError as exc:
-        values["last_error"] = f"Failed to change the power state to '{target}': {exc}"
-        LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
-    engine.db.write(lambda conn: tasks.save(conn, task, engine.host, values, release=True))
+def _set_power(engine: Engine, context: RequestContext, node_id: int, target: str, timeout_s: int | None) -> None:
+    with work.lock_may_be_lost(node_id):
+        task = load(engine, context, node_id)
+        values: dict[str, Any] = {"target_power_state": None, "last_error": None}
+
+        def switch() -> None:
+            power = engine.hardware.interface(task.node, "power")
+            power.set_power_state(task, target, timeout_s)
+            values["power_state"] = power.get_power_state(task)
+
+        if reason := work.attempt(switch, task):
+            values["last_error"] = printable(f"Failed to change the power state to '{target}': {reason}", work.MAX_TEXT)
+            LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
+        engine.db.write(lambda conn: tasks.save(conn, task, engine.host, values, release=True))
 
 
 def validate_interfaces(engine: Engine, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
@@ -129,10 +139,10 @@ def validate_interfaces(engine: Engine, context: RequestContext, node_id: str | 
     task = load(engine, context, node_id)
     results: dict[str, dict[str, Any]] = {}
     for kind in engine.hardware.VALIDATED_KINDS:
-        try:
-            engine.hardware.interface(task.node, kind).validate(task)
-        except IronicRulesError as exc:
-            results[kind] = {"result": False, "reason": str(exc)}
-        else:
-            results[kind] = {"result": True}
+        reason = work.attempt(functools.partial(_validate, engine, task, kind), task)
+        results[kind] = {"result": True} if reason is None else {"result": False, "reason": reason}
     return results
+
+
+def _validate(engine: Engine, task: Task, kind: str) -> None:
+    engine.hardware.interface(task.node, kind).validate(task)

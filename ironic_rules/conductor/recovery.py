@@ -5,16 +5,21 @@ from __future__ import annotations
 import datetime
 import functools
 
+import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules import context
-from ironic_rules.conductor import inspection, work
+from ironic_rules.conductor import inspection, tasks, work
 from ironic_rules.conductor.engine import Engine, now
 from ironic_rules.db import conductors, nodes
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.models import states
 
 LOG = logging.getLogger(__name__)
+
+
+#: Resumptions of one piece of work. One that ends conductors again and again must not do so for ever.
+MAX_RESUMPTIONS = 5
 
 
 def resume_orphans(engine: Engine) -> int:
@@ -25,9 +30,10 @@ def resume_orphans(engine: Engine) -> int:
     """
     timeout = engine.conf.conductor.heartbeat_timeout
     with engine.db.reader() as conn:
-        alive = {row.hostname for row in conductors.alive(conn, timeout)}
-        dead = [row.hostname for row in conductors.dead(conn, timeout)]
+        # In this order: a conductor registers before its first lock, so the owner of each of these is known below.
         locked = nodes.reserved(conn, engine.group)
+        alive = _alive(conn, engine)
+        dead = [row.hostname for row in conductors.dead(conn, timeout)]
     not_since = now() - datetime.timedelta(seconds=timeout)
     for hostname in dead:
         if engine.db.write(functools.partial(conductors.mark_dead, hostname=hostname, not_since=not_since)):
@@ -43,26 +49,59 @@ def resume_orphans(engine: Engine) -> int:
     return resumed
 
 
+def _alive(conn: sa.Connection, engine: Engine) -> set[str]:
+    return {row.hostname for row in conductors.alive(conn, engine.conf.conductor.heartbeat_timeout)}
+
+
 def _resume(engine: Engine, node_id: int, node: str, owner: str) -> bool:
     try:
         slot = engine.workers.take(node_id)
     except NoFreeWorker:
         return False  # the next pass finds it again
+
+    def claim(conn: sa.Connection) -> bool:
+        # Much may have happened since the node was found: a thread of this process has finished it and released the
+        # lock, or its owner has come back and works on it. With the slot taken, no thread of this process begins to.
+        if owner != engine.host and owner in _alive(conn, engine):
+            return False
+        return nodes.take_over(conn, node_id, owner, engine.host)
+
     with slot:
-        if owner != engine.host and not engine.db.write(
-                lambda conn: nodes.take_over(conn, node_id, owner, engine.host)):
+        if not engine.db.write(claim):
             return False
         LOG.warning("Resuming the work on node %s that conductor %s left unfinished", node, owner)
-        slot.run(work.run, engine, node_id, context.admin())
+        slot.run(_work, engine, node_id)
     return True
 
 
+def _work(engine: Engine, node_id: int) -> None:
+    """Go on with a node, and count it; at the beginning, so that what only waits for a thread is not counted."""
+    admin = context.admin()
+
+    def begin(conn: sa.Connection) -> bool:
+        row = nodes.get_by_id(conn, node_id)
+        if tasks.purpose(row)[1] >= MAX_RESUMPTIONS:
+            return False
+        tasks.note_resumption(conn, row, engine.host)
+        return True
+
+    with work.lock_may_be_lost(node_id):
+        if engine.db.write(begin):
+            work.run(engine, node_id, admin)
+        else:
+            work.give_up(engine, node_id, admin,
+                         f"the work was begun and not finished {MAX_RESUMPTIONS + 1} times; the log of the conductors "
+                         "may tell why")
+
+
 def fail_overdue(engine: Engine) -> None:
-    """Fail the nodes that have waited too long for their ramdisk."""
+    """Fail the nodes of this group that have waited too long for their ramdisk; not those in maintenance."""
     timeout = engine.conf.conductor.inspect_wait_timeout
     if not timeout:
         return
+    before = now() - datetime.timedelta(seconds=timeout)
     with engine.db.reader() as conn:
-        overdue = nodes.waiting_longer_than(conn, states.INSPECTWAIT, now() - datetime.timedelta(seconds=timeout))
+        overdue = nodes.waiting_longer_than(conn, states.INSPECTWAIT, before)
     for row in overdue:
-        inspection.time_out(engine, context.admin(), row)
+        if row.conductor_group == engine.group and row.reservation is None and not row.maintenance:
+            inspection.time_out(engine, context.admin(), row, before)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections.abc import Callable
 
 import oslo_messaging as messaging
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import recovery
@@ -22,7 +24,12 @@ LOG = logging.getLogger(__name__)
 class ConductorService:
     """``start``, ``stop`` and ``wait`` of one conductor."""
 
-    def __init__(self, engine: Engine, transport: messaging.RPCTransport) -> None:
+    def __init__(self, engine: Engine, transport: messaging.RPCTransport,
+                 displaced: Callable[[], None] = lambda: None) -> None:
+        """Prepare.
+
+        :param displaced: called when the process must end, because another one serves under the same host name
+        """
         self._engine = engine
         self._instance = str(uuid.uuid4())
         self._server = rpc_transport.get_server(transport, engine.conf, ConductorManager(engine), engine.group)
@@ -32,8 +39,9 @@ class ConductorService:
             Loop("recovery", settings.recovery_interval, lambda: recovery.resume_orphans(engine)),
             Loop("timeouts", settings.recovery_interval, lambda: recovery.fail_overdue(engine)),
         )
-        #: Set when the process must end: another one serves under the same host name.
-        self.displaced = threading.Event()
+        self._displaced = displaced
+        #: whether another process serves under the same host name
+        self.is_displaced = False
 
     def start(self) -> None:
         """Register, resume what the last life of this conductor left unfinished, and serve.
@@ -62,7 +70,14 @@ class ConductorService:
         deadline = time.monotonic() + max(self._engine.conf.conductor.shutdown_grace, 1)
         stopper.join(max(deadline - time.monotonic(), 0))
         finished = self._engine.workers.stop(max(deadline - time.monotonic(), 0.05))
-        self._engine.db.write(lambda conn: conductors.unregister(conn, self._engine.host, self._instance))
+        for loop in self._loops:
+            # A sign of life after the signing off would make this conductor look alive.
+            loop.wait(max(deadline - time.monotonic(), 0.05))
+        try:
+            self._engine.db.write(lambda conn: conductors.unregister(conn, self._engine.host, self._instance))
+        except db_exc.DBError as exc:
+            LOG.warning("Conductor %s could not sign off; it will be missed in %s seconds: %s", self._engine.host,
+                        self._engine.conf.conductor.heartbeat_timeout, exc)
         return finished
 
     def _heartbeat(self) -> None:
@@ -70,4 +85,5 @@ class ConductorService:
         if not engine.db.write(lambda conn: conductors.touch(conn, engine.host, self._instance)):
             LOG.critical("Another process has registered as conductor %s; this one ends. Every conductor needs a "
                          "[DEFAULT]host of its own.", engine.host)
-            self.displaced.set()
+            self.is_displaced = True
+            self._displaced()

@@ -9,7 +9,11 @@ import sqlalchemy as sa
 
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes, portgroups, ports, traits
-from ironic_rules.models.draft import NodeDraft, PortDraft, Task
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.task import Task
+
+#: Between the purpose of a lock and the number of resumptions.
+_RESUMED = ", resumed: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,21 @@ def read(conn: sa.Connection, row: sa.Row[Any]) -> Record:
     """Return the record of ``row``, a row of the nodes table."""
     return Record(row, traits.list_for(conn, [row.id])[row.id], ports.for_node(conn, row.id),
                   portgroups.for_node(conn, row.id))
+
+
+def purpose(row: sa.Row[Any]) -> tuple[str, int]:
+    """Return what the node's lock was taken for, and how often that work was resumed."""
+    text, _, resumed = (row.reservation_purpose or "").partition(_RESUMED)
+    return text, int(resumed or 0)
+
+
+def note_resumption(conn: sa.Connection, row: sa.Row[Any], owner: str) -> None:
+    """Count the resumption that begins now, in the purpose of the lock.
+
+    :raises LockLost: another conductor has taken the node over
+    """
+    text, resumed = purpose(row)
+    nodes.update_locked(conn, row.id, owner, {"reservation_purpose": f"{text}{_RESUMED}{resumed + 1}"})
 
 
 def save(conn: sa.Connection, task: Task, owner: str, values: dict[str, Any], *, release: bool) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import tasks
@@ -13,16 +15,31 @@ from ironic_rules.conductor.engine import Engine, now
 from ironic_rules.conductor.handlers import Handler, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import history, nodes
-from ironic_rules.exceptions import IronicRulesError, LockLost, NotFound
+from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
+from ironic_rules.inspection.text import printable
 from ironic_rules.models import states
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 LOG = logging.getLogger(__name__)
 
-#: provision state -> what is done in it; filled by ``ironic_rules.conductor.manager``.
+#: provision state -> what is done in it; filled by ``ironic_rules.conductor.manager``, as the next three.
 HANDLERS: dict[str, Handler] = {}
 #: provision state -> what is done when it fails, on a fresh draft.
 CLEAN_UPS: dict[str, Callable[[Engine, Task], None]] = {}
+#: provision state -> what is written in the transaction that makes it failed: ``(connection, engine, node id)``.
+ON_FAILURE: dict[str, Callable[[sa.Connection, Engine, int], None]] = {}
+#: ``(provision state, purpose of the lock)`` -> what goes on with a request of which only the lock is left.
+UNFINISHED: dict[tuple[str, str], Callable[[Engine, RequestContext, int], None]] = {}
+
+UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
+#: Longest text in ``last_error`` and in the history: MariaDB's TEXT has 65535 bytes, and people read it.
+MAX_TEXT = 4096
+#: What a database raises that is not there, or has no time, at the moment.
+DATABASE_AWAY = (db_exc.DBConnectionError, db_exc.DBDeadlock, sa.exc.TimeoutError)
+#: How a save fails because of what is to be saved.
+_BAD_DATA = (
+    IronicRulesError, ArithmeticError, TypeError, ValueError, RecursionError, db_exc.DBDataError,
+    db_exc.DBDuplicateEntry, db_exc.DBReferenceError, db_exc.DBConstraintError, db_exc.DBInvalidUnicodeParameter)
 
 
 def state_values(transition: states.Transition) -> dict[str, Any]:
@@ -32,73 +49,159 @@ def state_values(transition: states.Transition) -> dict[str, Any]:
     }
 
 
-def run(engine: Engine, node_id: int, context: RequestContext) -> None:
-    """Work on a node whose lock this conductor holds, until it rests. Ends silently if the lock is lost."""
+def lead(node: Any, event: str) -> states.Transition | None:
+    """Return where ``event`` leads the node (a row), None if nowhere. Manual cleaning keeps its target, manageable."""
+    transition = states.transition(node.provision_state, event)
+    manual = (node.target_provision_state == states.MANAGEABLE
+              and node.provision_state in (states.CLEANING, states.CLEANWAIT, states.CLEANHOLD))
+    if manual and transition is not None and transition.target == states.AVAILABLE:
+        return transition._replace(target=states.MANAGEABLE)
+    return transition
+
+
+@contextlib.contextmanager
+def lock_may_be_lost(node_id: int) -> Iterator[None]:
+    """End quietly when another conductor has taken the node over, or the node is gone: nothing has been written."""
     try:
-        while _step(engine, node_id, context):
-            pass
-    except (LockLost, NotFound) as exc:
+        yield
+    except (LockLost, NodeNotFound) as exc:
         LOG.warning("Gave up working on node id %s: %s", node_id, exc)
 
 
-def _step(engine: Engine, node_id: int, context: RequestContext) -> bool:
-    """Do what the node's state asks for; say whether there is more to do."""
+def attempt(action: Callable[[], object], task: Task) -> str | None:
+    """Run what a plug-in does; return why it failed, None if it did not.
+
+    Whatever a plug-in raises must end in a state and a text that an operator sees, not in a lock. Not so a database
+    that is away: that is nobody's failure, and the work is resumed when it is back.
+    """
+    try:
+        action()
+    except DATABASE_AWAY:
+        raise
+    except IronicRulesError as exc:
+        return str(exc)
+    except Exception:
+        LOG.exception("Unexpected failure in state %s of node %s", task.node.provision_state, task.node.uuid)
+        return UNEXPECTED
+    return None
+
+
+def run(engine: Engine, node_id: int, context: RequestContext) -> None:
+    """Work on a node whose lock this conductor holds, until it rests. Ends quietly if the lock is lost."""
+    with lock_may_be_lost(node_id):
+        while _step(engine, node_id, context):
+            pass
+
+
+def give_up(engine: Engine, node_id: int, context: RequestContext, reason: str) -> None:
+    """End the work on a node whose lock this conductor holds: its state fails, without the help of plug-ins."""
+    with lock_may_be_lost(node_id):
+        record = _read(engine, node_id)
+        if record.node.provision_state in HANDLERS:
+            _save(engine, record, record.task(context), _failure(record.node, reason), context)
+        else:
+            _leave(engine, record.node, reason)
+
+
+def _read(engine: Engine, node_id: int) -> tasks.Record:
     with engine.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id)
         if row.reservation != engine.host:
             raise LockLost(node=row.uuid, host=engine.host)
-        record = tasks.read(conn, row)
+        return tasks.read(conn, row)
+
+
+def _step(engine: Engine, node_id: int, context: RequestContext) -> bool:
+    """Do what the node's state asks for; say whether there is more to do."""
+    record = _read(engine, node_id)
+    row = record.node
     handler = HANDLERS.get(row.provision_state)
     if handler is None:
-        # Whatever took the lock died between two states; the node rests already.
-        engine.db.write(lambda conn: nodes.release(conn, node_id, engine.host))
+        purpose = tasks.purpose(row)[0]
+        unfinished = UNFINISHED.get((row.provision_state, purpose))
+        if unfinished is None:
+            _leave(engine, row, f"The conductor ended during \"{purpose}\"; please ask for it again.")
+        else:
+            unfinished(engine, context, node_id)
         return False
     task = record.task(context)
     result = _handle(handler, engine, task)
-    if result.error is not None:
-        task = record.task(context)
-        _clean_up(engine, task)
-    transition = states.transition(row.provision_state, result.event)
+    if result.error is None:
+        try:
+            return _save(engine, record, task, result, context)
+        except (*_BAD_DATA, db_exc.DBError) as exc:
+            if isinstance(exc, (LockLost, NodeNotFound)) or not _is_bad_data(exc):
+                raise
+            result = _failure(row, f"the result could not be saved: {_reason(exc, row)}")
+    task = record.task(context)
+    _clean_up(engine, task)
+    return _save(engine, record, task, result, context)
+
+
+def _is_bad_data(error: Exception) -> bool:
+    """Say whether a save failed because of what was to be saved, so that it would fail again."""
+    # What never got to the database: a value could not be made a parameter.
+    inner = getattr(error, "inner_exception", None)
+    unsendable = isinstance(inner, sa.exc.StatementError) and not isinstance(inner, sa.exc.DBAPIError)
+    return unsendable or isinstance(error, _BAD_DATA)
+
+
+def _leave(engine: Engine, row: sa.Row[Any], reason: str) -> None:
+    """Release a node that rests already: whatever took its lock died before or after what it wanted."""
+    unfinished = row.target_power_state is not None
+    values = {"target_power_state": None, "last_error": printable(reason, MAX_TEXT)} if unfinished else {}
+    engine.db.write(lambda conn: nodes.release(conn, row.id, engine.host, values))
+
+
+def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, context: RequestContext) -> bool:
+    """Write the task, its end and the new state in one transaction; say whether there is more to do."""
+    row = record.node
+    transition = lead(row, result.event)
     if transition is None:
         raise IronicRulesError(f"State {row.provision_state} can not end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT
+    error = None if result.error is None else printable(result.error, MAX_TEXT)
+    values = {**state_values(transition), "last_error": error}
+    if row.provision_state == states.INSPECTING or transition.state not in states.WAITING:
+        # The API hands out tokens without the lock, so the draft may not know of one: it is written, not compared.
+        values["agent_token_hash"] = None
 
     def store(conn: sa.Connection) -> None:
-        values = {**state_values(transition), "last_error": result.error}
         tasks.save(conn, task, engine.host, values, release=not goes_on)
+        if error is not None and row.provision_state in ON_FAILURE:
+            ON_FAILURE[row.provision_state](conn, engine, row.id)
         if result.also is not None:
             result.also(conn)
-        if result.history is not None:
+        if text := error or result.history:
             kind = "inspection" if row.provision_state == states.INSPECTING else "provisioning"
-            severity = "ERROR" if result.error else "INFO"
-            add_history(conn, engine, node_id, kind, result.history, severity, context)
+            add_history(conn, engine, row.id, kind, text, "ERROR" if error else "INFO", context)
 
     engine.db.write(store)
-    LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state,
-             f" ({result.error})" if result.error else "")
+    LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")
     return goes_on
 
 
 def _handle(handler: Handler, engine: Engine, task: Task) -> Result:
-    try:
-        return handler(engine, task)
-    except IronicRulesError as exc:
-        reason = str(exc)
-    except Exception:  # A fault of ours or of a plug-in must end in a state that an operator sees, not in a lock.
-        LOG.exception("Unexpected failure in state %s of node %s", task.node.provision_state, task.node.uuid)
-        reason = "an unexpected error occurred; the conductor's log has the details"
-    error = f"Failed in state \"{task.node.provision_state}\": {reason}"
-    return Result("fail", error=error, history=error)
+    results: list[Result] = []
+    reason = attempt(lambda: results.append(handler(engine, task)), task)
+    return results[0] if reason is None else _failure(task.node, reason)
+
+
+def _failure(node: Any, reason: str) -> Result:
+    return Result("fail", error=f"Failed in state \"{node.provision_state}\": {reason}")
+
+
+def _reason(error: Exception, row: sa.Row[Any]) -> str:
+    if isinstance(error, IronicRulesError):
+        return str(error)
+    LOG.error("What became of node %s can not be saved", row.uuid, exc_info=error)
+    return UNEXPECTED
 
 
 def _clean_up(engine: Engine, task: Task) -> None:
     clean_up = CLEAN_UPS.get(task.node.provision_state)
-    if clean_up is None:
-        return
-    try:
-        clean_up(engine, task)
-    except IronicRulesError as exc:
-        LOG.warning("Cleaning up after the failure of node %s failed too: %s", task.node.uuid, exc)
+    if clean_up is not None and (reason := attempt(lambda: clean_up(engine, task), task)):
+        LOG.warning("Cleaning up after the failure of node %s failed too: %s", task.node.uuid, reason)
 
 
 def add_history(conn: sa.Connection, engine: Engine, node_id: int, event_type: str, event: str, severity: str,
@@ -106,5 +209,5 @@ def add_history(conn: sa.Connection, engine: Engine, node_id: int, event_type: s
     """Write an entry into the node's history and drop the oldest beyond ``[conductor]node_history_max_entries``."""
     keep = engine.conf.conductor.node_history_max_entries
     if keep:
-        history.add(conn, node_id, event_type, event, severity, engine.host, context.user_id)
+        history.add(conn, node_id, event_type, printable(event, MAX_TEXT), severity, engine.host, context.user_id)
         history.prune(conn, node_id, keep)

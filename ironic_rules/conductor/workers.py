@@ -13,6 +13,9 @@ from ironic_rules.exceptions import NoFreeWorker
 
 LOG = logging.getLogger(__name__)
 
+#: Seconds that a request waits for work which has released the node's lock, but whose thread has not quite ended.
+PATIENCE_S = 1.0
+
 
 class Workers:
     """Runs work on nodes. A slot is taken *before* a node's lock, so that accepted work always finds a thread."""
@@ -20,18 +23,20 @@ class Workers:
     def __init__(self, size: int, queue_size: int) -> None:
         self._executor = ThreadPoolExecutor(max_workers=size, thread_name_prefix="worker")
         self._most = size + queue_size
-        self._guard = threading.Lock()
+        self._guard = threading.Condition()
         self._active: set[int] = set()
         self._running: set[Future[None]] = set()
         self._stopping = False
 
-    def take(self, node_id: int) -> Slot:
+    def take(self, node_id: int, patience_s: float = 0.0) -> Slot:
         """Return a slot for work on the node.
 
+        :param patience_s: how long to wait for the end of this process' present work on the node
         :raises NoFreeWorker: pool and queue are full, the process is ending, or this process works on the node already
         """
         with self._guard:
-            if self._stopping or len(self._active) >= self._most or node_id in self._active:
+            free = self._guard.wait_for(lambda: self._stopping or node_id not in self._active, patience_s)
+            if not free or self._stopping or len(self._active) >= self._most:
                 raise NoFreeWorker(node=node_id)
             self._active.add(node_id)
         return Slot(self, node_id)
@@ -48,6 +53,7 @@ class Workers:
         """
         with self._guard:
             self._stopping = True
+            self._guard.notify_all()
             running = set(self._running)
         self._executor.shutdown(wait=False, cancel_futures=True)
         begun = {future for future in running if not future.cancelled()}
@@ -66,6 +72,7 @@ class Workers:
         with self._guard:
             self._active.discard(node_id)
             self._running.discard(future)
+            self._guard.notify_all()
         if not future.cancelled() and (error := future.exception()) is not None:
             # The node keeps its lock; recovery finds it without a worker and resumes it.
             LOG.error("Work on node id %s ended unexpectedly; it will be resumed", node_id, exc_info=error)
@@ -73,6 +80,7 @@ class Workers:
     def _give_back(self, node_id: int) -> None:
         with self._guard:
             self._active.discard(node_id)
+            self._guard.notify_all()
 
 
 class Slot:

@@ -74,6 +74,13 @@ def alive(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | Non
     return list(conn.execute(_ALL.where(conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))))
 
 
+def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:
+    """Say whether a conductor of the group is alive."""
+    living = sa.exists().where(
+        conductors.c.conductor_group == group, conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))
+    return bool(conn.scalar(sa.select(living)))
+
+
 def dead(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
     """Return the conductors that somebody should clean up after, by host name.
 

@@ -30,7 +30,7 @@ def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity
 def list_for(conn: sa.Connection, node_id: int, page: Page) -> list[Row]:
     """Return at most ``page.limit`` entries of the node.
 
-    :raises Invalid: 400, the marker or the sort key is none
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
     """
     query = sa.select(table).where(table.c.node_id == node_id)
     return list(conn.execute(paginate(query, table, page, marker_row(conn, table, page))))

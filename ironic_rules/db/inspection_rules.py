@@ -53,7 +53,7 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     :param filters: ``phase``, ``scope``, ``priority``
     :param columns: names of the columns that the rows shall have; all without it
     :param raw_json: leave JSON columns as their text
-    :raises Invalid: 400, the marker or the sort key is none
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
     """
     if page.sort_key not in SORT_KEYS:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])

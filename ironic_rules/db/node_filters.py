@@ -32,6 +32,16 @@ def of_project(project: str) -> Condition:
     return sa.or_(nodes.c.owner == project, nodes.c.lessee == project)
 
 
+def of_conductor(host: str, turns: Mapping[str, tuple[int, int]]) -> Condition:
+    """Return the condition for nodes that a conductor has: locked by ``host``, or not locked and its by turns.
+
+    :param turns: by conductor group, the place of the host among those that share the nodes, and their number
+    """
+    by_turns = (sa.and_(nodes.c.conductor_group == group, nodes.c.id % count == place)
+                for group, (place, count) in turns.items())
+    return sa.or_(nodes.c.reservation == host, sa.and_(nodes.c.reservation.is_(None), sa.or_(sa.false(), *by_turns)))
+
+
 _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     **{name: _equals(name) for name in (
         "maintenance", "instance_uuid", "driver", "resource_class", "conductor_group", "owner", "lessee", "fault",
@@ -43,7 +53,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     "associated": _is_set("instance_uuid"),
     "sharded": _is_set("shard"),
     "reserved": _is_set("reservation"),
-    "conductor": _equals("reservation"),
+    "conductor": lambda host_and_turns: of_conductor(*host_and_turns),
     "project": of_project,
     # Without regard to case on every database.
     "description_contains": lambda text: nodes.c.description.icontains(text, autoescape=True),
@@ -57,7 +67,7 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
     """Return the WHERE conditions for ``filters``; None as a value means NULL.
 
     ``provision_state``, ``shard``, ``uuid_in`` and ``id_in`` take one value or several. ``include_children=False``
-    leaves out nodes that have a parent.
+    leaves out nodes that have a parent. ``conductor`` takes the arguments of :func:`of_conductor`.
 
     :raises ValueError: a filter that does not exist (a fault of the caller: the API checks what users ask)
     """

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -76,7 +76,7 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
 
     :param columns: names of the columns that the rows shall have; all without it
     :param raw_json: leave JSON columns as their text
-    :raises Invalid: 400, the marker or the sort key is none
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
     """
     query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_filters.conditions(filters))
     return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))).all())
@@ -202,9 +202,15 @@ def reserved(conn: sa.Connection, conductor_group: str) -> list[Row]:
     return list(conn.execute(query.order_by(nodes.c.id)))
 
 
-def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str) -> bool:
-    """Store the hash of the ramdisk's token; False when the node has one already: the first caller wins."""
+def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
+                      while_in: Collection[str] | None = None) -> bool:
+    """Store the hash of the ramdisk's token; False when the node has one already: the first caller wins.
+
+    :param while_in: only while the node is in one of these provision states
+    """
     statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.agent_token_hash.is_(None))
+    if while_in is not None:
+        statement = statement.where(nodes.c.provision_state.in_(sorted(while_in)))
     return conn.execute(statement.values(agent_token_hash=token_hash)).rowcount == 1
 
 

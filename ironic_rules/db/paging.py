@@ -18,7 +18,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from ironic_rules.db import identity
 from ironic_rules.db.projection import Row
 from ironic_rules.db.types import Json
-from ironic_rules.exceptions import Invalid, Problem
+from ironic_rules.exceptions import Invalid, MarkerNotFound, Problem
 
 #: Columns that only the service itself reads, also not by their order.
 HIDDEN = frozenset({"agent_token_hash"})
@@ -64,7 +64,7 @@ def sort_keys(table: sa.Table) -> frozenset[str]:
 def marker_row(conn: sa.Connection, table: sa.Table, page: Page, unique: str = "id") -> Row | None:
     """Return the marker's place in the order (sort key, then ``unique``), None without a marker.
 
-    :raises Invalid: 400, the marker is no row of the table, or the sort key is none
+    :raises MarkerNotFound: 404, the marker is no row of the table;  Invalid: 400, the sort key is none
     """
     column = _sort_column(table, page)
     if page.marker is None:
@@ -72,7 +72,7 @@ def marker_row(conn: sa.Connection, table: sa.Table, page: Page, unique: str = "
     query = sa.select(column.label("value"), table.c[unique].label("unique"))
     row = conn.execute(query.where(identity.has_uuid(table, page.marker))).one_or_none()
     if row is None:
-        raise Invalid(problems=[Problem("marker", f"{page.marker} is not in this collection")])
+        raise MarkerNotFound(marker=page.marker)
     return row
 
 

@@ -12,7 +12,7 @@ from ironic_rules.db import clock, identity
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.tables import ports
 from ironic_rules.exceptions import Conflict, MACAlreadyExists, NodeNotFound
-from ironic_rules.models.draft import PortChanges
+from ironic_rules.models.task import PortChanges
 
 _GENERATED = frozenset({"id", "uuid", "node_id", "created_at", "updated_at"})
 #: What a created port has where the draft says nothing; all rows of one INSERT have the same columns.

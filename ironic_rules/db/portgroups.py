@@ -51,7 +51,7 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
     :param filters: ``node_id``, ``node_uuid``, ``address``, the node's ``shard`` (list), ``project``
     :param columns: names of the columns that the rows shall have; all without it
     :param raw_json: leave JSON columns as their text
-    :raises Invalid: 400, the marker or the sort key is none
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
     """
     query = _select(columns, raw_json=raw_json).where(*(_condition(name, value) for name, value in filters.items()))
     return list(conn.execute(paginate(query, portgroups, page, marker_row(conn, portgroups, page))).all())

@@ -62,7 +62,7 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     :param filters: ``node_id``, ``node_uuid``, ``address``, ``portgroup_id``, the node's ``shard`` (list), ``project``
     :param columns: names of the columns that the rows shall have, ``node_uuid`` and ``portgroup_uuid`` among them
     :param raw_json: leave JSON columns as their text
-    :raises Invalid: 400, the marker or the sort key is none
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
     """
     of_node = not filters.keys().isdisjoint(("node_uuid", "shard", "project"))
     query = _select(columns, raw_json=raw_json, with_node=of_node)

@@ -1,6 +1,6 @@
 """What hardware types and their interfaces offer; implementations are plug-ins.
 
-A task (``models.draft.Task``) has drafts: an interface changes them and saves nothing. Where it acts on the world (a
+A task (``models.task.Task``) has drafts: an interface changes them and saves nothing. Where it acts on the world (a
 BMC, a switch), it must be safe to repeat, because a conductor that dies in between is followed by another one.
 """
 
@@ -14,7 +14,7 @@ from oslo_config import cfg
 
 from ironic_rules.exceptions import UnsupportedDriverExtension
 from ironic_rules.models import states
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 #: ``(node, kind) -> interface``: how an interface reaches the others of the same node.
 InterfaceOf = Callable[[Any, str], Any]

@@ -5,7 +5,7 @@ A description is ``{hardware type: {kind: {"enabled": [names], "default": name}}
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
@@ -49,3 +49,17 @@ def choose_interfaces(hardware_types: Description, driver: str, requested: Mappi
             raise InterfaceNotFound(driver=driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
         chosen[field] = name
     return chosen
+
+
+def fit_interfaces(hardware_types: Description, driver: str, current: Mapping[str, Any],
+                   fixed: Collection[str]) -> dict[str, str]:
+    """Return every ``*_interface`` of a node: what the driver offers is kept, the rest becomes the driver's default.
+
+    :param current: the ``*_interface`` values so far
+    :param fixed: fields that were asked for by name: not offered is an error
+    :raises DriverNotFound, InterfaceNotFound: 400
+    """
+    kinds = hardware_types.get(driver, {})
+    kept = {field: name for field, name in current.items()
+            if field in fixed or name in kinds.get(field.removesuffix("_interface"), {}).get("enabled", ())}
+    return choose_interfaces(hardware_types, driver, kept)

@@ -17,7 +17,7 @@ from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesE
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.settings import Settings
 from ironic_rules.inspection.text import printable
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 from ironic_rules.rules import Facts, RuleSet, Trace
 
 #: What a hook may raise that meets data it was not written for: it fails one inspection, not the conductor's thread.

@@ -1,4 +1,4 @@
-"""The compiled rule set, as new as the database's."""
+"""The compiled rule set: the stored rules, as new as the database's, and the built-in ones."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import sqlalchemy as sa
 
 from ironic_rules.db import inspection_rules
 from ironic_rules.exceptions import InvalidRule, RuleFailed
-from ironic_rules.rules import CompiledRule, RuleSet, compile
+from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.rules import CompiledRule, Limits, RuleSet, compile
 
 
 class RuleCache:
     """Compiles the stored rules when their revision has changed. One per process; safe to use from any thread.
 
-    :param mask_secrets: ``[inspection_rules]mask_secrets``: always, never or sensitive
+    The built-in rules of ``settings`` are compiled once, and are part of every set.
     """
 
-    def __init__(self, mask_secrets: str = "always") -> None:
-        self._mask_secrets = mask_secrets
+    def __init__(self, settings: RuleSettings | None = None) -> None:
+        self._settings = settings or RuleSettings()
+        self._built_in = [compile(rule, limits=self._settings.limits) for rule in self._settings.built_in]
         self._lock = threading.Lock()
         self._revision: int | None = None
-        self._rules = RuleSet((), mask_secrets=mask_secrets)
+        self._rules = RuleSet((), mask_secrets=self._settings.mask_secrets)
 
     def current(self, conn: sa.Connection) -> RuleSet:
         """Return the rules as ``conn`` sees them: one small query while nothing has changed.
@@ -34,15 +36,16 @@ class RuleCache:
         revision = inspection_rules.revision(conn)
         with self._lock:
             if revision != self._revision:
-                self._rules = RuleSet(map(_compiled, inspection_rules.all_rules(conn)), mask_secrets=self._mask_secrets)
+                stored = [_compiled(row, self._settings.limits) for row in inspection_rules.all_rules(conn)]
+                self._rules = RuleSet([*stored, *self._built_in], mask_secrets=self._settings.mask_secrets)
                 self._revision = revision
             return self._rules
 
 
-def _compiled(row: sa.Row[Any]) -> CompiledRule:
+def _compiled(row: sa.Row[Any], limits: Limits) -> CompiledRule:
     rule = {name: value for name, value in row._mapping.items() if value is not None}
     try:
-        return compile(rule)
+        return compile(rule, limits=limits)
     except InvalidRule as exc:
         first = exc.problems[0]
         reason = "it is no longer valid" if row.sensitive else f"it is no longer valid: {first.text}"

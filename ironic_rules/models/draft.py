@@ -2,24 +2,38 @@
 
 Reading an attribute that holds JSON gives a private copy, so a change in place is a change of the draft and of nothing
 else. ``write``, ``extend`` and ``delete`` take paths, check them against ``node_fields`` and copy only the way they
-touch, which keeps a thousand writes to one big field cheap.
+touch, and the field's own dict only once, which keeps a thousand writes to one big field cheap.
 """
 
 from __future__ import annotations
 
-import copy
 import datetime
 import re
-import uuid as uuid_module
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
-from ironic_rules.models import mac, node_fields, plain, pointer, traits
+from ironic_rules.models import node_fields, plain, pointer, traits
 
 _MISSING: Any = object()
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _NAME = re.compile(r"[A-Za-z0-9._~-]+")
+
+
+class FieldPath(str):
+    """A path that the drafts of class ``of`` have split and found writable: they need not do it again."""
+
+    __slots__ = ("of", "tokens")
+
+    of: type[_Draft]
+    tokens: tuple[str, ...]
+
+    def __new__(cls, path: str, of: type[_Draft]) -> FieldPath:
+        """:raises FieldNotWritable, PointerError: as ``path_tokens`` of that class"""
+        self = super().__new__(cls, path)
+        self.of, self.tokens = of, tuple(map(sys.intern, of.path_tokens(path)))
+        return self
 
 
 class _Draft:
@@ -35,15 +49,20 @@ class _Draft:
 
     _original: dict[str, Any]
     _values: dict[str, Any]
+    #: fields whose value was given away to be changed in place, since the last checkpoint
     _owned: set[str]
-    _undo: dict[str, Any]
+    #: fields whose dict nobody else holds
+    _private: set[str]
+    #: what was changed since the last checkpoint: the key of which field (None: a field itself), and its old value
+    _journal: list[tuple[str | None, str, Any]]
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         put = object.__setattr__
         put(self, "_original", dict(values))
         put(self, "_values", dict(values))
         put(self, "_owned", set())
-        put(self, "_undo", {})
+        put(self, "_private", set())
+        put(self, "_journal", [])
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._values:
@@ -54,15 +73,14 @@ class _Draft:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._values:
             raise AttributeError(f"{type(self).__name__} has no field {name!r}")
-        self._undo.setdefault(name, self._values[name])
-        self._owned.discard(name)
-        self._values[name] = value
+        self._set(name, value)
 
     def save(self) -> None:
         """Do nothing: the pipeline saves drafts once, at the end. Plug-ins written for the documents call it."""
 
     def read(self) -> dict[str, Any]:
         """Return all current values as JSON-like data, times as ISO 8601 text. Not to be changed by the caller."""
+        self._private.clear()
         return {
             name: value.isoformat() if isinstance(value, datetime.datetime) else value
             for name, value in self._values.items()
@@ -70,6 +88,7 @@ class _Draft:
 
     def changes(self) -> dict[str, Any]:
         """Return the new value of each field that differs from what the draft was made from."""
+        self._private.clear()
         return {
             name: value for name, value in self._values.items()
             if value is not (old := self._original.get(name, _MISSING)) and not plain.same(value, old)
@@ -77,16 +96,24 @@ class _Draft:
 
     def checkpoint(self) -> None:
         """Make :meth:`rollback` return to this moment."""
-        self._undo.clear()
+        self._journal.clear()
         self._owned.clear()
 
     def rollback(self) -> None:
         """Undo everything since the last :meth:`checkpoint` (or the beginning)."""
-        for name, value in self._undo.items():
-            if value is _MISSING:
-                del self._values[name]
+        self._private.clear()
+        for name, key, old in reversed(self._journal):
+            if name is not None and name not in self._private:
+                # In a copy: somebody may have read the field meanwhile.
+                self._values[name] = dict(self._values[name])
+                self._private.add(name)
+            elif name is None:
+                self._private.discard(key)
+            values = self._values if name is None else self._values[name]
+            if old is _MISSING:
+                values.pop(key, None)
             else:
-                self._values[name] = value
+                values[key] = old
         self.checkpoint()
 
     def write(self, path: str, value: Any) -> None:
@@ -97,16 +124,25 @@ class _Draft:
         :raises PointerError: the way is blocked by a scalar
         """
         tokens = self.path_tokens(path)
-        value = plain.clone(value)
-        if len(tokens) == 1:
-            reason = self.value_problem(tokens[0], value)
-            if reason:
-                raise InvalidParameterValue(f"{pointer.format(tokens)}: {reason}")
-            self._undo.setdefault(tokens[0], self._values.get(tokens[0], _MISSING))
-            self._owned.discard(tokens[0])
-            self._values[tokens[0]] = value
+        if value.__class__ not in _SCALARS:
+            value = plain.clone(value)
+        if len(tokens) == 2 and tokens[0] in self._private:
+            # What most rules do, without the detours.
+            name, key = tokens
+            field = self._values[name]
+            self._journal.append((name, key, field.get(key, _MISSING)))
+            field[key] = value
         else:
+            self._put(tokens, value)
+
+    def _put(self, tokens: tuple[str, ...], value: Any) -> None:
+        if len(tokens) > 1:
             pointer.put(self._open(tokens), tokens[1:], value, create=True)
+            return
+        reason = self.value_problem(tokens[0], value)
+        if reason:
+            raise InvalidParameterValue(f"{pointer.format(tokens)}: {reason}")
+        self._set(tokens[0], value)
 
     def extend(self, path: str, value: Any, unique: bool = False) -> None:
         """Append ``value`` to the list at ``path``, which is made if missing; ``unique`` skips a value it has.
@@ -131,6 +167,8 @@ class _Draft:
             pointer.get(self._values.get(tokens[0]), tokens[1:])
         except pointer.PointerError:
             return
+        # In a copy: a key that was removed and put back would be in another place.
+        self._private.discard(tokens[0])
         pointer.remove(self._open(tokens), tokens[1:])
 
     @classmethod
@@ -140,6 +178,8 @@ class _Draft:
         :raises FieldNotWritable: unknown or protected field, or a path into a field that has no parts
         :raises PointerError: malformed
         """
+        if type(path) is FieldPath and path.of is cls and not deleting:
+            return path.tokens
         tokens = pointer.parse(path, relative=True)
         if not tokens or tokens[0] not in cls.writable or (deleting and len(tokens) == 1 and tokens[0] in cls.required):
             raise FieldNotWritable(path=pointer.format(tokens[:1]))
@@ -173,19 +213,29 @@ class _Draft:
     def _open(self, tokens: tuple[str, ...]) -> Any:
         """Return the field's value with the way to ``tokens`` made private, ready to be changed in place."""
         name = tokens[0]
-        if name not in self._owned:
-            old = self._values.get(name, _MISSING)
-            self._undo.setdefault(name, old)
-            self._values[name] = copy.copy(old) if isinstance(old, dict) else {}
-            pointer.unshare(self._values[name], tokens[1:])
-        return self._values[name]
+        if name in self._owned:
+            return self._values[name]
+        if name not in self._private:
+            old = self._values.get(name)
+            self._set(name, dict(old) if isinstance(old, dict) else {})
+            self._private.add(name)
+        value = self._values[name]
+        self._journal.append((name, tokens[1], value.get(tokens[1], _MISSING)))
+        if len(tokens) > 2 or isinstance(value.get(tokens[1]), (dict, list)):
+            pointer.unshare(value, tokens[1:])
+        return value
 
     def _take(self, name: str) -> Any:
         if name not in self._owned:
-            self._undo.setdefault(name, self._values[name])
-            self._values[name] = plain.clone(self._values[name])
+            self._set(name, plain.clone(self._values[name]))
             self._owned.add(name)
         return self._values[name]
+
+    def _set(self, name: str, value: Any) -> None:
+        self._journal.append((None, name, self._values.get(name, _MISSING)))
+        self._owned.discard(name)
+        self._private.discard(name)
+        self._values[name] = value
 
 
 class NodeDraft(_Draft):
@@ -221,10 +271,9 @@ class NodeDraft(_Draft):
         new = self._values["traits"]
         return None if new == self._original["traits"] else sorted(new)
 
-    def write(self, path: str, value: Any) -> None:
-        tokens = self.path_tokens(path)
+    def _put(self, tokens: tuple[str, ...], value: Any) -> None:
         if tokens[0] != "traits":
-            super().write(path, value)
+            super()._put(tokens, value)
         elif len(tokens) == 1:
             if not isinstance(value, (list, tuple)):
                 raise InvalidParameterValue("/traits: must be a list of trait names")
@@ -232,7 +281,7 @@ class NodeDraft(_Draft):
         elif tokens[1:] == ("-",):
             self.add_trait(value)
         else:
-            raise pointer.PointerError(path, "write /traits (a list) or /traits/- (one more)")
+            raise pointer.PointerError(pointer.format(tokens), "write /traits (a list) or /traits/- (one more)")
 
     def extend(self, path: str, value: Any, unique: bool = False) -> None:
         if self.path_tokens(path) == ("traits",):
@@ -290,90 +339,3 @@ class PortDraft(_Draft):
     types = node_fields.PORT_TYPES
     not_nullable = node_fields.PORT_NOT_NULLABLE
     max_lengths = node_fields.PORT_MAX_LENGTHS
-
-
-@dataclass(slots=True)
-class PortChanges:
-    """What to do with the ports table: rows to create, columns to update by port id, port ids to delete."""
-
-    created: list[dict[str, Any]] = field(default_factory=list)
-    updated: dict[int, dict[str, Any]] = field(default_factory=dict)
-    deleted: list[int] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.created or self.updated or self.deleted)
-
-
-class Task:
-    """What hooks and actions get: the drafts of one node's inspection. ``save`` of the drafts does nothing."""
-
-    shared = False
-    #: Runs hooks and rules over (inventory, plugin data); put here by whoever runs the task.
-    process_inspection: Callable[[dict[str, Any], dict[str, Any]], object]
-
-    def __init__(self, node: NodeDraft, ports: Iterable[PortDraft] = (), port_groups: Iterable[Mapping[str, Any]] = (),
-                 context: Any = None) -> None:
-        self.node = node
-        self.ports = list(ports)
-        self.port_groups: list[dict[str, Any]] = [dict(group) for group in port_groups]
-        self.context = context
-        #: MAC addresses of the inventory that belong to other nodes
-        self.foreign_addresses: Collection[str] = ()
-        #: what ``log`` actions said: (level, text)
-        self.messages: list[tuple[str, str]] = []
-        self._deleted: list[int] = []
-        self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])
-
-    def add_port(self, address: str, **values: Any) -> PortDraft:
-        """Add a port with the given MAC address; it gets a new UUID unless one is given."""
-        defaults: dict[str, Any] = {
-            "uuid": str(uuid_module.uuid4()), "extra": {}, "local_link_connection": {}, "pxe_enabled": True,
-            "physical_network": None, "is_smartnic": False, "name": None,
-        }
-        port = PortDraft({**defaults, **values, "address": mac.normalize(address)})
-        self.ports.append(port)
-        return port
-
-    def remove_port(self, port: PortDraft) -> None:
-        """Remove a port of this task."""
-        self.ports = [kept for kept in self.ports if kept is not port]
-        port_id = port._values.get("id")
-        if port_id is not None:
-            self._deleted.append(port_id)
-
-    def find_port(self, mac_or_uuid: str) -> PortDraft | None:
-        """Return the port with that MAC address or UUID, in any spelling; None if the node has no such port."""
-        wanted = mac_or_uuid.lower()
-        if mac.is_mac(wanted):
-            wanted = mac.normalize(wanted)
-        for port in self.ports:
-            values = port._values
-            if wanted in (str(values.get("address")).lower(), str(values.get("uuid")).lower()):
-                return port
-        return None
-
-    def port_changes(self) -> PortChanges:
-        """Return what differs from the ports that the task began with."""
-        changes = PortChanges(deleted=list(self._deleted))
-        for port in self.ports:
-            port_id = port._values.get("id")
-            if port_id is None:
-                changes.created.append(dict(port._values))
-            elif changed := port.changes():
-                changes.updated[port_id] = changed
-        return changes
-
-    def checkpoint(self) -> None:
-        """Make :meth:`rollback` return to this moment."""
-        self.node.checkpoint()
-        for port in self.ports:
-            port.checkpoint()
-        self._saved = (list(self.ports), list(self._deleted))
-
-    def rollback(self) -> None:
-        """Undo everything since the last :meth:`checkpoint`; what was logged stays."""
-        self.node.rollback()
-        ports, deleted = self._saved
-        self.ports, self._deleted = list(ports), list(deleted)
-        for port in self.ports:
-            port.rollback()

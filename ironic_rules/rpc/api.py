@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import oslo_messaging as messaging
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from ironic_rules import exceptions
 from ironic_rules.context import RequestContext
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.serializer import Serializer
 
+LOG = logging.getLogger(__name__)
+
 _ERRORS = exceptions.http_errors()
+#: Times that sending is tried again when the broker is away; without a number oslo.messaging tries for ever.
+_RETRIES = 2
+#: Seconds that a request waits for the first contact with the broker.
+_CONTACT_TIMEOUT_S = 5.0
+
+
+class _Contact:
+    """The first contact with the broker. oslo.messaging waits for it without end, and so would every API thread."""
+
+    def __init__(self, client: messaging.RPCClient) -> None:
+        self._client = client
+        self._made = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def wait(self, timeout_s: float) -> None:
+        """Return once the broker has been reached.
+
+        :raises Unavailable: 503, not within ``timeout_s`` seconds
+        """
+        if self._made.is_set():
+            return
+        with self._lock:
+            # Not at the start: servers like gunicorn fork after it, and a thread would stay behind.
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._make, name="rpc-contact", daemon=True)
+                self._thread.start()
+        if not self._made.wait(timeout_s):
+            raise exceptions.Unavailable
+
+    def _make(self) -> None:
+        # A call that nobody answers: oslo.messaging opens the connection for replies with the first call.
+        nobody = self._client.prepare(topic="ironic_rules.nobody", timeout=0.01)
+        try:
+            nobody.call(RequestContext(overwrite=False), "hello")
+        except messaging.MessagingException:
+            self._made.set()
+        except Exception:  # a thread's errors reach nobody else
+            LOG.exception("No contact with the message broker; the next request tries again")
+        finally:
+            self._thread = None
 
 
 class ConductorAPI:
@@ -20,12 +66,18 @@ class ConductorAPI:
 
     All calls raise what the conductor raised (:mod:`ironic_rules.exceptions`), ``RPCTimeout`` (503) when no conductor
     answered, and ``Unavailable`` (503) when the message could not be sent.
+
+    :param is_served: says whether a conductor of a group is alive. Calls that an operator makes fail at once when none
+        is, instead of occupying one of the API's threads until the timeout.
     """
 
-    def __init__(self, transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, transport: messaging.RPCTransport, conf: cfg.ConfigOpts,
+                 is_served: Callable[[str], bool] = lambda group: True) -> None:
         self._client = messaging.get_rpc_client(
             transport, messaging.Target(version=rpc_transport.VERSION), serializer=Serializer(),
-            version_cap=rpc_transport.VERSION)
+            version_cap=rpc_transport.VERSION, retry=_RETRIES)
+        self._is_served = is_served
+        self._contact = _Contact(self._client)
         conf.set_default("rpc_response_timeout", rpc_transport.RESPONSE_TIMEOUT_S)
 
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
@@ -42,17 +94,26 @@ class ConductorAPI:
         """Start what ``target`` (a verb of ``states/provision``) asks for.
 
         :param args: ``configdrive``, ``clean_steps``, ``deploy_steps``, ``service_steps``, ``rescue_password``
-        :raises InvalidState: 400;  NodeLocked: 409;  NoFreeWorker: 503
+        :raises InvalidState: 400;  NodeLocked: 409;  NoValidHost, NoFreeWorker: 503
         """
+        self._require_conductor(group)
         self._call(context, group, "change_provision_state", node_id=node_id, target=target, args=args)
 
     def change_power_state(self, context: RequestContext, node_id: str | int, target: str,
                            timeout: int | None = None, *, group: str = "") -> None:
-        """Start changing the power state; ``timeout`` in seconds."""
+        """Start changing the power state; ``timeout`` in seconds.
+
+        :raises NodeLocked: 409;  NoValidHost, NoFreeWorker: 503
+        """
+        self._require_conductor(group)
         self._call(context, group, "change_power_state", node_id=node_id, target=target, timeout=timeout)
 
     def validate_interfaces(self, context: RequestContext, node_id: str | int, *, group: str = "") -> dict[str, Any]:
-        """Return ``{interface: {"result": bool | None, "reason": text}}``."""
+        """Return ``{interface: {"result": bool, "reason": text}}``; ``reason`` only with the result false.
+
+        :raises NoValidHost: 503
+        """
+        self._require_conductor(group)
         return self._call(context, group, "validate_interfaces", node_id=node_id)
 
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
@@ -65,7 +126,12 @@ class ConductorAPI:
         self._call(context, group, "heartbeat", node_id=node_id, callback_url=callback_url,
                    agent_version=agent_version, details=details)
 
+    def _require_conductor(self, group: str) -> None:
+        if not self._is_served(group):
+            raise exceptions.NoValidHost
+
     def _call(self, context: RequestContext, group: str, method: str, **arguments: Any) -> Any:
+        self._contact.wait(_CONTACT_TIMEOUT_S)
         try:
             return self._client.prepare(topic=rpc_transport.conductor_topic(group)).call(context, method, **arguments)
         except messaging.MessagingTimeout as exc:

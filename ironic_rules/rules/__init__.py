@@ -5,6 +5,7 @@
 """
 
 from ironic_rules.exceptions import Problem
+from ironic_rules.rules import api_call, builtin
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.compiler import CompiledRule, compile
@@ -21,5 +22,5 @@ from ironic_rules.rules.wire import from_wire
 __all__ = [
     "ACTIONS", "FIELDS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule",
     "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "RuleSet", "Trace",
-    "compile", "evaluate", "from_wire", "load_plugins", "rule_schema", "validate",
+    "api_call", "builtin", "compile", "evaluate", "from_wire", "load_plugins", "rule_schema", "validate",
 ]

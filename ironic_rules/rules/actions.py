@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ironic_rules.models import draft, pointer
-from ironic_rules.models.draft import PortDraft, Task
+from ironic_rules.models.draft import PortDraft
+from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities, paths
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase, printable
 from ironic_rules.rules.errors import ActionError

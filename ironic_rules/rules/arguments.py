@@ -175,9 +175,9 @@ def _converting(get: Getter, convert: Callable[[Any], Any]) -> Getter:
 
 def _check_prefix(scope: Scope, kind: Kind, text: str, where: str) -> None:
     first = template.parse(text, kind.regex)[0]
-    if kind.prefix is not None and isinstance(first, str):
+    if kind.prefix is not None:
         try:
-            kind.prefix(first)
+            kind.prefix(first if isinstance(first, str) else "")
         except OperandError as exc:
             scope.complain(where, str(exc))
 

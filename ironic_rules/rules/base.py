@@ -4,32 +4,75 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 #: What an action may change unless it says otherwise; templates read it anew afterwards.
 EVERYTHING = frozenset({"node", "ports", "port_groups", "plugin_data"})
 MAX_MESSAGE = 4096
 
 
+class Identity(Protocol):
+    """What a rule is, besides what it does."""
+
+    @property
+    def uuid(self) -> str: ...
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def phase(self) -> str: ...
+    @property
+    def scope(self) -> str | None: ...
+    @property
+    def sensitive(self) -> bool: ...
+
+
 class ActiveRule:
     """The rule that is running, as actions see it.
 
     ``plugin_data`` is the plugin data of this inspection, to be changed in place: an early action has no other way
-    to them.
+    to them. ``requests`` counts what the rule has asked other services for this node.
     """
 
-    __slots__ = ("description", "messages", "phase", "plugin_data", "priority", "scope", "sensitive", "uuid")
+    __slots__ = ("_rule", "messages", "plugin_data", "requests")
 
-    def __init__(self, *, uuid: str, description: str | None, priority: int, phase: str, scope: str | None,
-                 sensitive: bool, plugin_data: dict[str, Any], messages: list[tuple[str, str]]) -> None:
-        self.uuid = uuid
-        self.description = description
-        self.priority = priority
-        self.phase = phase
-        self.scope = scope
-        self.sensitive = sensitive
+    def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]]) -> None:
+        # One is made whenever a rule matches: what it is asked for rarely, it looks up then.
+        self._rule = rule
         self.plugin_data = plugin_data
         self.messages = messages
+        self.requests = 0
+
+    @property
+    def uuid(self) -> str:
+        """The rule's UUID."""
+        return self._rule.uuid
+
+    @property
+    def description(self) -> str | None:
+        """The rule's description."""
+        return self._rule.description
+
+    @property
+    def priority(self) -> int:
+        """The rule's priority."""
+        return self._rule.priority
+
+    @property
+    def phase(self) -> str:
+        """``early``, ``preprocess`` or ``main``."""
+        return self._rule.phase
+
+    @property
+    def scope(self) -> str | None:
+        """The scope that the rule is for; None for every node."""
+        return self._rule.scope
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether nothing of the rule may be shown or logged."""
+        return self._rule.sensitive
 
     def log(self, level: str, text: str) -> None:
         """Leave a message for the caller to log; a sensitive rule says only that there was one."""

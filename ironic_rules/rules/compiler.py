@@ -8,12 +8,12 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models import plain, pointer
-from ironic_rules.models.draft import Task
-from ironic_rules.rules import arguments, fields, loop
+from ironic_rules.rules import arguments, calls, fields, index, loop
 from ironic_rules.rules.actions import ACTIONS
-from ironic_rules.rules.base import ActiveRule
+from ironic_rules.rules.calls import Action
+from ironic_rules.rules.index import Lookup
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.mask import View, Views
+from ironic_rules.rules.mask import View
 from ironic_rules.rules.names import nearest
 from ironic_rules.rules.operators import INVERSES, OPERATORS, PAIRS
 from ironic_rules.rules.registry import Plugin, UnknownName
@@ -22,26 +22,17 @@ from ironic_rules.rules.values import EARLY_ROOTS, ROOTS, Scope
 _CONDITION_KEYS = ("op", "args", "loop", "multiple")
 _ACTION_KEYS = ("op", "args", "loop")
 
-Run = Callable[[Task | None, ActiveRule, View, Views], int]
-
-
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``check`` says whether it holds; it raises CannotEvaluate where the data do not allow an answer."""
+    """``check`` says whether it holds; it raises CannotEvaluate where the data do not allow an answer.
+
+    :ivar lookup: what is to be looked up to know that, if that is all there is to know
+    """
 
     where: str
     op: str
     check: Callable[[View], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """``run`` does the work and returns how many times it did; it raises what the action raises."""
-
-    where: str
-    op: str
-    run: Run
-    touches: frozenset[str]
+    lookup: Lookup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,6 @@ class CompiledRule:
     position: int
     conditions: tuple[Condition, ...]
     actions: tuple[Action, ...]
-    checks: tuple[Callable[[View], bool], ...]
     touches: frozenset[str]
 
 
@@ -95,7 +85,6 @@ def build(rule: Any, *, built_in: bool, limits: Limits, stored: bool) -> tuple[l
         uuid=rule.get("uuid") or "", description=rule.get("description"), priority=rule.get("priority", 0),
         phase=rule.get("phase", "main"), scope=rule.get("scope"), sensitive=rule.get("sensitive", False),
         position=rule.get("position") or 0, conditions=tuple(conditions), actions=tuple(actions),
-        checks=tuple(condition.check for condition in conditions),
         touches=frozenset().union(*(action.touches for action in actions)),
     )
 
@@ -130,7 +119,8 @@ def _condition(scope: Scope, item: Any, where: str) -> Condition | None:
         check = _inverse(check)
     if items is not None:
         check = loop.join(multiple, items, check)
-    return Condition(where, op, check)
+    bare = not inverted and items is None
+    return Condition(where, op, check, index.lookup(plugin.call, bound) if bare else None)
 
 
 def _inverse(check: Callable[[View], bool]) -> Callable[[View], bool]:
@@ -155,33 +145,7 @@ def _action(scope: Scope, item: Any, where: str) -> Action | None:
     for name, reason in plugin.call.problems(bound.literals):
         place = f"/{list(plugin.argument_names()).index(name)}" if isinstance(item.get("args"), list) else f"/{name}"
         scope.complain(f"{where}/args{place}", reason)
-    return Action(where, op, _runner(plugin, bound, items, scope.early), plugin.call.touches)
-
-
-def _runner(plugin: Plugin, bound: arguments.Bound, items: loop.Items | None, early: bool) -> Run:
-    fill = arguments.values_of(bound)
-    action, call_early, touches = plugin.call, plugin.call.call_early, plugin.call.touches
-
-    def once(task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
-        positional, named = arguments.private(fill(view))
-        if early:
-            call_early(rule, *positional, **named)
-        else:
-            action(task, rule, *positional, **named)
-        views.forget(touches)
-        return 1
-
-    if items is None:
-        return once
-
-    def each(task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
-        found = list(items(view))
-        for item in found:
-            view["item"] = item
-            once(task, rule, view, views)
-        return len(found)
-
-    return each
+    return calls.action(where, plugin, bound, items, scope.early)
 
 
 def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) -> bool:

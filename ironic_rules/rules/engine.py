@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import bisect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
 from ironic_rules.models import plain, secrets
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 from ironic_rules.rules.base import EVERYTHING, ActiveRule, printable
-from ironic_rules.rules.compiler import Action, CompiledRule
+from ironic_rules.rules.calls import Action
+from ironic_rules.rules.compiler import CompiledRule
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.fields import PHASES
 from ironic_rules.rules.kinds import compile_regex
 from ironic_rules.rules.mask import MODES, View, Views
+from ironic_rules.rules.plan import Phase, Plan, Step
+from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
 
 WITHHELD = "details are withheld, the rule is sensitive"
 
@@ -46,57 +50,6 @@ class Facts:
         return self.early_messages if self.task is None else self.task.messages
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionTrace:
-    """``outcome`` is None where the data did not allow an answer; ``note`` says why."""
-
-    where: str
-    op: str
-    outcome: bool | None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ActionTrace:
-    """An action that ran, ``times`` times."""
-
-    where: str
-    op: str
-    times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """What a rule did. Conditions, actions and changes are filled in when explained, and never for a sensitive rule.
-
-    :ivar changes: what differs after the rule, secrets masked: ``node``, ``traits``, ``ports``, ``plugin_data``
-    """
-
-    uuid: str
-    description: str | None
-    matched: bool
-    error: str | None = None
-    conditions: tuple[ConditionTrace, ...] = ()
-    actions: tuple[ActionTrace, ...] = ()
-    changes: Mapping[str, Any] = field(default_factory=dict)
-
-
-class _Ready(NamedTuple):
-    """What the loop over the rules needs of each, at hand."""
-
-    rule: CompiledRule
-    checks: tuple[Callable[[View], bool], ...]
-    scope: str | None
-    sensitive: bool
-    matched: Trace
-    unmatched: Trace
-
-    @classmethod
-    def of(cls, rule: CompiledRule) -> _Ready:
-        return cls(rule, rule.checks, rule.scope, rule.sensitive, Trace(rule.uuid, rule.description, True),
-                   Trace(rule.uuid, rule.description, False))
-
-
 class RuleSet:
     """Rules in order: priority descending, then position, then as given. Immutable, shared by threads.
 
@@ -111,17 +64,15 @@ class RuleSet:
             raise ValueError(f"mask_secrets must be one of {', '.join(MODES)}")
         self._mask = mask_secrets
         self._interfaces = None if supported_interfaces is None else compile_regex(supported_interfaces)
-        self._phases: dict[str, tuple[_Ready, ...]] = {}
         ordered = sorted(rules, key=lambda rule: (-rule.priority, rule.position))
-        for phase in PHASES:
-            self._phases[phase] = tuple(_Ready.of(rule) for rule in ordered if rule.phase == phase)
+        self._phases = {phase: Phase(rule for rule in ordered if rule.phase == phase) for phase in PHASES}
 
     def __len__(self) -> int:
-        return sum(map(len, self._phases.values()))
+        return sum(len(phase.rules) for phase in self._phases.values())
 
     def rules(self, phase: str) -> list[CompiledRule]:
         """Return the rules of a phase in the order in which they run."""
-        return [ready.rule for ready in self._phases[phase]]
+        return list(self._phases[phase].rules)
 
     def run(self, phase: str, facts: Facts, *, explain: bool = False) -> list[Trace]:
         """Run the rules of a phase on one node.
@@ -133,34 +84,13 @@ class RuleSet:
         """
         if phase not in self._phases:
             raise ValueError(f"phase must be one of {', '.join(PHASES)}")
-        if not self._supports(facts.interface):
-            return []
         rules = self._phases[phase]
-        if not rules:
+        if not rules.rules or not self._supports(facts.interface):
             return []
         if phase != "early" and facts.task is None:
             raise ValueError("only early rules run without a node")
         task = None if phase == "early" else facts.task
-        scope = _scope(task)
-        views = Views(_sources(facts, task), self._mask)
-        plain, sensitive = views.of(sensitive=False), views.of(sensitive=True)
-        traces: list[Trace] = []
-        for ready in rules:
-            # Without a node there is no scope to compare with: a scoped early rule applies to nothing.
-            if ready.scope is not None and ready.scope != scope:
-                continue
-            view = sensitive if ready.sensitive else plain
-            if explain:
-                trace = _explained(ready, facts, task, view, views, traces)
-            elif _holds(ready.checks, view):
-                _act(ready.rule, facts, task, view, views, traces)
-                trace = ready.matched
-            else:
-                trace = ready.unmatched
-            traces.append(trace)
-            if trace.matched:
-                scope = _scope(task)
-        return traces
+        return _Run(rules, facts, task, Views(_sources(facts, task), self._mask), explain).all()
 
     def _supports(self, interface: str | None) -> bool:
         return self._interfaces is None or interface is None or self._interfaces.fullmatch(interface) is not None
@@ -192,7 +122,117 @@ def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:
     return sources
 
 
-def _holds(checks: tuple[Callable[[View], bool], ...], view: View) -> bool:
+class _Run:
+    """One run of the rules of a phase on one node."""
+
+    __slots__ = ("_data", "_explain", "_facts", "_messages", "_phase", "_plain", "_sensitive", "_task", "_views")
+
+    def __init__(self, phase: Phase, facts: Facts, task: Task | None, views: Views, explain: bool) -> None:
+        self._phase = phase
+        self._facts = facts
+        self._task = task
+        self._views = views
+        self._explain = explain
+        self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
+        self._data, self._messages = facts.plugin_data, facts.messages
+
+    def all(self) -> list[Trace]:
+        # Without a node there is no scope to compare with: a scoped early rule applies to nothing.
+        scope = _scope(self._task)
+        traces: list[Trace] = []
+        order: int | None = -1
+        while order is not None:
+            plan = self._phase.plan(scope)
+            order = self._follow(plan, plan.first_after(order), scope, traces)
+            scope = _scope(self._task)
+        return traces
+
+    def _follow(self, plan: Plan, first: int, scope: str | None, traces: list[Trace]) -> int | None:
+        """Run the rules of a plan from number ``first`` on, adding a trace for each.
+
+        :returns: None at the end; if a rule changes the node's scope, that rule's place in the phase
+        """
+        shift = len(traces) - first
+        traces += plan.unmatched[first:]
+        steps, explain, is_scoped = plan.steps, self._explain, self._phase.is_scoped
+        for number in self._numbers(plan, first):
+            step = steps[number]
+            view = self._sensitive if step.sensitive else self._plain
+            try:
+                if explain:
+                    trace = self._explained(step, view)
+                elif not step.checks or _hold(step.checks, view):
+                    self._act(step, view)
+                    trace = step.matched
+                else:
+                    continue
+            except RuleFailed as failure:
+                failure.traces[:0] = traces[:number + shift]  # type: ignore[attr-defined]
+                raise
+            traces[number + shift] = trace
+            if is_scoped and trace.matched and _scope(self._task) != scope:
+                del traces[number + shift + 1:]
+                return step.order
+        return None
+
+    def _numbers(self, plan: Plan, first: int) -> Sequence[int]:
+        if self._explain:
+            return range(first, len(plan.steps))
+        found = plan.candidates(self._plain, self._sensitive)
+        return found[bisect.bisect_left(found, first):] if first else found
+
+    def _explained(self, step: Step, view: View) -> Trace:
+        rule = step.rule
+        conditions = tuple(_condition_trace(condition, view) for condition in rule.conditions)
+        shown = () if rule.sensitive else conditions
+        if not all(condition.outcome for condition in conditions):
+            return Trace(rule.uuid, rule.description, False, conditions=shown)
+        before = _state(self._facts, self._task)
+        times = self._act(step, view, shown)
+        if rule.sensitive:
+            return step.matched
+        changes = _difference(before, _state(self._facts, self._task))
+        return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(rule, times), changes)
+
+    def _act(self, step: Step, view: View, conditions: tuple[ConditionTrace, ...] = ()) -> list[int]:
+        """Run the actions of a rule; return how often each ran."""
+        task, rule = self._task, step.rule
+        if task is not None:
+            if step.keeps_node:
+                task.node.checkpoint()
+            elif step.keeps_task:
+                task.checkpoint()
+        kept = _kept(rule, self._data) if step.keeps_data else None
+        active = ActiveRule(rule, self._data, self._messages)
+        times: list[int] = []
+        for action in step.actions:
+            try:
+                times.append(action.run(task, active, view, self._views))
+            except IronicRulesError as exc:
+                failure = _failure(rule, action, str(exc), exc)
+            except _PLUGIN_ERRORS as exc:
+                failure = _failure(rule, action, f"{type(exc).__name__}: {exc}", exc)
+            else:
+                continue
+            self._undo(step, kept)
+            failure.traces = [  # type: ignore[attr-defined]
+                Trace(rule.uuid, rule.description, True, str(failure), conditions, _action_traces(rule, times))]
+            raise failure
+        return times
+
+    def _undo(self, step: Step, kept: dict[str, Any] | None) -> None:
+        if self._task is not None:
+            if step.keeps_node:
+                self._task.node.rollback()
+            elif step.keeps_task:
+                self._task.rollback()
+        if kept is not None:
+            self._data.clear()
+            self._data.update(kept)
+        self._views.forget(EVERYTHING)
+
+
+def _hold(checks: tuple[Callable[[View], bool], ...], view: View) -> bool:
     try:
         for check in checks:
             if not check(view):
@@ -202,41 +242,13 @@ def _holds(checks: tuple[Callable[[View], bool], ...], view: View) -> bool:
     return True
 
 
-def _act(rule: CompiledRule, facts: Facts, task: Task | None, view: View, views: Views, traces: list[Trace],
-         conditions: tuple[ConditionTrace, ...] = ()) -> tuple[ActionTrace, ...]:
-    if task is not None:
-        task.checkpoint()
-    kept = _kept(rule, facts.plugin_data)
-    active = ActiveRule(
-        uuid=rule.uuid, description=rule.description, priority=rule.priority, phase=rule.phase, scope=rule.scope,
-        sensitive=rule.sensitive, plugin_data=facts.plugin_data, messages=facts.messages,
-    )
-    done = []
-    for action in rule.actions:
-        try:
-            done.append(ActionTrace(action.where, action.op, action.run(task, active, view, views)))
-        except IronicRulesError as exc:
-            failure = _failure(rule, action, str(exc), exc)
-        except _PLUGIN_ERRORS as exc:
-            failure = _failure(rule, action, f"{type(exc).__name__}: {exc}", exc)
-        else:
-            continue
-        if task is not None:
-            task.rollback()
-        if kept is not None:
-            facts.plugin_data.clear()
-            facts.plugin_data.update(kept)
-        views.forget(EVERYTHING)
-        traces.append(Trace(rule.uuid, rule.description, True, str(failure), conditions, tuple(done)))
-        failure.traces = list(traces)  # type: ignore[attr-defined]
-        raise failure
-    return tuple(done)
+def _action_traces(rule: CompiledRule, times: list[int]) -> tuple[ActionTrace, ...]:
+    return tuple(
+        ActionTrace(action.where, action.op, count) for action, count in zip(rule.actions, times, strict=False))
 
 
-def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any] | None:
+def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:
     """Keep what a failing rule has to give back. Our own actions copy on write; others may change any depth."""
-    if "plugin_data" not in rule.touches:
-        return None
     return dict(plugin_data) if rule.touches != EVERYTHING else plain.clone(plugin_data)
 
 
@@ -247,21 +259,6 @@ def _failure(rule: CompiledRule, action: Action, reason: str, cause: Exception) 
     failure = RuleFailed(rule=rule.uuid, where=action.where, reason=printable(reason))
     failure.__cause__ = cause
     return failure
-
-
-def _explained(ready: _Ready, facts: Facts, task: Task | None, view: View, views: Views, traces: list[Trace]) -> Trace:
-    rule = ready.rule
-    conditions = tuple(_condition_trace(condition, view) for condition in rule.conditions)
-    matched = all(condition.outcome for condition in conditions)
-    shown = () if rule.sensitive else conditions
-    if not matched:
-        return Trace(rule.uuid, rule.description, False, conditions=shown)
-    before = _state(facts, task)
-    actions = _act(rule, facts, task, view, views, traces, shown)
-    if rule.sensitive:
-        return ready.matched
-    changes = _difference(before, _state(facts, task))
-    return Trace(rule.uuid, rule.description, True, None, shown, actions, changes)
 
 
 def _condition_trace(condition: Any, view: View) -> ConditionTrace:

@@ -189,6 +189,8 @@ def _writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], deleting: b
         if not isinstance(value, str):
             raise OperandError("a path must be a string, such as /extra/rack")
         try:
+            if not deleting:
+                return draft.FieldPath(value, fields)
             fields.path_tokens(value, deleting)
         except pointer.PointerError as exc:
             raise OperandError(exc.reason) from None

@@ -1,35 +1,61 @@
-"""What rules read: the roots of templates, made when first asked for, with or without their secrets."""
+"""What rules read: the roots of templates, made when first asked for, with or without their secrets.
+
+Nothing is masked as a whole. A template's getter knows its keys and hides a secret one itself; only a dict or list
+that it ends at is copied without secrets, once until its root changes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ironic_rules.models import secrets
+from ironic_rules.models import plain, secrets
 
 MODES = ("always", "never", "sensitive")
 
 
 class View(dict[str, Any]):
-    """Roots by name; reading a key makes it. ``item`` is set by loops.
+    """Roots by name, as they are; reading a key makes it. ``item`` is set by loops.
 
     :param sources: a function per root that gives its current plain data
-    :param masked: whether secrets read as ``******``
+    :param masked: whether secrets read as ``******``: for getters, see ``values.path_getter``
+    :param made: where the roots that were made are noted
     """
 
-    __slots__ = ("_masked", "_sources")
+    __slots__ = ("_made", "_shown", "_sources", "masked")
 
-    def __init__(self, sources: Mapping[str, Callable[[], Any]], masked: bool) -> None:
+    def __init__(self, sources: Mapping[str, Callable[[], Any]], masked: bool, made: set[str]) -> None:
         super().__init__()
+        self.masked = masked
         self._sources = sources
-        self._masked = masked
+        self._made = made
+        self._shown: dict[str, dict[str, Any]] = {}
 
     def __missing__(self, root: str) -> Any:
-        value = self._sources[root]()
-        if self._masked:
-            value = secrets.mask(value)
-        self[root] = value
+        value = self[root] = self._sources[root]()
+        self._made.add(root)
         return value
+
+    def shown(self, root: str, path: str, value: Any) -> Any:
+        """Return a dict or list as rules may see it.
+
+        :param path: where ``value`` was found below ``root``
+        """
+        if not self.masked:
+            return value
+        known = self._shown.setdefault(root, {})
+        if path not in known:
+            known[path] = secrets.mask(value)
+        return known[path]
+
+    def copied(self, root: str, path: str, value: Any) -> Any:
+        """Return a copy of what ``shown`` returns."""
+        return plain.clone(self.shown(root, path, value))
+
+    def forget(self, root: str) -> None:
+        """Make ``root`` anew when it is read next."""
+        self.pop(root, None)
+        self._shown.pop(root, None)
 
 
 class Views:
@@ -38,11 +64,13 @@ class Views:
     :param mode: ``[inspection_rules]mask_secrets``: always, never, or sensitive (only sensitive rules see secrets)
     """
 
-    __slots__ = ("_masked", "_mode", "_open")
+    __slots__ = ("_masked", "_mode", "_open", "made")
 
     def __init__(self, sources: Mapping[str, Callable[[], Any]], mode: str) -> None:
-        self._masked = View(sources, masked=True)
-        self._open = View(sources, masked=False)
+        #: roots that were read since they changed
+        self.made: set[str] = set()
+        self._masked = View(sources, True, self.made)
+        self._open = View(sources, False, self.made)
         self._mode = mode
 
     def of(self, sensitive: bool) -> View:
@@ -54,5 +82,6 @@ class Views:
     def forget(self, roots: Iterable[str]) -> None:
         """Make these roots anew when they are read next: an action changed what they come from."""
         for root in roots:
-            self._masked.pop(root, None)
-            self._open.pop(root, None)
+            self._masked.forget(root)
+            self._open.forget(root)
+            self.made.discard(root)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import netaddr
 
@@ -196,6 +196,24 @@ _pairwise("lt", _less, _PAIRWISE_DOC.format(
 _pairwise("gt", _greater, _PAIRWISE_DOC.format(
     meaning="each value is greater than the next",
     example='{op: gt, args: ["{inventory[cpu][count]}", 16]}'))
+
+
+class Constants(NamedTuple):
+    """How an operator of two arguments compares the first with constants, of which one must equal it.
+
+    :ivar of: from the second argument to the constants
+    :ivar symmetric: whether the constant may be the first argument
+    """
+
+    of: Callable[[Any], list[Any]]
+    symmetric: bool
+
+
+#: Operators that are true exactly if a value equals one of some constants: the index passes over rules by them.
+CONSTANTS: dict[Callable[..., bool], Constants] = {
+    OPERATORS.get("eq").call: Constants(lambda value: [value], True),
+    one_of: Constants(lambda values: values, False),
+}
 
 #: Operators of ironic-inspector that are an inverse here.
 INVERSES = {"ne": "!eq", "le": "!gt", "ge": "!lt"}

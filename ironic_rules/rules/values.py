@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models import plain, pointer
+from ironic_rules.models import plain, pointer, secrets
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath
 from ironic_rules.rules.limits import DEFAULT, Limits
@@ -27,7 +28,28 @@ class Const:
 
 
 Getter = Callable[[View], Any]
-Compiled = Const | Getter
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A value that is exactly one ``{...}``: called as a getter, and known by the place that it reads.
+
+    :ivar private: the getter that gives copies
+    """
+
+    field: template.Field
+    get: Getter
+    private: Getter
+
+    def __call__(self, view: View) -> Any:
+        return self.get(view)
+
+
+Compiled = Const | Path | Getter
+
+#: What has no parts, so that nothing in it can be secret.
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_LISTS = frozenset({list, tuple})
 
 
 @dataclass(slots=True)
@@ -88,7 +110,7 @@ def as_getter(compiled: Compiled) -> Getter:
     if isinstance(compiled, Const):
         value = compiled.value
         return lambda view: value
-    return compiled
+    return compiled.get if isinstance(compiled, Path) else compiled
 
 
 def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bool, regex: bool,
@@ -129,7 +151,8 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
     if not fields:
         return Const("".join(part for part in parts if isinstance(part, str)))
     if len(parts) == 1:
-        return path_getter(fields[0], scope.strict)
+        used, strict = fields[0], scope.strict
+        return Path(used, path_getter(used, strict), path_getter(used, strict, private=True))
     return _text_getter(parts, scope.limits.result)
 
 
@@ -147,49 +170,93 @@ def _check_root(scope: Scope, used: template.Field, where: str) -> None:
         scope.complain(where, f"column {column}: there is no such name; {hint}")
 
 
-def path_getter(used: template.Field, strict: bool) -> Getter:
-    """Return a function that walks plain mappings and lists; a missing path is None, or MissingPath if strict."""
-    if not any(step.isdecimal() for step in used.steps):
-        return _key_getter((used.root, *used.steps), used.text, strict)
-    steps = tuple((step, int(step) if step.isdecimal() and len(step) < 10 else None) for step in used.steps)
-    root, text = used.root, used.text
+# Thousands of rules read the same few paths: with one function for all of them it stays in the processor's cache.
+@functools.lru_cache(maxsize=4096)
+def path_getter(used: template.Field, strict: bool, private: bool = False) -> Getter:
+    """Return a function that walks plain mappings and lists; a missing path is None, or MissingPath if strict.
+
+    Under a masked view it gives what the walk would find in a masked copy of the root. Loop items are not masked again:
+    they come from the rule itself, or from another getter.
+
+    :param private: dicts and lists are copies
+    """
+    if used.root == "item":
+        return _index_getter(used, strict, _cloned if private else _unchanged)
+    part = View.copied if private else View.shown
+    if any(map(secrets.is_secret_key, used.steps)):
+        return _secret_getter(used, strict, part)
+    if any(step.isdecimal() for step in used.steps):
+        return _index_getter(used, strict, part)
+    return _key_getter(used, strict, part)
+
+
+#: What becomes of the dict or list at the end of a walk: (view, root, path, value) -> value
+_Part = Callable[[View, str, str, Any], Any]
+
+
+def _unchanged(view: View, root: str, path: str, value: Any) -> Any:
+    return value
+
+
+def _cloned(view: View, root: str, path: str, value: Any) -> Any:
+    return plain.clone(value)
+
+
+def _key_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
+    # Without indexes on the way, subscription alone does it: of JSON values, only a dict takes a string.
+    keys, root, text = used.steps, used.root, used.text
+
+    def walk(view: View) -> Any:
+        value = view[root]
+        try:
+            for key in keys:
+                value = value[key]
+        except (KeyError, TypeError):
+            if strict:
+                raise MissingPath(text) from None
+            return None
+        return value if value.__class__ in _SCALARS else part(view, root, text, value)
+
+    return walk
+
+
+def _steps(used: template.Field) -> tuple[tuple[str, int | None], ...]:
+    return tuple((step, int(step) if step.isdecimal() and len(step) < 10 else None) for step in used.steps)
+
+
+def _index_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
+    steps, root, text = _steps(used), used.root, used.text
 
     def walk(view: View) -> Any:
         value = view[root]
         try:
             for key, index in steps:
-                value = value[key if index is None or type(value) is not list else index]
+                value = value[key if index is None or value.__class__ not in _LISTS else index]
         except (IndexError, KeyError, TypeError):
             if strict:
                 raise MissingPath(text) from None
             return None
-        return value
+        return value if value.__class__ in _SCALARS else part(view, root, text, value)
 
     return walk
 
 
-def _key_getter(keys: tuple[str, ...], text: str, strict: bool) -> Getter:
-    # Without indexes on the way, subscription alone does it: of JSON values, only a dict takes a string.
-    if strict:
-        def walk_strictly(view: View) -> Any:
-            value: Any = view
-            try:
-                for key in keys:
-                    value = value[key]
-            except (KeyError, TypeError):
-                raise MissingPath(text) from None
-            return value
-
-        return walk_strictly
+def _secret_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
+    steps, root, text = _steps(used), used.root, used.text
 
     def walk(view: View) -> Any:
-        value: Any = view
+        value = view[root]
         try:
-            for key in keys:
-                value = value[key]
-        except (KeyError, TypeError):
+            for key, index in steps:
+                value = value[key if index is None or value.__class__ not in _LISTS else index]
+                # The steps behind a secret then find nothing: a text has no parts.
+                if view.masked and value is not None and secrets.is_secret_key(key):
+                    value = secrets.MASK
+        except (IndexError, KeyError, TypeError):
+            if strict:
+                raise MissingPath(text) from None
             return None
-        return value
+        return value if value.__class__ in _SCALARS else part(view, root, text, value)
 
     return walk
 

@@ -8,6 +8,7 @@ import signal
 import urllib.request
 from pathlib import Path
 
+from tests.functional import databases
 from tests.functional.fleets import Simulation
 from tests.functional.processes import Process, free_port, standalone, wait_for
 
@@ -87,6 +88,35 @@ def test_a_sudden_death_in_the_middle_of_the_work_loses_nothing(tmp_path):
         report = fleet.report()
         assert report["status"] == 0, report
         assert not [node for node in get(url + "/v1/nodes?detail=true")["nodes"] if node["reservation"]]
+
+
+def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
+    with standalone(tmp_path) as (first, url):
+        second = Process("ironic_rules.cmd.standalone", ["--state-dir", str(tmp_path / "state"), "--port", "0"],
+                         tmp_path, "second")
+        try:
+            wait_for("the end of the second process", lambda: not second.is_running())
+            assert second.status == 2
+            assert "Another ironic-rules already works in" in second.text()
+        finally:
+            second.close()
+        assert first.is_running()
+        assert get(url + "/healthcheck")["status"] == "OK"
+
+
+def test_a_conductor_that_waits_for_its_broker_ends_when_it_is_told(tmp_path):
+    with databases.migrated_database("sqlite") as database:
+        file = tmp_path / "no-broker.conf"
+        file.write_text(f"[DEFAULT]\ntransport_url = rabbit://guest:guest@127.0.0.1:{free_port()}/\n"
+                        f"[database]\nconnection = {database}\n")
+        process = Process("ironic_rules.cmd.conductor", ["--config-file", str(file)], tmp_path, "conductor")
+        try:
+            process.printed("Connection failed|unreachable")
+            assert process.terminate() < 3
+            assert process.status == 0
+            assert process.text().endswith("told to end while it was starting\n")
+        finally:
+            process.close()
 
 
 def test_a_bad_configuration_is_told_in_one_line(tmp_path):

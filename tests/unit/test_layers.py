@@ -14,6 +14,7 @@ PACKAGE = Path(ironic_rules.__file__).parent
 
 #: From the top down. A module may import its own part and the parts on lower lines; parts on one line are strangers.
 LAYERS = (
+    ("client",),
     ("cmd",),
     ("service",),
     ("api", "conductor", "pxe_filter", "simulator"),

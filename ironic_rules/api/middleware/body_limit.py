@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from ironic_rules.api import faults
 from ironic_rules.exceptions import Invalid, RequestTooLarge
 
+LOG = logging.getLogger(__name__)
+
 _CHUNK = 64 * 1024
 #: A refused body is read on for so many times the limit, and dropped.
 _MOST_DISCARDED = 4
+_MOST_DIGITS = 18
 
 
 class BodyLimit:
@@ -24,14 +28,18 @@ class BodyLimit:
             environ["ironic_rules.body"] = self._read(environ)
         except (RequestTooLarge, Invalid) as error:
             return faults.send(faults.from_error(error), start_response)
+        except (OSError, ValueError) as error:
+            # What servers raise for chunks that are malformed, and for a client that is gone or too slow.
+            LOG.info("The body of a request could not be read: %s", error)
+            return faults.send(faults.from_error(Invalid("The body could not be read.")), start_response)
         return self._app(environ, start_response)
 
     def _read(self, environ: dict[str, Any]) -> bytes:
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower() or (
             environ.get("wsgi.input_terminated") and not environ.get("CONTENT_LENGTH"))
         declared = environ.get("CONTENT_LENGTH") or "0"
-        if not declared.isascii() or not declared.isdecimal():
-            raise Invalid("Content-Length is not a number.")
+        if not declared.isascii() or not declared.isdecimal() or len(declared) > _MOST_DIGITS:
+            raise Invalid("Content-Length is not a number of a sensible size.")
         length = None if chunked else int(declared)
         stream = environ["wsgi.input"]
         if length is not None and length > self._limit:

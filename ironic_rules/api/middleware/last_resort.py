@@ -1,4 +1,9 @@
-"""Turns whatever escaped everything else into a 500 in the usual error form."""
+"""Turns whatever escaped everything else into a 500 in the usual error form.
+
+``expose`` sees only what happens inside of a method. Outside of it are pecan, keystonemiddleware, the password file,
+and the server's own errors while a body is read; web servers answer those with a page of theirs, without version
+headers, so that clients take this service for something else.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from ironic_rules.api import faults
 
 
 class LastResort:
-    """Catches errors outside of controllers: in other middleware and in pecan itself."""
+    """Catches errors outside of controllers. The only other place for ``except Exception`` in the API."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

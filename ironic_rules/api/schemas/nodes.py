@@ -122,7 +122,6 @@ class Trait(schema.Schema):
 
 
 TRAITS = schema.Object({"traits": schema.List(Trait())}, required=("traits",))
-TRAIT = Trait()
 VIF = schema.Object({
     "id": schema.Text(255, min_length=1), "port_uuid": schema.Uuid(nullable=True),
     "portgroup_uuid": schema.Uuid(nullable=True),

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import urlsplit
+
 from ironic_rules.api import schema, versions
 
+
+class HttpUrl(schema.Text):
+    """The URL of an agent: a host, perhaps a port, no credentials. The service will send requests there."""
+
+    def __init__(self) -> None:
+        super().__init__(1024, pattern=r"https?://[!-~]+", expected="must be an HTTP or HTTPS URL")
+
+    def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
+        url = super().convert(value, where, problems)
+        try:
+            parts = urlsplit(url)
+            complete = parts.hostname and parts.port != 0
+        except ValueError:
+            complete = False
+        if not complete or parts.username is not None:
+            raise ValueError("must be an HTTP or HTTPS URL of a host, without user and password")
+        return url
+
+
 HEARTBEAT = schema.Object({
-    "callback_url": schema.Text(max_length=1024, pattern=r"https?://[!-~]+", expected="must be an HTTP or HTTPS URL"),
+    "callback_url": HttpUrl(),
     "agent_token": schema.Text(max_length=255),
     "agent_version": schema.Text(max_length=255, nullable=True),
     "agent_verify_ca": schema.Text(max_length=64 * 1024, multiline=True, nullable=True),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from ironic_rules.api import links
+from ironic_rules.api.built_in_rules import BuiltIn
 from ironic_rules.db.projection import Row
 
 FIELDS = ("uuid", "created_at", "updated_at", "description", "priority", "phase", "scope", "sensitive", "built_in",
@@ -23,7 +24,7 @@ def columns(fields: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in FIELDS if name in needed)
 
 
-def rules(rows: Sequence[Row], fields: Collection[str] = FIELDS) -> list[dict[str, Any]]:
+def rules(rows: Sequence[Row | BuiltIn], fields: Collection[str] = FIELDS) -> list[dict[str, Any]]:
     """Return rules in the order of ``rows``; of sensitive ones neither conditions nor actions, whatever is asked.
 
     :param rows: with exactly ``columns(fields)``, JSON columns as text
@@ -35,11 +36,13 @@ def rules(rows: Sequence[Row], fields: Collection[str] = FIELDS) -> list[dict[st
     fragments = links.Fragments("inspection_rules")
     replies = []
     for row in rows:
-        reply: dict[str, Any] = dict(zip(names, row, strict=True))
+        built_in = isinstance(row, BuiltIn)
+        values = (getattr(row, name) for name in names) if built_in else row
+        reply: dict[str, Any] = dict(zip(names, values, strict=True))
         for name in secret:
             reply[name] = None if reply["sensitive"] else orjson.Fragment(reply[name])
         if shows_built_in:
-            reply["built_in"] = False
+            reply["built_in"] = built_in
         if not shows_sensitive:
             del reply["sensitive"]
         reply["links"] = fragments.of(reply["uuid"] if shows_uuid else reply.pop("uuid"))
@@ -47,9 +50,18 @@ def rules(rows: Sequence[Row], fields: Collection[str] = FIELDS) -> list[dict[st
     return replies
 
 
+def built_in_rule(rule: Mapping[str, Any], fields: Collection[str] = FIELDS) -> dict[str, Any]:
+    """Return one built-in rule, which no database has."""
+    return _one({**rule, "created_at": None, "updated_at": None}, fields)
+
+
 def rule(row: Row, fields: Collection[str] = FIELDS) -> dict[str, Any]:
     """Return one rule whose JSON columns are decoded."""
-    values = {**row._mapping, "built_in": False, "links": links.resource("inspection_rules", row.uuid)}
-    if row.sensitive:
+    return _one({**row._mapping, "built_in": False}, fields)
+
+
+def _one(values: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    values["links"] = links.resource("inspection_rules", values["uuid"])
+    if values["sensitive"]:
         values |= dict.fromkeys(_HIDDEN_IF_SENSITIVE)
     return {name: values[name] for name in FIELDS if name in fields or name == "links"}

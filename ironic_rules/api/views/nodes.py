@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironic_rules.api import node_versions
+from ironic_rules.api import node_versions, versions
 from ironic_rules.api.views.rows import RowView
 from ironic_rules.models import node_fields
 
@@ -46,7 +46,7 @@ class NodeView(RowView):
         if fields is not None:
             wanted &= set(fields)
         self._minor = minor
-        self._state = "provision_state" in wanted and minor < node_versions.INSPECT_WAIT_STATE
+        self._state = "provision_state" in wanted and minor < versions.INSPECT_WAIT
         self._none = tuple(name for name in ("allocation_uuid", "chassis_uuid") if name in wanted)
         self.traits = "traits" in wanted
         self.conductor = "conductor" in wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.models import states
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 
 class FakeDeploy(DeployInterface):

@@ -10,7 +10,7 @@ from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware import bmc
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.models import states
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironic_rules.hardware.base import Absent, InspectInterface
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 
 class NoInspect(Absent, InspectInterface):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import ManagementInterface
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe", "wanboot")
 _KEY = "fake_boot_device"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironic_rules.hardware.base import ManagementInterface
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 
 class NoopManagement(ManagementInterface):

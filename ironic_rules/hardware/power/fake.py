@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import PowerInterface
 from ironic_rules.models import states
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 _RESULTS = {
     states.POWER_ON: states.POWER_ON, states.REBOOT: states.POWER_ON, states.SOFT_REBOOT: states.POWER_ON,

@@ -6,7 +6,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 
 class ArchitectureHook(InspectionHook):

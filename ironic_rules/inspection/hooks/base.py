@@ -10,7 +10,7 @@ import abc
 from typing import Any, ClassVar
 
 from ironic_rules.inspection.settings import Settings
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 
 class InspectionHook(metaclass=abc.ABCMeta):

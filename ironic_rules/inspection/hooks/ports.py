@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.models.draft import PortDraft, Task
+from ironic_rules.models.draft import PortDraft
+from ironic_rules.models.task import Task
 
 Interfaces = Mapping[str, dict[str, Any]]
 

@@ -7,7 +7,7 @@ from typing import Any
 from ironic_rules.exceptions import HookFailed
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.text import printable
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 
 
 class RamdiskErrorHook(InspectionHook):

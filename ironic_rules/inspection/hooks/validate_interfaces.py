@@ -9,8 +9,8 @@ from ironic_rules.hardware import addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.infiniband import is_infiniband
 from ironic_rules.models import mac
-from ironic_rules.models.draft import Task
 from ironic_rules.models.plain import clone
+from ironic_rules.models.task import Task
 
 
 class ValidateInterfacesHook(InspectionHook):

@@ -13,15 +13,17 @@ from oslo_config import cfg
 from oslo_db import options as db_options
 
 from ironic_rules import conf as service_conf
+from ironic_rules import rules
 from ironic_rules.api import versions
 from ironic_rules.api.app import make_app
 from ironic_rules.conf import opts
-from ironic_rules.db import conductors, inspection_rules, nodes
+from ironic_rules.db import conductors, inspection_rules, nodes, portgroups, ports, traits
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, revisions
 from ironic_rules.models.node_fields import INTERFACES
 from tests.fakes import FakeConductorAPI
 from tests.functional import databases
+from tests.functional.api import routes
 
 #: What a conductor with the default configuration registers.
 FAKE_HARDWARE = {"fake-hardware": {kind: {"enabled": ["fake"], "default": "fake"} for kind in INTERFACES} | {
@@ -70,16 +72,41 @@ def shared_database() -> Iterator[Database]:
         database.dispose()
 
 
-@pytest.fixture
-def db(shared_database: Database) -> Database:
-    """An empty database with one living conductor."""
-    with shared_database.writer() as conn:
+def empty(database: Database) -> None:
+    """Leave nothing but one living conductor."""
+    with database.writer() as conn:
         for table in reversed(metadata.sorted_tables):
             if table is not revisions:
                 conn.execute(sa.delete(table))
         conn.execute(sa.update(revisions).where(revisions.c.name == inspection_rules.RULE_SET).values(revision=0))
         conductors.register(conn, "conductor-1", "", FAKE_HARDWARE, "instance-1")
+
+
+def stock(database: Database) -> None:
+    """Store one of everything that ``routes`` names."""
+    with database.writer() as conn:
+        node = nodes.create(conn, {"driver": "fake-hardware", "uuid": routes.NODE, "name": "node-1",
+                                   "provision_state": "inspect wait"})
+        ports.create(conn, {"uuid": routes.PORT, "node_id": node.id, "address": routes.MAC,
+                            "internal_info": {"tenant_vif_port_id": "vif-1"}})
+        portgroups.create(conn, {"uuid": routes.PORTGROUP, "node_id": node.id, "name": "group-1"})
+        traits.add(conn, node.id, "CUSTOM_A")
+        inspection_rules.create(conn, rules.from_wire({
+            "uuid": routes.RULE, "actions": [{"op": "fail", "args": {"msg": "x"}}], "conditions": []}))
+
+
+@pytest.fixture
+def db(shared_database: Database) -> Database:
+    """An empty database with one living conductor."""
+    empty(shared_database)
     return shared_database
+
+
+@pytest.fixture
+def stocked(db: Database) -> Database:
+    """A database with one of everything that ``routes`` names."""
+    stock(db)
+    return db
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_conductors_are_paged_by_host_name(app, db):
     assert [row["hostname"] for row in first["conductors"] + second["conductors"]] == ["conductor-0", "conductor-1"]
     assert "next" not in second
     assert app.get("/v1/conductors?sort_dir=desc").json["conductors"][0]["hostname"] == "conductor-1"
-    app.get("/v1/conductors?marker=nosuch", status=400)
+    app.get("/v1/conductors?marker=nosuch", status=404)
 
 
 def test_one_conductor(app):

@@ -78,7 +78,7 @@ def test_history_has_pages(app, entries):
 @pytest.mark.parametrize(("path", "minor", "status"), [
     ("", 77, 404), ("", 78, 200), ("/nosuch", 96, 404), (f"/{UUID}", 96, 404), ("/a%00", 96, 400),
     ("?nosuch=1", 96, 400),
-    ("?marker=x", 96, 400),
+    ("?marker=x", 96, 400), (f"?marker={UUID}", 96, 404), ("?limit=0", 96, 400),
 ])
 def test_history_is_checked(app, entries, path, minor, status):
     reply = app.get(f"{URL}/history{path}", headers=at(minor), expect_errors=True)

@@ -254,6 +254,23 @@ def test_a_list_shows_a_few_fields(app):
     assert "name" not in app.get("/v1/nodes", headers=at(4)).json["nodes"][0]
 
 
+def test_the_conductor_that_a_node_shows_is_the_one_that_it_is_found_by(app, db, make_node):
+    with db.writer() as conn:
+        conductors.register(conn, "conductor-2", "", {}, "instance-2")
+        conductors.register(conn, "conductor-3", "rack", {}, "instance-3")
+    for number in range(6):
+        make_node(name=f"n{number}", conductor_group="rack" if number == 5 else "")
+    make_node(name="locked", reservation="conductor-9")
+    make_node(name="nobodys", conductor_group="empty")
+    shown = {node["name"]: node["conductor"] for node in app.get("/v1/nodes?fields=name,conductor").json["nodes"]}
+
+    found = {node["name"]: host for host in ("conductor-1", "conductor-2", "conductor-3", "conductor-9", "nosuch")
+             for node in app.get(f"/v1/nodes?conductor={host}").json["nodes"]}
+
+    assert shown == {**found, "nobodys": None}
+    assert set(found.values()) == {"conductor-1", "conductor-2", "conductor-3", "conductor-9"}
+
+
 def test_a_detailed_list_shows_what_get_shows(app, db, make_node):
     node = make_node(uuid=UUID, extra={"a": [1, 2.5, None]})
     with db.writer() as conn:
@@ -303,7 +320,7 @@ def test_filters(app, make_node, query, expected):
 
 @pytest.mark.parametrize(("query", "named"), [
     ("nosuch=1&other=2", "nosuch, other"), ("limit=x", "limit"), ("limit=-1", "limit"), ("marker=nosuch", "marker"),
-    (f"marker={UUID}", "marker"), ("sort_key=nosuch", "sort_key"), ("sort_key=extra", "sort_key"),
+    ("limit=0", "limit"), ("sort_key=nosuch", "sort_key"), ("sort_key=extra", "sort_key"),
     ("sort_key=agent_token_hash", "sort_key"), ("sort_dir=up", "sort_dir"), ("maintenance=perhaps", "maintenance"),
     ("provision_state=nosuch", "provision_state"), ("instance_uuid=x", "instance_uuid"), ("driver=a%00b", "driver"),
     ("fields=uuid&detail=true", "fields"),

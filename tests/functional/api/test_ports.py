@@ -232,7 +232,8 @@ def test_the_ports_of_a_node(app, three):
 @pytest.mark.parametrize(("query", "status"), [
     ("nosuch=1", 400), ("address=x", 400), (f"address={MAC}%0A", 400), ("node=nosuch", 404), (f"node_uuid={UUID}", 404),
     ("node_uuid=x", 400), ("portgroup=nosuch", 404), ("fields=nosuch", 400), ("fields=node_id", 400), ("limit=x", 400),
-    ("sort_key=extra", 400), ("marker=x", 400), (f"node_uuid={NODE}&node=other", 400), ("fields=uuid&detail=1", 400),
+    ("sort_key=extra", 400), ("marker=x", 400), (f"marker={NODE}", 404),
+    (f"node_uuid={NODE}&node=other", 400), ("fields=uuid&detail=1", 400),
 ])
 def test_bad_parameters_are_refused(app, three, query, status):
     assert app.get(f"/v1/ports?{query}", expect_errors=True).status_int == status

@@ -18,6 +18,7 @@ from ironic_rules.exceptions import (
     DuplicateNodeName,
     InstanceAssociated,
     Invalid,
+    MarkerNotFound,
     NodeAlreadyExists,
     NodeChanged,
     NodeLocked,
@@ -215,7 +216,7 @@ def test_destroy_frees_ports_of_other_nodes_in_its_groups(conn: sa.Connection) -
     ({"sharded": True}, {"a", "b"}),
     ({"sharded": False}, {"c", "d"}),
     ({"retired": True}, {"d"}),
-    ({"conductor": "host-1"}, {"d"}),
+    ({"conductor": ("host-1", {})}, {"d"}),
     ({"reserved": True}, {"d"}),
     ({"reserved": False}, {"a", "b", "c"}),
     ({"description_contains": "100%"}, {"a"}),
@@ -274,8 +275,13 @@ def test_list_is_one_query(db: Database, make_node: MakeNode) -> None:
     assert len([text for text in statements if "SELECT" in text]) == 1
 
 
+@pytest.mark.parametrize("marker", ["0e2afe2d-8a0a-4d1e-9b3b-0d3d0f1d2c3b", "nobody"])
+def test_list_refuses_a_marker_that_is_no_node(conn: sa.Connection, marker: str) -> None:
+    with pytest.raises(MarkerNotFound):
+        nodes.list_nodes(conn, {}, Page(limit=1, marker=marker))
+
+
 @pytest.mark.parametrize("page", [
-    Page(limit=1, marker="0e2afe2d-8a0a-4d1e-9b3b-0d3d0f1d2c3b"), Page(limit=1, marker="nobody"),
     Page(limit=1, sort_key="properties"), Page(limit=1, sort_key="agent_token_hash"), Page(limit=1, sort_key="x"),
     Page(limit=1, sort_dir="up")])
 def test_list_refuses_a_page_that_does_not_exist(conn: sa.Connection, page: Page) -> None:

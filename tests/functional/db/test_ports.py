@@ -23,7 +23,7 @@ from ironic_rules.exceptions import (
     PortgroupNotFound,
     PortNotFound,
 )
-from ironic_rules.models.draft import PortChanges
+from ironic_rules.models.task import PortChanges
 
 MakeNode = Callable[..., Any]
 EVERYTHING = Page(limit=1000)

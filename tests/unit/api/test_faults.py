@@ -36,3 +36,10 @@ def test_a_traceback_is_shown_only_on_request():
 
     assert detail(faults.from_error(error))["debuginfo"] is None
     assert "ValueError: secret" in str(detail(faults.from_error(error, debug=True))["debuginfo"])
+
+
+def test_a_reply_does_not_repeat_megabytes_of_a_request():
+    fault = faults.from_error(exceptions.Invalid("x" * 10_000_000))
+
+    assert len(fault.body) < 10_000
+    assert str(detail(fault)["faultstring"]).endswith("… (10000000 characters)")

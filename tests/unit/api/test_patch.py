@@ -104,3 +104,36 @@ def test_an_error_shows_no_control_characters():
         apply({"op": "add", "path": "/extra/\x1b[31m/x", "value": 1})
 
     assert "\x1b" not in str(caught.value)
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_the_result_is_nested_no_deeper_than_a_body():
+    deepest = [{"op": "add", "path": "/extra", "value": nested(patch.MAX_DEPTH - 1)}]
+    assert patch.apply({"extra": {}}, patch.operations(deepest), defaults={})
+
+    for last in ({"op": "add", "path": "/extra" + "/a" * 98, "value": {"b": {}}},
+                 {"op": "copy", "from": "/extra", "path": "/extra/b"}):
+        with pytest.raises(InvalidPatch, match="100 levels"):
+            patch.apply({"extra": {}}, patch.operations([*deepest, last]), defaults={})
+
+
+def test_copies_are_bounded_together():
+    text = "x" * (patch.MAX_COPIED // 4)
+    copies = [{"op": "copy", "from": "/extra/a", "path": f"/extra/{number}"} for number in range(4)]
+
+    assert len(patch.apply({"extra": {"a": text}}, patch.operations(copies[:3]), defaults={})["extra"]) == 4
+    with pytest.raises(InvalidPatch, match=r"^/3/extra/a: the patch copies more"):
+        patch.apply({"extra": {"a": text}}, patch.operations(copies), defaults={})
+
+
+def test_a_move_is_no_copy():
+    moves = [{"op": "move", "from": f"/extra/{number}", "path": f"/extra/{number + 1}"} for number in range(20)]
+
+    moved = patch.apply({"extra": {"0": "x" * patch.MAX_COPIED}}, patch.operations(moves), defaults={})
+    assert list(moved["extra"]) == ["20"]

@@ -74,3 +74,30 @@ def test_a_failing_piece_of_work_frees_its_slot(caplog):
     workers.stop(5)
     assert not workers.is_active(1)
     assert "will be resumed" in caplog.text
+
+
+def test_a_patient_caller_gets_the_slot_of_work_that_is_about_to_end():
+    workers, began = Workers(2, 0), threading.Event()
+    gate = threading.Event()
+
+    def work():
+        began.set()
+        gate.wait(5)
+
+    with workers.take(1) as slot:
+        slot.run(work)
+    assert began.wait(5)
+    with pytest.raises(NoFreeWorker):
+        workers.take(1, 0.01)
+    threading.Timer(0.05, gate.set).start()
+    with workers.take(1, 5):
+        pass
+    workers.stop(5)
+
+
+def test_the_end_of_the_process_ends_patience():
+    workers = Workers(1, 0)
+    with workers.take(1):
+        threading.Timer(0.05, workers.stop, (0,)).start()
+        with pytest.raises(NoFreeWorker):
+            workers.take(1, 60)

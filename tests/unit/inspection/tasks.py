@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ironic_rules.models.draft import NodeDraft, PortDraft, Task
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.task import Task
 
 UUID = "11111111-2222-4333-8444-555555555555"
 _NODE: dict[str, Any] = {

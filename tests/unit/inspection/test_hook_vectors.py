@@ -16,7 +16,7 @@ from ironic_rules.inspection.hooks.ramdisk_error import RamdiskErrorHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.pipeline import Outcome, Pipeline
 from ironic_rules.inspection.settings import Settings
-from ironic_rules.models.draft import Task
+from ironic_rules.models.task import Task
 from tests.unit.inspection.tasks import make_task
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "hooks"

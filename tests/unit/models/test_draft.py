@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ironic_rules.exceptions import FieldNotWritable, Invalid, InvalidParameterValue
-from ironic_rules.models.draft import NodeDraft, PortDraft, Task
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.task import Task
 
 VALUES: dict[str, Any] = {
     "id": 1, "uuid": "1be26c0b-03f2-4d2e-ae87-c02d7f33c123", "name": None, "extra": {"a": {"b": [1]}}, "properties": {},

@@ -62,6 +62,7 @@ GOOD_TEXT = st.sampled_from([
     "{node.extra}", "{ports}", "{item}", "{item[key]}",
 ])
 GOOD_VALUES = st.one_of(GOOD_TEXT, st.none(), st.booleans(), st.integers(), st.lists(GOOD_TEXT, max_size=2))
+GOOD_URLS = st.sampled_from(["https://cmdb.example.org/{plugin_data[a]}", "https://cmdb.example.org/x?{item}"])
 ITEMS = st.one_of(st.integers(), st.just("{inventory[cpu]}"))
 LOOPS = st.one_of(st.just("{plugin_data[c]}"), st.lists(ITEMS, max_size=3))
 DATA_TEXT = st.sampled_from(["{plugin_data[a]}", "{plugin_data[b]}", "{item}", "{inventory[hostname]}"])
@@ -71,7 +72,7 @@ def good_actions() -> st.SearchStrategy[Any]:
     """Return a strategy for actions whose arguments are templates: right or wrong by the data alone."""
     def arguments(name: str) -> st.SearchStrategy[Any]:
         plugin = rules.ACTIONS.get(name)
-        free = {"value": GOOD_VALUES, "unique": st.booleans()}
+        free = {"value": GOOD_VALUES, "unique": st.booleans(), "url": GOOD_URLS}
         return st.fixed_dictionaries({
             "op": st.just(name), "loop": LOOPS,
             "args": st.fixed_dictionaries({p.name: free.get(p.name, DATA_TEXT) for p in plugin.parameters}),

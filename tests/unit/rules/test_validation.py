@@ -95,7 +95,7 @@ def test_malformed_condition_is_named(operation: Any, where: str) -> None:
 @pytest.mark.parametrize(("operation", "where"), [
     ("x", ""), ({}, "/op"), ({"op": "!log", "args": ["x"]}, "/op"), ({"op": "log", "args": ["x"], "multiple": "any"},
     "/multiple"),
-    ({"op": "api-call", "args": {"url": "x"}}, "/op"),
+    ({"op": "api-call", "args": {"url": "x"}}, "/args/url"),
 ])
 def test_malformed_action_is_named(operation: Any, where: str) -> None:
     assert set(problems(world.rule(actions=[operation]))) == {f"/actions/0{where}"}

@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from ironic_rules import rules
-from ironic_rules.models.draft import NodeDraft, PortDraft, Task
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.task import Task
 from ironic_rules.rules.registry import Plugin
 
 VECTORS = Path(__file__).parents[2] / "vectors"

@@ -6,7 +6,8 @@ import uuid
 import pytest
 
 from ironic_rules import rules, samples
-from ironic_rules.models.draft import NodeDraft, PortDraft, Task
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.task import Task
 
 GOOD = [name for name in samples.inventory_names() if not samples.inventory(name).get("error")]
 

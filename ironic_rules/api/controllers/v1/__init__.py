@@ -30,6 +30,9 @@ ADVERTISED = {
 }
 
 
+_DESCRIBED_BY = {"href": "https://docs.openstack.org/api-ref/baremetal/", "rel": "describedby", "type": "text/html"}
+
+
 class V1Controller(Resource):
     """``GET /v1`` needs no authentication."""
 
@@ -48,7 +51,7 @@ class V1Controller(Resource):
         """Return links to the resources that the requested version has."""
         base = links.base()
         reply: dict[str, Any] = {
-            "id": "v1", "links": [{"href": f"{base}/v1/", "rel": "self"}],
+            "id": "v1", "links": [{"href": f"{base}/v1/", "rel": "self"}, _DESCRIBED_BY],
             "media_types": {"base": "application/json", "type": "application/vnd.openstack.ironic.v1+json"},
             "version": self._version_document(),
         }

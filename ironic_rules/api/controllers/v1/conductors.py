@@ -21,7 +21,7 @@ class ConductorsController(Resource):
     """Since API 1.49. The marker is the host name."""
 
     @expose(since=versions.CONDUCTORS, policy=policies.GET,
-            query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS))
+            query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List conductors by host name; ``drivers`` and the times with ``detail``."""
         asked = pagination.page({"sort_key": "hostname", **query})

@@ -7,14 +7,14 @@ from typing import Any
 import pecan
 
 from ironic_rules import rules
-from ironic_rules.api import filters, links, pagination, patch, schema, versions
+from ironic_rules.api import built_in_rules, filters, links, pagination, patch, schema, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import Invalid, InvalidPatch, InvalidRule, Problem
+from ironic_rules.exceptions import InspectionRuleAlreadyExists, Invalid, InvalidPatch, InvalidRule, Problem
 from ironic_rules.policies import inspection_rules as policies
 
 _LIST = filters.Listing(sort_keys=sorted(inspection_rules.SORT_KEYS), fields=views.FIELDS, scope=filters.text,
@@ -36,12 +36,18 @@ class InspectionRulesController(Resource):
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
-        """List rules in the order of their creation; conditions and actions only with ``detail`` or ``fields``."""
+        """List rules in the order of their creation, the built-in ones last.
+
+        Conditions and actions only come with ``detail`` or ``fields``.
+        """
         fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
         asked = pagination.page(query)
-        with pecan.request.db.reader() as conn:
-            rows = inspection_rules.list_rules(
-                conn, pagination.filters(query), asked, views.columns(fields), raw_json=True)
+        wanted = pagination.filters(query)
+        rows: list[Any] = []
+        if built_in_rules.find(asked.marker) is None:
+            with pecan.request.db.reader() as conn:
+                rows = inspection_rules.list_rules(conn, wanted, asked, views.columns(fields), raw_json=True)
+        rows += built_in_rules.page(wanted, asked, len(rows))
         return pagination.collection("inspection_rules", rows, asked, lambda shown: views.rules(shown, fields))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
@@ -51,8 +57,11 @@ class InspectionRulesController(Resource):
         :raises InspectionRuleNotFound: 404
         """
         filters.check_fields(query.get("fields", ()), views.FIELDS)
+        fields = query.get("fields") or views.FIELDS
+        if built_in := built_in_rules.find(_uuid(uuid)):
+            return views.built_in_rule(built_in.rule, fields)
         with pecan.request.db.reader() as conn:
-            return views.rule(inspection_rules.get(conn, _uuid(uuid)), query.get("fields") or views.FIELDS)
+            return views.rule(inspection_rules.get(conn, _uuid(uuid)), fields)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +71,11 @@ class InspectionRulesController(Resource):
         :raises InspectionRuleAlreadyExists: 409
         """
         rule = rules.from_wire(body)
+        if "scope" not in body:
+            rule["scope"] = pecan.request.rules.default_scope
         _check(rule)
+        if built_in_rules.find(rule.get("uuid")):
+            raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
         row = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule))
         pecan.response.extra_headers.append(("Location", links.url("inspection_rules", row.uuid)))
         return views.rule(row)
@@ -77,6 +90,7 @@ class InspectionRulesController(Resource):
         """
         operations = patch.operations(body, aliases=_ALIASES)
         uuid = _uuid(uuid)
+        built_in_rules.refuse(uuid)
 
         def write(conn: Any) -> Row:
             old = inspection_rules.get(conn, uuid)
@@ -87,7 +101,7 @@ class InspectionRulesController(Resource):
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self) -> None:
-        """Delete every rule."""
+        """Delete every rule but the built-in ones."""
         pecan.request.db.write(inspection_rules.destroy_all)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
@@ -100,6 +114,7 @@ class InspectionRulesController(Resource):
             pecan.request.db.write(inspection_rules.destroy_all)
         else:
             ident = _uuid(uuid)
+            built_in_rules.refuse(ident)
             pecan.request.db.write(lambda conn: inspection_rules.destroy(conn, ident))
 
 
@@ -110,7 +125,7 @@ def _uuid(ident: str) -> str:
 
 
 def _check(rule: dict[str, Any]) -> None:
-    problems = rules.validate(rule)
+    problems = rules.validate(rule, limits=pecan.request.rules.limits)
     if problems:
         raise InvalidRule(problems=problems)
 
@@ -121,12 +136,14 @@ def _patched(old: Row, operations: list[patch.Operation]) -> dict[str, Any]:
         _refuse_looks_at_secrets(operations)
     document = {name: old._mapping[name] for name in (*_PATCHABLE, "uuid", "created_at", "updated_at")}
     document["built_in"] = False
-    result = patch.apply(document, operations, defaults=_DEFAULTS, read_only=_READ_ONLY, required=("actions",))
+    settings = pecan.request.rules
+    defaults = {**_DEFAULTS, "scope": settings.default_scope}
+    result = patch.apply(document, operations, defaults=defaults, read_only=_READ_ONLY, required=("actions",))
     new = rules.from_wire({name: result[name] for name in _PATCHABLE})
     # Judged by the result: there are many ways to write an operation that ends in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
         raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule can not be made non-sensitive")])
-    problems = rules.validate(new)
+    problems = rules.validate(new, limits=settings.limits)
     if old.sensitive:
         problems = _without_secrets(problems, patch.touched(operations))
     if problems:

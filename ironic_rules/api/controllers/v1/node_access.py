@@ -12,7 +12,7 @@ import pecan
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.api import links, node_versions
+from ironic_rules.api import links, versions
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import conductors, nodes, traits
 from ironic_rules.exceptions import (
@@ -35,7 +35,7 @@ def check_ident(ident: str, kind: str = "node") -> str:
     """
     if uuidutils.is_uuid_like(ident):
         return ident
-    if pecan.request.version < node_versions.NODE_NAMES:
+    if pecan.request.version < versions.NAME:
         raise InvalidParameterValue(f"Expected the UUID of a {kind}; names need at least API version 1.5.")
     if not _NAME.fullmatch(ident):
         raise InvalidParameterValue(f"Expected the UUID or the name of a {kind}.")
@@ -97,6 +97,14 @@ def hosts_by_group(conn: sa.Connection) -> dict[str, list[str]]:
     for row in conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout):
         groups.setdefault(row.conductor_group, []).append(row.hostname)
     return groups
+
+
+def turns_of(conn: sa.Connection, host: str) -> dict[str, tuple[int, int]]:
+    """Return, by group, the place of a living conductor among its group's, and their number.
+
+    A node that is not locked shows the conductor whose place is the node's id modulo their number.
+    """
+    return {group: (hosts.index(host), len(hosts)) for group, hosts in hosts_by_group(conn).items() if host in hosts}
 
 
 def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: dict[str, Any]) -> dict[str, str]:

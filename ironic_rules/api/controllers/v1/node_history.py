@@ -19,7 +19,7 @@ _FULL = (*_SHORT, "event_type", "conductor", "user")
 #: A list without ``detail`` cuts longer texts.
 _MAX_EVENT = 255
 _SORT_KEYS = ("id", "uuid", "created_at", "severity", "event_type", "conductor", "user")
-_LIST = filters.Query(limit=filters.natural, marker=filters.uuid, detail=filters.boolean,
+_LIST = filters.Query(limit=filters.positive, marker=filters.uuid, detail=filters.boolean,
                       sort_key=filters.one_of(*_SORT_KEYS), sort_dir=filters.one_of("asc", "desc"))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pecan
 
-from ironic_rules.api import links, node_versions
+from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -36,7 +36,6 @@ _ARGUMENTS: dict[str, tuple[frozenset[str], int]] = {
 }
 #: Target -> argument that it can not do without.
 _REQUIRED = {"clean": "clean_steps", "service": "service_steps", "rescue": "rescue_password"}
-_REBUILD_CONFIGDRIVE, _CONFIGDRIVE_OBJECT, _SOFT_POWER = 35, 56, 27
 
 
 class ProvisionController(Resource):
@@ -76,7 +75,7 @@ class PowerController(Resource):
         """
         target, timeout = body["target"], body.get("timeout")
         if target in (states.SOFT_REBOOT, states.SOFT_POWER_OFF) or timeout is not None:
-            _require("timeout" if timeout is not None else target, _SOFT_POWER)
+            _require("timeout" if timeout is not None else target, versions.SOFT_POWER)
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
         if row.reservation is not None:
@@ -124,7 +123,7 @@ def _check_transition(row: Any, asked: str, verb: str, minor: int) -> None:
             raise NodeLocked(node=row.uuid, host=row.reservation)
         raise InvalidState(action=asked, node=row.uuid, state=row.provision_state)
     if verb == "abort" and row.provision_state == states.INSPECTWAIT:
-        _require(asked, node_versions.INSPECT_ABORT)
+        _require(asked, versions.INSPECT_ABORT)
 
 
 def _check_arguments(verb: str, given: dict[str, Any], minor: int) -> None:
@@ -141,6 +140,6 @@ def _check_arguments(verb: str, given: dict[str, Any], minor: int) -> None:
         raise InvalidParameterValue(problems=problems)
     if "configdrive" in given:
         if verb == "rebuild":
-            _require("configdrive", _REBUILD_CONFIGDRIVE)
+            _require("configdrive", versions.REBUILD_CONFIGDRIVE)
         if isinstance(given["configdrive"], dict):
-            _require("configdrive", _CONFIGDRIVE_OBJECT)
+            _require("configdrive", versions.CONFIGDRIVE_OBJECT)

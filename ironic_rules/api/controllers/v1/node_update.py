@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.api import node_versions, patch, schema
+from ironic_rules.api import node_versions, patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, Problem
@@ -35,7 +35,7 @@ def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     """
     values = {name: value for name, value in body.items() if value is not None}
     node_versions.NODE_FIELDS.refuse((name for name, value in values.items() if value != ""), minor)
-    if minor < node_versions.ANY_NODE_NAME:
+    if minor < versions.ANY_NAME:
         schemas.check_host_name(values.get("name"))
     _resolve(conn, values)
     for name in node_fields.INTERFACE_FIELDS:
@@ -86,7 +86,7 @@ class Update:
         result = patch.apply(document, self._operations, defaults=schemas.DEFAULTS, required=("driver",))
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
         values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
-        if self._minor < node_versions.ANY_NODE_NAME:
+        if self._minor < versions.ANY_NAME:
             schemas.check_host_name(values.get("name"))
         return values
 
@@ -126,7 +126,7 @@ def _check_patchable(operations: Sequence[patch.Operation]) -> None:
 def _check_state(row: Any, minor: int) -> None:
     if row.target_provision_state and row.provision_state not in UPDATE_ALLOWED:
         raise Conflict(f"Node {row.uuid} can not be updated while a state transition is in progress.")
-    if row.provision_state == states.INSPECTING and minor >= node_versions.INSPECT_WAIT_STATE:
+    if row.provision_state == states.INSPECTING and minor >= versions.INSPECT_WAIT:
         raise Conflict(f'Cannot update node "{row.uuid}" while it is in state "{row.provision_state}".')
 
 

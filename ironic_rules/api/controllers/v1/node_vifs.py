@@ -20,7 +20,6 @@ from ironic_rules.exceptions import Invalid, InvalidParameterValue, NotAcceptabl
 from ironic_rules.policies import nodes as policies
 
 KEY = "tenant_vif_port_id"
-_CHOICE_OF_PORT = 67
 
 
 class VifsController(Resource):
@@ -45,9 +44,9 @@ class VifsController(Resource):
         :raises VifConflict: 409, the VIF is attached already or no port is free;  NodeLocked: 409
         """
         chosen = {name: body[name] for name in ("port_uuid", "portgroup_uuid") if body.get(name)}
-        if chosen and pecan.request.version < _CHOICE_OF_PORT:
+        if chosen and pecan.request.version < versions.VIF_PORT:
             raise NotAcceptable(f"Request not acceptable. {', '.join(chosen)} needs at least API version "
-                                f"1.{_CHOICE_OF_PORT}.")
+                                f"1.{versions.VIF_PORT}.")
         if len(chosen) > 1:
             raise InvalidParameterValue("Cannot specify both port_uuid and portgroup_uuid.")
 

@@ -78,6 +78,8 @@ def _list(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
     with pecan.request.db.reader() as conn:
         if "parent_node" in wanted:
             wanted["parent_node"] = node_access.find(conn, wanted["parent_node"]).uuid
+        if "conductor" in wanted:
+            wanted["conductor"] = wanted["conductor"], node_access.turns_of(conn, wanted["conductor"])
         rows = nodes.list_nodes(conn, wanted, page, views.view(minor, fields).columns, raw_json=True)
         return pagination.collection("nodes", rows, page, lambda shown: node_access.show(conn, shown, fields))
 

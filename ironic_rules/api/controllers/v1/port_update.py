@@ -8,7 +8,7 @@ from typing import Any
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import node_versions, patch, schema
+from ironic_rules.api import node_versions, patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
@@ -58,7 +58,7 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     where = "node_uuid" if "node_uuid" in values else "node_ident"
     with node_access.named_by(f"/{where}"):
         values["node_id"] = node_access.hold(conn, values.pop(where)).id
-    if minor < node_versions.ANY_NODE_NAME:
+    if minor < versions.ANY_NAME:
         check_host_name(values.get("name"))
     _join_group(conn, values, values["node_id"], pxe_enabled=values.get("pxe_enabled", False))
     _check_smart_nic(values.get("is_smartnic", False), values.get("local_link_connection", {}))
@@ -128,7 +128,7 @@ def _check_smart_nic(is_smartnic: bool, local_link_connection: dict[str, Any]) -
 
 
 def _check_state(row: Any, node: Any, changes: dict[str, Any]) -> None:
-    if node.provision_state == states.INSPECTING and pecan.request.version >= node_versions.INSPECT_WAIT_STATE:
+    if node.provision_state == states.INSPECTING and pecan.request.version >= versions.INSPECT_WAIT:
         raise Conflict(f'Cannot update port "{row.uuid}" on "{node.uuid}" while it is in state '
                        f'"{node.provision_state}".')
     if node.maintenance:

@@ -1,0 +1,157 @@
+"""The text of the API reference: every route, from the application's own table of routes.
+
+Method, path, first version, policy, what it does, its query parameters and the fields of its body all come from the
+``expose`` declarations and the docstrings, so that this page cannot disagree with the code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ironic_rules import policies
+from ironic_rules.api import filters, schema
+from ironic_rules.api.controllers.root import RootController
+from ironic_rules.api.resource import Walked, walk_routes
+
+CHECKS = {policy.name: policy.check for policy in policies.policies()}
+WHO = {"rule:admin_api": "administrators", "rule:observer_api": "readers", "": "everybody"}
+TITLES = {"": "Version discovery", "healthcheck": "Health", "continue_inspection": "Inspection data from ramdisks",
+          "lookup": "Lookup by ramdisks", "heartbeat": "Heartbeats of ramdisks", "portgroups": "Port groups",
+          "inspection_rules": "Inspection rules", "volume": "Volumes"}
+SEVERAL = 12
+#: Kinds of query parameters by the name of their function; others are told by their docstring.
+KINDS = {"names": "names, separated by commas", "uuid": "UUID", "mac": "MAC address"}
+
+
+def pages() -> str:
+    """Return the reStructuredText of all sections."""
+    groups = itertools.groupby(sorted(walk_routes(RootController()), key=_order), key=_group)
+    return "\n".join(_section(name, list(routes)) for name, routes in groups)
+
+
+def _group(route: Walked) -> str:
+    parts = route.path.strip("/").split("/")
+    return (parts[1] if len(parts) > 1 else "") if parts[0] == "v1" else parts[0]
+
+
+def _order(route: Walked) -> tuple[Any, ...]:
+    order = ["", "nodes", "ports", "portgroups", "inspection_rules", "continue_inspection", "lookup", "heartbeat",
+             "drivers", "conductors", "volume", "healthcheck"]
+    name = _group(route)
+    return (order.index(name) if name in order else len(order), name, route.path,
+            ("GET", "POST", "PUT", "PATCH", "DELETE").index(route.method))
+
+
+def _section(name: str, routes: list[Walked]) -> str:
+    title = TITLES.get(name, name.capitalize())
+    return "\n".join([title, "=" * len(title), "", *itertools.chain.from_iterable(map(_route, routes))])
+
+
+def _route(walked: Walked) -> Iterator[str]:
+    route = walked.controller.route
+    title = f"``{walked.method} {_path(walked)}``"
+    summary, notes, returned, raised = _docstring(walked.controller.__doc__ or "")
+    yield from (title, "-" * len(title), "", summary, "")
+    for note in notes:
+        yield from (note, "")
+    yield from _field("Since", f"1.{route.since}")
+    yield from _field("Who", _who(route))
+    yield from _field("Answer", f"{route.status}{', ' + returned if returned else ''}")
+    yield from _field("Query", _query(route.query))
+    yield from _field("Body", _body(route.body))
+    yield from _field("Errors", "; ".join(raised))
+    yield ""
+
+
+def _path(walked: Walked) -> str:
+    """Return the path with the method's own names; what may be left out stands in brackets."""
+    route = walked.controller.route
+    names = iter(route.path_arguments)
+    path = re.sub(r"\{\w+\}", lambda match: f"{{{next(names)}}}", walked.path)
+    if route.fewest_arguments < len(route.path_arguments):
+        path = re.sub(r"(/\{\w+\})$", r"[\1]", path)
+    return path
+
+
+def _query(query: filters.Query) -> str:
+    """Return the parameters in one line; those that all lists have in common by a reference."""
+    common = set(filters.Listing(sort_keys=()).kinds) if isinstance(query, filters.Listing) else set()
+    own = [f"``{name}`` ({_kind(kind)})" for name, kind in query.kinds.items() if name not in common]
+    return ", ".join([":ref:`those of lists <lists>`", *own] if common else own)
+
+
+def _field(name: str, text: str) -> list[str]:
+    return [f":{name}: {text}"] if text else []
+
+
+def _who(route: Any) -> str:
+    if route.policy is None:
+        return "everybody, without authentication"
+    check = CHECKS[route.policy]
+    return f"{WHO.get(check, f'``{check}``')}{', without authentication' if route.public else ''} (``{route.policy}``)"
+
+
+def _docstring(text: str) -> tuple[str, list[str], str, list[str]]:
+    """Return the summary, further paragraphs, what is returned, and the errors of a docstring."""
+    prose, *fields = re.split(r"^:", inspect.cleandoc(text), flags=re.MULTILINE)
+    summary, *notes = [" ".join(paragraph.split()) for paragraph in prose.strip().split("\n\n")]
+    returned, raised = "", []
+    for field in fields:
+        name, _, value = (" ".join(field.split())).partition(": ")
+        if name == "returns":
+            returned = value
+        elif name.startswith("raises "):
+            raised += _errors(f"{name.removeprefix('raises ')}: {value}")
+    return summary, notes, returned, raised
+
+
+def _errors(text: str) -> Iterator[str]:
+    """Turn ``NodeNotFound: 404; NodeLocked: 409, by its state`` into texts that begin with the status."""
+    for part in text.split("; "):
+        names, _, rest = part.strip().partition(": ")
+        status, _, why = rest.partition(", ")
+        yield f"{status} {names}{f' ({why})' if why else ''}"
+
+
+def _kind(kind: filters.Kind) -> str:
+    values = [cell.cell_contents for cell in kind.__closure__ or ()]
+    if values and isinstance(values[0], tuple):
+        if len(values[0]) > SEVERAL:
+            return f"one of {len(values[0])} values"
+        return "one of " + ", ".join(f"``{value}``" for value in values[0])
+    name = getattr(kind, "__name__", "value")
+    return KINDS.get(name, name)
+
+
+def _body(body: schema.Schema | None) -> str:
+    """Return a body's fields in one line; the required ones first."""
+    match body:
+        case None:
+            return ""
+        case schema.List():
+            return "a list of operations, each ``{\"op\", \"path\", \"value\"}`` (RFC 6902)"
+        case schema.Object():
+            fields = sorted(body.fields.items(), key=lambda item: item[0] not in body.required)
+            return ", ".join(f"``{name}`` ({_shape(shape, name in body.required)})" for name, shape in fields)
+        case schema.Map():
+            return "an object"
+    return ""  # the docstring says what it is
+
+
+def _shape(shape: schema.Schema, required: bool) -> str:
+    texts = {schema.Uuid: "UUID", schema.Mac: "MAC address", schema.Boolean: "boolean", schema.Map: "object",
+             schema.List: "list", schema.Object: "object"}
+    described = next((text for kind, text in texts.items() if isinstance(shape, kind)), "")
+    match shape:
+        case schema.Enum():
+            described = "one of " + ", ".join(f"``{value}``" for value in shape.values)
+        case schema.Integer():
+            described = f"{shape.minimum} to {shape.maximum}"
+        case schema.Text():
+            described = "text" if shape.max_length == 255 else f"text, at most {shape.max_length} characters"
+    described = described or (inspect.getdoc(type(shape)) or "value").splitlines()[0].rstrip(".").lower()
+    return f"required; {described}" if required else described

@@ -1,0 +1,151 @@
+"""python-ironicclient's commands for inspection rules with the options that document 000 has and they lack.
+
+Entry point group ``openstack.extension``, which ``openstack`` loads after the groups of all services; of two commands
+with one name it takes the one loaded last. So these always win, whatever was installed first. A call that uses none of
+the options below is carried out by python-ironicclient's own code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from osc_lib import exceptions
+from osc_lib import utils as osc_utils
+from oslo_utils import strutils
+
+from ironic_rules.client import theirs
+from ironic_rules.client.rule_requests import Requests
+
+_TEXTS = ("uuid", "description", "phase", "scope")
+_LISTS = ("conditions", "actions")
+
+
+class CreateRule(theirs.CreateRule):
+    """Create a rule."""
+
+    # Should python-ironicclient get one of these options too, ours replaces it instead of ending with an error.
+    conflict_handler = "resolve"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument("--scope", metavar="<scope>", help="Only nodes with this inspection scope run the rule.")
+        parser.add_argument("--sensitive", metavar="<boolean>", nargs="?", const=True,
+                            help="Never show the conditions and actions of the rule again.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        if parsed_args.scope is None:
+            return super().take_action(parsed_args)
+        created = Requests(self.app).create(_fields(parsed_args))
+        created.pop("links", None)
+        return self.dict2columns(dict(sorted(created.items())))
+
+
+class SetRule(theirs.SetRule):
+    """Change a rule."""
+
+    conflict_handler = "resolve"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument("--scope", metavar="<scope>", help="Only nodes with this inspection scope run the rule.")
+        parser.add_argument("--sensitive", action="store_true", default=None,
+                            help="Never show the conditions and actions of the rule again. There is no way back.")
+        parser.add_argument("--uuid", metavar="<uuid>", help="UUID of the rule. Services refuse to change it.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        if parsed_args.scope is parsed_args.sensitive is parsed_args.uuid is None:
+            return super().take_action(parsed_args)
+        Requests(self.app).patch(parsed_args.rule, [
+            {"op": "add", "path": f"/{name}", "value": value} for name, value in _fields(parsed_args).items()])
+        return None
+
+
+class UnsetRule(theirs.UnsetRule):
+    """Set properties of a rule to their defaults."""
+
+    conflict_handler = "resolve"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument("--conditions", action="store_true", help="Unset all conditions: the rule always matches.")
+        parser.add_argument("--scope", action="store_true", help="Unset the inspection scope.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        if not (parsed_args.conditions or parsed_args.scope):
+            return super().take_action(parsed_args)
+        if parsed_args.conditions and parsed_args.condition:
+            raise exceptions.CommandError("--conditions leaves no --condition to unset")
+        names = [name for name in ("description", "priority", "phase", "scope", "conditions")
+                 if getattr(parsed_args, name)]
+        names += [f"actions/{index}" for index in parsed_args.action or ()]
+        names += [f"conditions/{index}" for index in parsed_args.condition or ()]
+        Requests(self.app).patch(parsed_args.rule, [{"op": "remove", "path": f"/{name}"} for name in names])
+        return None
+
+
+class DeleteRule(theirs.DeleteRule):
+    """Delete rules."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        # Not python-ironicclient's, which wants at least one rule.
+        parser: argparse.ArgumentParser = super(theirs.DeleteRule, self).get_parser(prog_name)
+        parser.add_argument("rules", metavar="<rule>", nargs="*", help="UUID(s) of the rule(s) to delete.")
+        parser.add_argument("--all", action="store_true", help="Delete all rules but the built-in ones.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        if bool(parsed_args.rules) == parsed_args.all:
+            raise exceptions.CommandError("Name the rules to delete, or say --all; not both.")
+        if parsed_args.rules:
+            return super().take_action(parsed_args)
+        Requests(self.app).delete_all()
+        print("Deleted all rules.", file=self.app.stdout)
+        return None
+
+
+class ListRules(theirs.ListRules):
+    """List rules."""
+
+    conflict_handler = "resolve"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument("--scope", metavar="<scope>", help="Only rules of this inspection scope.")
+        parser.add_argument("--phase", metavar="<phase>", help="Only rules of this phase: early, preprocess or main.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[Any]]:
+        if parsed_args.scope is parsed_args.phase is None:
+            return super().take_action(parsed_args)  # type: ignore[no-any-return]
+        if parsed_args.limit is not None and parsed_args.limit < 0:
+            raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
+        chosen = tuple(itertools.chain.from_iterable(parsed_args.fields))
+        columns = chosen or (theirs.DETAILS if parsed_args.detail else theirs.SUMMARY)
+        found = Requests(self.app).list_rules(
+            {"scope": parsed_args.scope, "phase": parsed_args.phase, "marker": parsed_args.marker,
+             "detail": parsed_args.detail or None, "fields": ",".join(chosen) or None}, parsed_args.limit)
+        found = osc_utils.sort_items(found, parsed_args.sort)
+        return columns, (osc_utils.get_dict_properties(rule, columns) for rule in found)
+
+
+def _fields(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields of a rule that the arguments give, in the types of the API.
+
+    :raises CommandError: a value is none of its type
+    """
+    fields = {name: getattr(parsed_args, name) for name in _TEXTS}
+    try:
+        fields["priority"] = None if parsed_args.priority is None else int(parsed_args.priority)
+        fields["sensitive"] = None if parsed_args.sensitive is None else strutils.bool_from_string(
+            parsed_args.sensitive, strict=True)
+    except ValueError as error:
+        raise exceptions.CommandError(f"--priority is a number and --sensitive a boolean: {error}") from error
+    for name in _LISTS:
+        fields[name] = theirs.json_argument(getattr(parsed_args, name), f"rule {name}")
+    return {name: value for name, value in fields.items() if value is not None}

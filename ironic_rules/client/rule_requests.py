@@ -1,0 +1,68 @@
+"""The requests that python-ironicclient's Python API has no method for, over its connection.
+
+So address, credentials, TLS and ``--os-baremetal-api-version`` are those of its commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from keystoneauth1.exceptions import ClientException as ConnectionProblem
+from osc_lib import exceptions
+
+from ironic_rules.client import theirs
+
+_RULES = "/v1/inspection_rules"
+
+
+class Requests:
+    """What our commands ask for.
+
+    :param app: the running ``openstack``
+    :raises CommandError: with the service's own reason, from every method
+    """
+
+    def __init__(self, app: Any) -> None:
+        client = getattr(app.client_manager, "baremetal", None)
+        if client is None:
+            raise exceptions.CommandError(theirs.MISSING)
+        self._http = client.http_client
+        # It repeats what was answered with 409 for ten seconds, which helps with locked nodes. No rule is ever locked.
+        self._http.conflict_max_retries = 0
+
+    def create(self, rule: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a rule; return it as it is stored."""
+        return dict(self._json("POST", _RULES, body=rule))
+
+    def patch(self, uuid: str, operations: Sequence[Mapping[str, Any]]) -> None:
+        """Change a rule by operations of RFC 6902."""
+        self._json("PATCH", f"{_RULES}/{quote(uuid, safe='')}", body=operations)
+
+    def delete_all(self) -> None:
+        """Delete all rules but the built-in ones."""
+        self._json("DELETE", _RULES)
+
+    def list_rules(self, query: Mapping[str, Any], limit: int | None) -> list[dict[str, Any]]:
+        """Return rules.
+
+        :param query: other parameters of the request; those that are None are left out
+        :param limit: at most so many; 0 = all; None = as many as the service gives at once
+        """
+        asked = {name: value for name, value in query.items() if value is not None}
+        found: list[dict[str, Any]] = []
+        while True:
+            size = {"limit": limit - len(found)} if limit else {}
+            reply = self._json("GET", f"{_RULES}?{urlencode({**asked, **size})}")
+            found += reply["inspection_rules"]
+            if limit is None or "next" not in reply or (limit and len(found) >= limit):
+                return found[:limit] if limit else found
+            # The rest of the link may name an address that only the service's side of a proxy knows.
+            asked["marker"] = parse_qs(urlsplit(reply["next"]).query)["marker"][0]
+
+    def _json(self, method: str, url: str, **request: Any) -> Any:
+        try:
+            return self._http.json_request(method, url, **request)[1]
+        except (theirs.ClientException, ConnectionProblem) as error:
+            raise exceptions.CommandError(str(error)) from error

@@ -1,0 +1,68 @@
+"""python-ironicclient's commands for inspection rules, which ours extend; stand-ins where it is not installed.
+
+``openstack`` imports every command of every package each time it starts. If these imports failed, users of a machine
+without the extra ``client`` would read errors about bare metal in front of everything else that they do.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from osc_lib import exceptions
+from osc_lib.command import command
+
+MISSING = "This command needs python-ironicclient: pip install 'ironic-rules[client]'"
+
+
+class _Missing(command.Command):
+    """Not available: python-ironicclient is not installed."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        raise exceptions.CommandError(MISSING)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        raise exceptions.CommandError(MISSING)
+
+
+CreateRule: Any = _Missing
+DeleteRule: Any = _Missing
+ListRules: Any = _Missing
+SetRule: Any = _Missing
+ShowRule: Any = _Missing
+UnsetRule: Any = _Missing
+#: Columns of ``list``, and of ``list --long``.
+SUMMARY: tuple[str, ...] = ()
+DETAILS: tuple[str, ...] = ()
+#: What its calls raise.
+ClientException: type[Exception] = exceptions.ClientException
+
+try:
+    from ironicclient import exc
+    from ironicclient.common import utils
+    from ironicclient.osc.v1 import baremetal_inspection_rule as commands
+    from ironicclient.v1 import resource_fields
+except ImportError:
+    pass
+else:
+    CreateRule = commands.CreateBaremetalInspectionRule
+    DeleteRule = commands.DeleteBaremetalInspectionRule
+    ListRules = commands.ListBaremetalInspectionRule
+    SetRule = commands.SetBaremetalInspectionRule
+    ShowRule = commands.ShowBaremetalInspectionRule
+    UnsetRule = commands.UnsetBaremetalInspectionRule
+    SUMMARY = tuple(resource_fields.INSPECTION_RULE_RESOURCE.fields)
+    DETAILS = tuple(resource_fields.INSPECTION_RULE_DETAILED_RESOURCE.fields)
+    ClientException = exc.ClientException
+
+
+def json_argument(argument: str | None, what: str) -> Any:
+    """Return the value of an argument that is JSON, the path of a file with JSON or YAML, or ``-`` for standard input.
+
+    :returns: None if there is no argument
+    :raises CommandError: it is none of these
+    """
+    try:
+        return utils.handle_json_arg(argument, what)
+    except ClientException as error:
+        raise exceptions.CommandError(str(error)) from error

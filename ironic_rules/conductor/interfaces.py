@@ -1,0 +1,29 @@
+"""Interfaces of a node whose driver, group or interfaces hooks and rules have changed."""
+
+from __future__ import annotations
+
+from ironic_rules.conductor.engine import Engine
+from ironic_rules.db import conductors
+from ironic_rules.hardware import selection
+from ironic_rules.models.node_fields import INTERFACE_FIELDS
+from ironic_rules.models.task import Task
+
+_CHOSEN = frozenset({"driver", "conductor_group", *INTERFACE_FIELDS})
+
+
+def fit(engine: Engine, task: Task) -> None:
+    """Make the draft's interfaces ones that its driver offers: what was set by name must be, the rest gets defaults.
+
+    :raises DriverNotFound: no living conductor of the node's group offers the driver
+    :raises InterfaceNotFound: the driver does not offer an interface that a rule has set
+    """
+    node, changed = task.node, task.node.changes().keys()
+    if changed.isdisjoint(_CHOSEN):
+        return
+    with engine.db.reader() as conn:
+        alive = conductors.alive(conn, engine.conf.conductor.heartbeat_timeout)
+    offered = selection.union(row.hardware_types for row in alive if row.conductor_group == node.conductor_group)
+    current = {field: getattr(node, field) for field in INTERFACE_FIELDS}
+    for field, name in selection.fit_interfaces(offered, node.driver, current, changed).items():
+        if current[field] != name:
+            setattr(node, field, name)

@@ -1,0 +1,28 @@
+"""Rules of phase ``early``: before anything else is done with what a ramdisk sent, even before the lookup."""
+
+from __future__ import annotations
+
+from oslo_log import log as logging
+
+from ironic_rules.exceptions import LookupFailed, RuleFailed
+from ironic_rules.inspection.payload import Payload
+from ironic_rules.inspection.text import enumeration, printable
+from ironic_rules.rules import Facts, RuleSet
+
+LOG = logging.getLogger(__name__)
+
+
+def run(rules: RuleSet, sent: Payload) -> None:
+    """Run the early rules over ``sent``, whose plugin data they may change.
+
+    :raises LookupFailed: 404, a rule refuses the machine; the reason is in the log only
+    """
+    facts = Facts(None, sent.inventory, sent.plugin_data)
+    try:
+        rules.run("early", facts)
+    except RuleFailed as exc:
+        LOG.warning("A ramdisk with the MAC addresses %s is refused: %s", enumeration(sent.macs), printable(exc))
+        raise LookupFailed from exc
+    finally:
+        for level, text in facts.messages:
+            LOG.log(getattr(logging, level.upper(), logging.INFO), "Early inspection rule: %s", printable(text))

@@ -1,0 +1,68 @@
+"""What ``[inspection_rules]`` says to the rule engine, which reads no configuration itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from ironic_rules.inspection.http_get import HttpGet
+from ironic_rules.rules import Limits, builtin, load_plugins
+from ironic_rules.rules.api_call import GATE
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """What every process that validates or compiles rules needs.
+
+    :ivar limits: for ``rules.validate``, ``rules.compile`` and ``rules.rule_schema``
+    :ivar mask_secrets: always, never or sensitive
+    :ivar default_scope: scope of rules that do not set one; not of built-in ones
+    :ivar built_in: in the order of the files, as ``rules.builtin.load`` gives them
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    mask_secrets: str = "always"
+    default_scope: str | None = None
+    built_in: tuple[dict[str, Any], ...] = ()
+
+
+def prepare(conf: cfg.ConfigOpts) -> RuleSettings:
+    """Make this process ready for rules: load actions of other packages, allow API calls, read the built-in rules.
+
+    Called at start, before anything validates or compiles a rule. Once more changes nothing.
+
+    :raises ConfigurationError: an action can not be loaded, a host is none, or with every problem of the built-in rules
+    """
+    load_plugins()
+    allowed = conf.inspection_rules.api_call_allowed_hosts
+    if allowed:
+        GATE.open(allowed, HttpGet())
+    else:
+        GATE.close()
+    return RuleSettings(
+        limits=limits(conf), mask_secrets=conf.inspection_rules.mask_secrets,
+        default_scope=conf.inspection_rules.default_scope or None, built_in=_built_in(conf))
+
+
+def limits(conf: cfg.ConfigOpts) -> Limits:
+    """Return how large rules and their work may get."""
+    group = conf.inspection_rules
+    return Limits(
+        conditions=group.max_conditions, actions=group.max_actions, loop_items=group.max_loop_items,
+        depth=group.max_depth, text=group.max_text_size, result=group.max_result_size)
+
+
+def _built_in(conf: cfg.ConfigOpts) -> tuple[dict[str, Any], ...]:
+    path = conf.inspection_rules.built_in
+    if not path:
+        return ()
+    rules = builtin.load(path, limits=limits(conf))
+    for place in builtin.writable_by_others(path):
+        LOG.warning("%s has built-in inspection rules and can be written by others than its owner.", place)
+    LOG.info("%d built-in inspection rules from %s", len(rules), path)
+    return tuple(rules)

@@ -1,0 +1,98 @@
+"""Tasks: what hooks and actions get to work on, the drafts of one node's inspection."""
+
+from __future__ import annotations
+
+import uuid as uuid_module
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironic_rules.models import mac
+from ironic_rules.models.draft import NodeDraft, PortDraft
+
+
+@dataclass(slots=True)
+class PortChanges:
+    """What to do with the ports table: rows to create, columns to update by port id, port ids to delete."""
+
+    created: list[dict[str, Any]] = field(default_factory=list)
+    updated: dict[int, dict[str, Any]] = field(default_factory=dict)
+    deleted: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.updated or self.deleted)
+
+
+class Task:
+    """What hooks and actions get: the drafts of one node's inspection. ``save`` of the drafts does nothing."""
+
+    shared = False
+    #: Runs hooks and rules over (inventory, plugin data); put here by whoever runs the task.
+    process_inspection: Callable[[dict[str, Any], dict[str, Any]], object]
+
+    def __init__(self, node: NodeDraft, ports: Iterable[PortDraft] = (), port_groups: Iterable[Mapping[str, Any]] = (),
+                 context: Any = None) -> None:
+        self.node = node
+        self.ports = list(ports)
+        self.port_groups: list[dict[str, Any]] = [dict(group) for group in port_groups]
+        self.context = context
+        #: MAC addresses of the inventory that belong to other nodes
+        self.foreign_addresses: Collection[str] = ()
+        #: what ``log`` actions said: (level, text)
+        self.messages: list[tuple[str, str]] = []
+        self._deleted: list[int] = []
+        self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])
+
+    def add_port(self, address: str, **values: Any) -> PortDraft:
+        """Add a port with the given MAC address; it gets a new UUID unless one is given."""
+        defaults: dict[str, Any] = {
+            "uuid": str(uuid_module.uuid4()), "extra": {}, "local_link_connection": {}, "pxe_enabled": True,
+            "physical_network": None, "is_smartnic": False, "name": None,
+        }
+        port = PortDraft({**defaults, **values, "address": mac.normalize(address)})
+        self.ports.append(port)
+        return port
+
+    def remove_port(self, port: PortDraft) -> None:
+        """Remove a port of this task."""
+        self.ports = [kept for kept in self.ports if kept is not port]
+        port_id = port._values.get("id")
+        if port_id is not None:
+            self._deleted.append(port_id)
+
+    def find_port(self, mac_or_uuid: str) -> PortDraft | None:
+        """Return the port with that MAC address or UUID, in any spelling; None if the node has no such port."""
+        wanted = mac_or_uuid.lower()
+        if mac.is_mac(wanted):
+            wanted = mac.normalize(wanted)
+        for port in self.ports:
+            values = port._values
+            if wanted in (str(values.get("address")).lower(), str(values.get("uuid")).lower()):
+                return port
+        return None
+
+    def port_changes(self) -> PortChanges:
+        """Return what differs from the ports that the task began with."""
+        changes = PortChanges(deleted=list(self._deleted))
+        for port in self.ports:
+            port_id = port._values.get("id")
+            if port_id is None:
+                changes.created.append(dict(port._values))
+            elif changed := port.changes():
+                changes.updated[port_id] = changed
+        return changes
+
+    def checkpoint(self) -> None:
+        """Make :meth:`rollback` return to this moment."""
+        self.node.checkpoint()
+        for port in self.ports:
+            port.checkpoint()
+        self._saved = (list(self.ports), list(self._deleted))
+
+    def rollback(self) -> None:
+        """Undo everything since the last :meth:`checkpoint`; what was logged stays."""
+        self.node.rollback()
+        ports, deleted = self._saved
+        self.ports, self._deleted = list(ports), list(deleted)
+        for port in self.ports:
+            port.rollback()

@@ -1,0 +1,143 @@
+"""Built-in rules: the operator's YAML, read and checked once, at start.
+
+A file has a list of rules, or one rule. They are ordered among all rules as every rule is, by
+``(-priority, position)``: their positions start behind every position that the database can have, so that of equal
+priority the users' rules run first, in the order of their creation, then the built-in ones, in the order of the files.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from ironic_rules.exceptions import ConfigurationError, Problem
+from ironic_rules.models import plain
+from ironic_rules.rules import fields, strict_yaml
+from ironic_rules.rules.limits import DEFAULT, Limits
+from ironic_rules.rules.validation import validate
+from ironic_rules.rules.wire import from_wire
+
+MAX_FILE_BYTES = 8 * 1024 * 1024
+#: The column ``position`` of stored rules has 32 bits.
+FIRST_POSITION = 1 << 32
+_NAMESPACE = uuid.UUID("6f2f1c0e-7f5b-5d0a-9c57-3b1e4f0d8a61")
+_SECRET = frozenset({"conditions", "actions"})
+
+
+class _Found(NamedTuple):
+    """A rule of a file and its place there."""
+
+    file: Path
+    where: str
+    rule: dict[str, Any]
+
+
+def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[dict[str, Any]]:
+    """Return the rules of a YAML file, or of all ``*.yaml`` in a directory (by name, hidden ones left out).
+
+    A rule without ``uuid`` gets one that depends on what the rule says, wherever it stands. That of a sensitive rule
+    does not depend on its conditions and actions: who can guess at them must not be able to check.
+
+    :returns: rules as in the database, with ``uuid``, ``position`` and ``built_in: True``
+    :raises ConfigurationError: with every problem of every file: its name, JSON pointer and text, one on a line
+    """
+    problems: list[str] = []
+    found: list[_Found] = []
+    for file in _files(Path(path), problems):
+        found.extend(_read(file, problems))
+    rules = [rule for each in found if (rule := _checked(each, limits, problems)) is not None]
+    if not problems:
+        problems.extend(_repeated(found, rules))
+    if problems:
+        raise ConfigurationError("The built-in inspection rules can not be used:\n" + "\n".join(problems))
+    return [{**rule, "position": FIRST_POSITION + index, "built_in": True} for index, rule in enumerate(rules)]
+
+
+def writable_by_others(path: str | Path) -> list[Path]:
+    """Return those of the files, and the directory, that their group or everybody may write."""
+    given = Path(path)
+    places = [given, *_files(given, [])] if given.is_dir() else [given]
+    return [place for place in places if place.stat().st_mode & 0o022]
+
+
+def _files(path: Path, problems: list[str]) -> list[Path]:
+    try:
+        if path.is_dir():
+            return sorted(file for file in path.iterdir() if file.suffix == ".yaml" and not file.name.startswith("."))
+    except OSError as exc:
+        problems.append(f"{path}: {exc.strerror}")
+        return []
+    return [path]
+
+
+def _read(file: Path, problems: list[str]) -> Iterator[_Found]:
+    try:
+        if not file.is_file():
+            problems.append(f"{file}: there is no such file" if not file.exists() else f"{file}: not a file")
+            return
+        with file.open("rb") as stream:
+            content = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as exc:
+        problems.append(f"{file}: {exc.strerror}")
+        return
+    if len(content) > MAX_FILE_BYTES:
+        problems.append(f"{file}: longer than {MAX_FILE_BYTES} bytes")
+        return
+    try:
+        document = strict_yaml.load(content.decode("utf-8"))
+    except UnicodeDecodeError as exc:
+        problems.append(f"{file}: not UTF-8 at byte {exc.start}")
+    except strict_yaml.BadYaml as exc:
+        problems.append(f"{file}: {exc}")
+    else:
+        single = isinstance(document, dict)
+        many = [document] if single else [] if document is None else document
+        if not isinstance(many, list):
+            problems.append(f"{file}: must be a list of rules, or one rule")
+            return
+        for index, rule in enumerate(many):
+            where = "" if single else f"/{index}"
+            if isinstance(rule, dict):
+                yield _Found(file, where, from_wire(rule))
+            else:
+                problems.append(f"{file}: {where}: a rule is an object")
+
+
+def _checked(found: _Found, limits: Limits, problems: list[str]) -> dict[str, Any] | None:
+    rule = found.rule
+    wrong = validate(rule, built_in=True, limits=limits)
+    if not wrong:
+        try:
+            return {**{name: plain.clone(rule[name]) for name in fields.FIELDS if name in rule},
+                    "uuid": rule.get("uuid") or _identity(rule)}
+        except orjson.JSONEncodeError:
+            wrong = [Problem("", "has an integer of more than 64 bits")]
+    problems.extend(f"{found.file}: {found.where}{problem}" if problem.where else
+                    f"{found.file}: {found.where}: {problem}" for problem in wrong)
+    return None
+
+
+def _identity(rule: dict[str, Any]) -> str:
+    names = [name for name in fields.FIELDS if name != "uuid" and not (rule["sensitive"] and name in _SECRET)]
+    content = orjson.dumps({name: rule[name] for name in names}, option=orjson.OPT_SORT_KEYS)
+    return str(uuid.uuid5(_NAMESPACE, content.decode()))
+
+
+def _repeated(found: list[_Found], rules: list[dict[str, Any]]) -> Iterator[str]:
+    first: dict[str, _Found] = {}
+    for each, rule in zip(found, rules, strict=True):
+        known = first.setdefault(rule["uuid"], each)
+        if known is each:
+            continue
+        place = f"{known.file}: {known.where or '/'}"
+        if each.rule.get("uuid"):
+            reason = f"this uuid is already that of {place}"
+        elif rule["sensitive"]:
+            reason = f"apart from conditions and actions the same as {place}; give one of them a uuid"
+        else:
+            reason = f"the same rule as {place}"
+        yield f"{each.file}: {each.where or '/'}: {reason}"

@@ -1,0 +1,113 @@
+"""YAML as this service reads it: JSON's values and nothing else, and no surprises.
+
+Of YAML 1.1, what does harm here is left out: a key written twice, merge keys, tags, dates (they stay text), and numbers
+of base 60, which would turn a MAC address such as ``52:54:00:12:34:56`` into an integer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+#: Levels of lists and mappings. PyYAML's fast loader ends the process, without an exception, on a great many.
+MAX_DEPTH = 200
+#: How many values a document may have with its aliases written out; a few hundred bytes can stand for billions.
+MAX_VALUES = 1_000_000
+
+_TAG = "tag:yaml.org,2002:"
+_LEFT_OUT = (f"{_TAG}timestamp", f"{_TAG}int", f"{_TAG}float", f"{_TAG}merge", f"{_TAG}value")
+_INT = re.compile(r"[-+]?(?:0b[0-1_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)\Z")
+_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?"
+                    r"|\.(?:inf|Inf|INF))\Z|\.(?:nan|NaN|NAN)\Z")
+
+
+class BadYaml(ValueError):
+    """A text is not YAML, or more than JSON's values. The message has line and column, and quotes no value."""
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in known if tag not in _LEFT_OUT]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        mapping: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a string", key_node.start_mark)
+            if key == "<<":
+                raise yaml.constructor.ConstructorError(
+                    None, None, "merge keys are not possible", key_node.start_mark)
+            if key in mapping:
+                raise yaml.constructor.ConstructorError(
+                    None, None, "this key is there twice", key_node.start_mark)
+            mapping[key] = self.construct_object(value_node, deep=deep)
+        return mapping
+
+    def construct_undefined(self, node: Any) -> None:
+        raise yaml.constructor.ConstructorError(
+            None, None, "tags are not possible; a text that begins with '!' must be quoted, as in op: \"!eq\"",
+            node.start_mark)
+
+
+_Loader.add_implicit_resolver(f"{_TAG}int", _INT, list("-+0123456789"))
+_Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
+# ``None`` is what every other tag comes to.
+_Loader.yaml_constructors = {
+    **{tag: made for tag, made in yaml.SafeLoader.yaml_constructors.items()
+       if tag in {f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map")}},
+    None: _Loader.construct_undefined,
+}
+
+
+def load(text: str) -> Any:
+    """Return the one document of ``text``; None if there is none.
+
+    :raises BadYaml: it is malformed, has other values than JSON, or more than ``MAX_VALUES``
+    """
+    try:
+        _check_depth(text)
+        document = yaml.load(text, _Loader)
+    except yaml.YAMLError as exc:
+        raise BadYaml(_reason(exc)) from None
+    except BadYaml:
+        raise
+    except ValueError:
+        raise BadYaml("a number can not be read") from None
+    if not _is_small(document):
+        raise BadYaml(f"more than {MAX_VALUES} values")
+    return document
+
+
+def _reason(exc: yaml.YAMLError) -> str:
+    # Not str(exc): that quotes the line, which may be a secret.
+    reason = getattr(exc, "problem", None) or getattr(exc, "reason", None) or "not YAML"
+    mark = getattr(exc, "problem_mark", None)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {reason}" if mark is not None else str(reason)
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, _Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise BadYaml(f"nested deeper than {MAX_DEPTH} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _is_small(document: Any) -> bool:
+    left, waiting = MAX_VALUES, [document]
+    while waiting and left > 0:
+        left -= 1
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+    return not waiting

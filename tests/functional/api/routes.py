@@ -1,0 +1,73 @@
+"""Every route, with a request that fits what the fixture ``stocked`` has stored."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from ironic_rules.api.controllers.root import RootController
+from ironic_rules.api.resource import walk_routes
+
+NODE = "44444444-4444-4444-8444-444444444444"
+PORT = "55555555-5555-4555-8555-555555555555"
+PORTGROUP = "66666666-6666-4666-8666-666666666666"
+RULE = "77777777-7777-4777-8777-777777777777"
+MAC = "52:54:00:aa:00:01"
+
+_IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "trait": "CUSTOM_A",
+           "vif": "vif-1", "event": NODE, "hostname": "conductor-1", "driver": "fake-hardware"}
+_PATCH = [{"op": "add", "path": "/extra/a", "value": 1}]
+_BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "/v1/nodes"): {"driver": "fake-hardware"},
+    ("PATCH", "/v1/nodes/{node}"): _PATCH,
+    ("POST", "/v1/ports"): {"address": "52:54:00:aa:00:09", "node_uuid": NODE},
+    ("PATCH", "/v1/ports/{port}"): _PATCH,
+    ("POST", "/v1/portgroups"): {"node_uuid": NODE},
+    ("PATCH", "/v1/portgroups/{portgroup}"): _PATCH,
+    ("POST", "/v1/inspection_rules"): {"actions": [{"op": "log", "args": {"msg": "x"}}]},
+    ("PATCH", "/v1/inspection_rules/{uuid}"): [{"op": "add", "path": "/priority", "value": 1}],
+    ("POST", "/v1/heartbeat/{node}"): {"callback_url": "http://192.0.2.5:9999", "agent_token": "x"},
+    ("POST", "/v1/continue_inspection"): {"inventory": {"interfaces": [{"mac_address": MAC}]}},
+    ("PUT", "/v1/nodes/{ident}/states/provision"): {"target": "abort"},
+    ("PUT", "/v1/nodes/{ident}/states/power"): {"target": "power on"},
+    ("PUT", "/v1/nodes/{ident}/maintenance"): {"reason": "x"},
+    ("PUT", "/v1/nodes/{ident}/traits"): {"traits": ["CUSTOM_B"]},
+    ("POST", "/v1/nodes/{ident}/vifs"): {"id": "vif-2"},
+}
+
+
+class Known(NamedTuple):
+    """A route: its method, its path as a pattern, its path here, and the body that it takes (None: none)."""
+
+    method: str
+    pattern: str
+    path: str
+    body: Any
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.pattern}"
+
+    def path_with(self, place: int, ident: str) -> str:
+        """Return the path with another ident at ``place``, counted from 0."""
+        parts = re.split(r"\{\w+\}", self.pattern)
+        idents = [ident if number == place else given for number, given in enumerate(_idents(self.pattern))]
+        return parts[0] + "".join(given + rest for given, rest in zip(idents, parts[1:], strict=True))
+
+
+def _idents(pattern: str) -> list[str]:
+    of_item = {"/v1/portgroups": PORTGROUP, "/v1/drivers": "fake-hardware"}.get(pattern.partition("/{")[0], NODE)
+    return [of_item if name == "ident" else _IDENTS[name] for name in re.findall(r"\{(\w+)\}", pattern)]
+
+
+def _known(method: str, pattern: str) -> Known:
+    unfilled = Known(method, pattern, "", _BODIES.get((method, pattern)))
+    return unfilled._replace(path=unfilled.path_with(-1, ""))
+
+
+#: The walk shows a route with an argument that may be absent only once, with it.
+_WITHOUT_TRAIT = [("PUT", "/v1/nodes/{ident}/traits"), ("DELETE", "/v1/nodes/{ident}/traits")]
+ROUTES = [_known(method, pattern) for method, pattern in (
+    *((route.method, route.path) for route in walk_routes(RootController())), *_WITHOUT_TRAIT)]
+WRITING = [route for route in ROUTES if route.method != "GET"]
+TAKING_A_BODY = [route for route in WRITING if route.body is not None]
+WITH_IDENTS = [(route, place) for route in ROUTES for place in range(route.pattern.count("{"))]

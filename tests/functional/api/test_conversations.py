@@ -1,0 +1,111 @@
+"""Conversations with the API as data: ``tests/vectors/api``.
+
+A file is a list of conversations, each with an empty database, what is ``given`` in it, and exchanges in order::
+
+    - name: an inspection can be aborted
+      nodes: [{uuid: …, provision_state: inspect wait, ports: [MAC], bmc: [IP]}]     # stored past the API
+      validation: {power: {result: true}}                                            # what the conductor says
+      exchanges:
+      - case: abort                    # names the exchange in failures
+        request: PUT /v1/nodes/…/states/provision
+        version: "1.96"                # the default; null sends no version
+        headers: {}
+        body: {target: abort}          # or text: raw
+        status: 202
+        location: /v1/nodes/…          # the header's path
+        keys: […]                      # of the reply, exactly;  item_keys: of the items of its only list
+        count: {/nodes: 1}             # items at a pointer
+        json: {/uuid: …}               # values at pointers
+        fault: text                    # part of an error;  form: title, for what reaches no method
+        empty: true                    # no body
+        differs: why this is not what the reference service does
+
+Whatever ends in 4xx must have left every table as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ironic_rules.db import bmc_addresses, nodes, ports
+from ironic_rules.db.session import Database
+from ironic_rules.models import pointer
+from tests.functional.api.conftest import Client
+from tests.functional.api.tables import contents
+
+VECTORS = Path(__file__).parents[2] / "vectors" / "api"
+FORMS = {"fault": {"faultcode", "faultstring", "debuginfo"}, "title": {"code", "title", "description"}}
+HEADERS = {"content-type", "content-length", "location", "allow", "x-openstack-ironic-api-version",
+           "x-openstack-ironic-api-minimum-version", "x-openstack-ironic-api-maximum-version",
+           "x-openstack-request-id", "openstack-request-id"}
+
+
+def conversations() -> list[Any]:
+    return [
+        pytest.param(conversation, id=f"{path.stem}: {conversation['name']}")
+        for path in sorted(VECTORS.glob("*.yaml")) for conversation in yaml.safe_load(path.read_text(encoding="utf-8"))]
+
+
+def store(db: Database, given: dict[str, Any]) -> None:
+    for node in given.get("nodes", ()):
+        values = {name: value for name, value in node.items() if name not in ("ports", "bmc")}
+        with db.writer() as conn:
+            row = nodes.create(conn, {"driver": "fake-hardware", **values})
+            for address in node.get("ports", ()):
+                ports.create(conn, {"address": address, "node_id": row.id})
+            bmc_addresses.set_for(conn, row.id, node.get("bmc", ()))
+
+
+def send(app: Client, exchange: dict[str, Any]) -> Any:
+    method, path = exchange["request"].split(" ", 1)
+    body = json.dumps(exchange["body"]) if "body" in exchange else exchange.get("text", "")
+    version = exchange.get("version", "1.96")
+    headers = {"Content-Type": "application/json", **exchange.get("headers", {})}
+    if version:
+        headers["X-OpenStack-Ironic-API-Version"] = version
+    return app.request(path, method=method, body=body.encode(), headers=headers, expect_errors=True,
+                       environ={} if version else {"no-version": "1"})
+
+
+def seen(reply: Any, exchange: dict[str, Any]) -> dict[str, Any]:
+    """Return, of what the exchange tells about its reply, what the reply really has."""
+    body = reply.json if reply.body and reply.status_int < 400 else {}
+    found: dict[str, Any] = {
+        "status": reply.status_int, "empty": reply.body == b"",
+        "location": reply.headers.get("Location", "").removeprefix("http://localhost"),
+        "fault": exchange.get("fault") if exchange.get("fault", "") in str(reply.fault) else reply.fault,
+        "keys": sorted(body),
+    }
+    if "item_keys" in exchange:
+        items = next(value for value in body.values() if isinstance(value, list))
+        found["item_keys"] = sorted(set.union(*map(set, items)))
+    found["json"] = {path: pointer.get(body, pointer.parse(path)) for path in exchange.get("json", ())}
+    found["count"] = {path: len(pointer.get(body, pointer.parse(path))) for path in exchange.get("count", ())}
+    return {name: found[name] for name in found if name in exchange}
+
+
+@pytest.mark.parametrize("conversation", conversations())
+def test_the_conversation_goes_as_written(app, db, rpc, conversation):
+    store(db, conversation)
+    rpc.validation = conversation.get("validation", {})
+
+    for exchange in conversation["exchanges"]:
+        before = contents(db)
+        reply = send(app, exchange)
+
+        what = exchange.get("case", exchange["request"])
+        assert (what, seen(reply, exchange)) == (what, {name: exchange[name] for name in seen(reply, exchange)})
+        assert {name.lower() for name in reply.headers} <= HEADERS, what
+        if reply.status_int >= 400:
+            assert reply.fault.keys() == FORMS[exchange.get("form", "fault")], what
+            assert contents(db) == before, what
+
+
+def test_every_file_has_conversations():
+    assert {path.stem for path in VECTORS.glob("*.yaml")} >= {
+        "versions", "nodes", "ports", "inspection-rules", "continue-inspection"}

@@ -1,0 +1,246 @@
+"""Our commands and openstacksdk's companion, next to the commands of python-ironicclient, in a real ``openstack``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openstack
+import pytest
+from openstack import exceptions
+
+from ironic_rules.client.sdk import InspectionRules
+from tests.functional.clients import machines
+from tests.functional.clients.test_cli import OPENSTACK, PATIENCE_S, Cli
+
+THEIRS = "ironicclient.osc.v1.baremetal_inspection_rule"
+NEW, EXTENDED = "ironic_rules.client.new_commands", "ironic_rules.client.extended_commands"
+ORIGINS = {"create": EXTENDED, "delete": EXTENDED, "get": NEW, "import": NEW, "list": EXTENDED, "set": EXTENDED,
+           "show": THEIRS, "unset": EXTENDED}
+
+#: Starts ``openstack``, with the packages found in an order of our choice, and prints what it takes for our commands.
+LOOK = """
+import contextlib, io, json, sys
+from stevedore import _cache
+found = _cache.get_group_all
+_cache.get_group_all = lambda group: sorted(found(group), key=lambda point: point.value, reverse=sys.argv[1] == "down")
+from openstackclient.shell import OpenStackShell
+with contextlib.redirect_stdout(io.StringIO()):
+    shell = OpenStackShell()
+    shell.run(["module", "list"])
+prefix = "baremetal inspection rule "
+print(json.dumps({name.removeprefix(prefix): point.value.partition(":")[0]
+                  for name, point in shell.command_manager.commands.items() if name.startswith(prefix)}))
+"""
+
+FAIL = [{"op": "fail", "args": {"msg": "no"}}]
+NOT_EMPTY = [{"op": "!is-empty", "args": {"value": "{inventory[disks]}"}}]
+
+
+@pytest.fixture
+def cli(endpoint: str, tmp_path: Path) -> Iterator[Cli]:
+    yield Cli(endpoint, tmp_path)
+    machines.call(endpoint, "DELETE", "inspection_rules")
+
+
+@pytest.fixture
+def rules(endpoint: str) -> Iterator[InspectionRules]:
+    with openstack.connect(
+            load_yaml_config=False, load_envvars=False, auth_type="none", endpoint=endpoint) as connection:
+        yield InspectionRules(connection.baremetal)
+    machines.call(endpoint, "DELETE", "inspection_rules")
+
+
+def create(endpoint: str, **fields: Any) -> str:
+    """Create a rule by the API alone; return its UUID."""
+    return str(machines.call(endpoint, "POST", "inspection_rules", {"actions": FAIL, **fields})["uuid"])
+
+
+def stored(endpoint: str) -> list[dict[str, Any]]:
+    """Return the first page of rules, by the API alone."""
+    return list(machines.call(endpoint, "GET", "inspection_rules?detail=true")["inspection_rules"])
+
+
+@pytest.mark.parametrize("order", ["up", "down"])
+def test_it_does_not_depend_on_chance_whose_command_runs(order):
+    seen = subprocess.run([sys.executable, "-c", LOOK, order], capture_output=True, text=True, check=True,
+                          timeout=PATIENCE_S)
+
+    assert json.loads(seen.stdout) == ORIGINS
+    assert "duplicate" not in seen.stderr
+    assert "Could not load" not in seen.stderr
+
+
+def test_commands_are_silent_and_abbreviated_ones_are_the_same(cli, endpoint):
+    uuid = create(endpoint)
+
+    status, output, errors = cli.finish(cli.start("insp rule se", uuid, "--scope", "rack"))
+
+    assert (status, output, errors) == (0, "", "")
+    assert stored(endpoint)[0]["scope"] == "rack"
+
+
+def test_the_commands_of_python_ironicclient_work_as_before(cli, endpoint):
+    created = cli.json("inspection rule create --priority 5 --sensitive false --actions", json.dumps(FAIL),
+                       "--conditions", json.dumps(NOT_EMPTY), "--description", "first")
+    uuid = created["uuid"]
+    cli.run("inspection rule set", uuid, "--priority", "7", "--phase", "early")
+    cli.run("inspection rule unset", uuid, "--description", "--condition", "0")
+    shown = cli.json("inspection rule show", uuid)
+    other = create(endpoint)
+    listed = cli.json("inspection rule list --fields uuid priority")
+    deleted = cli.run("inspection rule delete", uuid, other)
+
+    assert (created["priority"], created["conditions"], created["description"]) == (5, NOT_EMPTY, "first")
+    assert (shown["priority"], shown["phase"], shown["description"], shown["conditions"]) == (7, "early", None, [])
+    assert listed == [{"uuid": uuid, "priority": 7}, {"uuid": other, "priority": 0}]
+    assert deleted == f"Deleted rule {uuid}\nDeleted rule {other}\n"
+    assert stored(endpoint) == []
+
+
+def test_r70_a_file_of_rules_is_imported(cli, endpoint, tmp_path):
+    (tmp_path / "rules.yaml").write_text("""
+        - description: first
+          priority: 10
+          scope: rack
+          conditions: [{op: "!is-empty", args: {value: "{inventory[disks]}"}}]
+          actions: [{op: fail, args: {msg: "no"}}]
+        - description: second
+          sensitive: true
+          actions: [{op: fail, args: {msg: "no"}}]
+        """, encoding="utf-8")
+
+    rows = cli.json("inspection rule import rules.yaml")
+
+    assert [(row["rule"], row["description"], row["result"]) for row in rows] == [
+        (1, "first", "created"), (2, "second", "created")]
+    assert [(rule["uuid"], rule["priority"], rule["scope"], rule["conditions"], rule["actions"])
+            for rule in stored(endpoint)] == [
+        (rows[0]["uuid"], 10, "rack", NOT_EMPTY, FAIL), (rows[1]["uuid"], 0, None, None, None)]
+
+
+def test_r70_rules_that_fail_are_named_with_the_reason_of_the_service(cli, endpoint, tmp_path):
+    taken = create(endpoint)
+    (tmp_path / "rules.json").write_text(json.dumps([
+        {"actions": [{"op": "no-such-action", "args": {}}]}, {"uuid": taken, "actions": FAIL}, "text",
+        {"description": "good", "actions": FAIL}]), encoding="utf-8")
+
+    status, output, _ = cli.finish(cli.start("inspection rule import rules.json -f json"))
+
+    results = [row["result"] for row in json.loads(output)]
+    assert status == 1
+    assert results[0].startswith("failed: ") and "/actions/0/op: there is no such action" in results[0]
+    assert taken in results[1] and "409" in results[1]
+    assert results[2].startswith("failed: ")
+    assert results[3] == "created"
+    assert [rule["description"] for rule in stored(endpoint)] == [None, "good"]
+
+
+def test_r70_one_rule_is_imported_from_the_standard_input(cli, endpoint):
+    command = f"{OPENSTACK} --os-auth-type none --os-endpoint {endpoint} baremetal inspection rule import -".split()
+
+    run = subprocess.run([*command, "-f", "value", "-c", "result"], check=True, timeout=PATIENCE_S, text=True,
+                         capture_output=True, input=json.dumps({"description": "piped", "actions": FAIL}))
+
+    assert run.stdout == "created\n"
+    assert [rule["description"] for rule in stored(endpoint)] == ["piped"]
+
+
+def test_r71_rules_are_listed_by_scope_and_phase(cli, endpoint):
+    uuids = [create(endpoint, scope=scope, phase=phase) for scope, phase in (
+        ("rack", "early"), (None, "early"), ("rack", "main"), ("rack", "early"), ("rack", "early"))]
+
+    chosen = cli.json("inspection rule list --scope rack --phase early --limit 0 --long")
+    page = cli.json("inspection rule list --phase main")
+
+    assert [rule["uuid"] for rule in chosen] == [uuids[0], uuids[3], uuids[4]]
+    assert (chosen[0]["phase"], chosen[0]["actions"]) == ("early", FAIL)
+    assert page == [{"uuid": uuids[2], "description": None}]
+    assert "phase" in cli.refused("inspection rule list --phase late")
+
+
+def test_r72_get_is_show(cli, endpoint):
+    uuid = create(endpoint, scope="rack")
+
+    assert cli.json("inspection rule get", uuid) == cli.json("inspection rule show", uuid)
+    assert cli.json("inspection rule get", uuid)["scope"] == "rack"
+
+
+def test_r73_all_rules_are_deleted(cli, endpoint):
+    create(endpoint)
+    create(endpoint)
+
+    assert "--all" in cli.refused("inspection rule delete")
+    assert cli.run("inspection rule delete --all") == "Deleted all rules.\n"
+    assert stored(endpoint) == []
+
+
+def test_r74_every_property_is_set(cli, endpoint):
+    uuid = create(endpoint)
+
+    refused = cli.refused("inspection rule set", uuid, "--uuid", "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8")
+    cli.run("inspection rule set", uuid, "--scope", "rack", "--phase", "early", "--priority", "3",
+            "--description", "new", "--conditions", json.dumps(NOT_EMPTY), "--actions", json.dumps(FAIL * 2))
+    shown = cli.json("inspection rule get", uuid)
+    cli.run("inspection rule set", uuid, "--sensitive")
+
+    assert "uuid" in refused
+    assert {name: shown[name] for name in ("scope", "phase", "priority", "description", "conditions", "actions")} == {
+        "scope": "rack", "phase": "early", "priority": 3, "description": "new", "conditions": NOT_EMPTY,
+        "actions": FAIL * 2}
+    assert (stored(endpoint)[0]["sensitive"], stored(endpoint)[0]["actions"]) == (True, None)
+
+
+def test_r75_conditions_scope_and_description_are_unset(cli, endpoint):
+    uuid = create(endpoint, scope="rack", description="old", conditions=NOT_EMPTY)
+
+    cli.run("inspection rule unset", uuid, "--conditions", "--scope", "--description")
+
+    rule, = stored(endpoint)
+    assert (rule["scope"], rule["description"], rule["conditions"], rule["actions"]) == (None, None, [], FAIL)
+
+
+def test_r76_a_rule_is_created_from_fields(cli, endpoint, tmp_path):
+    (tmp_path / "actions.yaml").write_text("[{op: fail, args: {msg: 'no'}}]", encoding="utf-8")
+    uuid = "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8"
+
+    shown = cli.json("inspection rule create --scope rack --phase early --priority 3 --description new --actions "
+                     "actions.yaml --conditions", json.dumps(NOT_EMPTY), "--uuid", uuid)
+    cli.run("inspection rule create --sensitive --actions actions.yaml")
+    error = cli.refused("inspection rule create --scope rack --actions", '[{"op": "no-such-action", "args": {}}]')
+
+    first, second = stored(endpoint)
+    assert shown == {name: value for name, value in first.items() if name != "links"}
+    assert (first["uuid"], first["scope"], first["phase"], first["priority"]) == (uuid, "rack", "early", 3)
+    assert (first["description"], first["conditions"], first["actions"]) == ("new", NOT_EMPTY, FAIL)
+    assert second["sensitive"] is True
+    assert "/actions/0/op: there is no such action" in error
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")
+def test_r77_the_sdk_has_every_call_of_the_document(rules, endpoint):
+    created = [rules.create_inspection_rule(actions=FAIL, scope=scope) for scope in ("rack", None, "rack")]
+    updated = rules.update_inspection_rule(created[0], description="changed", priority=7)
+    patched = rules.patch_inspection_rule(created[0].id, [{"op": "remove", "path": "/scope"}])
+    summaries = list(rules.inspection_rules())
+    detailed = list(rules.inspection_rules(details=True, scope="rack"))
+    rules.delete_inspection_rule(created[1])
+    rules.delete_inspection_rule(created[1].id)
+    with pytest.raises(exceptions.NotFoundException):
+        rules.delete_inspection_rule(created[1].id, ignore_missing=False)
+    left = [rule.id for rule in rules.inspection_rules()]
+    rules.delete_all_inspection_rules()
+
+    assert (created[0].scope, created[0].is_built_in, created[0].actions) == ("rack", False, FAIL)
+    assert (updated.description, updated.priority, updated.scope) == ("changed", 7, "rack")
+    assert (patched.description, patched.scope) == ("changed", None)
+    assert [(rule.id, rule.actions) for rule in summaries] == [(rule.id, None) for rule in created]
+    assert [(rule.id, rule.actions) for rule in detailed] == [(created[2].id, FAIL)]
+    assert left == [created[0].id, created[2].id]
+    assert stored(endpoint) == []
+    with pytest.raises(exceptions.NotFoundException, match="could not be found"):
+        rules.get_inspection_rule(created[0].id)

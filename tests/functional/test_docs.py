@@ -1,0 +1,99 @@
+"""The commands of the user guides, typed in order, against a service that really runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.processes import standalone, wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "doc" / "source"
+ENDPOINT = "http://127.0.0.1:6385"
+#: What the test does itself: the service runs, the packages are there.
+NOT_TYPED = re.compile(r"^\.venv/bin/(?:ironic-rules( |$)|pip )")
+
+
+def commands(page: str) -> list[str]:
+    """Return the commands after the ``$`` prompts of a page, each with the lines that belong to it."""
+    blocks = re.findall(r"^\.\. code-block:: console\n\n((?:(?: +.*)?\n)+)", (PAGES / page).read_text(), re.MULTILINE)
+    text = "\n".join(re.sub(r"^   ", "", block, flags=re.MULTILINE) for block in blocks)
+    found = re.findall(r"^\$ ((?:.+\n)(?:    .+\n)*(?:  [^ ].*\n)*)", text, re.MULTILINE)
+    return [command.strip() for command in found]
+
+
+def typed(page: str, url: str, folder: Path) -> list[str]:
+    """Type the commands of a page into one shell, in the source folder; return what each printed."""
+    scripts = sysconfig.get_path("scripts")
+    mark = "=== end of a command ==="
+    lines = ["set -e -o pipefail"]
+    for command in commands(page):
+        if not NOT_TYPED.match(command):
+            lines += [command.replace(ENDPOINT, url).replace(".venv/bin/", f"{scripts}/"), f"echo; echo '{mark}'"]
+    shell = subprocess.run(
+        ["bash", "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "PYTHONWARNINGS": "ignore", "HOME": str(folder)})
+    assert shell.returncode == 0, shell.stdout + shell.stderr
+    return [output.strip() for output in shell.stdout.split(mark)[:-1]]
+
+
+def get(url: str) -> Any:
+    shown = subprocess.run(["curl", "-sSf", "-H", "X-OpenStack-Ironic-API-Version: 1.96", url],
+                           capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(shown.stdout)
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        subprocess.run(["bash", "-c", "curl --help all | grep -q -- --json"], check=False).returncode != 0,
+        reason="curl 7.82 or newer is not installed"),
+]
+
+
+def test_the_inspection_guide_leads_to_an_inspected_node(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        outputs = typed("user/inspection.rst", url, tmp_path)
+        node = wait_for("the end of the inspection", lambda: next(
+            (node for node in get(url + "/v1/nodes/detail")["nodes"] if node["provision_state"] == "manageable"), None))
+
+        assert node["name"] == "r660"
+        assert node["properties"] == {"cpu_arch": "x86_64"}
+        assert len(get(url + "/v1/ports?node=r660")["ports"]) == 4
+        assert json.loads(outputs[-1])["inventory"]["system_vendor"]["serial_number"] == "4HT81X3"
+
+
+def test_the_rules_guide_leads_to_four_rules(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        outputs = typed("user/inspection-rules.rst", url, tmp_path)
+
+        rules = get(url + "/v1/inspection_rules")["inspection_rules"]
+        assert [rule["description"] for rule in rules] == [
+            "Machines with 256 GiB or more", "x86 machines", "only flash", "NVMe"]
+        refusal = json.loads(json.loads(outputs[-1])["error_message"])["faultstring"]
+        assert "/actions/0/args/0" in refusal
+        assert "/actions/1/op" in refusal
+
+
+def test_the_guide_to_authentication_lets_its_user_in_and_nobody_else(tmp_path):
+    basic = "[DEFAULT]\nauth_strategy = http_basic\nhttp_basic_auth_user_file = " + str(tmp_path / "htpasswd") + "\n"
+    hashing, = (command for command in commands("admin/authentication.rst") if "bcrypt" in command and "-c" in command)
+    scripts = sysconfig.get_path("scripts")
+    subprocess.run(["bash", "-c", hashing.replace(".venv/bin", scripts)], cwd=tmp_path, timeout=60, check=True)
+    with standalone(tmp_path, config=basic) as (_, url):
+        entering = [command for command in commands("admin/authentication.rst") if "admin:SECRET" in command
+                    or "--os-password" in command]
+        assert len(entering) == 2
+        for command in entering:
+            command = command.replace(ENDPOINT, url).replace(".venv/bin", scripts)
+            for text, status in ((command, 0), (command.replace("SECRET", "WRONG"), "refused")):
+                done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=False,
+                                      env={**os.environ, "PYTHONWARNINGS": "ignore", "HOME": str(tmp_path)})
+                assert (done.returncode == 0) == (status == 0), done.stdout + done.stderr

@@ -1,0 +1,316 @@
+"""Inspection from the request to the finished node, in one process."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from ironic_rules.conductor import recovery
+from ironic_rules.db import inventory, nodes, ports
+from tests.functional.whole import running
+
+TRAIT = {"op": "add-trait", "args": {"name": "CUSTOM_SEEN"}}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("whole")) as service:
+        yield service
+
+
+@pytest.fixture
+def whole(service):
+    yield service
+    service.app.delete("/v1/inspection_rules")
+
+
+def rule(whole, *actions, **fields):
+    reply = whole.app.post_json("/v1/inspection_rules", {"actions": list(actions), **fields})
+    assert reply.status_int == 201, reply.text
+    return reply.json["uuid"]
+
+
+def port_addresses(whole, node):
+    return [port["address"] for port in whole.app.get(f"/v1/nodes/{node}/ports").json["ports"]]
+
+
+def test_a_node_from_the_request_to_the_inventory(whole):
+    matching = rule(whole, TRAIT, description="what all get")
+    other = rule(whole, {"op": "add-trait", "args": {"name": "CUSTOM_NEVER"}},
+                 conditions=[{"op": "eq", "args": ["{inventory[hostname]}", "nobody"]}])
+    mac, body = whole.machine()
+    node = whole.enroll(driver_info={"ipmi_address": "192.0.2.33", "redfish_address": "https://[2001:DB8::33]/x"})
+    whole.provision(node, "manage")
+
+    waiting = whole.provision(node, "inspect")
+
+    assert (waiting["provision_state"], waiting["target_provision_state"]) == ("inspect wait", "manageable")
+    assert (waiting["power_state"], waiting["inspection_finished_at"]) == ("power on", None)
+    assert waiting["inspection_started_at"]
+    assert whole.bmc_addresses(node) == ["192.0.2.33", "2001:db8::33"]
+    body["inventory"]["bmc_address"] = "192.0.2.33"
+
+    reply = whole.app.post_json("/v1/continue_inspection", body)
+
+    assert (reply.status_int, reply.json["node"]["uuid"]) == (200, node)
+    row = whole.at_rest(node)
+    shown = whole.show(node)
+    assert (shown["provision_state"], shown["target_provision_state"]) == ("manageable", None)
+    assert (shown["power_state"], shown["last_error"]) == ("power off", None)
+    assert shown["inspection_finished_at"] > shown["inspection_started_at"]
+    assert shown["properties"]["cpu_arch"] == body["inventory"]["cpu"]["architecture"]
+    assert (shown["traits"], port_addresses(whole, node)) == (["CUSTOM_SEEN"], [mac])
+    assert "lookup_bmc_addresses" not in row.driver_internal_info
+    assert whole.bmc_addresses(node) == []
+    stored = whole.app.get(f"/v1/nodes/{node}/inventory").json
+    assert stored["inventory"] == body["inventory"]
+    assert stored["plugin_data"]["macs"] == [mac]
+    (severity, event), = whole.events(node)
+    assert (severity, matching in event, "what all get" in event, other in event) == ("INFO", True, True, False)
+
+
+@pytest.mark.parametrize("backend", ["database", "none"])
+@pytest.mark.parametrize("cause", ["hook", "rule", "crash"])
+def test_a_failed_inspection_leaves_the_node_as_it_was(whole, cause, backend):
+    rule(whole, TRAIT, {"op": "set-attribute", "args": {"path": "/extra/x", "value": 1}}, priority=10)
+    _, body = whole.machine()
+    if cause == "hook":
+        body["error"] = "the disk is on fire"
+    elif cause == "rule":
+        rule(whole, {"op": "fail", "args": {"msg": "the disk is on fire"}})
+    node = whole.enroll("manageable", driver="faulty-hardware", driver_info={"ipmi_address": "192.0.2.34"} | (
+        {"continue_inspection": "crash"} if cause == "crash" else {}))
+    whole.put(node, properties={"a": 1})
+
+    with whole.option("inventory", "data_backend", backend):
+        shown = whole.inspect(node, body)
+
+    assert (shown["provision_state"], shown["target_provision_state"]) == ("inspect failed", "manageable")
+    assert ("unexpected error" if cause == "crash" else "the disk is on fire") in shown["last_error"]
+    assert (shown["power_state"], shown["reservation"]) == ("power off", None)
+    assert (shown["traits"], shown["extra"], shown["properties"]) == ([], {}, {"a": 1})
+    assert port_addresses(whole, node) == []
+    assert whole.inventories(node) == (["failed"] if backend == "database" else [])
+    assert (whole.bmc_addresses(node), whole.row(node).agent_token_hash) == ([], None)
+    assert "lookup_bmc_addresses" not in whole.row(node).driver_internal_info
+    assert whole.app.get(f"/v1/nodes/{node}/inventory").status_int == 404
+    assert [severity for severity, _ in whole.events(node)] == ["ERROR"]
+
+
+def test_a_power_supply_that_fails_too_does_not_hold_the_node(whole):
+    _, body = whole.machine()
+    body["error"] = "the disk is on fire"
+    node = whole.enroll("manageable", driver="faulty-hardware", driver_info={"abort": "crash"})
+
+    shown = whole.inspect(node, body)
+
+    assert (shown["provision_state"], shown["reservation"]) == ("inspect failed", None)
+    assert "the disk is on fire" in shown["last_error"]
+
+
+@pytest.mark.parametrize("trouble", [{}, {"abort": "refuse"}, {"abort": "crash"}])
+def test_an_aborted_inspection(whole, trouble):
+    node = whole.enroll("manageable", driver="faulty-hardware", driver_info={"ipmi_address": "192.0.2.35", **trouble})
+    whole.provision(node, "inspect")
+
+    shown = whole.provision(node, "abort")
+
+    assert shown["provision_state"] == "inspect failed"
+    assert shown["last_error"].startswith("Inspection was aborted by request.")
+    assert ("Switching the node off failed" in shown["last_error"]) == bool(trouble)
+    assert shown["power_state"] == ("power on" if trouble else "power off")
+    assert (whole.bmc_addresses(node), whole.row(node).agent_token_hash) == ([], None)
+    assert whole.callback(node, whole.machine()[1]).status_int == 404
+
+
+def wait_long(whole, node, **values):
+    whole.provision(node, "inspect")
+    long_ago = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    whole.put(node, **values)
+    whole.put(node, provision_updated_at=long_ago)
+
+
+def test_a_ramdisk_that_never_comes(whole):
+    node, patient = whole.enroll("manageable"), whole.enroll("manageable")
+    wait_long(whole, node)
+    whole.provision(patient, "inspect")
+
+    with whole.option("conductor", "inspect_wait_timeout", 1800):
+        recovery.fail_overdue(whole.engine)
+
+    row = whole.at_rest(node)
+    assert (row.provision_state, row.power_state) == ("inspect failed", "power off")
+    assert "Timeout reached while waiting" in row.last_error
+    assert whole.row(patient).provision_state == "inspect wait"
+
+
+@pytest.mark.parametrize("values", [{"maintenance": True}, {"conductor_group": "rack-9"}, {"reservation": "other"}])
+def test_who_may_wait_longer(whole, values):
+    node = whole.enroll("manageable")
+    wait_long(whole, node, **values)
+
+    recovery.fail_overdue(whole.engine)
+
+    assert whole.row(node).provision_state == "inspect wait"
+
+
+def test_a_node_may_wait_for_ever(whole):
+    node = whole.enroll("manageable")
+    wait_long(whole, node)
+
+    with whole.option("conductor", "inspect_wait_timeout", 0):
+        recovery.fail_overdue(whole.engine)
+
+    assert whole.row(node).provision_state == "inspect wait"
+
+
+def test_nothing_is_stored_without_a_back_end(whole):
+    mac, body = whole.machine()
+    node = whole.enroll("manageable")
+
+    with whole.option("inventory", "data_backend", "none"):
+        shown = whole.inspect(node, body)
+
+    assert (shown["provision_state"], port_addresses(whole, node)) == ("manageable", [mac])
+    assert whole.inventories(node) == []
+
+
+def test_old_inventories_go(whole):
+    _, body = whole.machine()
+    node = whole.enroll("manageable")
+
+    with whole.option("inventory", "max_versions", 2):
+        for _ in range(3):
+            whole.inspect(node, body)
+        assert whole.inventories(node) == ["processed", "processed"]
+        for _ in range(3):
+            whole.inspect(node, {**body, "error": "no"})
+        assert whole.inventories(node) == ["processed", "failed", "failed"]
+
+    assert whole.app.get(f"/v1/nodes/{node}/inventory").status_int == 200
+
+
+def test_data_of_an_earlier_inspection_are_not_taken_up(whole):
+    node = whole.enroll("manageable")
+    with whole.db.writer() as conn:
+        inventory.receive(conn, nodes.get_id(conn, node), {"cpu": {"architecture": "stale"}}, {}, None)
+
+    assert whole.provision(node, "inspect")["provision_state"] == "inspect wait"
+    assert whole.inventories(node) == ["failed"]
+
+
+def test_a_name_that_is_taken_fails_the_inspection(whole):
+    whole.enroll(name="taken")
+    rule(whole, TRAIT, {"op": "set-attribute", "args": {"path": "/name", "value": "taken"}})
+    node = whole.enroll("manageable", name="original")
+
+    shown = whole.inspect(node, whole.machine()[1])
+
+    assert (shown["provision_state"], shown["reservation"]) == ("inspect failed", None)
+    assert "A node with name taken already exists" in shown["last_error"]
+    assert (shown["name"], shown["traits"], port_addresses(whole, node)) == ("original", [], [])
+    assert whole.inventories(node) == ["failed"]
+
+
+def between_rules_and_commit(whole, monkeypatch, action):
+    run = whole.engine.pipeline.run
+
+    def run_and_act(task, *arguments):
+        outcome = run(task, *arguments)
+        action(task)
+        return outcome
+
+    monkeypatch.setattr(whole.engine.pipeline, "run", run_and_act)
+
+
+def test_an_address_that_another_node_gets_meanwhile_fails_the_inspection(whole, monkeypatch):
+    other, node = whole.enroll("manageable"), whole.enroll("manageable")
+    mac, body = whole.machine()
+
+    def take(task):
+        with whole.db.writer() as conn:
+            ports.create(conn, {"node_id": nodes.get_id(conn, other), "address": mac})
+
+    between_rules_and_commit(whole, monkeypatch, take)
+    shown = whole.inspect(node, body)
+
+    assert (shown["provision_state"], shown["reservation"]) == ("inspect failed", None)
+    assert f"A port with MAC address {mac} already exists" in shown["last_error"]
+    assert (port_addresses(whole, node), whole.inventories(node)) == ([], ["failed"])
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, "\ud800"])
+def test_what_can_not_be_stored_fails_the_inspection(whole, monkeypatch, value):
+    node = whole.enroll("manageable")
+    between_rules_and_commit(whole, monkeypatch, lambda task: task.node.extra.update(bad=value))
+
+    shown = whole.inspect(node, whole.machine()[1])
+
+    assert (shown["provision_state"], shown["reservation"], shown["extra"]) == ("inspect failed", None, {})
+    assert "could not be saved" in shown["last_error"]
+
+
+def test_a_long_error_is_cut(whole):
+    rule(whole, {"op": "fail", "args": {"msg": "{inventory[hostname]}" * 20}})
+    node = whole.enroll("manageable")
+    _, body = whole.machine()
+    body["inventory"]["hostname"] = "x" * 4000
+
+    shown = whole.inspect(node, body)
+
+    assert shown["provision_state"] == "inspect failed"
+    assert len(shown["last_error"]) < 5000
+
+
+def test_many_matching_rules_are_counted_in_the_history(whole):
+    for _ in range(53):
+        rule(whole, TRAIT)
+    node = whole.enroll("manageable")
+
+    whole.inspect(node, whole.machine()[1])
+
+    assert [event.endswith(" and 3 more") for _, event in whole.events(node)] == [True]
+
+
+def test_a_rule_that_changes_the_driver_leaves_interfaces_that_fit(whole):
+    rule(whole, {"op": "set-attribute", "args": {"path": "/driver", "value": "faulty-hardware"}})
+    _, body = whole.machine()
+    node = whole.enroll("manageable", driver_info={"ipmi_address": "192.0.2.35"})
+
+    shown = whole.inspect(node, body)
+
+    assert shown["driver"] == "faulty-hardware"
+    assert (shown["power_interface"], shown["deploy_interface"]) == ("faulty", "faulty")
+    assert (shown["provision_state"], shown["bios_interface"]) == ("manageable", "fake")
+
+
+def test_a_rule_that_sets_a_driver_that_nobody_offers_fails_the_inspection(whole):
+    rule(whole, {"op": "set-attribute", "args": {"path": "/driver", "value": "abacus"}})
+    _, body = whole.machine()
+    node = whole.enroll("manageable", driver_info={"ipmi_address": "192.0.2.36"})
+
+    shown = whole.inspect(node, body)
+
+    assert (shown["driver"], shown["provision_state"]) == ("fake-hardware", "inspect failed")
+    assert "abacus" in shown["last_error"]
+
+
+def test_what_an_early_rule_notes_reaches_the_rules_of_the_main_phase(whole):
+    rule(whole, {"op": "set-plugin-data", "args": ["seen_early", "{inventory[interfaces][0][name]}"]}, phase="early")
+    rule(whole, {"op": "set-attribute", "args": ["/extra/early", "{plugin_data[seen_early]}"]})
+    _, body = whole.machine()
+    node = whole.enroll("manageable", driver_info={"ipmi_address": "192.0.2.37"})
+
+    assert whole.inspect(node, body)["extra"] == {"early": "eth0"}
+
+
+def test_built_in_rules_run_among_the_stored_ones(tmp_path):
+    file = tmp_path / "built-in.yaml"
+    file.write_text("- priority: 20000\n  actions: [{op: set-attribute, args: [/extra/order, [built-in-first]]}]\n"
+                    "- priority: -1\n  actions: [{op: extend-attribute, args: [/extra/order, built-in-last]}]\n")
+    with running(tmp_path, f"built_in = {file}\n") as whole:
+        rule(whole, {"op": "extend-attribute", "args": ["/extra/order", "stored"]})
+        _, body = whole.machine()
+        node = whole.enroll("manageable", driver_info={"ipmi_address": "192.0.2.38"})
+        assert whole.inspect(node, body)["extra"] == {"order": ["built-in-first", "stored", "built-in-last"]}

@@ -1,0 +1,101 @@
+"""The packages that are built from a source tree have everything in them, and what is installed from them works."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.functional.processes import Process
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "ironic_rules"
+#: Not part of the source: environments, caches, what was built, git's own.
+OUTSIDE = (".*", "*.egg-info", "__pycache__", "*.pyc", "build", "dist", "htmlcov", "ironic-rules-data")
+
+pytest.importorskip("setuptools", reason="what builds packages is not in this environment")
+
+
+def python(folder: Path, *arguments: str, **environment: str) -> None:
+    """Run Python in ``folder``; show what it printed if it fails."""
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300,
+                          check=False, env={**os.environ, **environment})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def build(tree: Path, kind: str, output: Path) -> Path:
+    """Build an ``sdist`` or a ``wheel`` of a source tree, as a front end does; return the file."""
+    output.mkdir(exist_ok=True)
+    python(tree, "-c", f"import sys, pbr.build; pbr.build.build_{kind}(sys.argv[1])", str(output))
+    built, = output.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory) -> Path:
+    """A source package, made of a copy of the tree that is no git checkout."""
+    folder = tmp_path_factory.mktemp("sdist")
+    shutil.copytree(ROOT, folder / "tree", ignore=shutil.ignore_patterns(*OUTSIDE), symlinks=True)
+    return build(folder / "tree", "sdist", folder / "dist")
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist, tmp_path_factory) -> Path:
+    """A wheel, made from the source package."""
+    folder = tmp_path_factory.mktemp("wheel")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    tree, = folder.iterdir()
+    return build(tree, "wheel", folder / "dist")
+
+
+def files_of_the_package() -> set[str]:
+    return {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*")
+            if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts}
+
+
+def test_the_wheel_has_the_modules_samples_and_migrations(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+
+    assert files_of_the_package() - names == set()
+    assert {name for name in names if name.startswith("tests")} == set()
+    for name in ("ironic-rules.conf.sample", "policy.yaml.sample"):
+        assert any(entry.endswith(f"/etc/ironic-rules/{name}") for entry in names), name
+
+
+def test_the_source_package_has_what_tests_and_documentation_need(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    folders = [ROOT / folder for folder in ("doc/ext", "doc/source", "etc", "releasenotes/notes", "tests")]
+    wanted = {str(path.relative_to(ROOT)) for folder in folders for path in folder.rglob("*")
+              if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts}
+    wanted |= {"LICENSE", "README.rst", "pyproject.toml", "requirements.txt", "setup.cfg", "setup.py", "tox.ini",
+               "test-requirements.txt"} | files_of_the_package()
+    assert wanted - names == set()
+
+
+def test_an_installed_wheel_shows_the_demo_away_from_the_source(wheel, tmp_path):
+    installed = tmp_path / "installed"
+    python(tmp_path, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(installed), str(wheel))
+    check = "import ironic_rules, pathlib, sys; sys.exit(pathlib.Path(ironic_rules.__file__).parent.parent != " \
+            "pathlib.Path(sys.argv[1]))"
+    python(tmp_path, "-c", check, str(installed), PYTHONPATH=str(installed))
+    service = Process("ironic_rules.cmd.standalone", ["--demo", "--port", "0"], tmp_path, "demo",
+                      {"PYTHONPATH": str(installed)})
+    try:
+        url = service.printed(r"listens on (http://\S+)").group(1)
+        service.printed("Still serving")
+        with urllib.request.urlopen(f"{url}/v1/nodes", timeout=30) as response:
+            assert len(json.load(response)["nodes"]) == len(list((PACKAGE / "samples" / "inventories").glob("*.json")))
+    finally:
+        service.close()

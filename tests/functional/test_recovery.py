@@ -1,0 +1,443 @@
+"""Conductors that die: wherever between the acceptance of data and the commit, the next one ends the work well."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import threading
+
+import oslo_messaging as messaging
+import pytest
+import sqlalchemy as sa
+from oslo_db import exception as db_exc
+
+from ironic_rules import context, service
+from ironic_rules.conductor import inspection, provisioning, recovery, tasks, work
+from ironic_rules.conductor.manager import ConductorManager
+from ironic_rules.conductor.service import ConductorService
+from ironic_rules.conductor.workers import Slot
+from ironic_rules.db import conductors, history, inspection_rules, inventory, nodes, ports
+from ironic_rules.db.tables import conductors as conductors_table
+from ironic_rules.exceptions import LockLost, Unavailable
+from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.processes import wait_for
+from tests.functional.whole import FaultyInspect, Records, configuration, make_engine
+
+ADMIN = context.admin()
+
+
+class SimulatedCrash(BaseException):
+    """Ends a worker thread as the death of its process would: nothing catches it."""
+
+
+@pytest.fixture(scope="module")
+def conf(tmp_path_factory):
+    return configuration(tmp_path_factory.mktemp("recovery"))
+
+
+@pytest.fixture(scope="module")
+def db(conf):
+    database = service.make_database(conf, upgrade=True)
+    yield database
+    database.dispose()
+
+
+@pytest.fixture
+def records(db):
+    return Records(db)
+
+
+@pytest.fixture
+def group():
+    return f"group-{secrets.token_hex(3)}"
+
+
+@pytest.fixture
+def conductor(conf, db, group):
+    """Make conductors of one group, each a new life of the process with that name."""
+    made = []
+
+    def make(host="a", *, registered=True):
+        engine = make_engine(conf, db, host=f"{host}-{group}", group=group)
+        made.append(engine)
+        if registered:
+            db.write(lambda conn: conductors.register(conn, engine.host, group, {}, secrets.token_hex(4)))
+        return engine
+
+    yield make
+    for engine in made:
+        engine.workers.stop(10)
+
+
+@pytest.fixture
+def waiting(db, group):
+    """Make nodes in INSPECT WAIT; return UUID and a ramdisk's inventory."""
+    def make(**values):
+        mac = f"52:54:00:{secrets.token_hex(1)}:{secrets.token_hex(1)}:{secrets.token_hex(1)}"
+        row = db.write(lambda conn: nodes.create(conn, {
+            "driver": "faulty-hardware", "provision_state": "inspect wait", "target_provision_state": "manageable",
+            "conductor_group": group, "power_state": "power on", **values}))
+        return row.uuid, {"cpu": {"architecture": "x86_64"}, "interfaces": [{"name": "eth0", "mac_address": mac}]}
+
+    return make
+
+
+def accept(engine, node, data):
+    inspection.accept(engine, ADMIN, node, data, {})
+
+
+def is_idle(engine):
+    return not engine.workers._active
+
+
+def finish(engine):
+    wait_for("the conductor's threads", lambda: is_idle(engine), interval_s=0.005)
+
+
+def assert_inspected(records, node):
+    row = records.at_rest(node)
+    assert (row.provision_state, row.last_error) == ("manageable", None)
+    assert row.properties == {"cpu_arch": "x86_64"}
+    assert records.inventories(node) == ["processed"]
+    with records.db.reader() as conn:
+        assert len(ports.for_node(conn, row.id)) == 1
+
+
+def dies_at(monkeypatch, owner, name, *, afterwards=False):
+    """Let whoever calls ``owner.name`` die there, as often as it is called, until the patch is undone."""
+    original = getattr(owner, name)
+
+    def crash(*arguments, **named):
+        if afterwards:
+            original(*arguments, **named)
+        raise SimulatedCrash
+
+    monkeypatch.setattr(owner, name, crash)
+
+
+#: Where a conductor dies: the function that it calls last.
+POINTS = [
+    (work, "_read", False), (tasks.Record, "task", False), (inventory, "pending", False),
+    (inspection, "process", False), (FaultyInspect, "continue_inspection", False),
+    (FaultyInspect, "continue_inspection", True), (FaultyInspect, "_finish", True), (tasks, "save", False),
+    (nodes, "release", True), (tasks, "save", True), (ports, "apply_changes", True), (inventory, "finish", True),
+    (inventory, "prune", True), (history, "add", True),
+]
+
+
+@pytest.mark.parametrize("successor", ["a", "b"])
+@pytest.mark.parametrize(("owner", "name", "afterwards"), POINTS, ids=lambda value: getattr(value, "__name__", value))
+def test_data_are_processed_after_a_death_in_the_middle(
+        conductor, waiting, records, monkeypatch, owner, name, afterwards, successor):
+    first = conductor("a")
+    node, data = waiting()
+    with monkeypatch.context() as patch:
+        dies_at(patch, owner, name, afterwards=afterwards)
+        accept(first, node, data)
+        finish(first)
+    assert (records.row(node).provision_state, records.row(node).reservation) == ("inspecting", first.host)
+    bury(records.db, first)
+
+    second = conductor(successor)
+    recovery.resume_orphans(second)
+    finish(second)
+
+    assert_inspected(records, node)
+
+
+def bury(db, engine):
+    """Make it long ago that the conductor gave a sign of life."""
+    long_ago = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    with db.writer() as conn:
+        conn.execute(sa.update(conductors_table).where(conductors_table.c.hostname == engine.host).values(
+            updated_at=long_ago))
+
+
+def test_data_are_processed_when_their_thread_never_began(conductor, waiting, records, monkeypatch):
+    first = conductor("a")
+    node, data = waiting()
+    with monkeypatch.context() as patch:
+        patch.setattr(Slot, "run", lambda *arguments: None)
+        accept(first, node, data)
+
+    assert recovery.resume_orphans(conductor("a")) == 1
+
+    assert_inspected(records, node)
+
+
+def test_a_conductor_resumes_what_its_own_thread_left(conductor, waiting, records, monkeypatch):
+    engine = conductor()
+    node, data = waiting()
+    with monkeypatch.context() as patch:
+        dies_at(patch, tasks, "save")
+        accept(engine, node, data)
+        finish(engine)
+
+    assert recovery.resume_orphans(engine) == 1
+
+    assert_inspected(records, node)
+
+
+def test_work_that_ends_its_conductor_again_and_again_is_given_up(conductor, waiting, records, monkeypatch):
+    engine = conductor()
+    node, data = waiting()
+    with monkeypatch.context() as patch:
+        dies_at(patch, engine.pipeline, "run")
+        accept(engine, node, data)
+        for _ in range(recovery.MAX_RESUMPTIONS + 1):
+            finish(engine)
+            assert records.row(node).reservation == engine.host
+            assert recovery.resume_orphans(engine) == 1
+        finish(engine)
+
+    row = records.row(node)
+    assert (row.provision_state, row.target_provision_state, row.reservation) == ("inspect failed", "manageable", None)
+    assert "begun and not finished 6 times" in row.last_error
+    assert records.inventories(node) == ["failed"]
+    assert recovery.resume_orphans(engine) == 0
+
+
+def test_what_only_waited_for_a_thread_is_not_counted(conductor, waiting, records, monkeypatch):
+    engine = conductor()
+    node, data = waiting()
+    with monkeypatch.context() as patch:
+        patch.setattr(Slot, "run", lambda slot, *arguments: None)
+        accept(engine, node, data)
+    for _ in range(recovery.MAX_RESUMPTIONS + 3):
+        with monkeypatch.context() as patch:
+            patch.setattr(Slot, "run", lambda slot, *arguments: None)
+            assert recovery.resume_orphans(conductor()) == 1
+
+    assert recovery.resume_orphans(conductor()) == 1
+    assert_inspected(records, node)
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Stop whoever processes data of the first conductor, until the gate is opened."""
+    opened, reached = threading.Event(), threading.Event()
+
+    def hold(engine):
+        run = engine.pipeline.run
+
+        def wait_and_run(*arguments):
+            reached.set()
+            assert opened.wait(20)
+            return run(*arguments)
+
+        monkeypatch.setattr(engine.pipeline, "run", wait_and_run)
+        return opened, reached
+
+    yield hold
+    opened.set()
+
+
+def test_a_conductor_that_was_thought_dead_writes_nothing(conductor, waiting, records, gate):
+    first, second = conductor("a"), conductor("b")
+    node, data = waiting()
+    opened, reached = gate(first)
+    accept(first, node, data)
+    assert reached.wait(10)
+    bury(records.db, first)
+
+    assert recovery.resume_orphans(second) == 1
+    finish(second)
+    assert_inspected(records, node)
+    before = records.row(node)
+    opened.set()
+    finish(first)
+
+    assert records.row(node) == before
+    assert_inspected(records, node)
+    assert len(records.events(node)) == 1
+
+
+def test_a_living_conductor_keeps_its_nodes(conductor, waiting, records, gate):
+    first, second = conductor("a"), conductor("b")
+    node, data = waiting()
+    opened, reached = gate(first)
+    accept(first, node, data)
+    assert reached.wait(10)
+
+    assert recovery.resume_orphans(second) == 0
+    assert recovery.resume_orphans(first) == 0
+
+    opened.set()
+    finish(first)
+    assert_inspected(records, node)
+
+
+def test_a_conductor_that_comes_back_at_that_moment_keeps_its_nodes(conductor, waiting, records, gate, monkeypatch):
+    first, second = conductor("a"), conductor("b")
+    node, data = waiting()
+    opened, reached = gate(first)
+    accept(first, node, data)
+    assert reached.wait(10)
+    alive = recovery._alive
+    stale = iter([set()])
+    monkeypatch.setattr(recovery, "_alive", lambda conn, engine: next(stale, None) or alive(conn, engine))
+
+    assert recovery.resume_orphans(second) == 0
+
+    assert records.row(node).reservation == first.host
+    opened.set()
+    finish(first)
+    assert_inspected(records, node)
+
+
+def test_work_that_ends_at_that_moment_is_not_resumed(conductor, waiting, records, monkeypatch, caplog):
+    engine = conductor()
+    node, data = waiting()
+    with monkeypatch.context() as patch:
+        patch.setattr(Slot, "run", lambda slot, *arguments: slot._workers._give_back(slot._node_id))
+        accept(engine, node, data)
+    with records.db.reader() as conn:
+        stale = nodes.reserved(conn, engine.group)
+    work.run(engine, records.row(node).id, ADMIN)
+    monkeypatch.setattr(nodes, "reserved", lambda conn, group: stale)
+
+    assert recovery.resume_orphans(engine) == 0
+
+    assert "Resuming" not in caplog.text
+    assert_inspected(records, node)
+
+
+def test_who_has_lost_the_lock_saves_nothing(conductor, waiting, records):
+    engine = conductor()
+    node, _ = waiting()
+    records.db.write(lambda conn: nodes.reserve(conn, nodes.get_id(conn, node), "other", "test"))
+    before = records.row(node)
+    with records.db.reader() as conn:
+        task = tasks.read(conn, before).task(ADMIN)
+    task.node.extra["a"] = 1
+
+    with pytest.raises(LockLost), records.db.writer() as conn:
+        tasks.save(conn, task, engine.host, {}, release=True)
+    work.run(engine, before.id, ADMIN)
+
+    assert records.row(node) == before
+
+
+def test_an_orderly_end_loses_no_work(conductor, waiting, records, gate, conf, monkeypatch, group):
+    monkeypatch.setattr(rpc_transport, "_TOPIC", f"test-{group}")
+    transport = rpc_transport.get_transport(conf)
+    engine = conductor("a", registered=False)
+    first = ConductorService(engine, transport)
+    first.start()
+    opened, reached = gate(engine)
+    work_to_do = [waiting() for _ in range(40)]
+    for node, data in work_to_do:
+        accept(engine, node, data)
+    assert reached.wait(10)
+
+    assert first.stop() is False
+    transport.cleanup()
+
+    with records.db.reader() as conn:
+        assert not conductors.serves(conn, group, 600)
+    second = conductor("b")
+    monkeypatch.undo()
+    assert recovery.resume_orphans(second) == 40
+    finish(second)
+    opened.set()
+    finish(engine)
+    for node, _ in work_to_do:
+        assert_inspected(records, node)
+
+
+def die_while(engine, monkeypatch, request):
+    with monkeypatch.context() as patch:
+        patch.setattr(Slot, "run", lambda slot, *arguments: None)
+        request()
+
+
+def test_an_abort_that_was_accepted_is_carried_out(conductor, waiting, records, monkeypatch):
+    first = conductor("a")
+    node, _ = waiting()
+    die_while(first, monkeypatch, lambda: provisioning.change_provision_state(first, ADMIN, node, "abort", {}))
+    assert records.row(node).provision_state == "inspect wait"
+
+    assert recovery.resume_orphans(conductor("a")) == 1
+
+    row = records.at_rest(node)
+    assert (row.provision_state, row.power_state) == ("inspect failed", "power off")
+    assert row.last_error == inspection.ABORTED
+
+
+def test_a_power_change_that_nobody_finished_is_told(conductor, waiting, records, monkeypatch):
+    first = conductor("a")
+    node, _ = waiting(provision_state="manageable", target_provision_state=None)
+    die_while(first, monkeypatch, lambda: provisioning.change_power_state(first, ADMIN, node, "power off", None))
+    assert records.row(node).target_power_state == "power off"
+
+    assert recovery.resume_orphans(conductor("a")) == 1
+
+    row = records.at_rest(node)
+    assert (row.provision_state, row.power_state, row.target_power_state) == ("manageable", "power on", None)
+    assert 'during "power: power off"' in row.last_error
+
+
+@pytest.mark.parametrize("verb", ["provide", "adopt", "clean", "inspect"])
+def test_other_work_is_resumed_too(conductor, waiting, records, monkeypatch, verb):
+    first = conductor("a")
+    node, _ = waiting(provision_state="manageable", target_provision_state=None)
+    die_while(first, monkeypatch, lambda: provisioning.change_provision_state(first, ADMIN, node, verb, {}))
+
+    assert recovery.resume_orphans(conductor("a")) == 1
+
+    ends = {"provide": "available", "adopt": "active", "clean": "manageable", "inspect": "inspect wait"}
+    assert records.at_rest(node).provision_state == ends[verb]
+
+
+def test_a_conductor_whose_name_another_process_takes_ends(conductor, records, conf, monkeypatch, group):
+    monkeypatch.setattr(rpc_transport, "_TOPIC", f"test-{group}")
+    transport = rpc_transport.get_transport(conf)
+    engine = conductor(registered=False)
+    told = []
+    first = ConductorService(engine, transport, lambda: told.append(first.is_displaced))
+    first.start()
+    first._heartbeat()
+    assert told == []
+
+    records.db.write(lambda conn: conductors.register(conn, engine.host, group, {}, "another process"))
+    first._heartbeat()
+
+    assert told == [True]
+    first.stop()
+    transport.cleanup()
+    with records.db.reader() as conn:
+        assert conductors.serves(conn, group, 600)  # the other one's registration stays
+
+
+def test_a_database_that_is_away_is_no_fault_of_the_caller(conductor, waiting, monkeypatch):
+    engine = conductor()
+    node, data = waiting()
+
+    def away(*arguments):
+        raise db_exc.DBConnectionError("gone")
+
+    monkeypatch.setattr(inventory, "receive", away)
+    with pytest.raises(messaging.ExpectedException) as caught:
+        ConductorManager(engine).continue_inspection(ADMIN, node, data)
+    assert caught.value.exc_info[0] is Unavailable
+    assert is_idle(engine)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(inventory, "finish"), (inspection_rules, "revision"), (ports, "for_node")])
+def test_a_database_that_is_away_for_a_moment_fails_no_inspection(
+        conductor, waiting, records, monkeypatch, owner, name):
+    engine = conductor()
+    node, data = waiting()
+
+    def away(*arguments):
+        raise db_exc.DBConnectionError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, away)
+        accept(engine, node, data)
+        finish(engine)
+    assert records.row(node).provision_state == "inspecting"
+
+    assert recovery.resume_orphans(engine) == 1
+    assert_inspected(records, node)

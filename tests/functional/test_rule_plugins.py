@@ -1,0 +1,191 @@
+"""Actions of other packages, calls to other services and bad built-in rules, in the service as an operator runs it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.fleets import Simulation
+from tests.functional.processes import Process, standalone, wait_for
+
+SAMPLE = Path(__file__).resolve().parents[1] / "plugins" / "sample_actions"
+HEADERS = {"X-OpenStack-Ironic-API-Version": "1.96", "Content-Type": "application/json"}
+
+
+def send(url: str, body: Any = None) -> tuple[int, Any]:
+    """GET, or POST if there is a body; return status and JSON."""
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, HEADERS), timeout=10) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as exc:
+        return exc.code, json.load(exc)
+
+
+def extras(url: str) -> list[dict[str, Any]]:
+    return [node["extra"] for node in send(url + "/v1/nodes?fields=extra")[1]["nodes"]]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample package, installed by pip into a folder of its own: build and installation need no network."""
+    folder = tmp_path_factory.mktemp("plugin")
+    # pip builds in the source tree; that of the repository stays clean.
+    source = shutil.copytree(SAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
+    target = folder / "site"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
+         "--no-build-isolation", "--target", str(target), str(source)],
+        check=True, capture_output=True, timeout=120)
+    return target
+
+
+@pytest.fixture
+def with_plugin(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let processes that are started from here find the sample package."""
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+
+
+def tagging(name: str, **values: Any) -> dict[str, Any]:
+    return {"actions": [{"op": "sample-tag", "args": {"name": name, "note": "{as it is}"}}], **values}
+
+
+def test_r45_an_action_of_another_package_works_from_its_installation_to_the_node(tmp_path, with_plugin):
+    with standalone(tmp_path) as (_, url):
+        assert send(url + "/v1/inspection_rules", tagging("{inventory[cpu][architecture]}"))[0] == 201
+        assert send(url + "/v1/inspection_rules", tagging("{inventory[hostname]}", phase="early"))[0] == 201
+        report = Simulation(url, 3, tmp_path).report()
+        assert report["status"] == 0, report
+        assert extras(url) == [{"tags": ["x86_64 ({as it is})"]}] * 3
+
+
+def test_r86_a_rule_that_does_not_fit_the_action_is_refused(tmp_path, with_plugin):
+    with standalone(tmp_path) as (_, url):
+        status, body = send(url + "/v1/inspection_rules", {"actions": [{"op": "sample-tag", "args": {"nmae": "x"}}]})
+        assert status == 400
+        text = json.dumps(body)
+        assert "/actions/0/args/nmae" in text
+        assert "did you mean 'name'?" in text
+
+
+def test_without_the_package_the_action_is_unknown(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        status, body = send(url + "/v1/inspection_rules", tagging("x"))
+        assert status == 400
+        assert "there is no such action" in json.dumps(body)
+
+
+def test_a_rule_whose_action_was_uninstalled_fails_inspections_and_says_so(tmp_path, installed, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(installed))
+        with standalone(tmp_path) as (process, url):
+            assert send(url + "/v1/inspection_rules", tagging("x"))[0] == 201
+            process.terminate()
+    with standalone(tmp_path, name="again") as (_, url):
+        Simulation(url, 1, tmp_path).report()
+        node, = send(url + "/v1/nodes?detail=true")[1]["nodes"]
+        assert node["provision_state"] == "inspect failed"
+        assert "/actions/0/op" in node["last_error"]
+
+
+def failed_start(folder: Path, config: str) -> str:
+    """Run the service, which must not start, and return what it says."""
+    file = folder / "bad.conf"
+    file.write_text(config)
+    process = Process("ironic_rules.cmd.standalone", ["--config-file", str(file), "--state-dir", str(folder / "s")],
+                      folder, "bad")
+    try:
+        wait_for("the end of the process", lambda: not process.is_running())
+        assert process.status == 2
+        return process.text()
+    finally:
+        process.close()
+
+
+def test_a_broken_plugin_stops_the_start(tmp_path, installed, monkeypatch):
+    broken = shutil.copytree(installed, tmp_path / "broken")
+    (broken / "sample_rule_actions.py").write_text("import no_such_library\n")
+    monkeypatch.setenv("PYTHONPATH", str(broken))
+
+    text = failed_start(tmp_path, "")
+
+    assert "action 'sample-tag': ModuleNotFoundError: No module named 'no_such_library'" in text
+    assert "Traceback" not in text
+
+
+def test_r03_bad_built_in_rules_stop_the_start_with_every_problem(tmp_path):
+    (tmp_path / "rules.yaml").write_text(
+        "- {conditions: [{op: eqq}], actions: []}\n- {priority: x, actions: [{op: log}]}\n")
+
+    text = failed_start(tmp_path, f"[inspection_rules]\nbuilt_in = {tmp_path}/rules.yaml\n")
+
+    for place in ("/0/conditions/0/op: ", "/0/actions: ", "/1/priority: ", "/1/actions/0/args: "):
+        assert f"rules.yaml: {place}" in text
+    assert "Traceback" not in text
+
+
+class Cmdb(BaseHTTPRequestHandler):
+    """Answers 200 to what begins with /known, and 404 to all else."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, self.headers["X-Token"]))  # type: ignore[attr-defined]
+        self.send_response(200 if self.path.startswith("/known") else 404)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def cmdb() -> Iterator[Any]:
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Cmdb)
+    server.asked = []
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def calling(server: Any, path: str) -> dict[str, Any]:
+    url = f"http://127.0.0.1:{server.server_port}{path}"
+    return {"actions": [{"op": "api-call", "args": {"url": url, "headers": {"X-Token": "t"}}}]}
+
+
+def test_api_call_reaches_an_allowed_host(tmp_path, cmdb):
+    config = f"[inspection_rules]\napi_call_allowed_hosts = 127.0.0.1:{cmdb.server_port}\n"
+    with standalone(tmp_path, config=config) as (_, url):
+        assert send(url + "/v1/inspection_rules", calling(cmdb, "/known/{inventory[cpu][architecture]}"))[0] == 201
+        report = Simulation(url, 2, tmp_path).report()
+        assert report["status"] == 0, report
+        assert cmdb.asked == [("/known/x86_64", "t")] * 2
+
+
+def test_api_call_that_fails_fails_the_inspection_with_nothing_secret(tmp_path, cmdb):
+    config = f"[inspection_rules]\napi_call_allowed_hosts = 127.0.0.1:{cmdb.server_port}\n"
+    with standalone(tmp_path, config=config) as (_, url):
+        assert send(url + "/v1/inspection_rules", calling(cmdb, "/s3cret"))[0] == 201
+        Simulation(url, 1, tmp_path).report()
+        node, = send(url + "/v1/nodes?detail=true")[1]["nodes"]
+        assert node["provision_state"] == "inspect failed"
+        assert f"127.0.0.1:{cmdb.server_port} answered with status 404" in node["last_error"]
+        assert "s3cret" not in node["last_error"] + (tmp_path / "state" / "ironic-rules.log").read_text()
+
+
+def test_api_call_is_refused_where_nothing_is_configured(tmp_path, cmdb):
+    with standalone(tmp_path) as (_, url):
+        status, body = send(url + "/v1/inspection_rules", calling(cmdb, "/known"))
+        assert status == 400
+        assert "/actions/0/args/url: api-call is off" in json.dumps(body)

@@ -1,0 +1,103 @@
+"""The API under gunicorn and uWSGI, with workers that are forked before and after the application is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.brokers import temporary_vhost
+from tests.functional.databases import temporary_database
+from tests.functional.processes import Cluster, Process, answers, free_port, wait_for
+
+APPLICATION = "ironic_rules.api.wsgi:application"
+WORKERS = 2
+
+#: Name -> (program, its first arguments, how it prints the worker's process id with each request).
+SERVERS = {
+    "gunicorn": ("gunicorn", ["--bind", "127.0.0.1:{port}"], r"^worker <(\d+)>$"),
+    "gunicorn-preload": ("gunicorn", ["--preload", "--bind", "127.0.0.1:{port}"], r"^worker <(\d+)>$"),
+    "uwsgi": ("uwsgi", ["--http-socket", "127.0.0.1:{port}"], r"\[pid: (\d+)\|"),
+    "uwsgi-lazy-apps": ("uwsgi", ["--lazy-apps", "--http-socket", "127.0.0.1:{port}"], r"\[pid: (\d+)\|"),
+}
+OPTIONS = {
+    "gunicorn": ["--workers", str(WORKERS), "--threads", "4", "--access-logfile", "-", "--access-logformat",
+                 "worker %(p)s", APPLICATION],
+    "uwsgi": ["--master", "--need-app", "--die-on-term", "--processes", str(WORKERS), "--threads", "4", "--module",
+              APPLICATION],
+}
+
+
+class Api:
+    """Requests to an API, at the newest version."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __call__(self, method: str, path: str, body: Any = None) -> Any:
+        request = urllib.request.Request(
+            self._url + path, method=method, data=None if body is None else json.dumps(body).encode(),
+            headers={"X-OpenStack-Ironic-API-Version": "1.96", "Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as response:
+            text = response.read()
+            return json.loads(text) if text else None
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    """A database with the schema, a broker, and one conductor."""
+    with temporary_database("postgresql") as database, temporary_vhost() as transport:
+        made = Cluster(tmp_path_factory.mktemp("cluster"), database, transport)
+        try:
+            made.sync_database()
+            made.conductor("conductor")
+            yield made
+        finally:
+            made.close()
+
+
+def serve(cluster: Cluster, name: str, folder: Path, port: int) -> Process:
+    """Start a WSGI server with the configuration of the cluster."""
+    program, arguments, _ = SERVERS[name]
+    filled = [argument.format(port=port) for argument in arguments] + OPTIONS[program]
+    if program == "uwsgi":
+        # It is a C module without a ``__main__``.
+        program = "run_uwsgi"
+        (folder / f"{program}.py").write_text("import pyuwsgi\n\npyuwsgi.run()\n")
+    return Process(program, filled, folder, name, {"IRONIC_RULES_CONFIG_FILE": cluster.configuration(name)})
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_wsgi_server_serves_the_api_and_each_worker_reaches_the_conductor(name, cluster, tmp_path):
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    server = serve(cluster, name, tmp_path, port)
+    try:
+        wait_for(f"{name} to answer", lambda: server.is_running() and answers(url + "/"))
+        api = Api(url)
+        assert api("GET", "/")["default_version"]["version"] == "1.96"
+        assert api("GET", "/healthcheck")["status"] == "OK"
+        made = api("POST", "/v1/nodes", {"name": name, "driver": "fake-hardware"})
+        assert made["uuid"] in [node["uuid"] for node in api("GET", "/v1/nodes")["nodes"]]
+        api("PUT", f"/v1/nodes/{name}/states/provision", {"target": "manage"})
+        wait_for("the node to be manageable",
+                 lambda: api("GET", f"/v1/nodes/{name}")["provision_state"] == "manageable")
+
+        def every_worker_has_validated() -> bool:
+            # RPC calls with an answer: the transport and its waiting thread work in each worker. Several at once,
+            # because an idle worker may take all that come one by one.
+            with ThreadPoolExecutor(8) as pool:
+                replies = list(pool.map(lambda _: api("GET", f"/v1/nodes/{name}/validate"), range(16)))
+            assert all(reply["power"]["result"] is True for reply in replies)
+            return len(set(re.findall(SERVERS[name][2], server.text(), re.MULTILINE))) == WORKERS
+
+        wait_for(f"answers from {WORKERS} workers", every_worker_has_validated)
+    finally:
+        seconds = server.terminate()
+        server.close()
+    assert seconds < 20, server.text()

@@ -1,0 +1,270 @@
+"""The whole service in this process: WSGI application, in-memory transport, conductor and a SQLite file.
+
+Besides ``fake-hardware`` there is ``faulty-hardware``, whose interfaces fail where ``driver_info`` says so:
+``{"deploy": "refuse"}`` raises an error of the service, ``{"deploy": "crash"}`` one that nobody expects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import webtest
+from oslo_config import cfg
+
+from ironic_rules import samples, service
+from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.service import ConductorService
+from ironic_rules.db import nodes
+from ironic_rules.db.session import Database
+from ironic_rules.db.tables import node_bmc_addresses, node_history, node_inventory
+from ironic_rules.exceptions import Invalid
+from ironic_rules.hardware.base import KINDS
+from ironic_rules.hardware.deploy.fake import FakeDeploy
+from ironic_rules.hardware.inspect.agent import AgentInspect
+from ironic_rules.hardware.power.fake import FakePower
+from ironic_rules.hardware.registry import Hardware, _load_interfaces
+from ironic_rules.hardware.rescue.fake import FakeRescue
+from ironic_rules.hardware.types.fake import FakeHardware
+from ironic_rules.models import states
+from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.processes import wait_for
+
+
+def fail_if_told(task: Any, what: str) -> None:
+    """Fail as the node's ``driver_info`` says."""
+    how = task.node.driver_info.get(what)
+    if how == "refuse":
+        raise Invalid(f"the machine refuses to {what}")
+    if how == "crash":
+        raise ZeroDivisionError(f"nobody expects that {what} fails like this")
+
+
+class FaultyPower(FakePower):
+    def validate(self, task):
+        fail_if_told(task, "validate")
+
+    def get_power_state(self, task):
+        fail_if_told(task, "get_power_state")
+        return super().get_power_state(task)
+
+    def set_power_state(self, task, target, timeout_s=None):
+        fail_if_told(task, "set_power_state")
+        super().set_power_state(task, target, timeout_s)
+
+
+class FaultyDeploy(FakeDeploy):
+    def deploy(self, task):
+        fail_if_told(task, "deploy")
+        super().deploy(task)
+
+    def tear_down(self, task):
+        fail_if_told(task, "tear_down")
+        super().tear_down(task)
+
+
+class FaultyRescue(FakeRescue):
+    def rescue(self, task):
+        fail_if_told(task, "rescue")
+
+    def unrescue(self, task):
+        fail_if_told(task, "unrescue")
+
+
+class FaultyInspect(AgentInspect):
+    def inspect_hardware(self, task):
+        fail_if_told(task, "inspect")
+        return super().inspect_hardware(task)
+
+    def continue_inspection(self, task, inventory, plugin_data=None):
+        fail_if_told(task, "continue_inspection")
+        return super().continue_inspection(task, inventory, plugin_data)
+
+    def abort(self, task):
+        fail_if_told(task, "abort")
+        super().abort(task)
+
+
+FAULTY = {"power": FaultyPower, "deploy": FaultyDeploy, "rescue": FaultyRescue, "inspect": FaultyInspect}
+
+
+class FaultyHardware(FakeHardware):
+    supported_power_interfaces = ("faulty",)
+    supported_deploy_interfaces = ("faulty",)
+    supported_rescue_interfaces = ("faulty",)
+    supported_inspect_interfaces = ("faulty",)
+
+
+def hardware(conf: cfg.ConfigOpts) -> Hardware:
+    """Return the fake and the faulty hardware."""
+    interfaces = {kind: _load_interfaces(conf, kind) for kind in KINDS}
+    for kind, cls in FAULTY.items():
+        interfaces[kind]["faulty"] = cls
+    return Hardware(conf, {"fake-hardware": FakeHardware, "faulty-hardware": FaultyHardware}, interfaces)
+
+
+def configuration(folder: Path, text: str = "") -> cfg.ConfigOpts:
+    """Return the configuration of a service that keeps its database in ``folder``; ``text`` is more of the file."""
+    file = folder / "whole.conf"
+    file.write_text(
+        "[DEFAULT]\nhost = conductor-1\ntransport_url = kombu+memory://localhost/\n"
+        f"[database]\nconnection = sqlite:///{folder}/whole.sqlite\nsqlite_synchronous = false\n"
+        "[inspector]\nrequire_managed_boot = false\n"
+        # The tests call recovery themselves.
+        "[conductor]\nrecovery_interval = 3600\nheartbeat_timeout = 600\n"
+        "[inspection_rules]\nsupported_interfaces = ^(agent|faulty)$\n" + text)
+    return service.prepare_config([], config_files=[str(file)])
+
+
+def make_engine(conf: cfg.ConfigOpts, db: Database, **changes: Any) -> Engine:
+    """Return a conductor's parts with the faulty hardware."""
+    return dataclasses.replace(service.make_engine(conf, db), hardware=hardware(conf), **changes)
+
+
+class Client(webtest.TestApp):
+    """WebTest that asks for the newest API version and expects errors."""
+
+    def do_request(self, req: Any, status: Any = None, expect_errors: Any = None) -> Any:
+        req.headers.setdefault("X-OpenStack-Ironic-API-Version", "1.96")
+        return super().do_request(req, status, expect_errors=True)
+
+
+def fault(reply: Any) -> str:
+    """Return the text of an error reply."""
+    return str(json.loads(reply.json["error_message"])["faultstring"])
+
+
+class Records:
+    """A look into the database."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+
+    def row(self, uuid: str) -> Any:
+        with self.db.reader() as conn:
+            return nodes.get(conn, uuid)
+
+    def _of_node(self, table: sa.Table, uuid: str) -> list[Any]:
+        order = table.c.id if "id" in table.c else table.c.address
+        with self.db.reader() as conn:
+            node_id = nodes.get_id(conn, uuid)
+            return list(conn.execute(sa.select(table).where(table.c.node_id == node_id).order_by(order)))
+
+    def bmc_addresses(self, uuid: str) -> list[str]:
+        return [row.address for row in self._of_node(node_bmc_addresses, uuid)]
+
+    def inventories(self, uuid: str) -> list[str]:
+        """Return the status of each stored inventory, oldest first."""
+        return [row.status for row in self._of_node(node_inventory, uuid)]
+
+    def events(self, uuid: str) -> list[tuple[str, str]]:
+        """Return severity and text of the node's history."""
+        return [(row.severity, row.event) for row in self._of_node(node_history, uuid)]
+
+    def at_rest(self, uuid: str) -> Any:
+        """Wait until nobody works on the node; return its row."""
+
+        def rests() -> Any:
+            row = self.row(uuid)
+            return row if row.reservation is None and row.provision_state not in states.TRANSIENT else None
+
+        return wait_for(f"node {uuid} to come to rest", rests, timeout_s=20, interval_s=0.005)
+
+
+class Whole(Records):
+    """A running service and what tests do with it."""
+
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, engine: Engine, app: Client) -> None:
+        super().__init__(db)
+        self.conf = conf
+        self.engine = engine
+        self.app = app
+        self._serial = 0
+
+    @contextlib.contextmanager
+    def option(self, group: str, name: str, value: Any) -> Iterator[None]:
+        """Run a test with another value of an option."""
+        self.conf.set_override(name, value, group=group)
+        try:
+            yield
+        finally:
+            self.conf.clear_override(name, group=group)
+
+    def enroll(self, state: str = states.ENROLL, **fields: Any) -> str:
+        """Create a node over HTTP, put it into ``state`` past the API, and return its UUID."""
+        reply = self.app.post_json("/v1/nodes", {"driver": "fake-hardware", **fields})
+        assert reply.status_int == 201, reply.text
+        uuid: str = reply.json["uuid"]
+        if state != states.ENROLL:
+            self.put(uuid, provision_state=state, power_state=states.POWER_OFF)
+        return uuid
+
+    def put(self, uuid: str, **values: Any) -> None:
+        """Change a node past the API."""
+        self.db.write(lambda conn: nodes.update(conn, nodes.get_id(conn, uuid), values, unlocked=False))
+
+    def show(self, uuid: str) -> dict[str, Any]:
+        shown: dict[str, Any] = self.app.get(f"/v1/nodes/{uuid}").json
+        return shown
+
+    def ask(self, uuid: str, target: str, **arguments: Any) -> Any:
+        """Ask for a provision state; return the reply."""
+        return self.app.put_json(f"/v1/nodes/{uuid}/states/provision", {"target": target, **arguments})
+
+    def provision(self, uuid: str, target: str, **arguments: Any) -> dict[str, Any]:
+        """Ask for a provision state and return the node when it rests again."""
+        reply = self.ask(uuid, target, **arguments)
+        assert reply.status_int == 202, reply.text
+        self.at_rest(uuid)
+        return self.show(uuid)
+
+    def machine(self) -> tuple[str, dict[str, Any]]:
+        """Return the MAC address and the callback's body of a machine that nobody else has."""
+        self._serial += 1
+        body = samples.inventory(samples.inventory_names()[0])
+        body.pop("error", None)
+        mac = f"52:54:00:{secrets.randbelow(256):02x}:{self._serial >> 8:02x}:{self._serial & 255:02x}"
+        body["inventory"]["interfaces"] = [{"name": "eth0", "mac_address": mac, "ipv4_address": "192.0.2.9"}]
+        body["inventory"].pop("bmc_address", None)
+        body["inventory"].pop("bmc_v6address", None)
+        return mac, body
+
+    def callback(self, uuid: str, body: dict[str, Any]) -> Any:
+        """Send a ramdisk's data; return the reply."""
+        return self.app.post_json(f"/v1/continue_inspection?node_uuid={uuid}", body)
+
+    def inspect(self, uuid: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Inspect the node from ``inspect`` to the end and return it."""
+        assert self.provision(uuid, "inspect")["provision_state"] == states.INSPECTWAIT
+        reply = self.callback(uuid, body)
+        assert reply.status_int == 200, reply.text
+        self.at_rest(uuid)
+        return self.show(uuid)
+
+
+@contextlib.contextmanager
+def running(folder: Path, text: str = "") -> Iterator[Whole]:
+    """Run the service with its database in ``folder``."""
+    with pytest.MonkeyPatch.context() as patch:
+        # The in-memory broker is one per process; a topic of our own keeps services of other tests out.
+        patch.setattr(rpc_transport, "_TOPIC", f"test-{secrets.token_hex(4)}")
+        conf = configuration(folder, text)
+        db = service.make_database(conf, upgrade=True)
+        engine = make_engine(conf, db)
+        transport = rpc_transport.get_transport(conf)
+        conductor = ConductorService(engine, transport)
+        conductor.start()
+        app = Client(service.make_wsgi_app(conf, db, transport), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
+        try:
+            yield Whole(conf, db, engine, app)
+        finally:
+            conductor.stop()
+            transport.cleanup()
+            db.dispose()

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import pytest
+from ironicclient.osc.v1 import baremetal_inspection_rule as theirs
+from osc_lib.exceptions import CommandError
+
+from ironic_rules.client import extended_commands as ours
+from tests.unit.client.openstack_app import Connection, app, refusal, run
+
+PAIRS = [
+    (ours.CreateRule, theirs.CreateBaremetalInspectionRule),
+    (ours.DeleteRule, theirs.DeleteBaremetalInspectionRule),
+    (ours.ListRules, theirs.ListBaremetalInspectionRule),
+    (ours.SetRule, theirs.SetBaremetalInspectionRule),
+    (ours.UnsetRule, theirs.UnsetBaremetalInspectionRule),
+]
+RULE = {"uuid": "u", "description": "d", "priority": 0, "phase": "main", "scope": "s", "sensitive": False,
+        "built_in": False, "conditions": [], "actions": [], "links": []}
+
+
+def options(command: type[Any]) -> dict[str, argparse.Action]:
+    """Return the options of a command by their spellings."""
+    parser = command(app(None), None).get_parser("openstack")
+    return {text: action for action in parser._actions for text in action.option_strings or [action.dest]}
+
+
+def answer(method: str, url: str, body: Any) -> Any:
+    return RULE
+
+
+@pytest.mark.parametrize(("our", "their"), PAIRS)
+def test_every_option_of_python_ironicclient_is_still_there(our, their):
+    assert {text: action.dest for text, action in options(their).items()}.items() <= {
+        text: action.dest for text, action in options(our).items()}.items()
+
+
+@pytest.mark.parametrize(("our", "their", "arguments"), [
+    (*PAIRS[0], ["--actions", "[]", "--priority", "5", "--sensitive", "true"]),
+    (*PAIRS[1], ["u", "v"]),
+    (*PAIRS[2], ["--long", "--limit", "3"]),
+    (*PAIRS[3], ["u", "--description", "d", "--priority", "5"]),
+    (*PAIRS[4], ["u", "--description", "--condition", "0"]),
+])
+def test_a_call_without_our_options_is_carried_out_by_python_ironicclient(monkeypatch, our, their, arguments):
+    monkeypatch.setattr(their, "take_action", lambda self, parsed_args: parsed_args)
+    command = our(app(None), None)
+    parsed = command.get_parser("openstack").parse_args(arguments)
+
+    assert command.take_action(parsed) is parsed
+
+
+def test_r76_a_rule_is_created_with_scope_in_the_types_of_the_api():
+    connection = Connection(answer)
+
+    status, output = run(ours.CreateRule, connection, "--actions", '[{"op": "fail"}]', "--scope", "s", "--sensitive",
+                         "--priority", "5", "--uuid", "u", "--phase", "early", "-f", "json")
+
+    assert connection.requests == [("POST", "/v1/inspection_rules", {
+        "actions": [{"op": "fail"}], "scope": "s", "priority": 5, "sensitive": True, "uuid": "u", "phase": "early"})]
+    assert (status, json.loads(output)) == (0, {name: value for name, value in RULE.items() if name != "links"})
+
+
+@pytest.mark.parametrize("arguments", [["--priority", "high"], ["--sensitive", "maybe"], ["--conditions", "[,"]])
+def test_r76_a_value_of_the_wrong_type_is_refused_before_anything_is_sent(arguments):
+    connection = Connection(answer)
+
+    with pytest.raises(CommandError):
+        run(ours.CreateRule, connection, "--actions", "[]", "--scope", "s", *arguments)
+    assert connection.requests == []
+
+
+def test_r74_everything_is_set_in_one_request(tmp_path):
+    connection = Connection(answer)
+    actions = tmp_path / "actions.json"
+    actions.write_text('[{"op": "fail"}]', encoding="utf-8")
+
+    run(ours.SetRule, connection, "u/1", "--scope", "s", "--sensitive", "--uuid", "v", "--description", "d",
+        "--priority", "7", "--phase", "main", "--conditions", "[]", "--actions", str(actions))
+
+    (method, url, body), = connection.requests
+    assert (method, url) == ("PATCH", "/v1/inspection_rules/u%2F1")
+    assert {operation["op"] for operation in body} == {"add"}
+    assert {operation["path"]: operation["value"] for operation in body} == {
+        "/uuid": "v", "/description": "d", "/phase": "main", "/scope": "s", "/priority": 7, "/sensitive": True,
+        "/conditions": [], "/actions": [{"op": "fail"}]}
+
+
+def test_r75_everything_is_unset_in_one_request():
+    connection = Connection(answer)
+
+    run(ours.UnsetRule, connection, "u", "--scope", "--description", "--conditions", "--action", "1")
+
+    assert connection.requests == [("PATCH", "/v1/inspection_rules/u", [
+        {"op": "remove", "path": path} for path in ("/description", "/scope", "/conditions", "/actions/1")])]
+
+
+def test_r75_all_conditions_and_one_of_them_is_a_mistake():
+    with pytest.raises(CommandError, match="--conditions"):
+        run(ours.UnsetRule, Connection(answer), "u", "--conditions", "--condition", "0")
+
+
+def test_r73_all_rules_are_deleted_by_the_request_of_the_document():
+    connection = Connection(answer)
+
+    assert run(ours.DeleteRule, connection, "--all") == (0, "Deleted all rules.\n")
+    assert connection.requests == [("DELETE", "/v1/inspection_rules", None)]
+
+
+@pytest.mark.parametrize("arguments", [[], ["u", "--all"]])
+def test_r73_deletion_wants_either_rules_or_all(arguments):
+    connection = Connection(answer)
+
+    with pytest.raises(CommandError, match="--all"):
+        run(ours.DeleteRule, connection, *arguments)
+    assert connection.requests == []
+
+
+@pytest.mark.parametrize(("limit", "sizes", "count"), [
+    ([], [None], 2), (["--limit", "0"], [None, None, None], 5), (["--limit", "3"], ["3", "1"], 3)])
+def test_r71_a_filtered_list_follows_links_as_far_as_it_must(limit, sizes, count):
+    asked: list[str | None] = []
+
+    def pages(method: str, url: str, body: Any) -> Any:
+        path, _, text = url.partition("?")
+        query = dict(word.split("=") for word in text.split("&"))
+        assert (method, path, query.pop("phase")) == ("GET", "/v1/inspection_rules", "early")
+        asked.append(query.pop("limit", None))
+        first = int(query.pop("marker", -1)) + 1
+        assert query == {}
+        found = [{"uuid": str(number), "description": None} for number in range(first, min(first + 2, 5))]
+        link = {"next": f"http://elsewhere/metal/v1/inspection_rules?marker={found[-1]['uuid']}"} if first < 4 else {}
+        return {"inspection_rules": found, **link}
+
+    status, output = run(ours.ListRules, Connection(pages), "--phase", "early", *limit, "-f", "json")
+
+    assert [rule["uuid"] for rule in json.loads(output)] == [str(number) for number in range(count)]
+    assert (status, asked) == (0, sizes)
+
+
+@pytest.mark.parametrize(("arguments", "query", "columns"), [
+    ([], "scope=s", {"uuid", "description"}),
+    (["--long", "--marker", "m"], "scope=s&marker=m&detail=True", {
+        "uuid", "description", "priority", "sensitive", "phase", "actions", "conditions", "created_at", "updated_at"}),
+    (["--fields", "priority", "uuid"], "scope=s&fields=priority%2Cuuid", {"priority", "uuid"}),
+])
+def test_r71_a_filtered_list_has_the_columns_of_the_unfiltered(arguments, query, columns):
+    connection = Connection(lambda method, url, body: {"inspection_rules": [RULE]})
+
+    _, output = run(ours.ListRules, connection, "--scope", "s", *arguments, "-f", "json")
+
+    assert connection.requests == [("GET", f"/v1/inspection_rules?{query}", None)]
+    assert [set(rule) for rule in json.loads(output)] == [columns]
+
+
+def test_a_fault_is_shown_with_the_reason_of_the_service():
+    def refuse(method: str, url: str, body: Any) -> Any:
+        raise refusal("/uuid: can not be changed")
+
+    with pytest.raises(CommandError, match=r"^/uuid: can not be changed \(HTTP 400\)$"):
+        run(ours.SetRule, Connection(refuse), "u", "--uuid", "v")

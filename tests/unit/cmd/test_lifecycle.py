@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from oslo_db import exception as db_exc
+
+from ironic_rules.cmd import dbsync, lifecycle, simulate, standalone, status
+from ironic_rules.exceptions import ConfigurationError
+
+
+@pytest.fixture(autouse=True)
+def restored_signals():
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_start(number):
+    lifecycle.StopSignals()
+    with pytest.raises(lifecycle.Interrupted):
+        os.kill(os.getpid(), number)
+    os.kill(os.getpid(), number)  # the end is not disturbed
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_wait(number):
+    signals = lifecycle.StopSignals()
+    threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+    signals.wait()
+    os.kill(os.getpid(), number)
+
+
+def test_the_wait_can_be_ended_from_within():
+    signals = lifecycle.StopSignals()
+    signals.stop()
+    signals.wait()
+
+
+@pytest.mark.parametrize("error", [ConfigurationError("no way"), db_exc.DBError(ValueError("no way\nSELECT"))])
+def test_what_keeps_a_command_from_running_is_one_line_and_status_2(capsys, error):
+    def command(argv):
+        raise error
+
+    assert lifecycle.guarded(command, []) == 2
+    assert capsys.readouterr().err.endswith(": no way\n")
+
+
+def test_a_command_that_is_interrupted_at_its_start_ends_at_once(capsys, monkeypatch):
+    statuses = []
+    monkeypatch.setattr(lifecycle, "exit_now", lambda status=0: statuses.append(status))
+
+    def command(argv):
+        raise lifecycle.Interrupted
+
+    lifecycle.guarded(command, [])
+    assert statuses == [0]
+    assert "told to end while it was starting" in capsys.readouterr().err
+
+
+def test_a_folder_belongs_to_one_process(tmp_path):
+    with lifecycle.lock_folder(str(tmp_path)):
+        with pytest.raises(ConfigurationError, match="already works in"):
+            lifecycle.lock_folder(str(tmp_path))
+    lifecycle.lock_folder(str(tmp_path)).close()
+
+
+def test_a_folder_that_is_not_writable_is_told():
+    with pytest.raises(ConfigurationError, match="Cannot write into"):
+        lifecycle.lock_folder("/nonexistent")
+
+
+@pytest.mark.parametrize("command", [dbsync, simulate, standalone, status], ids=lambda command: command.__name__)
+def test_commands_tell_their_version(command, capsys):
+    try:
+        code = command.main(["--version"])
+    except SystemExit as exc:
+        code = exc.code
+    assert (code, bool(capsys.readouterr().out.strip())) == (0, True)
+
+
+def test_a_state_folder_that_can_not_be_made_is_told(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert standalone.main(["--config-dir", str(tmp_path), "--state-dir", str(tmp_path / "file")]) == 2
+    assert "state folder" in capsys.readouterr().err

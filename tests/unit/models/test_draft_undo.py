@@ -1,0 +1,115 @@
+"""A draft has the values of a plain copy, what others have read of it stays as it was, and undo is exact."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironic_rules.exceptions import Invalid
+from ironic_rules.models import plain, pointer
+from ironic_rules.models.draft import FieldPath, NodeDraft, PortDraft
+
+VALUES: dict[str, Any] = {
+    "name": "n", "owner": None, "extra": {"a": {"b": [1, {"c": 2}]}, "z": 1}, "properties": {"p": 1},
+    "driver_info": None}
+PATHS = st.sampled_from([
+    "/extra", "/extra/a", "/extra/a/b", "/extra/a/b/1/c", "/extra/a/b/-", "/extra/new", "/extra/new/x", "/extra/z",
+    "/properties/p", "/properties/q", "/driver_info/x", "/owner"])
+DATA = st.sampled_from([None, 1, "x", {"k": [1]}, [1, 2]])
+STEPS = st.one_of(
+    st.tuples(st.just("write"), PATHS, DATA), st.tuples(st.just("write"), PATHS, DATA),
+    st.tuples(st.just("extend"), PATHS, DATA), st.tuples(st.just("delete"), PATHS, st.none()),
+    st.tuples(st.just("in place"), st.sampled_from(["extra", "properties"]), DATA),
+    st.tuples(st.sampled_from(["read", "changes", "checkpoint", "rollback"]), st.none(), st.none()))
+
+
+def apply(document: dict[str, Any], step: str, path: str, value: Any) -> None:
+    """Do to a plain document what the draft does; the caller has seen that it is possible."""
+    if step == "in place":
+        document[path]["in place"] = value
+        return
+    tokens = pointer.parse(path)
+    if step == "write":
+        if len(tokens) > 1 and document[tokens[0]] is None:
+            document[tokens[0]] = {}
+        pointer.put(document, tokens, copy.deepcopy(value), create=True)
+    elif step == "extend":
+        if document[tokens[0]] is None:
+            document[tokens[0]] = {}
+        plain.append(document, tokens, copy.deepcopy(value), False)
+    elif len(tokens) == 1:
+        document[tokens[0]] = {"extra": {}, "owner": None}[tokens[0]]
+    else:
+        try:
+            pointer.remove(document, tokens)
+        except pointer.PointerError:
+            return
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(STEPS, max_size=14), st.booleans())
+def test_a_draft_is_a_plain_copy_with_undo(steps: list[Any], known_paths: bool) -> None:
+    given_values = copy.deepcopy(VALUES)
+    draft = NodeDraft(given_values)
+    model = copy.deepcopy(VALUES)
+    saved = copy.deepcopy(model)
+    held: list[tuple[Any, Any]] = []
+    for step, path, value in steps:
+        if step in ("read", "changes"):
+            found = getattr(draft, step)()
+            # What was given away to be changed in place is shared until the next checkpoint.
+            found = {name: value for name, value in found.items() if name not in draft._owned}
+            held.append((found, copy.deepcopy(found)))
+        elif step == "checkpoint":
+            draft.checkpoint()
+            saved = copy.deepcopy(model)
+        elif step == "rollback":
+            draft.rollback()
+            model = copy.deepcopy(saved)
+        elif step == "in place":
+            if isinstance(model[path], dict):
+                getattr(draft, path)["in place"] = value
+                apply(model, step, path, value)
+        else:
+            where = FieldPath(path, NodeDraft) if known_paths else path
+            arguments = (where,) if step == "delete" else (where, value)
+            try:
+                getattr(draft, step)(*arguments)
+            except Invalid:
+                draft.rollback()
+                model = copy.deepcopy(saved)
+            else:
+                apply(model, step, path, value)
+    for found, before in held:
+        assert found == before
+    assert given_values == VALUES
+    values = draft.read()
+    del values["traits"]
+    # As text: the order of keys counts too.
+    assert json.dumps(values) == json.dumps(model)
+
+
+def test_a_known_path_is_checked_when_it_is_made() -> None:
+    with pytest.raises(Invalid):
+        FieldPath("/uuid", NodeDraft)
+
+
+def test_a_known_path_of_a_node_is_checked_again_for_a_port() -> None:
+    path = FieldPath("/properties/x", NodeDraft)
+    with pytest.raises(Invalid):
+        PortDraft({"id": 1, "extra": {}}).write(path, 1)
+
+
+def test_ten_thousand_writes_copy_their_field_once() -> None:
+    draft = NodeDraft({"extra": {}})
+    draft.write("/extra/first", 1)
+    field = draft._values["extra"]
+    for number in range(10_000):
+        draft.checkpoint()
+        draft.write(f"/extra/k{number}", number)
+    assert draft._values["extra"] is field

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ironic_rules import context, exceptions, service
+from ironic_rules.rpc import api as rpc_api
+from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.processes import free_port
+
+
+def client(url, tmp_path, **arguments):
+    file = tmp_path / "rpc.conf"
+    file.write_text(f"[DEFAULT]\ntransport_url = {url}\n[oslo_messaging_rabbit]\nrabbit_retry_interval = 1\n")
+    conf = service.prepare_config([], config_files=[str(file)])
+    return rpc_api.ConductorAPI(rpc_transport.get_transport(conf), conf, **arguments)
+
+
+def test_a_broker_that_is_away_holds_nobody_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(rpc_api, "_CONTACT_TIMEOUT_S", 0.2)
+    api = client(f"rabbit://guest:guest@127.0.0.1:{free_port()}/", tmp_path)
+
+    for _ in range(2):
+        began = time.monotonic()
+        with pytest.raises(exceptions.Unavailable):
+            api.continue_inspection(context.admin(), "node", {})
+        assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("call", [
+    lambda api, ctxt: api.change_provision_state(ctxt, "node", "manage", group="g"),
+    lambda api, ctxt: api.change_power_state(ctxt, "node", "power on", group="g"),
+    lambda api, ctxt: api.validate_interfaces(ctxt, "node", group="g"),
+])
+def test_what_an_operator_asks_of_a_group_without_conductor_fails_at_once(tmp_path, call):
+    asked = []
+
+    def is_served(group):
+        asked.append(group)
+        return False
+
+    api = client("kombu+memory://localhost/", tmp_path, is_served=is_served)
+
+    with pytest.raises(exceptions.NoValidHost):
+        call(api, context.admin())
+    assert asked == ["g"]

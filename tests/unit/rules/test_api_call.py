@@ -1,0 +1,186 @@
+"""The gate of ``api-call``, what it asks, and the request that stands behind it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ironic_rules import rules
+from ironic_rules.exceptions import ConfigurationError, RuleFailed
+from ironic_rules.inspection.http_get import MAX_ANSWER_BYTES, HttpGet
+from ironic_rules.rules.api_call import GATE, Gate
+from tests.unit.rules import conftest, world
+
+
+def call(**args: Any) -> dict[str, Any]:
+    return {"op": "api-call", "args": {"url": "https://cmdb.example.org/", **args}}
+
+
+@pytest.fixture
+def closed(web: conftest.Web) -> Iterator[None]:
+    """The gate as it is where nothing is configured."""
+    GATE.close()
+    yield
+    GATE.open(conftest.ALLOWED, web.get)
+
+
+def test_it_is_off_by_default(closed: None) -> None:
+    for url in ("https://cmdb.example.org/", "https://cmdb.example.org/{inventory[hostname]}"):
+        problem, = rules.validate(world.rule(actions=[call(url=url)]))
+        assert problem.where == "/actions/0/args/url"
+        assert "[inspection_rules]api_call_allowed_hosts names no host" in problem.text
+
+
+def test_a_rule_from_better_days_fails_where_it_is_off(web: conftest.Web) -> None:
+    compiled = rules.compile(world.rule(actions=[call()]))
+    GATE.close()
+    try:
+        with pytest.raises(RuleFailed, match="api-call is off"):
+            rules.evaluate(compiled, world.facts())
+    finally:
+        GATE.open(conftest.ALLOWED, web.get)
+    assert web.asked == []
+
+
+def test_it_asks_what_the_rule_says(web: conftest.Web) -> None:
+    args = {"url": "https://cmdb.example.org/{item}?cpus={inventory[cpu][count]}", "timeout": 2,
+            "headers": {"X-Serial": "{inventory[system_vendor][serial_number]}"}}
+    world.run(world.rule(actions=[{**call(**args), "loop": ["a", "b"]}]))
+    assert web.asked == [
+        (f"https://cmdb.example.org/{name}?cpus=40", {"X-Serial": "ABC1234"}, 2.0) for name in "ab"
+    ]
+
+
+def test_requests_are_counted_over_all_actions_of_a_rule(web: conftest.Web) -> None:
+    with pytest.raises(RuleFailed, match="more than 16 requests"):
+        world.run(world.rule(actions=[call()] * 17))
+    assert len(web.asked) == 16
+
+
+def test_each_rule_has_its_own_count(web: conftest.Web) -> None:
+    world.run(*(world.rule(actions=[call()] * 16) for _ in range(2)))
+    assert len(web.asked) == 32
+
+
+def test_a_condition_that_does_not_hold_asks_nothing(web: conftest.Web) -> None:
+    world.run(world.rule(conditions=[{"op": "eq", "args": [1, 2]}], actions=[call()]))
+    assert web.asked == []
+
+
+@pytest.mark.parametrize("url", [
+    "https://cmdb.example.org/s3cret?token=s3cret", "https://silent.example.org/s3cret", "https://s3cret.example.org/",
+    "https://s3cret@cmdb.example.org/", "ftp://cmdb.example.org/s3cret", "https://cmdb.example.org/../s3cret",
+    "https://cmdb.example.org/status/404?s3cret",
+])
+def test_no_text_has_more_of_the_url_than_its_host(web: conftest.Web, url: str) -> None:
+    action = call(url=url, headers={"X-Token": "s3cret"})
+    said = [str(problem) for problem in rules.validate(world.rule(actions=[action]))]
+    if not said:
+        try:
+            world.run(world.rule(actions=[action]))
+        except RuleFailed as exc:
+            said.append(str(exc))
+    assert "s3cret" not in "".join(said)
+
+
+@pytest.mark.parametrize("entry", ["", "http://cmdb", "cmdb/", "cmdb:0", "cmdb:65536", "cmdb:x", "a b", "*", "[::1",
+                                   "[1.2]:x", "[cmdb]:80:80", "1:2:3"])
+def test_what_is_no_host_stops_the_start(web: conftest.Web, entry: str) -> None:
+    with pytest.raises(ConfigurationError, match="neither a host nor host:port"):
+        Gate().open([entry, "fine"], web.get)
+
+
+@pytest.mark.parametrize(("entry", "url"), [
+    ("CMDB", "http://cmdb/"), (" cmdb ", "http://cmdb"), ("2001:db8::1", "https://[2001:db8:0::1]/"),
+    ("[2001:db8::1]", "https://[2001:db8::1]:443/"), ("cmdb:8080", "http://cmdb:8080?x"),
+])
+def test_an_allowed_host_may_be_called(web: conftest.Web, entry: str, url: str) -> None:
+    gate = Gate()
+    gate.open([entry], web.get)
+    assert gate.check(url) == url
+
+
+class Handler(BaseHTTPRequestHandler):
+    """A small site; ``asked`` of the server has the paths and headers that came."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
+        if self.path == "/redirect":
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+        else:
+            self.send_response(200)
+            self.send_header("Set-Cookie", "a=b")
+        self.end_headers()
+        if self.path == "/endless":
+            self._talk()
+
+    def _talk(self) -> None:
+        try:
+            while not self.server.stopping.wait(0):  # type: ignore[attr-defined]
+                self.wfile.write(b"x" * MAX_ANSWER_BYTES)
+        except OSError:
+            self.server.hung_up.set()  # type: ignore[attr-defined]
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[Any]:
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.asked, server.stopping, server.hung_up = [], threading.Event(), threading.Event()
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.stopping.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_the_request_is_a_get_with_its_headers(site: Any) -> None:
+    assert HttpGet()(f"{site.url}/a?b=c", {"X-Token": "t"}, 5) == 200
+    (path, headers), = site.asked
+    assert path == "/a?b=c"
+    assert (headers["X-Token"], headers["User-Agent"]) == ("t", "ironic-rules")
+
+
+def test_redirects_are_not_followed(site: Any) -> None:
+    assert HttpGet()(f"{site.url}/redirect", {}, 5) == 302
+    assert [path for path, _ in site.asked] == ["/redirect"]
+
+
+def test_requests_share_no_cookies_and_no_proxy(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    get = HttpGet()
+    assert [get(f"{site.url}/", {}, 5), get(f"{site.url}/", {}, 5)] == [200, 200]
+    assert [headers.get("Cookie") for _, headers in site.asked] == [None, None]
+
+
+def test_an_endless_answer_is_not_read_to_its_end(site: Any) -> None:
+    assert HttpGet()(f"{site.url}/endless", {}, 5) == 200
+    assert site.hung_up.wait(10)
+
+
+def test_nobody_there_is_told_without_the_path(site: Any) -> None:
+    site.shutdown()
+    site.server_close()
+    with pytest.raises(rules.ActionError) as caught:
+        HttpGet()(f"{site.url}/s3cret", {}, 5)
+    assert str(caught.value) == f"no answer from 127.0.0.1:{site.server_port} (ConnectError)"
+    assert caught.value.__context__ is None
+
+
+def test_silence_ends_with_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with pytest.raises(rules.ActionError, match=rf"127.0.0.1:{port} did not answer within 0.05 seconds"):
+            HttpGet()(f"http://127.0.0.1:{port}/", {}, 0.05)
