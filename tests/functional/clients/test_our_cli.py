@@ -17,6 +17,8 @@ from ironic_rules.client.sdk import InspectionRules
 from tests.functional.clients import machines
 from tests.functional.clients.test_cli import OPENSTACK, PATIENCE_S, Cli
 
+pytestmark = pytest.mark.slow
+
 THEIRS = "ironicclient.osc.v1.baremetal_inspection_rule"
 NEW, EXTENDED = "ironic_rules.client.new_commands", "ironic_rules.client.extended_commands"
 ORIGINS = {"create": EXTENDED, "delete": EXTENDED, "get": NEW, "import": NEW, "list": EXTENDED, "set": EXTENDED,

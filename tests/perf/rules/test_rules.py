@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -77,7 +78,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Figures | None:
     venv = reference.environment()
     if venv is None:
         return None
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"kind": kind, "repeat": 1 if kind == "match_set_db" else 4, "saves": kind == "match_set_db",
          "hits": scenarios.hits(kind, count), "rules": scenarios.rules(kind, count)}
         for kind in scenarios.KINDS for count in _COUNTS]

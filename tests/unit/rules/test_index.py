@@ -36,7 +36,8 @@ def lookup_of(condition: dict[str, Any]) -> index.Lookup | None:
 def test_comparisons_of_the_inventory_with_constants_are_looked_up(condition: dict[str, Any], keys: set[Any]) -> None:
     found = lookup_of(condition)
     assert found is not None
-    assert (found.steps, found.keys) == (("a", "b"), keys)
+    assert found.steps == ("a", "b")
+    assert found.keys == keys
 
 
 @pytest.mark.parametrize("condition", [
@@ -150,14 +151,14 @@ def test_secrets_are_looked_up_as_the_rule_sees_them(mode: str, sensitive: bool,
     assert [trace.description for trace in found if trace.matched] == [matched]
 
 
-VALUES = st.sampled_from([None, True, False, 0, 1, 1.0, "", "1", "x", "******"])
+VALUES = st.sampled_from([None, True, 1, 1.0, "1", "x", "******"])
 PATHS = st.sampled_from([
     "{inventory[a]}", "{inventory.a}", "{inventory[b][c]}", "{inventory[l][0]}", "{inventory[token]}",
     "{inventory[nosuch]}", "{inventory[b]}", "{inventory[b][token][c]}", "{plugin_data[ran]}", "{node.extra[ran]}",
     "{node.inspection_scope}"])
 DATA = st.recursive(VALUES, lambda inner: st.one_of(
     st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(["c", "token"]), inner, max_size=2)), max_leaves=4)
-INVENTORIES = st.dictionaries(st.sampled_from(["a", "b", "l", "token"]), DATA)
+INVENTORIES = st.fixed_dictionaries({"token": VALUES}, optional={"a": DATA, "b": DATA, "l": DATA})
 MARKS = st.sampled_from(["", "", "!"])
 
 
@@ -172,7 +173,9 @@ def comparisons() -> st.SearchStrategy[dict[str, Any]]:
     other = PATHS.map(lambda path: {"op": "is-none", "args": [path]})
     looped = VALUES.map(lambda value: {
         "op": "eq", "args": ["{item}", value], "loop": ["{inventory[a]}", "{inventory[token]}"], "multiple": "any"})
-    return st.one_of(eq, eq, turned, forced, one_of, one_of, other, looped)
+    repeated = st.tuples(PATHS, VALUES, st.sampled_from([[], [1]]), st.sampled_from(["any", "all"])).map(
+        lambda parts: {"op": "eq", "args": list(parts[:2]), "loop": parts[2], "multiple": parts[3]})
+    return st.one_of(eq, eq, turned, forced, one_of, one_of, other, looped, repeated)
 
 
 ACTIONS = st.one_of(
@@ -181,7 +184,7 @@ ACTIONS = st.one_of(
     st.just({"op": "extend-plugin-data", "args": ["all", "{inventory}"]}),
     st.sampled_from(["a", "b", None]).map(
         lambda value: {"op": "set-attribute", "args": ["/inspection_scope", value]}),
-    st.sampled_from([{"op": "fail", "args": ["no"]}, {"op": "log", "args": ["{plugin_data[ran]}"]}]),
+    st.sampled_from([{"op": "fail", "args": ["no"]}, {"op": "log", "args": ["{inventory[token]}"]}]),
 )
 RULES = st.fixed_dictionaries({
     "conditions": st.lists(comparisons(), max_size=3), "actions": st.lists(ACTIONS, min_size=1, max_size=2),
@@ -201,7 +204,7 @@ def outcome(rule_set: rules.RuleSet, inventory: dict[str, Any], scope: str | Non
     return [failure, seen, node.read(), facts.plugin_data, facts.messages, facts.inventory == inventory]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(st.lists(RULES, max_size=6), INVENTORIES, st.sampled_from([None, "a", "b", "c"]),
        st.sampled_from(["always", "never", "sensitive"]))
 def test_the_index_changes_nothing(bodies: list[dict[str, Any]], inventory: dict[str, Any], scope: str | None,
