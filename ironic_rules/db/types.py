@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -47,5 +48,14 @@ class UTCDateTime(types.TypeDecorator[datetime.datetime]):
             raise ValueError("a naive datetime was to be stored")
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
 
-    def process_result_value(self, value: datetime.datetime | None, dialect: Dialect) -> datetime.datetime | None:
-        return None if value is None else value.replace(tzinfo=datetime.UTC)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime.datetime | None]:
+        # In place of process_result_value(): one call per value instead of three, for lists of a thousand rows.
+        read = self.impl_instance.dialect_impl(dialect).result_processor(dialect, coltype)
+
+        def process(value: Any) -> datetime.datetime | None:
+            if value is None:
+                return None
+            moment = value if read is None else read(value)
+            return None if moment is None else moment.replace(tzinfo=datetime.UTC)
+
+        return process

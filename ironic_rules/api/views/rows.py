@@ -59,8 +59,11 @@ class RowView:
         for row in rows:
             found = dict(zip(shown, row[:count] if in_order else self._pick(row)[:count], strict=True))
             for name in self._json:
-                if type(found[name]) is str:
-                    found[name] = fragment(found[name])
+                value = found[name]
+                if value == "{}":
+                    found[name] = _EMPTY
+                elif type(value) is str:
+                    found[name] = fragment(value)
             for name in self._secret:
                 value = found[name]
                 if not value or value == "{}":
