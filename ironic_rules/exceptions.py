@@ -9,12 +9,12 @@
     ├── Unauthorized (401), Forbidden (403)
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
-    │   └── InventoryNotFound, HistoryNotFound, VifNotFound, MarkerNotFound, VersionTooLow, LookupFailed
+    │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed
     ├── MethodNotAllowed (405), NotAcceptable (406)
     ├── Conflict (409)
     │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
-    ├── PreconditionFailed (412), RequestTooLarge (413), UnsupportedMediaType (415)
+    ├── RequestTooLarge (413)
     ├── Unavailable (503)
     │   └── NoValidHost, NoFreeWorker, RPCTimeout
     ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
@@ -182,10 +182,6 @@ class MarkerNotFound(NotFound):
     message = "Marker {marker} could not be found in this collection."
 
 
-class VifNotFound(NotFound):
-    message = "Node {node} has no VIF {vif} attached."
-
-
 class MethodNotAllowed(IronicRulesError):
     code = 405
     message = "Method Not Allowed"
@@ -278,19 +274,9 @@ class VifConflict(Conflict):
     message = "Unable to attach VIF {vif} to node {node}: {reason}."
 
 
-class PreconditionFailed(IronicRulesError):
-    code = 412
-    message = "The resource has changed since its ETag was read."
-
-
 class RequestTooLarge(IronicRulesError):
     code = 413
     message = "The request body is larger than {limit} bytes."
-
-
-class UnsupportedMediaType(IronicRulesError):
-    code = 415
-    message = "Unsupported media type {media_type}."
 
 
 class Unavailable(IronicRulesError):

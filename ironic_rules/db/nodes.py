@@ -190,11 +190,6 @@ def take_over(conn: sa.Connection, node_id: int, old_owner: str, new_owner: str)
     return conn.execute(statement.values(reservation=new_owner, reserved_at=clock.now())).rowcount == 1
 
 
-def reserved_by(conn: sa.Connection, owner: str) -> list[Row]:
-    """Return the nodes whose lock ``owner`` holds, oldest first."""
-    return list(conn.execute(_ALL.where(nodes.c.reservation == owner).order_by(nodes.c.id)))
-
-
 def reserved(conn: sa.Connection, conductor_group: str) -> list[Row]:
     """Return who holds a lock in the conductor group: rows of id, uuid, provision_state, reservation, reserved_at."""
     query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.reservation, nodes.c.reserved_at)

@@ -122,10 +122,3 @@ def test_of_many_that_take_over_one_node_one_wins(db: Database, make_node: MakeN
 
     results = at_once([take_over(f"host-{index}") for index in range(4)])
     assert sorted(map(str, results)) == ["False"] * 3 + ["True"]
-
-
-def test_reserved_by_lists_the_locks_of_an_owner(conn: sa.Connection, node: Any) -> None:
-    other = nodes.create(conn, {"driver": "d"})
-    nodes.reserve(conn, node.id, "host-1", "inspection")
-    nodes.reserve(conn, other.id, "host-2", "inspection")
-    assert [row.id for row in nodes.reserved_by(conn, "host-1")] == [node.id]
