@@ -10,6 +10,9 @@ from oslo_context import context
 class RequestContext(context.RequestContext):
     """oslo.context's request context; ``is_public_api`` marks requests that needed no authentication."""
 
+    #: The token of the ramdisk whose heartbeat this is. For this process only: it is in no dict, so it never leaves it.
+    agent_token: str | None = None
+
     def __init__(self, is_public_api: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.is_public_api = is_public_api

@@ -9,15 +9,17 @@
     ├── Unauthorized (401), Forbidden (403)
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
-    │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed
+    │   ├── DeployTemplateNotFound
+    │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
     ├── MethodNotAllowed (405), NotAcceptable (406)
     ├── Conflict (409)
     │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
-    ├── RequestTooLarge (413)
+    ├── PreconditionFailed (412), RequestTooLarge (413)
     ├── Unavailable (503)
     │   └── NoValidHost, NoFreeWorker, RPCTimeout
     ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
+    ├── BMCError                                            (becomes last_error; never reaches HTTP)
     └── ConfigurationError                                  (stops the start)
 
 A class is a situation; its keyword arguments are the facts, formatted into ``message``.
@@ -138,6 +140,10 @@ class LookupFailed(NotFound):
     message = "The requested node could not be found."
 
 
+class MachineUnknown(LookupFailed):
+    """No node is known by anything that a ramdisk sent, as opposed to one in another state. Looks like any other."""
+
+
 class VersionTooLow(NotFound):
     message = "Not Found"
 
@@ -160,6 +166,10 @@ class TraitNotFound(NotFound):
 
 class InspectionRuleNotFound(NotFound):
     message = "Inspection rule {rule} could not be found."
+
+
+class DeployTemplateNotFound(NotFound):
+    message = "Deploy template {template} could not be found."
 
 
 class ConductorNotFound(NotFound):
@@ -211,6 +221,10 @@ class NodeChanged(Conflict):
 
 class RuleChanged(Conflict):
     message = "Inspection rule {rule} was changed by another request meanwhile, please retry."
+
+
+class DeployTemplateChanged(Conflict):
+    message = "Deploy template {template} was changed by another request meanwhile, please retry."
 
 
 class NodeAssociated(Conflict):
@@ -266,12 +280,27 @@ class InspectionRuleAlreadyExists(Conflict):
     message = "An inspection rule with UUID {uuid} already exists."
 
 
+class DeployTemplateAlreadyExists(Conflict):
+    message = "A deploy template with UUID {uuid} already exists."
+
+
+class DuplicateDeployTemplateName(Conflict):
+    message = "A deploy template with name {name} already exists."
+
+
 class ConductorAlreadyRegistered(Conflict):
     message = "Another process serves as conductor {conductor}; every conductor needs a [DEFAULT]host of its own."
 
 
 class VifConflict(Conflict):
     message = "Unable to attach VIF {vif} to node {node}: {reason}."
+
+
+class PreconditionFailed(IronicRulesError):
+    """The caller asked for a change of a state that is not the current one (any more)."""
+
+    code = 412
+    message = "{header} does not hold for the current state, which stays as it is; read it again before you change it."
 
 
 class RequestTooLarge(IronicRulesError):
@@ -304,6 +333,12 @@ class RuleFailed(IronicRulesError):
 
 class HookFailed(IronicRulesError):
     message = "Inspection hook {hook} failed: {reason}"
+
+
+class BMCError(IronicRulesError):
+    """A machine's BMC is out of reach, refuses, or does not do what it was told. The text never has credentials."""
+
+    message = "The BMC of node {node}: {reason}"
 
 
 class ConfigurationError(IronicRulesError):

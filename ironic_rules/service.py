@@ -1,15 +1,16 @@
 """The composition root: from a configuration to a database, a message transport, an API and a conductor.
 
-Nothing else puts parts together; everything below gets what it needs as arguments.
+Nothing else puts parts together; everything below gets what it needs as arguments. What only some commands run is
+imported by the functions that make it: API and conductor would be a third of a PXE filter's memory.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import os
-import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import oslo_messaging as messaging
 from oslo_config import cfg
@@ -18,27 +19,23 @@ from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions
-from ironic_rules.api import app as api_app
-from ironic_rules.api.server import ApiServer
-from ironic_rules.conductor.engine import Engine
-from ironic_rules.conductor.service import ConductorService
-from ironic_rules.conductor.workers import Workers
 from ironic_rules.db import conductors, migration
 from ironic_rules.db.session import Database
-from ironic_rules.hardware.registry import Hardware
-from ironic_rules.inspection import rule_settings
-from ironic_rules.inspection import settings as inspection_settings
-from ironic_rules.inspection.hooks import loader
-from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.rpc import memory
+from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.api import ConductorAPI
+
+if TYPE_CHECKING:
+    from ironic_rules.api.server import ApiServer
+    from ironic_rules.conductor.engine import Engine
+    from ironic_rules.conductor.service import ConductorService
+    from ironic_rules.inspection.rule_settings import RuleSettings
+    from ironic_rules.pxe_filter.service import FilterService
 
 PROJECT = "ironic-rules"
 _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messaging=WARNING", "sqlalchemy=WARNING",
           "stevedore=WARNING", "alembic=WARNING", "oslo_policy=WARNING", "futurist=WARNING", "httpx=WARNING")
-#: What oslo.messaging says of the in-memory transport with each connection.
-_MEMORY_REMARKS = re.compile("Heartbeat support requested but it is not supported|Selecting the kombu transport")
 
 
 def version() -> str:
@@ -69,8 +66,6 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
     """Start logging as the configuration says."""
     logging.set_defaults(default_log_levels=[*logging.get_default_log_levels(), *_QUIET])
     logging.setup(conf, "ironic_rules", version())
-    logging.getLogger("oslo.messaging._drivers.impl_rabbit").logger.addFilter(
-        lambda record: _MEMORY_REMARKS.search(record.getMessage()) is None)
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
@@ -85,7 +80,7 @@ def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
     path = os.path.join(os.path.abspath(conf.state_path), "ironic-rules.sqlite")
     conf.set_default("connection", f"sqlite:///{path}", group="database")
     conf.set_default("require_managed_boot", False, group="inspector")
-    rpc_transport.set_default_url(conf, "kombu+memory://localhost/")
+    rpc_transport.set_default_url(conf, memory.DEFAULT_URL)
 
 
 def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
@@ -105,43 +100,86 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
     return db
 
 
-def make_engine(conf: cfg.ConfigOpts, db: Database) -> Engine:
+def make_engine(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
+                rules: RuleSettings | None = None) -> Engine:
     """Return the parts of a conductor.
 
+    :param host: its name; that of the configuration by default
+    :param rules: from ``rule_settings.prepare``, where the process has them already
     :raises ConfigurationError: a hook, hardware type or interface is missing or does not fit, or rule_settings.prepare
     """
-    rules = rule_settings.prepare(conf)
+    from ironic_rules.conductor.engine import Engine
+    from ironic_rules.conductor.workers import Workers
+    from ironic_rules.hardware.registry import Hardware
+    from ironic_rules.inspection import rule_settings
+    from ironic_rules.inspection import settings as inspection_settings
+    from ironic_rules.inspection.hooks import loader
+    from ironic_rules.inspection.pipeline import Pipeline
+    from ironic_rules.inspection.rule_cache import RuleCache
+
     settings = inspection_settings.from_conf(conf)
     hooks = loader.load(loader.parse(conf.inspector.hooks), settings)
     return Engine(
-        host=conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=Hardware(conf),
-        pipeline=Pipeline(hooks, settings), rules=RuleCache(rules),
+        host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=Hardware(conf),
+        pipeline=Pipeline(hooks, settings), rules=RuleCache(rules or rule_settings.prepare(conf)),
         workers=Workers(conf.conductor.workers_pool_size, conf.conductor.queue_size))
 
 
 def make_conductor(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-                   displaced: Callable[[], None] = lambda: None) -> ConductorService:
+                   displaced: Callable[[], None] = lambda: None, host: str | None = None,
+                   rules: RuleSettings | None = None) -> ConductorService:
     """Return a conductor, not started.
 
     :param displaced: called when the process must end, because another one serves under the same host name
+    :param host: its name; that of the configuration by default
+    :param rules: from ``rule_settings.prepare``, where the process has them already
     """
-    return ConductorService(make_engine(conf, db), transport, displaced)
+    from ironic_rules.conductor.service import ConductorService
+
+    client = pxe_filter_rpc.make_client(transport, conf)
+    engine = dataclasses.replace(make_engine(conf, db, host, rules), pxe_filter=client)
+    return ConductorService(engine, transport, displaced)
 
 
-def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport) -> Any:
+def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
+                  rules: RuleSettings | None = None) -> Any:
     """Return the API as a WSGI application.
 
-    :raises ConfigurationError: as from rule_settings.prepare
+    :param rules: from ``rule_settings.prepare``, where the process has them already
+    :raises ConfigurationError: as from rule_settings.prepare and discovery.check
     """
-    rules = rule_settings.prepare(conf)
+    from ironic_rules.api import app as api_app
+    from ironic_rules.inspection import discovery, rule_settings
+
+    discovery.check(conf)
 
     def is_served(group: str) -> bool:
         with db.reader() as conn:
             return conductors.serves(conn, group, conf.conductor.heartbeat_timeout)
 
-    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served), rules)
+    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served), rules or rule_settings.prepare(conf),
+                            pxe_filter_rpc.make_client(transport, conf))
 
 
-def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport) -> ApiServer:
-    """Return the API with its own HTTP server, not started."""
-    return ApiServer(conf, make_wsgi_app(conf, db, transport))
+def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
+             rules: RuleSettings | None = None) -> ApiServer:
+    """Return the API with its own HTTP server, not started. Parameters as of :func:`make_wsgi_app`."""
+    from ironic_rules.api.server import ApiServer
+
+    return ApiServer(conf, make_wsgi_app(conf, db, transport, rules))
+
+
+def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: None,
+                    alive_interval_s: float = 3600.0) -> FilterService:
+    """Return a PXE filter, not started. It listens for messages if the transport brings any.
+
+    :param alive: called while the filter is well, at least every ``alive_interval_s`` seconds
+    :raises ConfigurationError: no folder is configured, or as from :func:`make_database`
+    """
+    from ironic_rules.pxe_filter import settings as pxe_filter_settings
+    from ironic_rules.pxe_filter.keeper import Keeper
+    from ironic_rules.pxe_filter.service import FilterService
+
+    keeper = Keeper(pxe_filter_settings.from_conf(conf), make_database(conf))
+    transport = None if pxe_filter_rpc.is_local(conf) else rpc_transport.get_transport(conf)
+    return FilterService(conf, keeper, transport, alive=alive, alive_interval_s=alive_interval_s)

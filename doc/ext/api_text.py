@@ -21,7 +21,8 @@ CHECKS = {policy.name: policy.check for policy in policies.policies()}
 WHO = {"rule:admin_api": "administrators", "rule:observer_api": "readers", "": "everybody"}
 TITLES = {"": "Version discovery", "healthcheck": "Health", "continue_inspection": "Inspection data from ramdisks",
           "lookup": "Lookup by ramdisks", "heartbeat": "Heartbeats of ramdisks", "portgroups": "Port groups",
-          "inspection_rules": "Inspection rules", "volume": "Volumes"}
+          "inspection_rules": "Inspection rules", "deploy-templates": "Deploy templates",
+          "deploy_templates": "Deploy templates under Ironic's name", "volume": "Volumes"}
 SEVERAL = 12
 #: Kinds of query parameters by the name of their function; others are told by their docstring.
 KINDS = {"names": "names, separated by commas", "uuid": "UUID", "mac": "MAC address"}
@@ -39,8 +40,8 @@ def _group(route: Walked) -> str:
 
 
 def _order(route: Walked) -> tuple[Any, ...]:
-    order = ["", "nodes", "ports", "portgroups", "inspection_rules", "continue_inspection", "lookup", "heartbeat",
-             "drivers", "conductors", "volume", "healthcheck"]
+    order = ["", "nodes", "ports", "portgroups", "inspection_rules", "deploy-templates", "deploy_templates",
+             "continue_inspection", "lookup", "heartbeat", "drivers", "conductors", "volume", "healthcheck"]
     name = _group(route)
     return (order.index(name) if name in order else len(order), name, route.path,
             ("GET", "POST", "PUT", "PATCH", "DELETE").index(route.method))

@@ -18,7 +18,10 @@ extensions = [
     "oslo_config.sphinxext",
     "oslo_policy.sphinxext",
     "api_reference",
+    "driver_info_reference",
+    "hook_reference",
     "rule_reference",
+    "step_reference",
 ]
 
 html_theme = "alabaster"

@@ -40,6 +40,11 @@ def claim_after_callback(conn: sa.Connection, node_id: int) -> str:
     return token if nodes.get_by_id(conn, node_id).agent_token_hash is None else HIDDEN
 
 
+def void() -> str:
+    """Return a token that opens nothing: for the machine of a discovered node, which nobody has looked at yet."""
+    return secrets.token_urlsafe(32)
+
+
 def matches(token: str, known_hash: str | None) -> bool:
     """Say whether ``token`` is the one whose hash is stored; takes as long when none is."""
     return hmac.compare_digest(hashed(token), known_hash or _NO_HASH)

@@ -24,16 +24,19 @@ from ironic_rules.api.middleware.route import Route
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
-def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings | None = None) -> Any:
+def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings | None = None,
+             pxe_filter: PXEFilterAPI | None = None) -> Any:
     """Return the WSGI application.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
     :param rules: what ``[inspection_rules]`` says; the defaults without it
+    :param pxe_filter: tells the PXE filters what changed; None: nobody is told
     """
     root = RootController()
-    dependencies = hooks.DependenciesHook(conf, db, rpc, rules or RuleSettings())
+    dependencies = hooks.DependenciesHook(conf, db, rpc, rules or RuleSettings(), pxe_filter or PXEFilterAPI())
     app: Any = Application(root, hooks=lambda: [dependencies], force_canonical=False,
                            guess_content_type_from_ext=False, request_cls=Request, response_cls=Response)
     # From the inside out. Reading the body comes after authentication: a stranger's body is never read. Everything
@@ -76,7 +79,8 @@ class Response(webob.Response):
     def set(self, status: int, headers: faults.Headers, body: bytes) -> None:
         """Make this the reply; ``headers`` is copied."""
         self._status = faults.status_line(status)
-        self._headerlist = [*headers] if status == 204 else [*headers, ("Content-Length", str(len(body)))]
+        # The length of a 304 would be that of the reply that is not sent.
+        self._headerlist = [*headers] if status in (204, 304) else [*headers, ("Content-Length", str(len(body)))]
         self._app_iter = [body] if body else []
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:

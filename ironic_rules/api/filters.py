@@ -105,7 +105,11 @@ class Query:
             except ValueError as error:
                 problems.append(Problem(name, str(error)))
                 continue
-            if known in given and isinstance(loaded, tuple):
+            if known in given:
+                if not isinstance(loaded, tuple):
+                    # Which of two values is meant? Not the last one only because it is the last.
+                    problems.append(Problem(name, "is given more than once"))
+                    continue
                 loaded = given[known] + loaded
             given[known] = loaded
         if unknown:

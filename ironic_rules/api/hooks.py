@@ -1,6 +1,7 @@
 """What every request carries on ``pecan.request``.
 
-``context``, ``db``, ``rpc``, ``rules`` (their settings), ``rule_cache``, ``conf`` and ``version`` (the minor).
+``context``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``conf`` and ``version`` (the
+minor).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ironic_rules.api import auth
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
 class DependenciesHook(hooks.PecanHook):
@@ -21,11 +23,13 @@ class DependenciesHook(hooks.PecanHook):
 
     priority = 10
 
-    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings,
+                 pxe_filter: PXEFilterAPI) -> None:
         self._conf = conf
         self._db = db
         self._rpc = rpc
         self._rules = rules
+        self._pxe_filter = pxe_filter
         self._rule_cache = RuleCache(rules)
 
     def on_route(self, state: Any) -> None:
@@ -33,6 +37,7 @@ class DependenciesHook(hooks.PecanHook):
         request.conf = self._conf
         request.db = self._db
         request.rpc = self._rpc
+        request.pxe_filter = self._pxe_filter
         request.rules = self._rules
         request.rule_cache = self._rule_cache
         request.version = request.environ["ironic_rules.version"]

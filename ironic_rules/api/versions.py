@@ -32,6 +32,7 @@ INSPECT_ABORT = 41
 DETAIL = 43  # ?detail= on every collection
 RESET_INTERFACES = 45
 CONDUCTORS = 49
+DEPLOY_TEMPLATES = 55
 CONFIGDRIVE_OBJECT = 56
 VIF_PORT = 67  # port_uuid, portgroup_uuid of a VIF
 AGENT_VERIFY_CA = 68

@@ -50,12 +50,24 @@ class Requests:
         :param query: other parameters of the request; those that are None are left out
         :param limit: at most so many; 0 = all; None = as many as the service gives at once
         """
+        return self._collect(_RULES, "inspection_rules", query, limit)
+
+    def deploy_steps(self, node: str, traits: Sequence[str] | None) -> dict[str, Any]:
+        """Return what a deployment of the node would run; with ``traits`` in the place of its instance's."""
+        query = "" if traits is None else f"?{urlencode({'traits': ','.join(traits)})}"
+        return dict(self._json("GET", f"/v1/nodes/{quote(node, safe='')}/deploy_steps{query}"))
+
+    def template_nodes(self, template: str, limit: int | None) -> list[dict[str, Any]]:
+        """Return the nodes on which a deploy template is enabled; ``limit`` as of :meth:`list_rules`."""
+        return self._collect(f"/v1/deploy_templates/{quote(template, safe='')}/nodes", "nodes", {}, limit)
+
+    def _collect(self, path: str, key: str, query: Mapping[str, Any], limit: int | None) -> list[dict[str, Any]]:
         asked = {name: value for name, value in query.items() if value is not None}
         found: list[dict[str, Any]] = []
         while True:
             size = {"limit": limit - len(found)} if limit else {}
-            reply = self._json("GET", f"{_RULES}?{urlencode({**asked, **size})}")
-            found += reply["inspection_rules"]
+            reply = self._json("GET", f"{path}?{urlencode({**asked, **size})}")
+            found += reply[key]
             if limit is None or "next" not in reply or (limit and len(found) >= limit):
                 return found[:limit] if limit else found
             # The rest of the link may name an address that only the service's side of a proxy knows.

@@ -1,4 +1,4 @@
-"""The inspection rules of openstacksdk as document 000 wants them.
+"""The inspection rules of openstacksdk as document 000 wants them, and the nodes as document 001 does.
 
 openstacksdk's own methods cannot delete all rules, drop ``details=True`` and every filter before they send the request,
 and do not know the fields ``scope`` and ``built_in``::
@@ -8,6 +8,12 @@ and do not know the fields ``scope`` and ``built_in``::
     for rule in rules.inspection_rules(details=True, scope="rack-7"):
         ...
     rules.delete_all_inspection_rules()
+
+openstacksdk's list of nodes has no filter for discovered ones, and its call for the inventory another name::
+
+    nodes = Nodes(openstack.connect().baremetal)
+    for node in nodes.nodes(auto_discovered=True, provision_state="enroll"):
+        print(nodes.get_inventory(node)["inventory"])
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from openstack import exceptions, resource
-from openstack.baremetal.v1 import _proxy, inspection_rules
+from openstack.baremetal.v1 import _proxy, inspection_rules, node
 
 #: The API version that has rules.
 _VERSION = "1.96"
@@ -83,6 +89,51 @@ class InspectionRules:
     def delete_all_inspection_rules(self) -> None:
         """Delete all rules but the built-in ones."""
         exceptions.raise_from_response(self._baremetal.delete(InspectionRule.base_path, microversion=_VERSION))
+
+
+class Node(node.Node):
+    """openstacksdk's resource with the fields and the filters for discovery."""
+
+    _query_mapping = resource.QueryParameters(
+        "associated", "auto_discovered", "conductor_group", "driver", "fault", "include_children", "inspection_scope",
+        "instance_name", "parent_node", "provision_state", "resource_class", "shard", "sort_key", "sort_dir",
+        fields={"format": "csv"}, instance_id="instance_uuid", is_maintenance="maintenance")
+
+    id = resource.Body("uuid", alternate_id=True)
+    #: Whether auto-discovery has enrolled the node.
+    is_auto_discovered = resource.Body("auto_discovered", type=bool)
+    #: Which rules it runs besides those without a scope.
+    inspection_scope = resource.Body("inspection_scope")
+
+
+class Nodes:
+    """Calls for nodes.
+
+    :param baremetal: ``connection.baremetal``
+
+    Errors are openstacksdk's: NotFoundException, BadRequestException.
+    """
+
+    def __init__(self, baremetal: _proxy.Proxy) -> None:
+        self._baremetal = baremetal
+
+    def nodes(self, details: bool = False, **query: Any) -> Iterator[Node]:
+        """Yield nodes in the order of their creation.
+
+        :param details: with all fields; ``is_auto_discovered`` and ``inspection_scope`` are among them
+        :param query: filters ``auto_discovered`` and ``inspection_scope``, and what openstacksdk's ``nodes`` takes
+        """
+        if "auto_discovered" in query:
+            query["auto_discovered"] = str(bool(query["auto_discovered"])).lower()
+        return iter(Node.list(self._baremetal, base_path="/nodes/detail" if details else None, **query))
+
+    def get_inventory(self, node: str | node.Node) -> dict[str, Any]:
+        """Get inventory for the node.
+
+        :param node: The value can be the name or ID of a node or a :class:`~openstack.baremetal.v1.node.Node` instance.
+        :returns: inspection data from the most recent successful run: ``inventory`` and ``plugin_data``.
+        """
+        return dict(self._baremetal.get_node_inventory(node))
 
 
 def _known(rule: str | inspection_rules.InspectionRule) -> InspectionRule:

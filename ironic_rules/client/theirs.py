@@ -1,4 +1,4 @@
-"""python-ironicclient's commands for inspection rules, which ours extend; stand-ins where it is not installed.
+"""python-ironicclient's commands that ours extend; stand-ins where it is not installed.
 
 ``openstack`` imports every command of every package each time it starts. If these imports failed, users of a machine
 without the extra ``client`` would read errors about bare metal in front of everything else that they do.
@@ -27,10 +27,13 @@ class _Missing(command.Command):
 
 CreateRule: Any = _Missing
 DeleteRule: Any = _Missing
+ListNodes: Any = _Missing
 ListRules: Any = _Missing
 SetRule: Any = _Missing
 ShowRule: Any = _Missing
 UnsetRule: Any = _Missing
+#: What a connection lists nodes with.
+NodeManager: Any = object
 #: Columns of ``list``, and of ``list --long``.
 SUMMARY: tuple[str, ...] = ()
 DETAILS: tuple[str, ...] = ()
@@ -41,16 +44,19 @@ try:
     from ironicclient import exc
     from ironicclient.common import utils
     from ironicclient.osc.v1 import baremetal_inspection_rule as commands
-    from ironicclient.v1 import resource_fields
+    from ironicclient.osc.v1 import baremetal_node
+    from ironicclient.v1 import node, resource_fields
 except ImportError:
     pass
 else:
     CreateRule = commands.CreateBaremetalInspectionRule
     DeleteRule = commands.DeleteBaremetalInspectionRule
+    ListNodes = baremetal_node.ListBaremetalNode
     ListRules = commands.ListBaremetalInspectionRule
     SetRule = commands.SetBaremetalInspectionRule
     ShowRule = commands.ShowBaremetalInspectionRule
     UnsetRule = commands.UnsetBaremetalInspectionRule
+    NodeManager = node.NodeManager
     SUMMARY = tuple(resource_fields.INSPECTION_RULE_RESOURCE.fields)
     DETAILS = tuple(resource_fields.INSPECTION_RULE_DETAILED_RESOURCE.fields)
     ClientException = exc.ClientException

@@ -1,12 +1,14 @@
-"""``ironic-rules-conductor``: the process that works on nodes."""
+"""``ironic-rules-conductor``: the processes that work on nodes."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
+from oslo_config import cfg
+
 from ironic_rules import service
-from ironic_rules.cmd import lifecycle
+from ironic_rules.cmd import lifecycle, workers
 from ironic_rules.rpc import transport as rpc_transport
 
 
@@ -18,7 +20,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv)
     service.setup_logging(conf)
-    signals = lifecycle.StopSignals()
+    if conf.conductor.workers == 1:
+        return _work(conf)
+    return workers.run(conf)
+
+
+def _work(conf: cfg.ConfigOpts) -> int:
+    signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
     conductor = service.make_conductor(conf, db, rpc_transport.get_transport(conf), displaced=signals.stop)
     try:

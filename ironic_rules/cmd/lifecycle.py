@@ -15,8 +15,11 @@ import oslo_messaging as messaging
 import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_db import exception as db_exc
+from oslo_log import log as logging
 
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
+
+LOG = logging.getLogger(__name__)
 
 #: What keeps a command from running and is not a fault of ours: configuration, database, broker.
 _REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError, messaging.MessagingException)
@@ -51,14 +54,28 @@ class Interrupted(BaseException):
     """SIGTERM or SIGINT came before the process served; what it waits for (a database, a broker) may never come."""
 
 
-class StopSignals:
-    """SIGTERM and SIGINT: while the process starts they raise :class:`Interrupted`, then they end :meth:`wait`."""
+def reload(conf: cfg.ConfigOpts) -> None:
+    """Read the configuration files again. Only options that say so in their help text change, such as ``debug``."""
+    try:
+        conf.mutate_config_files()
+    except (cfg.Error, OSError) as exc:
+        LOG.error("The configuration is not read again: %s", exc)
 
-    def __init__(self) -> None:
+
+class StopSignals:
+    """SIGTERM and SIGINT: while the process starts they raise :class:`Interrupted`, then they end :meth:`wait`.
+
+    SIGHUP has the configuration read again, as far as it may change in a running process.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._told = threading.Event()
         self._starting = True
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._receive)
+        # In a thread of its own: the main thread may be anywhere, also in what reading the configuration needs.
+        signal.signal(signal.SIGHUP, lambda number, frame: threading.Thread(
+            target=reload, args=(conf,), name="reload", daemon=True).start())
 
     def wait(self) -> None:
         """Wait for a signal or :meth:`stop`: the process serves."""

@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from ironic_rules import service
 from ironic_rules.cmd import lifecycle
+from ironic_rules.inspection import rule_settings
 from ironic_rules.rpc import transport as rpc_transport
 
 _CLI_OPTS: list[cfg.Opt] = [
@@ -46,12 +47,13 @@ def _run(argv: Sequence[str]) -> int:
         conf.set_override("log_dir", conf.state_path)
         conf.set_override("log_file", "ironic-rules.log")
     service.setup_logging(conf)
-    signals = lifecycle.StopSignals()
+    signals = lifecycle.StopSignals(conf)
     lock = lifecycle.lock_folder(conf.state_path)
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
-    api = service.make_api(conf, db, transport)
-    conductor = service.make_conductor(conf, db, transport, displaced=signals.stop)
+    rules = rule_settings.prepare(conf)
+    api = service.make_api(conf, db, transport, rules)
+    conductor = service.make_conductor(conf, db, transport, displaced=signals.stop, rules=rules)
     try:
         conductor.start()
         api.start()

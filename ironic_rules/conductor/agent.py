@@ -25,6 +25,8 @@ def heartbeat(engine: Engine, context: RequestContext, node_id: str | int, callb
 
     :raises NodeLocked: 409, a conductor works on the node; the agent repeats the heartbeat soon
     """
+    # It is not stored: what needs it, does its work now, or at the next heartbeat.
+    context.agent_token = details.get("agent_token")
     with engine.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
     if row.reservation is not None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from oslo_config import cfg
 
 from ironic_rules.conductor.workers import Workers
+from ironic_rules.db import clock
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.registry import Hardware
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,9 @@ class Engine:
     pipeline: Pipeline
     rules: RuleCache
     workers: Workers
+    pxe_filter: PXEFilterAPI = field(default_factory=PXEFilterAPI)
 
 
 def now() -> datetime.datetime:
-    """Return the current time, aware, in UTC."""
-    return datetime.datetime.now(datetime.UTC)
+    """Return the current time, aware, in UTC; see :mod:`ironic_rules.db.clock`."""
+    return clock.now()

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from ironic_rules.conductor.engine import Engine
+from ironic_rules.db import vifs
+from ironic_rules.deploy import progress
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
 
@@ -21,13 +23,15 @@ class Result:
     """How a state ends.
 
     ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
-    entry without an error; ``also`` is called with the connection of the transaction that saves the node.
+    entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
+    says that the draft has what a sensitive rule wrote, so that no error may quote it.
     """
 
     event: str
     error: str | None = None
     history: str | None = None
     also: Callable[[sa.Connection], None] | None = None
+    sealed: bool = False
 
 
 Handler = Callable[[Engine, Task], Result]
@@ -47,21 +51,15 @@ def clean(engine: Engine, task: Task) -> Result:
     return Result("manage-done" if task.node.target_provision_state == states.MANAGEABLE else "done")
 
 
-def deploy(engine: Engine, task: Task) -> Result:
-    """DEPLOYING: the deploy interface installs the instance."""
-    engine.hardware.interface(task.node, "deploy").deploy(task)
-    task.node.deploy_step = {}
-    task.node.power_state = states.POWER_ON
-    return Result("done")
-
-
 def tear_down(engine: Engine, task: Task) -> Result:
-    """DELETING: the deploy interface removes the instance, which the node forgets; then the node is cleaned."""
+    """DELETING: the deploy interface removes the instance, which the node and its ports forget; cleaning comes next."""
+    node_id = task.node.id
     engine.hardware.interface(task.node, "deploy").tear_down(task)
+    progress.forget(task.node)
     task.node.instance_info = {}
     task.node.instance_uuid = None
     task.node.power_state = states.POWER_OFF
-    return Result("done")
+    return Result("done", also=lambda conn: vifs.detach_all(conn, node_id))
 
 
 def adopt(engine: Engine, task: Task) -> Result:

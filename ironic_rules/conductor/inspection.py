@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import interfaces, tasks, work
+from ironic_rules.conductor import interfaces, pxe_filter, waiting, work
 from ironic_rules.conductor.engine import Engine, now
 from ironic_rules.conductor.handlers import Result
-from ironic_rules.conductor.workers import PATIENCE_S
+from ironic_rules.conductor.workers import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
-from ironic_rules.db import bmc_addresses, inventory, nodes, ports
-from ironic_rules.exceptions import HookFailed, Invalid, InvalidState, IronicRulesError, RuleFailed
+from ironic_rules.db import discovery, inventory, nodes, ports
+from ironic_rules.exceptions import (
+    HookFailed,
+    Invalid,
+    IronicRulesError,
+    NodeLocked,
+    NodeNotFound,
+    NoFreeWorker,
+    RuleFailed,
+)
+from ironic_rules.inspection import known_bmcs
 from ironic_rules.inspection.pipeline import Outcome
 from ironic_rules.inspection.text import printable
 from ironic_rules.models import mac, states
@@ -31,21 +41,45 @@ def accept(engine: Engine, context: RequestContext, node_id: str | int, data: di
            plugin_data: dict[str, Any]) -> None:
     """Store a ramdisk's data, move its node to INSPECTING under this conductor's lock, and start processing.
 
-    When this returns, one transaction has committed all three: whoever dies now, the data will be processed.
+    When this returns, one transaction has committed all three: whoever dies now, the data will be processed. Of the
+    nodes in ENROLL, only one that discovery has just made for these data is taken, once.
 
     :raises NotFound: the node is not in INSPECT WAIT;  NodeLocked: 409;  NoFreeWorker: 503
     """
     with engine.db.reader() as conn:
         found = nodes.get_id(conn, node_id) if isinstance(node_id, str) else node_id
-    values = work.state_values(states.TRANSITIONS[(states.INSPECTWAIT, "resume")])
-    with engine.workers.take(found, PATIENCE_S) as slot:
+        is_new = discovery.is_pending(conn, found)
+    state, event = (states.ENROLL, "discovered") if is_new else (states.INSPECTWAIT, "resume")
+    values = work.state_values(states.TRANSITIONS[(state, event)])
+    if is_new:
+        values |= {"inspection_started_at": now(), "inspection_finished_at": None}
+    with _slot(engine, found) as slot:
 
         def store(conn: sa.Connection) -> None:
-            nodes.reserve_in_state(conn, found, engine.host, "continue inspection", states.INSPECTWAIT, values)
+            nodes.reserve_in_state(conn, found, engine.host, "continue inspection", state, values)
+            if is_new and not discovery.accept(conn, found):
+                raise NodeNotFound(node=found)
             inventory.receive(conn, found, data, plugin_data, context.request_id)
 
         engine.db.write(store)
+        if is_new:
+            pxe_filter.look(engine, context)
         slot.run(work.run, engine, found, context)
+
+
+def _slot(engine: Engine, node_id: int) -> Slot:
+    """Return a slot for work on the node.
+
+    :raises NodeLocked: 409, this conductor works on the node itself;  NoFreeWorker: 503
+    """
+    try:
+        return engine.workers.take(node_id, PATIENCE_S)
+    except NoFreeWorker:
+        with engine.db.reader() as conn:
+            row = nodes.get_by_id(conn, node_id)
+        if row.reservation is None:
+            raise
+        raise NodeLocked(node=row.uuid, host=row.reservation) from None
 
 
 def inspect(engine: Engine, task: Task) -> Result:
@@ -60,53 +94,119 @@ def start(engine: Engine, task: Task) -> Result:
     node_id = task.node.id
     task.node.inspection_started_at = now()
     task.node.inspection_finished_at = None
-    next_state = engine.hardware.interface(task.node, "inspect").inspect_hardware(task)
-    addresses = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
-    waits = next_state == states.INSPECTWAIT
-    if not waits:
+    runs = _allow_processing(engine, task)
+    try:
+        next_state = engine.hardware.interface(task.node, "inspect").inspect_hardware(task)
+    except (HookFailed, RuleFailed) as exc:
+        return Result("fail", error=f"Inspection failed: {exc}", also=lambda conn: _add(conn, engine, task, runs))
+    except IronicRulesError as exc:
+        if not _is_sealed(runs):
+            raise
+        return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {work.WITHHELD}")
+    finally:
+        _log_messages(task)
+    if next_state != states.INSPECTWAIT:
         task.node.inspection_finished_at = now()
-    return Result("wait" if waits else "done", also=lambda conn: bmc_addresses.set_for(conn, node_id, addresses))
+        history = _summary(_outcome(runs)) if runs else None
+        return Result("done", history=history, also=lambda conn: _add(conn, engine, task, runs),
+                      sealed=_is_sealed(runs))
+    driver_info = dict(task.node.driver_info)
+    found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
+    return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+
+
+@dataclass(slots=True)
+class _Run:
+    """One pass of hooks and rules over (inventory, plugin data); ``outcome`` None: it failed."""
+
+    inventory: dict[str, Any]
+    plugin_data: dict[str, Any]
+    outcome: Outcome | None = None
+
+
+def _allow_processing(engine: Engine, task: Task) -> list[_Run]:
+    """Give the task ``process_inspection`` and ``previous_inventory``; return a list that gets what the former did."""
+    runs: list[_Run] = []
+
+    def run_pipeline(data: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        runs.append(_Run(data, plugin_data))
+        with engine.db.reader() as conn:
+            rule_set = engine.rules.current(conn)
+            owners = ports.node_ids_by_addresses(conn, _addresses(data))
+        task.foreign_addresses = {address for address, owner in owners.items() if owner != task.node.id}
+        runs[-1].outcome = engine.pipeline.run(task, data, plugin_data, rule_set)
+        interfaces.fit(engine, task)
+
+    def previous_inventory() -> dict[str, Any] | None:
+        with engine.db.reader() as conn:
+            return inventory.latest_inventory(conn, task.node.id)
+
+    task.process_inspection = run_pipeline
+    # Few hooks look at it, so it is read only when one does. What is processed now is not yet among the finished ones.
+    task.previous_inventory = previous_inventory
+    return runs
+
+
+def _outcome(runs: list[_Run]) -> Outcome:
+    outcome = runs[-1].outcome if runs else None
+    if outcome is None:
+        raise IronicRulesError("The inspect interface did not process the inspection's data.")
+    return outcome
+
+
+def _is_sealed(runs: list[_Run]) -> bool:
+    """Say whether the drafts have what a sensitive rule wrote."""
+    return any(trace.sensitive and trace.matched for run in runs if run.outcome for trace in run.outcome.traces)
+
+
+def _add(conn: sa.Connection, engine: Engine, task: Task, runs: list[_Run]) -> None:
+    """Store data that the inspect interface has read itself, with what became of it."""
+    if not runs or engine.conf.inventory.data_backend == "none":
+        return
+    run = runs[-1]
+    added = inventory.receive(conn, task.node.id, run.inventory, run.plugin_data, task.context.request_id)
+    if run.outcome is None:
+        inventory.finish(conn, added, None, inventory.FAILED)
+    else:
+        inventory.finish(conn, added, run.outcome.plugin_data, inventory.PROCESSED)
+    inventory.prune(conn, task.node.id, engine.conf.inventory.max_versions)
 
 
 def process(engine: Engine, task: Task, pending: sa.Row[Any]) -> Result:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
     node_id, keep = task.node.id, engine.conf.inventory.max_versions
-    outcomes: list[Outcome] = []
+    runs = _allow_processing(engine, task)
     try:
-        with engine.db.reader() as conn:
-            rule_set = engine.rules.current(conn)
-            owners = ports.node_ids_by_addresses(conn, _addresses(pending.inventory_data))
-        task.foreign_addresses = {address for address, owner in owners.items() if owner != node_id}
-
-        def run_pipeline(data: dict[str, Any], plugin_data: dict[str, Any]) -> None:
-            outcomes.append(engine.pipeline.run(task, data, plugin_data, rule_set))
-            interfaces.fit(engine, task)
-
-        task.process_inspection = run_pipeline
         engine.hardware.interface(task.node, "inspect").continue_inspection(
             task, pending.inventory_data, pending.received_plugin_data)
-    except (HookFailed, RuleFailed, Invalid) as exc:
+    except (HookFailed, RuleFailed) as exc:
+        return Result("fail", error=f"Inspection failed: {exc}")
+    except IronicRulesError as exc:
+        # It comes after the rules, and its text may quote what they wrote.
+        if _is_sealed(runs):
+            return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {work.WITHHELD}")
+        if not isinstance(exc, Invalid):
+            raise
         return Result("fail", error=f"Inspection failed: {exc}")
     finally:
         _log_messages(task)
-    outcome = outcomes[-1]
+    outcome = _outcome(runs)
     task.node.inspection_finished_at = now()
     task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
 
     def store(conn: sa.Connection) -> None:
-        bmc_addresses.clear(conn, node_id)
         if engine.conf.inventory.data_backend == "none":
             inventory.discard(conn, pending.id)
         else:
             inventory.finish(conn, pending.id, outcome.plugin_data, inventory.PROCESSED)
         inventory.prune(conn, node_id, keep)
 
-    return Result("done", history=_summary(outcome), also=store)
+    event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
+    return Result(event, history=_summary(outcome), also=store, sealed=_is_sealed(runs))
 
 
 def failed(conn: sa.Connection, engine: Engine, node_id: int) -> None:
-    """Write what belongs to a failed inspection: its data are kept as failed, no callback finds the node any more."""
-    bmc_addresses.clear(conn, node_id)
+    """Write what belongs to a failed inspection: its data are kept as failed."""
     if engine.conf.inventory.data_backend == "none":
         pending = inventory.pending(conn, node_id)
         if pending is not None:
@@ -140,55 +240,21 @@ def clean_up(engine: Engine, task: Task) -> None:
     engine.hardware.interface(task.node, "inspect").abort(task)
 
 
-def stop_waiting(engine: Engine, context: RequestContext, node_id: int, event: str, error: str,
-                 before: datetime.datetime | None = None) -> None:
-    """Begin to end the wait for a ramdisk (``abort`` or ``fail``), if the node is still waiting.
+def abort(engine: Engine, context: RequestContext, node_id: int) -> None:
+    """Begin to end the wait for a ramdisk as a user wants.
 
-    :param before: only if it has waited since before then
-    :raises InvalidState: 400, the node does not wait (any more)
-    :raises NodeLocked: 409;  NoFreeWorker: 503
+    :raises InvalidState: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
     """
-    with engine.workers.take(node_id, PATIENCE_S) as slot:
-
-        def lock(conn: sa.Connection) -> None:
-            row = nodes.reserve(conn, node_id, engine.host, event)
-            again = before is not None and row.provision_updated_at is not None and row.provision_updated_at > before
-            if row.provision_state != states.INSPECTWAIT or again:
-                raise InvalidState(action=event, node=row.uuid, state=row.provision_state)
-
-        engine.db.write(lock)
-        slot.run(_stop_waiting, engine, context, node_id, event, error)
+    waiting.stop(engine, context, node_id, states.INSPECTWAIT, "abort", ABORTED)
 
 
 def go_on_aborting(engine: Engine, context: RequestContext, node_id: int) -> None:
     """Finish an ``abort`` that its conductor accepted and did not live to do."""
-    _stop_waiting(engine, context, node_id, "abort", ABORTED)
-
-
-def _stop_waiting(engine: Engine, context: RequestContext, node_id: int, event: str, error: str) -> None:
-    with work.lock_may_be_lost(node_id):
-        with engine.db.reader() as conn:
-            row = nodes.get_by_id(conn, node_id)
-            task = tasks.read(conn, row).task(context)
-        transition = states.TRANSITIONS[(states.INSPECTWAIT, event)]
-        if reason := work.attempt(lambda: clean_up(engine, task), task):
-            error = printable(f"{error} Switching the node off failed: {reason}", work.MAX_TEXT)
-        values = {**work.state_values(transition), "last_error": error, "agent_token_hash": None}
-
-        def store(conn: sa.Connection) -> None:
-            tasks.save(conn, task, engine.host, values, release=True)
-            bmc_addresses.clear(conn, node_id)
-            work.add_history(conn, engine, node_id, "inspection", error, "ERROR", context)
-
-        engine.db.write(store)
-        LOG.warning("Node %s: %s", row.uuid, error)
+    waiting.finish(engine, context, node_id, "abort", ABORTED)
 
 
 def time_out(engine: Engine, context: RequestContext, row: sa.Row[Any], before: datetime.datetime) -> None:
     """Fail a node that has waited for its ramdisk longer than ``[conductor]inspect_wait_timeout``: since ``before``."""
     error = (f"Timeout reached while waiting for the ramdisk's inspection data "
              f"({engine.conf.conductor.inspect_wait_timeout} seconds, [conductor]inspect_wait_timeout).")
-    try:
-        stop_waiting(engine, context, row.id, "fail", error, before)
-    except IronicRulesError as exc:
-        LOG.info("The wait of node %s for its ramdisk is not ended now: %s", row.uuid, exc)
+    waiting.time_out(engine, context, row, before, error)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
-from ironic_rules.conductor import agent, handlers, inspection, provisioning, work
+from ironic_rules.conductor import agent, deployment, handlers, inspection, provisioning, work
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import IronicRulesError, Unavailable
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 work.HANDLERS.update({
     states.VERIFYING: handlers.verify,
     states.CLEANING: handlers.clean,
-    states.DEPLOYING: handlers.deploy,
+    states.DEPLOYING: deployment.deploy,
     states.DELETING: handlers.tear_down,
     states.ADOPTING: handlers.adopt,
     states.RESCUING: handlers.rescue,
@@ -30,7 +30,12 @@ work.HANDLERS.update({
     states.SERVICING: handlers.service,
     states.INSPECTING: inspection.inspect,
 })
-work.CLEAN_UPS[states.INSPECTING] = inspection.clean_up
+work.CLEAN_UPS.update({
+    states.INSPECTING: inspection.clean_up,
+    states.INSPECTWAIT: inspection.clean_up,
+    states.DEPLOYING: deployment.clean_up,
+    states.DEPLOYWAIT: deployment.clean_up,
+})
 work.ON_FAILURE[states.INSPECTING] = inspection.failed
 work.UNFINISHED[(states.INSPECTWAIT, "abort")] = inspection.go_on_aborting
 

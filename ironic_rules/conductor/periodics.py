@@ -7,7 +7,19 @@ from collections.abc import Callable
 
 from oslo_log import log as logging
 
+from ironic_rules.conductor.engine import Engine
+from ironic_rules.db import periodic_tasks
+
 LOG = logging.getLogger(__name__)
+
+#: A pass that comes a little early, because no clock and no sleep is exact, does not lose its turn.
+_EARLY = 0.9
+
+
+def in_turn(engine: Engine, name: str, interval_s: float, body: Callable[[Engine], object]) -> None:
+    """Call ``body`` unless another conductor of the group has begun to within the last ``interval_s`` seconds."""
+    if periodic_tasks.claim(engine.db, f"{name} of group '{engine.group}'", engine.host, interval_s * _EARLY):
+        body(engine)
 
 
 class Loop:

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import inspection, tasks, work
+from ironic_rules.conductor import deployment, inspection, pxe_filter, tasks, work
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.conductor.workers import PATIENCE_S
 from ironic_rules.context import RequestContext
@@ -26,6 +26,7 @@ _VALIDATED: dict[str, tuple[str, ...]] = {
     "deleted": ("power",), "clean": ("power",), "adopt": ("power",),
     "rescue": ("power", "rescue"), "unrescue": ("power", "rescue"),
 }
+_DEPLOYS = frozenset({"active", "rebuild"})
 _NOT_IN_MAINTENANCE = frozenset({"active", "rebuild", "clean", "rescue", "unrescue", "service"})
 
 
@@ -43,8 +44,10 @@ def change_provision_state(engine: Engine, context: RequestContext, node_id: str
     _check(verb, node)
     for kind in _VALIDATED.get(verb, ()):
         engine.hardware.interface(node, kind).validate(task)
+    if verb in _DEPLOYS:
+        deployment.validate(engine, task, args.get("deploy_steps") or ())
     if verb == "abort" and node.provision_state == states.INSPECTWAIT:
-        inspection.stop_waiting(engine, context, node.id, "abort", inspection.ABORTED)
+        inspection.abort(engine, context, node.id)
         return
     with engine.workers.take(node.id, PATIENCE_S) as slot:
 
@@ -60,7 +63,10 @@ def change_provision_state(engine: Engine, context: RequestContext, node_id: str
             nodes.update_locked(conn, row.id, engine.host, changed)
             return True
 
-        if engine.db.write(store):
+        begun = engine.db.write(store)
+        if verb == "inspect":
+            pxe_filter.follow(engine, context, task, node.provision_state, states.INSPECTING)
+        if begun:
             slot.run(work.run, engine, node.id, context)
 
 
@@ -83,10 +89,13 @@ def _check(verb: str, node: Any) -> states.Transition:
 
 def _requested(verb: str, row: sa.Row[Any], args: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that the request's arguments set."""
+    changed: dict[str, Any] = {}
+    if verb in _DEPLOYS:
+        changed |= deployment.request(row.driver_internal_info, args.get("deploy_steps") or ())
     given = {key: args[key] for key in ("configdrive", "rescue_password") if args.get(key) is not None}
-    if verb not in ("active", "rebuild", "rescue") or not given:
-        return {}
-    return {"instance_info": {**row.instance_info, **given}}
+    if given and (verb in _DEPLOYS or verb == "rescue"):
+        changed["instance_info"] = {**row.instance_info, **given}
+    return changed
 
 
 def load(engine: Engine, context: RequestContext, node_id: str | int) -> Task:
@@ -146,3 +155,5 @@ def validate_interfaces(engine: Engine, context: RequestContext, node_id: str | 
 
 def _validate(engine: Engine, task: Task, kind: str) -> None:
     engine.hardware.interface(task.node, kind).validate(task)
+    if kind == "deploy":
+        deployment.validate(engine, task)

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import datetime
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules import context
-from ironic_rules.conductor import inspection, tasks, work
+from ironic_rules.conductor import deployment, inspection, tasks, work
 from ironic_rules.conductor.engine import Engine, now
+from ironic_rules.context import RequestContext
 from ironic_rules.db import conductors, nodes
 from ironic_rules.exceptions import NoFreeWorker
+from ironic_rules.inspection import discovery
 from ironic_rules.models import states
 
 LOG = logging.getLogger(__name__)
-
+TimeOut = Callable[[Engine, RequestContext, sa.Row[Any], datetime.datetime], None]
 
 #: Resumptions of one piece of work. One that ends conductors again and again must not do so for ever.
 MAX_RESUMPTIONS = 5
+#: Seconds in which an API process hands a discovered node to a conductor, or has died; more than an RPC call takes.
+ABANDONED_S = 600
 
 
 def resume_orphans(engine: Engine) -> int:
@@ -95,13 +101,22 @@ def _work(engine: Engine, node_id: int) -> None:
 
 
 def fail_overdue(engine: Engine) -> None:
-    """Fail the nodes of this group that have waited too long for their ramdisk; not those in maintenance."""
-    timeout = engine.conf.conductor.inspect_wait_timeout
-    if not timeout:
+    """Fail the nodes of this group that have waited too long for their machine; not those in maintenance.
+
+    Discovered nodes whose data no conductor was given go: nobody has heard that they exist.
+    """
+    discovery.withdraw_abandoned(engine.db, ABANDONED_S)
+    settings = engine.conf.conductor
+    _fail_waiting(engine, states.INSPECTWAIT, settings.inspect_wait_timeout, inspection.time_out)
+    _fail_waiting(engine, states.DEPLOYWAIT, settings.deploy_callback_timeout, deployment.time_out)
+
+
+def _fail_waiting(engine: Engine, state: str, timeout_s: int, time_out: TimeOut) -> None:
+    if not timeout_s:
         return
-    before = now() - datetime.timedelta(seconds=timeout)
+    before = now() - datetime.timedelta(seconds=timeout_s)
     with engine.db.reader() as conn:
-        overdue = nodes.waiting_longer_than(conn, states.INSPECTWAIT, before)
+        overdue = nodes.waiting_longer_than(conn, state, before)
     for row in overdue:
         if row.conductor_group == engine.group and row.reservation is None and not row.maintenance:
-            inspection.time_out(engine, context.admin(), row, before)
+            time_out(engine, context.admin(), row, before)

@@ -11,14 +11,17 @@ import oslo_messaging as messaging
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.conductor import recovery
+from ironic_rules.conductor import periodics, recovery
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.conductor.manager import ConductorManager
 from ironic_rules.conductor.periodics import Loop
-from ironic_rules.db import conductors
+from ironic_rules.db import clock, conductors
 from ironic_rules.rpc import transport as rpc_transport
 
 LOG = logging.getLogger(__name__)
+
+#: Seconds by which the clocks of two hosts may differ without a word.
+_TOLERATED_S = 5.0
 
 
 class ConductorService:
@@ -37,9 +40,11 @@ class ConductorService:
         self._loops = (
             Loop("heartbeat", settings.heartbeat_interval, self._heartbeat),
             Loop("recovery", settings.recovery_interval, lambda: recovery.resume_orphans(engine)),
-            Loop("timeouts", settings.recovery_interval, lambda: recovery.fail_overdue(engine)),
+            Loop("timeouts", settings.recovery_interval, lambda: periodics.in_turn(
+                engine, "inspection timeouts", settings.recovery_interval, recovery.fail_overdue)),
         )
         self._displaced = displaced
+        self._clock_is_wrong = False
         #: whether another process serves under the same host name
         self.is_displaced = False
 
@@ -49,8 +54,9 @@ class ConductorService:
         :raises ConductorAlreadyRegistered: another process with this host name starts at the same moment
         """
         engine = self._engine
+        self._follow_clock()
         engine.db.write(lambda conn: conductors.register(
-            conn, engine.host, engine.group, engine.hardware.describe(), self._instance))
+            conn, engine.host, engine.group, engine.hardware.register(), self._instance))
         self._server.start()
         recovery.resume_orphans(engine)
         for loop in self._loops:
@@ -80,8 +86,18 @@ class ConductorService:
                         self._engine.conf.conductor.heartbeat_timeout, exc)
         return finished
 
+    def _follow_clock(self) -> None:
+        with self._engine.db.reader() as conn:
+            ahead_s = clock.follow(conn)
+        is_wrong = abs(ahead_s) > _TOLERATED_S
+        if is_wrong and not self._clock_is_wrong:
+            LOG.warning("The clock of this host is %.0f s ahead of the database's, which counts. Log messages have the "
+                        "host's.", ahead_s)
+        self._clock_is_wrong = is_wrong
+
     def _heartbeat(self) -> None:
         engine = self._engine
+        self._follow_clock()
         if not engine.db.write(lambda conn: conductors.touch(conn, engine.host, self._instance)):
             LOG.critical("Another process has registered as conductor %s; this one ends. Every conductor needs a "
                          "[DEFAULT]host of its own.", engine.host)

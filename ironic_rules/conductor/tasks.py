@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes, portgroups, ports, traits
+from ironic_rules.inspection import known_bmcs
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 
@@ -66,6 +67,8 @@ def save(conn: sa.Connection, task: Task, owner: str, values: dict[str, Any], *,
         nodes.release(conn, node_id, owner, changed)
     else:
         nodes.update_locked(conn, node_id, owner, changed)
+    if "driver_info" in changed:
+        known_bmcs.follow(conn, node_id, task.node.original("driver_info"), changed["driver_info"])
     if (new_traits := task.node.trait_changes()) is not None:
         traits.set_all(conn, node_id, new_traits)
     if port_changes := task.port_changes():

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.conductor import tasks
+from ironic_rules.conductor import pxe_filter, tasks
 from ironic_rules.conductor.engine import Engine, now
 from ironic_rules.conductor.handlers import Handler, Result
 from ironic_rules.context import RequestContext
@@ -31,6 +31,8 @@ ON_FAILURE: dict[str, Callable[[sa.Connection, Engine, int], None]] = {}
 #: ``(provision state, purpose of the lock)`` -> what goes on with a request of which only the lock is left.
 UNFINISHED: dict[tuple[str, str], Callable[[Engine, RequestContext, int], None]] = {}
 
+#: In place of an error that could quote what a sensitive rule wrote.
+WITHHELD = "details are withheld, a sensitive rule matched"
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 #: Longest text in ``last_error`` and in the history: MariaDB's TEXT has 65535 bytes, and people read it.
 MAX_TEXT = 4096
@@ -132,7 +134,7 @@ def _step(engine: Engine, node_id: int, context: RequestContext) -> bool:
         except (*_BAD_DATA, db_exc.DBError) as exc:
             if isinstance(exc, (LockLost, NodeNotFound)) or not _is_bad_data(exc):
                 raise
-            result = _failure(row, f"the result could not be saved: {_reason(exc, row)}")
+            result = _failure(row, f"the result could not be saved: {_reason(exc, row, result.sealed)}")
     task = record.task(context)
     _clean_up(engine, task)
     return _save(engine, record, task, result, context)
@@ -162,7 +164,10 @@ def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, cont
     goes_on = transition.state in states.TRANSIENT
     error = None if result.error is None else printable(result.error, MAX_TEXT)
     values = {**state_values(transition), "last_error": error}
-    if row.provision_state == states.INSPECTING or transition.state not in states.WAITING:
+    stays = transition.state == row.provision_state
+    if stays:
+        del values["provision_updated_at"]
+    if row.provision_state == states.INSPECTING or not (stays or transition.state in states.WAITING):
         # The API hands out tokens without the lock, so the draft may not know of one: it is written, not compared.
         values["agent_token_hash"] = None
 
@@ -173,11 +178,13 @@ def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, cont
         if result.also is not None:
             result.also(conn)
         if text := error or result.history:
-            kind = "inspection" if row.provision_state == states.INSPECTING else "provisioning"
-            add_history(conn, engine, row.id, kind, text, "ERROR" if error else "INFO", context)
+            severity = "ERROR" if error else "INFO"
+            add_history(conn, engine, row.id, event_type(row.provision_state), text, severity, context)
 
     engine.db.write(store)
-    LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")
+    pxe_filter.follow(engine, context, task, row.provision_state, transition.state)
+    if not stays:
+        LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")
     return goes_on
 
 
@@ -188,20 +195,27 @@ def _handle(handler: Handler, engine: Engine, task: Task) -> Result:
 
 
 def _failure(node: Any, reason: str) -> Result:
-    return Result("fail", error=f"Failed in state \"{node.provision_state}\": {reason}")
+    step = node.deploy_step if node.provision_state == states.DEPLOYING else None
+    where = f", deploy step {step['interface']}.{step['step']}" if step else ""
+    return Result("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}")
 
 
-def _reason(error: Exception, row: sa.Row[Any]) -> str:
+def _reason(error: Exception, row: sa.Row[Any], sealed: bool) -> str:
     if isinstance(error, IronicRulesError):
-        return str(error)
-    LOG.error("What became of node %s can not be saved", row.uuid, exc_info=error)
-    return UNEXPECTED
+        return f"{type(error).__name__}; {WITHHELD}" if sealed else str(error)
+    LOG.error("What became of node %s can not be saved", row.uuid, exc_info=None if sealed else error)
+    return f"{type(error).__name__}; {WITHHELD}" if sealed else UNEXPECTED
 
 
 def _clean_up(engine: Engine, task: Task) -> None:
     clean_up = CLEAN_UPS.get(task.node.provision_state)
     if clean_up is not None and (reason := attempt(lambda: clean_up(engine, task), task)):
         LOG.warning("Cleaning up after the failure of node %s failed too: %s", task.node.uuid, reason)
+
+
+def event_type(state: str) -> str:
+    """Return what the history calls what goes on in a provision state."""
+    return "inspection" if state in (states.INSPECTING, states.INSPECTWAIT) else "provisioning"
 
 
 def add_history(conn: sa.Connection, engine: Engine, node_id: int, event_type: str, event: str, severity: str,

@@ -4,9 +4,33 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-from ironic_rules.conf import api, conductor, default, inspection_rules, inspector, inventory
+from ironic_rules.conf import (
+    api,
+    auto_discovery,
+    conductor,
+    default,
+    deploy,
+    inspection_rules,
+    inspector,
+    inventory,
+    ipmi,
+    pxe_filter,
+    redfish,
+)
 
-MODULES = (default, api, conductor, inspection_rules, inspector, inventory)
+MODULES = (
+    default,
+    api,
+    auto_discovery,
+    conductor,
+    deploy,
+    inspection_rules,
+    inspector,
+    inventory,
+    ipmi,
+    pxe_filter,
+    redfish,
+)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -21,6 +21,8 @@ OPTS: list[cfg.Opt] = [
                 help="Serve /v1/lookup, /v1/heartbeat and /v1/continue_inspection, which need no authentication."),
     cfg.IntOpt("ramdisk_heartbeat_timeout", default=300, min=10,
                help="Seconds between two heartbeats that a ramdisk is told to keep to at most."),
+    cfg.ListOpt("disallow_deploy_steps", default=["vendor.send_raw"],
+                help="Deploy steps, INTERFACE.STEP, that no deploy template and no request may have."),
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
 ]
 

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from oslo_config import cfg
+from typing import Any
+
+from oslo_config import cfg, types
+
+
+class Spacing(types.Integer):
+    """Whole GiB; Ironic's true and false read as 1 and 0."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, max=1024, type_name="GiB")
+
+    def __call__(self, value: Any) -> int | None:
+        words = {"true": 1, "false": 0}
+        number = super().__call__(words.get(str(value).lower(), value))
+        return None if number is None else int(number)
+
 
 GROUP = cfg.OptGroup("inspector", title="Inspection", help="In-band inspection and its hooks.")
+#: CPU flag to capability, as in Inspector
+CPU_CAPABILITIES = {
+    "vmx": "cpu_vt", "svm": "cpu_vt", "aes": "cpu_aes", "pse": "cpu_hugepages", "pdpe1gb": "cpu_hugepages_1g",
+    "smx": "cpu_txt",
+}
 OPTS: list[cfg.Opt] = [
     cfg.StrOpt("default_hooks", default="ramdisk-error,validate-interfaces,ports,architecture",
                help="Comma-separated inspection hooks that run by default."),
@@ -20,6 +40,25 @@ OPTS: list[cfg.Opt] = [
                help="Existing ports that are kept."),
     cfg.BoolOpt("update_pxe_enabled", default=True,
                 help="Let the inspection set pxe_enabled of existing ports to what the inventory says."),
+    cfg.Opt("disk_partitioning_spacing", type=Spacing(), default=1,
+            help="GiB by which local_gb is smaller than the root disk, so that partitioning has room. 0: not smaller."),
+    cfg.DictOpt("cpu_capabilities", default=CPU_CAPABILITIES,
+                help="CPU flag to capability, for the hook cpu-capabilities."),
+    cfg.MultiStrOpt("pci_device_alias", default=[],
+                    help='Name of a PCI device, for the hook pci-devices: {"vendor_id": "1234", "product_id": "5678", '
+                         '"name": "pci_dev1"}. The capability of that name is the number of such devices.'),
+    cfg.ListOpt("physical_network_cidr_map", default=[],
+                help="CIDR:PHYSICAL_NETWORK entries, for the hook physical-network, such as 192.0.2.0/24:provider or "
+                     "2001:db8::/64:storage. Of several that fit, the longest prefix wins."),
+    cfg.StrOpt("known_accelerators",
+               help="YAML file with the accelerators that the hook accelerators knows, in the place of the list that "
+                    "comes with this package."),
+    cfg.BoolOpt("power_off", default=True,
+                help="Switch a node off when its inspection has ended, unless it has disable_power_off."),
+    cfg.URIOpt("callback_endpoint_override", schemes=["http", "https"],
+               help="Root URL of the API that a managed boot tells the ramdisk. Default: [api]public_endpoint."),
+    cfg.StrOpt("extra_kernel_params", default="",
+               help="Further kernel parameters of a ramdisk that this service boots, separated by spaces."),
     cfg.BoolOpt("require_managed_boot", default=True,
                 help="Require that the service itself boots the ramdisk. False: allow unmanaged boot, from a DHCP and "
                      "TFTP environment that this service does not control. Fake hardware needs it, and the one-process "

@@ -1,5 +1,6 @@
-"""BMC addresses of nodes, by which a ramdisk's callback finds its node. Addresses are stored as the caller gives them:
-normalised IP addresses.
+"""BMC addresses of nodes in any state, by which a ramdisk's callback finds its node and discovery a known machine.
+
+Addresses are stored as the caller gives them: normalised IP addresses.
 """
 
 from __future__ import annotations
@@ -20,11 +21,6 @@ def set_for(conn: sa.Connection, node_id: int, addresses: Collection[str]) -> No
     :raises NodeNotFound: 404
     """
     node_sets.replace(conn, table.c.address, node_id, addresses)
-
-
-def clear(conn: sa.Connection, node_id: int) -> None:
-    """Forget the node's BMC addresses."""
-    conn.execute(sa.delete(table).where(table.c.node_id == node_id))
 
 
 def node_ids(conn: sa.Connection, addresses: Collection[str]) -> set[int]:

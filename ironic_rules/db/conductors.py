@@ -18,6 +18,9 @@ from ironic_rules.db.tables import conductors, nodes
 from ironic_rules.exceptions import ConductorAlreadyRegistered, ConductorNotFound
 
 _ALL = sa.select(conductors).order_by(conductors.c.hostname)
+# Made once: the API asks this with most requests, and to build a statement takes longer than to run it.
+_HOSTS = sa.select(*(conductors.c[name] for name in ("hostname", "conductor_group", "instance", "updated_at"))).where(
+    conductors.c.online.is_(True), conductors.c.updated_at >= sa.bindparam("since")).order_by(conductors.c.hostname)
 
 
 def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Mapping[str, Any], instance: str, *,
@@ -72,6 +75,14 @@ def list_conductors(conn: sa.Connection) -> list[Row]:
 def alive(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
     """Return the conductors that are online and were seen within ``timeout_s``, by host name."""
     return list(conn.execute(_ALL.where(conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))))
+
+
+def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
+    """Return the conductors that :func:`alive` returns, without what they offer, which is a hundred times as long.
+
+    :returns: rows of ``hostname``, ``conductor_group``, ``instance``, ``updated_at``
+    """
+    return list(conn.execute(_HOSTS, {"since": (now or clock.now()) - datetime.timedelta(seconds=timeout_s)}))
 
 
 def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:

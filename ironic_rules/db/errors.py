@@ -9,12 +9,47 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
+import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from ironic_rules.exceptions import IronicRulesError
 
 #: Makes the error for a violation, from the offending value where the database tells it (SQLite does not).
 MakeError = Callable[[str | None], IronicRulesError]
+
+#: How the databases say that they cannot write now. SQLite has texts, MariaDB numbers, PostgreSQL classes of SQLSTATE.
+_SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to write a readonly database")
+_MARIADB_REFUSALS = frozenset({1021, 1041, 1114, 1290, 1836})
+_POSTGRESQL_REFUSALS = ("53", "25006")
+
+
+class DatabaseFull(db_exc.DBConnectionError):  # type: ignore[misc]
+    """The database is there and cannot write: its disk is full or read-only. To callers it is the same as away."""
+
+
+@contextlib.contextmanager
+def refusals_to_write() -> Iterator[None]:
+    """Raise :class:`DatabaseFull` for the errors of a database that cannot write at the moment."""
+    try:
+        yield
+    except (sa.exc.DBAPIError, db_exc.DBError) as error:
+        if _refuses_to_write(error):
+            raise DatabaseFull(error) from error
+        raise
+
+
+def _refuses_to_write(error: Exception) -> bool:
+    # oslo.db wraps what statements raise, and not what COMMIT does.
+    wrapped = getattr(error, "inner_exception", None) or error
+    original = getattr(wrapped, "orig", None)
+    if original is None:
+        return False
+    state = getattr(original, "sqlstate", None)
+    if state is not None:
+        return str(state).startswith(_POSTGRESQL_REFUSALS)
+    if type(original).__module__.startswith("sqlite3"):
+        return any(text in str(original) for text in _SQLITE_REFUSALS)
+    return bool(original.args) and original.args[0] in _MARIADB_REFUSALS
 
 
 @contextlib.contextmanager

@@ -106,15 +106,19 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revisio
     return rule
 
 
-def destroy(conn: sa.Connection, uuid: str) -> None:
+def destroy(conn: sa.Connection, uuid: str, *, revision: int | None = None) -> None:
     """Delete one rule.
 
+    :param revision: only if the rule still has this revision
     :raises InspectionRuleNotFound: 404
+    :raises RuleChanged: 409, it has another one
     """
     _bump(conn)
     statement = sa.delete(inspection_rules).where(identity.has_uuid(inspection_rules, uuid))
+    if revision is not None:
+        statement = statement.where(inspection_rules.c.revision == revision)
     if conn.execute(statement).rowcount == 0:
-        raise InspectionRuleNotFound(rule=uuid)
+        raise InspectionRuleNotFound(rule=uuid) if revision is None else RuleChanged(rule=get(conn, uuid).uuid)
 
 
 def destroy_all(conn: sa.Connection) -> None:

@@ -64,6 +64,13 @@ def latest(conn: sa.Connection, node_id: int, *, raw_json: bool = False) -> Row 
     return _newest(conn, node_id, PROCESSED, raw_json=raw_json)
 
 
+def latest_inventory(conn: sa.Connection, node_id: int) -> dict[str, Any] | None:
+    """Return just the inventory of the node's last successful inspection, None if there was none."""
+    query = sa.select(table.c.inventory_data).where(table.c.node_id == node_id, table.c.status == PROCESSED)
+    found: dict[str, Any] | None = conn.scalar(query.order_by(table.c.id.desc()).limit(1))
+    return found
+
+
 def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, Any] | None, status: str) -> None:
     """Note how the inspection ended (``processed`` or ``failed``) and what hooks and rules made of the plugin data.
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ironic_rules.db.session import write_transaction
 
 #: The newest revision in ``migrations/versions``; a test compares.
-HEAD = "b3f1c2a94d07"
+HEAD = "7e41c09ab5d6"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))

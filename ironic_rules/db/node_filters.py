@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db.tables import nodes
+from ironic_rules.db.tables import node_traits, nodes
 
 Condition = sa.ColumnElement[bool]
 
@@ -42,6 +42,11 @@ def of_conductor(host: str, turns: Mapping[str, tuple[int, int]]) -> Condition:
     return sa.or_(nodes.c.reservation == host, sa.and_(nodes.c.reservation.is_(None), sa.or_(sa.false(), *by_turns)))
 
 
+def has_trait(trait: str) -> Condition:
+    """Return the condition for nodes with a trait."""
+    return nodes.c.id.in_(sa.select(node_traits.c.node_id).where(node_traits.c.trait == trait))
+
+
 _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     **{name: _equals(name) for name in (
         "maintenance", "instance_uuid", "driver", "resource_class", "conductor_group", "owner", "lessee", "fault",
@@ -55,6 +60,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     "reserved": _is_set("reservation"),
     "conductor": lambda host_and_turns: of_conductor(*host_and_turns),
     "project": of_project,
+    "trait": has_trait,
     # Without regard to case on every database.
     "description_contains": lambda text: nodes.c.description.icontains(text, autoescape=True),
     "include_children": lambda included: None if included else nodes.c.parent_node.is_(None),

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, node_filters
+from ironic_rules.db import clock, identity, node_filters, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
@@ -31,6 +31,8 @@ _ALL = sa.select(nodes)
 # Made once, as in the other modules: to build a statement takes longer than to run it.
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
+_STATES = sa.select(nodes.c.id, nodes.c.provision_state).where(
+    nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 _UNLOCKED = {"reservation": None, "reservation_purpose": None, "reserved_at": None}
 
 
@@ -82,6 +84,15 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))).all())
 
 
+def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[int]:
+    """Return those of ``node_ids`` whose nodes are in provision state ``state``.
+
+    The state is compared here: given it, databases would begin with all the nodes that are in it.
+    """
+    found = conn.execute(_STATES, {"node_ids": sorted(node_ids)}) if node_ids else ()
+    return {row.id for row in found if row.provision_state == state}
+
+
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
     """Store a new node and return it; ``uuid``, ``created_at`` and ``provision_state`` (enroll) have defaults.
 
@@ -129,6 +140,7 @@ def destroy(conn: sa.Connection, node_id: int) -> None:
     conn.execute(sa.update(ports).where(ports.c.portgroup_id.in_(groups)).values(portgroup_id=None))
     if conn.execute(sa.delete(nodes).where(nodes.c.id == node_id)).rowcount == 0:
         raise NodeNotFound(node=node_id)
+    pxe_filter.note(conn, node_id)
 
 
 def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Row:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity
+from ironic_rules.db import clock, identity, pxe_filter
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.tables import ports
 from ironic_rules.exceptions import Conflict, MACAlreadyExists, NodeNotFound
@@ -35,6 +35,8 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
         _update(conn, node_id, columns, rows)
     if changes.created:
         _create(conn, node_id, changes.created)
+    if changes.deleted or changes.created or any("address" in values for values in changes.updated.values()):
+        pxe_filter.note(conn, node_id)
 
 
 def _by_columns(updated: Mapping[int, Mapping[str, Any]]) -> list[tuple[tuple[str, ...], list[dict[str, Any]]]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, node_filters
+from ironic_rules.db import clock, identity, node_filters, pxe_filter
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.port_changes import apply_changes as apply_changes
@@ -41,6 +41,7 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, wit
 
 _ALL = _select()
 _OF_NODE = _ALL.where(ports.c.node_id == sa.bindparam("node_id")).order_by(ports.c.id)
+_OWNER = sa.select(ports.c.node_id).where(ports.c.id == sa.bindparam("port_id"))
 _OWNERS = sa.select(ports.c.address, ports.c.node_id).where(
     ports.c.address.in_(sa.bindparam("macs", expanding=True)))
 
@@ -85,6 +86,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
     row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
     with _taken(row), references(lambda key: _missing(conn, key, row)):
         port_id = conn.execute(sa.insert(ports).values(row)).inserted_primary_key[0]  # type: ignore[index]
+    pxe_filter.note(conn, row["node_id"])
     return _one(conn, ports.c.id == port_id, row["uuid"])
 
 
@@ -95,9 +97,14 @@ def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Row:
     :raises MACAlreadyExists, PortAlreadyExists, DuplicatePortName: 409
     """
     statement = sa.update(ports).where(ports.c.id == port_id).values({**values, "updated_at": clock.now()})
+    moves = not values.keys().isdisjoint(("address", "node_id"))
+    owners = set(conn.scalars(_OWNER, {"port_id": port_id})) if moves else set()
     with _taken(values), references(lambda key: _missing(conn, key, values)):
         conn.execute(statement)
-    return _one(conn, ports.c.id == port_id, port_id)
+    row = _one(conn, ports.c.id == port_id, port_id)
+    if moves:
+        pxe_filter.note(conn, *sorted({*owners, row.node_id}))
+    return row
 
 
 def destroy(conn: sa.Connection, port_id: int) -> None:
@@ -105,8 +112,10 @@ def destroy(conn: sa.Connection, port_id: int) -> None:
 
     :raises PortNotFound: 404
     """
+    owners = set(conn.scalars(_OWNER, {"port_id": port_id}))
     if conn.execute(sa.delete(ports).where(ports.c.id == port_id)).rowcount == 0:
         raise PortNotFound(port=port_id)
+    pxe_filter.note(conn, *owners)
 
 
 def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[str, int]:

@@ -15,6 +15,8 @@ from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import enginefacade
 from sqlalchemy import event, pool
 
+from ironic_rules.db.errors import refusals_to_write
+
 T = TypeVar("T")
 
 #: SQLite waits this long (milliseconds) for another writer before it reports a lock.
@@ -40,6 +42,8 @@ class Database:
         self._manager.configure(connection_parameters=_connection_parameters(conf))
         self._max_retries = conf.database.db_max_retries
         self.engine: sa.Engine = self._manager.writer.get_engine()
+        # Errors and logs would quote them: passwords of nodes, and what sensitive rules hide.
+        self.engine.hide_parameters = True
         if self.engine.dialect.name == "sqlite":
             _prepare_sqlite(self.engine, conf.database.max_pool_size or 5)
         elif self.engine.dialect.name == "mysql":
@@ -56,7 +60,7 @@ class Database:
 
         Each statement sees what is committed; on SQLite all of them see the same state.
         """
-        with self.engine.connect() as connection:
+        with refusals_to_write(), self.engine.connect() as connection:
             yield connection
 
     @contextlib.contextmanager
@@ -88,7 +92,7 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
     On SQLite it begins IMMEDIATE: a second writer waits here and never fails half-way with "database is locked".
     """
-    with engine.connect() as connection:
+    with refusals_to_write(), engine.connect() as connection:
         if engine.dialect.name != "sqlite":
             with connection.begin():
                 yield connection

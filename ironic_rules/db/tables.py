@@ -46,6 +46,15 @@ conductors = sa.Table(
     **_TABLE_ARGS,
 )
 
+periodic_tasks = sa.Table(
+    "periodic_tasks", metadata,
+    Column("name", String(255), primary_key=True),
+    # Who ran it last.
+    Column("hostname", String(255), nullable=False),
+    Column("started_at", UTCDateTime, nullable=False),
+    **_TABLE_ARGS,
+)
+
 nodes = sa.Table(
     "nodes", metadata,
     Column("id", Integer, primary_key=True),
@@ -112,6 +121,8 @@ nodes = sa.Table(
     Index("nodes_owner_idx", "owner"),
     Index("nodes_lessee_idx", "lessee"),
     Index("nodes_parent_node_idx", "parent_node"),
+    # How many nodes were discovered in the last minute.
+    Index("nodes_auto_discovered_idx", "auto_discovered", "created_at"),
     **_TABLE_ARGS,
 )
 
@@ -128,6 +139,23 @@ node_bmc_addresses = sa.Table(
     _node_id(primary_key=True),
     Column("address", String(45), primary_key=True),
     Index("node_bmc_addresses_address_idx", "address"),
+    **_TABLE_ARGS,
+)
+
+#: MAC addresses of discovered machines that are no ports ([inspector]add_ports): they are known by them all the same.
+discovered_macs = sa.Table(
+    "discovered_macs", metadata,
+    Column("address", String(17), primary_key=True),
+    _node_id(),
+    Index("discovered_macs_node_id_idx", "node_id"),
+    **_TABLE_ARGS,
+)
+
+#: Nodes that discovery has made and whose data no conductor has accepted yet.
+pending_discoveries = sa.Table(
+    "pending_discoveries", metadata,
+    _node_id(primary_key=True),
+    Column("created_at", UTCDateTime, nullable=False),
     **_TABLE_ARGS,
 )
 
@@ -228,10 +256,48 @@ inspection_rules = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: One row per rule set ("inspection_rules"): its revision grows with every change.
+deploy_templates = sa.Table(
+    "deploy_templates", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", String(255), nullable=False),
+    # Counts the changes of the template and its steps: its ETag.
+    Column("revision", Integer, nullable=False, default=1),
+    Column("extra", Json, nullable=False, default=dict),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("name"),
+    **_TABLE_ARGS,
+)
+
+deploy_template_steps = sa.Table(
+    "deploy_template_steps", metadata,
+    # The primary key is also the index of the steps of one template.
+    Column("deploy_template_id", Integer, ForeignKey("deploy_templates.id", ondelete="CASCADE"), primary_key=True),
+    # The same step may come several times: its place in the template tells it from the others.
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("interface", String(255), nullable=False),
+    Column("step", String(255), nullable=False),
+    Column("args", Json, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Index("deploy_template_steps_interface_idx", "interface"),
+    Index("deploy_template_steps_step_idx", "step"),
+    **_TABLE_ARGS,
+)
+
+#: One row per thing whose changes are counted, and made one after the other: "inspection_rules" and "auto_discovery".
 revisions = sa.Table(
     "revisions", metadata,
     Column("name", String(64), primary_key=True),
     Column("revision", Integer, nullable=False),
+    **_TABLE_ARGS,
+)
+
+#: The nodes whose ports were created, deleted or moved, or got another address; see ``ironic_rules.db.pxe_filter``.
+pxe_filter_changes = sa.Table(
+    "pxe_filter_changes", metadata,
+    Column("id", Integer, primary_key=True),
+    # Not a reference: the node may be gone.
+    Column("node_id", Integer, nullable=False),
     **_TABLE_ARGS,
 )

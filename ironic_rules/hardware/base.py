@@ -1,5 +1,7 @@
 """What hardware types and their interfaces offer; implementations are plug-ins.
 
+A method under ``deploy_step`` is a deploy step of every interface that has it, overridden or not.
+
 A task (``models.task.Task``) has drafts: an interface changes them and saves nothing. Where it acts on the world (a
 BMC, a switch), it must be safe to repeat, because a conductor that dies in between is followed by another one.
 """
@@ -7,12 +9,13 @@ BMC, a switch), it must be safe to repeat, because a conductor that dies in betw
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from oslo_config import cfg
 
 from ironic_rules.exceptions import UnsupportedDriverExtension
+from ironic_rules.hardware.steps import StepInfo, deploy_step
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
 
@@ -66,6 +69,14 @@ class Interface:
         :raises Invalid: it has not; the text says what is missing or wrong
         """
 
+    def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
+        """Look at a deploy step with which the machine goes on, after a sign of life. Safe to repeat.
+
+        :returns: None when it is done, as it is here: the sign was what the step waited for; else ``states.DEPLOYWAIT``
+        :raises IronicRulesError: it failed, as the text says
+        """
+        return None
+
     def refuse(self, task: Task, extension: str | None = None) -> UnsupportedDriverExtension:
         """Return the error for something that this interface cannot do."""
         return UnsupportedDriverExtension(driver=task.node.driver, extension=extension or self.kind)
@@ -95,6 +106,21 @@ class PowerInterface(Interface, abc.ABC):
     def get_supported_power_states(self) -> list[str]:
         """Return the targets that ``set_power_state`` takes."""
         return sorted(states.POWER_TARGETS)
+
+    @deploy_step(priority=0, rerunnable=True)
+    def power_on(self, task: Task) -> None:
+        """Switch the machine on."""
+        self.set_power_state(task, states.POWER_ON)
+
+    @deploy_step(priority=0, rerunnable=True)
+    def power_off(self, task: Task) -> None:
+        """Switch the machine off."""
+        self.set_power_state(task, states.POWER_OFF)
+
+    @deploy_step(priority=0, rerunnable=True)
+    def reboot(self, task: Task) -> None:
+        """Switch the machine off and on; one that is off only on."""
+        self.set_power_state(task, states.REBOOT)
 
 
 class InspectInterface(Interface, abc.ABC):
@@ -126,8 +152,25 @@ class InspectInterface(Interface, abc.ABC):
 
 class BootInterface(Interface):
     kind = "boot"
-    #: whether it can make the node boot a ramdisk, so that nobody else's DHCP and TFTP servers are needed
-    can_boot_ramdisk: ClassVar[bool] = False
+
+    def validate_inspection(self, task: Task) -> None:
+        """Check that this interface can boot the inspection ramdisk on the node. Quick: talks to no BMC.
+
+        :raises UnsupportedDriverExtension: it never can; somebody else's DHCP and TFTP servers must
+        :raises Invalid: the node or the configuration lacks what it needs; the text says what
+        """
+        raise self.refuse(task, "managed inspection")
+
+    def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
+        """Make the node's next boot the ramdisk's. Safe to repeat.
+
+        :param parameters: kernel parameters, name to value; values have no white space or control characters
+        :raises IronicRulesError: the BMC or the web server's folder does not play along
+        """
+        raise self.refuse(task, "managed inspection")
+
+    def clean_up_ramdisk(self, task: Task) -> None:
+        """Undo ``prepare_ramdisk``. Safe to repeat, also when nothing was prepared."""
 
 
 class ManagementInterface(Interface, abc.ABC):
@@ -141,6 +184,10 @@ class ManagementInterface(Interface, abc.ABC):
     def get_boot_device(self, task: Task) -> dict[str, Any]:
         """Return ``{"boot_device": name or None, "persistent": bool or None}``; None is unknown."""
 
+    @deploy_step(priority=0, argsinfo={
+        "device": {"description": "What to boot from: pxe, disk, cdrom, bios, …", "required": True},
+        "persistent": {"description": "Always, and not only at the next boot. Default: false."},
+    }, rerunnable=True)
     @abc.abstractmethod
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         """Make the node boot from ``device`` next time, or always.
@@ -148,13 +195,59 @@ class ManagementInterface(Interface, abc.ABC):
         :raises InvalidParameterValue: no such device
         """
 
+    def get_supported_boot_modes(self, task: Task) -> list[str]:
+        """Return the names that ``set_boot_mode`` takes: ``uefi``, ``bios``, or none."""
+        return []
+
+    def get_boot_mode(self, task: Task) -> str | None:
+        """Return ``uefi`` or ``bios``; None is unknown.
+
+        :raises UnsupportedDriverExtension: the interface does not know boot modes
+        """
+        raise self.refuse(task, "get_boot_mode")
+
+    def set_boot_mode(self, task: Task, mode: str) -> None:
+        """Make the node boot in ``mode`` from its next boot on.
+
+        :raises InvalidParameterValue: no such mode
+        :raises UnsupportedDriverExtension: the interface does not know boot modes
+        """
+        raise self.refuse(task, "set_boot_mode")
+
+    def get_mac_addresses(self, task: Task) -> list[str]:
+        """Return the MAC addresses of the node's network interfaces, as its BMC knows them.
+
+        :raises UnsupportedDriverExtension: the interface can not ask
+        """
+        raise self.refuse(task, "get_mac_addresses")
+
 
 class DeployInterface(Interface, abc.ABC):
     kind = "deploy"
 
+    #: whether the machine has deploy steps of its own, which are known only when its ramdisk runs
+    has_in_band_steps: ClassVar[bool] = False
+
+    def in_band_steps(self, task: Task) -> list[StepInfo]:
+        """Return the steps that the node's ramdisk offers; none before it was asked."""
+        return []
+
+    def run_in_band(self, task: Task, step: Mapping[str, Any]) -> str | None:
+        """Let the node's ramdisk run one of its steps: start it, or look how far it is. Safe to repeat.
+
+        :param step: as in ``node.deploy_step``
+        :returns: None when it is done, ``states.DEPLOYWAIT`` while it is not, or the ramdisk can not be reached now
+        :raises IronicRulesError: it failed, as the text says
+        """
+        raise self.refuse(task, "run_in_band")
+
+    @deploy_step(priority=100, core=True)
     @abc.abstractmethod
-    def deploy(self, task: Task) -> None:
-        """Put the instance onto the node and start it."""
+    def deploy(self, task: Task) -> str | None:
+        """Put the instance onto the node and start it, or begin to.
+
+        :returns: None when it is done, ``states.DEPLOYWAIT`` when the machine goes on with it
+        """
 
     @abc.abstractmethod
     def tear_down(self, task: Task) -> None:

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from oslo_config import cfg
+from oslo_log import log
 
 from ironic_rules import plugins
 from ironic_rules.exceptions import ConfigurationError, DriverNotFound, InterfaceNotFound
+from ironic_rules.hardware import steps
 from ironic_rules.hardware.base import KINDS, HardwareType, Interface
+from ironic_rules.hardware.steps import StepInfo
+from ironic_rules.models.deploy_templates import INTERFACES as STEP_KINDS
+
+LOG = log.getLogger(__name__)
 
 TYPES_GROUP = "ironic_rules.hardware.types"
 INTERFACES_GROUP = "ironic_rules.hardware.interfaces"
@@ -38,6 +44,8 @@ class Hardware:
         self._interfaces: dict[str, dict[str, Interface]] = {
             kind: {name: cls(conf, self.interface) for name, cls in interfaces.get(kind, {}).items()} for kind in KINDS
         }
+        self._priorities: Mapping[str, int] = conf.deploy.step_priorities
+        self._check_priorities()
         self._description = {
             driver: {
                 kind: self._offer(driver, hardware_type, kind, conf[f"default_{kind}_interface"]) for kind in KINDS
@@ -58,9 +66,42 @@ class Hardware:
         # A default that only another hardware type supports is no reason to refuse this one.
         return {"enabled": enabled, "default": default if default in enabled else enabled[0]}
 
+    def _check_priorities(self) -> None:
+        offered = {info.name: info for loaded in self._interfaces.values() for interface in loaded.values()
+                   for info in steps.steps_of(interface)}
+        for name, priority in self._priorities.items():
+            kind, _, step = name.partition(".")
+            if kind not in STEP_KINDS or not step:
+                raise ConfigurationError(f"[deploy]step_priorities: '{name}' is no step: write INTERFACE.STEP, with "
+                                         f"INTERFACE one of {', '.join(STEP_KINDS)}.")
+            if name not in offered:
+                LOG.warning("[deploy]step_priorities: no interface that is enabled here has the step %s", name)
+            elif offered[name].core and priority:
+                raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, of which the order can not "
+                                         "be changed; it can be left out with priority 0.")
+
     def describe(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Return ``{hardware type: {kind: {"enabled": [names, best first], "default": name}}}``."""
         return self._description
+
+    def register(self) -> dict[str, dict[str, Any]]:
+        """Return what a conductor tells others: ``describe()``, and each type's ``properties`` and ``deploy_steps``.
+
+        ``ramdisk_deploy_interfaces`` are those whose ramdisk has steps of its own.
+        ``deploy_steps`` is ``{kind: {interface name: [StepInfo.to_wire()]}}``, with the configured priorities.
+        """
+        return {
+            driver: {**kinds, "properties": self.properties(driver), "deploy_steps": {
+                kind: {name: self._registered_steps(kind, name) for name in kinds[kind]["enabled"]}
+                for kind in STEP_KINDS},
+                "ramdisk_deploy_interfaces": [name for name in kinds["deploy"]["enabled"]
+                                              if getattr(self._interfaces["deploy"][name], "has_in_band_steps", False)]}
+            for driver, kinds in self._description.items()
+        }
+
+    def _registered_steps(self, kind: str, name: str) -> list[dict[str, Any]]:
+        offered = steps.steps_of(self._interfaces[kind][name])
+        return [info.to_wire() for info in steps.with_priorities(offered, self._priorities)]
 
     def interface(self, node: Any, kind: str) -> Any:
         """Return the interface of ``kind`` that ``node`` uses.
@@ -77,6 +118,13 @@ class Hardware:
         if name not in offer["enabled"]:
             raise InterfaceNotFound(driver=node.driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
         return self._interfaces[kind][name]
+
+    def deploy_steps(self, node: Any) -> list[StepInfo]:
+        """Return the deploy steps of the node's interfaces with the priorities of their code, those of a kind together.
+
+        :raises DriverNotFound, InterfaceNotFound: as ``interface``
+        """
+        return [info for kind in STEP_KINDS for info in steps.steps_of(self.interface(node, kind))]
 
     def properties(self, driver: str) -> dict[str, str]:
         """Return the ``driver_info`` keys that any enabled interface of ``driver`` reads, each with a description.

@@ -1,6 +1,7 @@
 """Which interfaces a node gets. Pure: works on what conductors registered about their hardware types.
 
-A description is ``{hardware type: {kind: {"enabled": [names], "default": name}}}``.
+A description is ``{hardware type: {kind: {"enabled": [names], "default": name}}}``; other keys than interface kinds
+(``properties``) do not matter here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ def union(descriptions: Iterable[Description]) -> dict[str, dict[str, dict[str, 
     for description in descriptions:
         for driver, kinds in description.items():
             known = merged.setdefault(driver, {})
-            for kind, offer in kinds.items():
+            for kind in INTERFACES:
+                if (offer := kinds.get(kind)) is None:
+                    continue
                 into = known.setdefault(kind, {"enabled": [], "default": offer["default"]})
                 into["enabled"].extend(name for name in offer["enabled"] if name not in into["enabled"])
     return merged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import time
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ class HttpGet:
     """
 
     def __init__(self) -> None:
+        logging.getLogger("httpx").addFilter(_is_no_request)
         self._tls = ssl.create_default_context()
 
     def __call__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> int:
@@ -44,6 +46,11 @@ class HttpGet:
             reason = f"no answer from {host} ({type(exc).__name__})"
         # Outside of the handler, so that no traceback has the exception with the whole URL.
         raise ActionError(reason)
+
+
+def _is_no_request(record: logging.LogRecord) -> bool:
+    """Keep httpx from logging whole URLs, whatever levels are set: those of sensitive rules are nobody's business."""
+    return record.levelno > logging.INFO
 
 
 def _skim(answer: httpx.Response, timeout_s: float) -> None:

@@ -13,7 +13,7 @@ from oslo_log import log
 
 from ironic_rules.db import bmc_addresses, identity, nodes, ports
 from ironic_rules.db.paging import Page
-from ironic_rules.exceptions import Invalid, LookupFailed
+from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown
 from ironic_rules.inspection.text import enumeration, printable
 from ironic_rules.models import states
 
@@ -35,6 +35,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     :param macs: normalised MAC addresses
     :param addresses: normalised IP addresses of the BMC
     :raises Invalid: 400, there is nothing to find a node by
+    :raises MachineUnknown: 404, neither a port has one of the MAC addresses nor a waiting node one of the BMC addresses
     :raises LookupFailed: 404, whatever the reason
     """
     if not node_uuid and not macs and not addresses:
@@ -44,6 +45,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
             f"BMC addresses {enumeration(addresses)}")
     owners = set(ports.node_ids_by_addresses(conn, macs).values()) if macs else set()
     by_bmc = bmc_addresses.node_ids(conn, addresses) if addresses else set()
+    by_bmc = nodes.in_state(conn, by_bmc, states.INSPECTWAIT)
     if len(owners) > 1:
         _refuse(sent, "the MAC addresses belong to several nodes")
     filters: dict[str, Any] = {"provision_state": states.INSPECTWAIT}
@@ -53,7 +55,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
         filters["id_in"] = sorted(owners)
     elif not node_uuid:
         if not by_bmc:
-            _refuse(sent, "no node has any of them", unknown=True)
+            _refuse(sent, "no waiting node has any of them", unknown=True)
         if len(by_bmc) > MAX_SHARING:
             _refuse(sent, f"{len(by_bmc)} nodes have the BMC address")
         filters["id_in"] = sorted(by_bmc)
@@ -80,4 +82,4 @@ def _contradicts(sent: Collection[str], known: Collection[str]) -> bool:
 
 def _refuse(sent: str, reason: str, *, unknown: bool = False) -> NoReturn:
     (LOG.info if unknown else LOG.warning)("Lookup for inspection failed, %s. The ramdisk sent %s", reason, sent)
-    raise LookupFailed
+    raise MachineUnknown if unknown else LookupFailed

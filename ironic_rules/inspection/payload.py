@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.exceptions import InvalidInventory, Problem
-from ironic_rules.hardware import addresses
 from ironic_rules.inspection.infiniband import is_infiniband
-from ironic_rules.models import mac
+from ironic_rules.models import addresses, mac
 
 _MAX_PROBLEMS = 20
 _MAX_TEXT = 4096

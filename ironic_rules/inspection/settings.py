@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from oslo_config import cfg
+
+from ironic_rules.conf.inspector import CPU_CAPABILITIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,11 @@ class Settings:
     add_ports: str = "all"
     keep_ports: str = "all"
     update_pxe_enabled: bool = True
+    disk_partitioning_spacing: int = 1
+    cpu_capabilities: Mapping[str, str] = field(default_factory=lambda: dict(CPU_CAPABILITIES))
+    pci_device_alias: tuple[str, ...] = ()
+    physical_network_cidr_map: tuple[str, ...] = ()
+    known_accelerators: str | None = None
     supported_interfaces: str = "^(agent|inspector)$"
 
 
@@ -22,4 +30,9 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
     return Settings(
         add_ports=conf.inspector.add_ports, keep_ports=conf.inspector.keep_ports,
         update_pxe_enabled=conf.inspector.update_pxe_enabled,
+        disk_partitioning_spacing=conf.inspector.disk_partitioning_spacing,
+        cpu_capabilities=dict(conf.inspector.cpu_capabilities),
+        pci_device_alias=tuple(conf.inspector.pci_device_alias),
+        physical_network_cidr_map=tuple(conf.inspector.physical_network_cidr_map),
+        known_accelerators=conf.inspector.known_accelerators,
         supported_interfaces=conf.inspection_rules.supported_interfaces)

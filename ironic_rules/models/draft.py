@@ -94,6 +94,10 @@ class _Draft:
             if value is not (old := self._original.get(name, _MISSING)) and not plain.same(value, old)
         }
 
+    def original(self, name: str) -> Any:
+        """Return the value of a field that the draft was made from. Not to be changed by the caller."""
+        return self._original[name]
+
     def checkpoint(self) -> None:
         """Make :meth:`rollback` return to this moment."""
         self._journal.clear()

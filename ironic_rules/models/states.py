@@ -92,6 +92,8 @@ def _table() -> dict[tuple[str, str], Transition]:
     on("manage", (AVAILABLE, CLEANFAIL, INSPECTFAIL, ADOPTFAIL), MANAGEABLE)
     on("provide", (MANAGEABLE,), CLEANING, AVAILABLE)
     on("inspect", (MANAGEABLE, INSPECTFAIL, AVAILABLE), INSPECTING, MANAGEABLE)
+    # A discovered node is inspected before anybody manages it, and is where it began when that is done.
+    on("discovered", (ENROLL,), INSPECTING, ENROLL)
     on("active", (AVAILABLE, DEPLOYFAIL), DEPLOYING, ACTIVE)
     on("rebuild", (ACTIVE, DEPLOYFAIL, ERROR), DEPLOYING, ACTIVE)
     on("deleted", (ACTIVE, DEPLOYFAIL, DEPLOYWAIT, DEPLOYHOLD, ERROR, RESCUE, RESCUEFAIL, RESCUEWAIT, UNRESCUEFAIL,
@@ -110,12 +112,15 @@ def _table() -> dict[tuple[str, str], Transition]:
     on("unhold", (DEPLOYHOLD,), DEPLOYING, ACTIVE)
     on("unhold", (SERVICEHOLD,), SERVICING, ACTIVE)
 
+    # One deploy step is done, and there is more to do.
+    on("next", (DEPLOYING,), DEPLOYING, ACTIVE)
     on("done", (VERIFYING, INSPECTING), MANAGEABLE)
     on("done", (DEPLOYING, ADOPTING, UNRESCUING, SERVICING), ACTIVE)
     on("done", (CLEANING,), AVAILABLE)
     on("done", (DELETING,), CLEANING, AVAILABLE)
     on("done", (RESCUING,), RESCUE)
     on("manage-done", (CLEANING,), MANAGEABLE)
+    on("enroll-done", (INSPECTING,), ENROLL)
     on("wait", (INSPECTING,), INSPECTWAIT, MANAGEABLE)
     on("wait", (DEPLOYING,), DEPLOYWAIT, ACTIVE)
     on("wait", (CLEANING,), CLEANWAIT, AVAILABLE)

@@ -38,6 +38,8 @@ class Task:
         self.context = context
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
+        #: gives the inventory of the node's last successful inspection before this one; None if there was none
+        self.previous_inventory: Callable[[], Mapping[str, Any] | None] = lambda: None
         #: what ``log`` actions said: (level, text)
         self.messages: list[tuple[str, str]] = []
         self._deleted: list[int] = []

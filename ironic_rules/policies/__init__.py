@@ -5,10 +5,21 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ironic_rules.policies import base, conductors, drivers, inspection_rules, nodes, portgroups, ports, ramdisk, volume
+from ironic_rules.policies import (
+    base,
+    conductors,
+    deploy_templates,
+    drivers,
+    inspection_rules,
+    nodes,
+    portgroups,
+    ports,
+    ramdisk,
+    volume,
+)
 from ironic_rules.policies.base import Policy
 
-MODULES = (base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, ramdisk)
+MODULES = (base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, deploy_templates, ramdisk)
 
 
 def policies() -> list[Policy]:

@@ -10,6 +10,7 @@ CREATE = "baremetal:node:create"
 UPDATE = "baremetal:node:update"
 DELETE = "baremetal:node:delete"
 VALIDATE = "baremetal:node:validate"
+GET_DEPLOY_STEPS = "baremetal:node:get_deploy_steps"
 SET_MAINTENANCE = "baremetal:node:set_maintenance"
 CLEAR_MAINTENANCE = "baremetal:node:clear_maintenance"
 GET_STATES = "baremetal:node:get_states"
@@ -32,6 +33,8 @@ RULES = [
     documented(UPDATE, ADMIN, "Change a node", ("PATCH", _NODE)),
     documented(DELETE, ADMIN, "Delete a node", ("DELETE", _NODE)),
     documented(VALIDATE, READER, "Validate a node's interfaces", ("GET", f"{_NODE}/validate")),
+    documented(GET_DEPLOY_STEPS, READER, "Show the steps that a node's deployment would run",
+               ("GET", f"{_NODE}/deploy_steps")),
     documented(SET_MAINTENANCE, ADMIN, "Put a node into maintenance", ("PUT", f"{_NODE}/maintenance")),
     documented(CLEAR_MAINTENANCE, ADMIN, "Take a node out of maintenance", ("DELETE", f"{_NODE}/maintenance")),
     documented(GET_STATES, READER, "Show a node's states", ("GET", f"{_NODE}/states")),

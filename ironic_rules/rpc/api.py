@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import oslo_messaging as messaging
+from amqp import exceptions as amqp
+from kombu import exceptions as kombu
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -18,6 +20,9 @@ from ironic_rules.rpc.serializer import Serializer
 LOG = logging.getLogger(__name__)
 
 _ERRORS = exceptions.http_errors()
+#: What sending raises when the broker is away. oslo.messaging lets out its libraries' errors where it opens a further
+#: connection.
+_UNDELIVERED = (messaging.MessageDeliveryFailure, amqp.AMQPError, kombu.KombuError, OSError)
 #: Times that sending is tried again when the broker is away; without a number oslo.messaging tries for ever.
 _RETRIES = 2
 #: Seconds that a request waits for the first contact with the broker.
@@ -120,7 +125,7 @@ class ConductorAPI:
                   agent_version: str | None = None, *, group: str = "", **details: Any) -> None:
         """Record a ramdisk's sign of life.
 
-        :param details: ``agent_verify_ca``, ``agent_status``, ``agent_status_message``
+        :param details: ``agent_token``, ``agent_verify_ca``, ``agent_status``, ``agent_status_message``
         :raises NodeLocked: 409
         """
         self._call(context, group, "heartbeat", node_id=node_id, callback_url=callback_url,
@@ -136,7 +141,8 @@ class ConductorAPI:
             return self._client.prepare(topic=rpc_transport.conductor_topic(group)).call(context, method, **arguments)
         except messaging.MessagingTimeout as exc:
             raise exceptions.RPCTimeout from exc
-        except messaging.MessageDeliveryFailure as exc:
+        except _UNDELIVERED as exc:
+            LOG.warning("No conductor could be asked, the message broker is away: %s", exc)
             raise exceptions.Unavailable from exc
         except exceptions.IronicRulesError as exc:
             raise _local(exc) from None

@@ -10,7 +10,6 @@ import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_messaging.rpc import dispatcher
 
-from ironic_rules.rpc import memory
 from ironic_rules.rpc.serializer import Serializer
 
 #: Version of the conductor's RPC interface.
@@ -43,7 +42,6 @@ def _register_library_groups(conf: cfg.ConfigOpts) -> None:
 
 def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
     """Return the transport that ``[DEFAULT]transport_url`` names."""
-    memory.install()
     _register_library_groups(conf)
     return messaging.get_rpc_transport(conf, allowed_remote_exmods=["ironic_rules.exceptions"])
 

@@ -178,7 +178,8 @@ class ApiCall(InspectionRuleActionBase):
     """Tell another service about the node by an HTTP GET. An answer other than 2xx fails the rule.
 
     Only hosts in ``[inspection_rules]api_call_allowed_hosts`` can be called. Redirects are not followed, nothing is
-    sent again, and the content of the answer is not used. A rule makes at most 16 requests for a node.
+    sent again, and the content of the answer is not used. A rule makes at most 16 requests for a node. A dry run
+    sends nothing, and takes it that the answer would be 2xx.
 
     :param url: ``http`` or ``https``; templates may only stand behind the host
     :param headers: HTTP headers by name
@@ -194,6 +195,9 @@ class ApiCall(InspectionRuleActionBase):
         rule.requests += 1
         if rule.requests > MAX_REQUESTS:
             raise ActionError(f"more than {MAX_REQUESTS} requests")
+        if rule.dry_run:
+            rule.would(f"send GET to {host_of(GATE.check(url))}")
+            return
         status = GATE.get(url, headers or {}, timeout)
         if not 200 <= status <= 299:
             note = "; redirects are not followed" if 300 <= status <= 399 else ""

@@ -32,17 +32,21 @@ class ActiveRule:
     """The rule that is running, as actions see it.
 
     ``plugin_data`` is the plugin data of this inspection, to be changed in place: an early action has no other way
-    to them. ``requests`` counts what the rule has asked other services for this node.
+    to them. ``requests`` counts what the rule has asked other services for this node. In a dry run (``dry_run``) an
+    action changes the drafts as always, but nothing outside of them: it says what it :meth:`would` do.
     """
 
-    __slots__ = ("_rule", "messages", "plugin_data", "requests")
+    __slots__ = ("_rule", "dry_run", "messages", "plugin_data", "requests", "withheld")
 
-    def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]]) -> None:
+    def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]],
+                 dry_run: bool = False) -> None:
         # One is made whenever a rule matches: what it is asked for rarely, it looks up then.
         self._rule = rule
         self.plugin_data = plugin_data
         self.messages = messages
         self.requests = 0
+        self.dry_run = dry_run
+        self.withheld: tuple[str, ...] = ()
 
     @property
     def uuid(self) -> str:
@@ -78,6 +82,15 @@ class ActiveRule:
         """Leave a message for the caller to log; a sensitive rule says only that there was one."""
         shown = "message withheld, the rule is sensitive" if self.sensitive else printable(text)
         self.messages.append((level, f"Inspection rule {self.uuid}: {shown}"))
+
+    def would(self, text: str) -> None:
+        """Say in a dry run what is not done: "send GET to ...". The trace shows it, so it must have no secrets."""
+        self.withheld += (f"would {printable(text)}",)
+
+    def take_withheld(self) -> tuple[str, ...]:
+        """Return what was not done since the last call."""
+        taken, self.withheld = self.withheld, ()
+        return taken
 
 
 class InspectionRuleActionBase(metaclass=abc.ABCMeta):

@@ -7,6 +7,20 @@ from typing import Any
 from ironic_rules.rules.errors import ActionError
 
 
+def is_name(name: Any) -> bool:
+    """Say whether ``name`` can be the name of a capability: a text without colons, commas and white space."""
+    return isinstance(name, str) and name != "" and not any(
+        character in ",:" or character.isspace() or not character.isprintable() for character in name)
+
+
+def get(found: Any, name: str) -> Any:
+    """Return the value of ``name``, None if it is missing.
+
+    :raises ActionError: ``found`` are no capabilities
+    """
+    return _pairs(found).get(name)
+
+
 def put(found: Any, name: str, value: Any) -> Any:
     """Return the capabilities with ``name`` set; its place is kept, a new one goes to the end.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,10 @@ _PLUGIN_ERRORS = (
 )
 
 
+#: How often each action ran, and what each left undone (in a dry run only).
+_Done = tuple[list[int], list[tuple[str, ...]]]
+
+
 @dataclass(slots=True)
 class Facts:
     """What rules work on. In the early phase ``task`` is None.
@@ -36,6 +41,8 @@ class Facts:
     :ivar inventory: never changed
     :ivar plugin_data: changed in place
     :ivar interface: the node's inspect interface, if ``supported_interfaces`` is to be respected
+    :ivar dry_run: actions ask nothing of other services; an explained trace says what they would have done. What they
+        change are ``task`` and ``plugin_data``, as always: the caller does not save them
     """
 
     task: Task | None
@@ -43,6 +50,7 @@ class Facts:
     plugin_data: dict[str, Any]
     interface: str | None = None
     early_messages: list[tuple[str, str]] = field(default_factory=list)
+    dry_run: bool = False
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -188,14 +196,14 @@ class _Run:
         if not all(condition.outcome for condition in conditions):
             return Trace(rule.uuid, rule.description, False, conditions=shown)
         before = _state(self._facts, self._task)
-        times = self._act(step, view, shown)
+        done = self._act(step, view, shown)
         if rule.sensitive:
             return step.matched
         changes = _difference(before, _state(self._facts, self._task))
-        return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(rule, times), changes)
+        return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(rule, *done), changes)
 
-    def _act(self, step: Step, view: View, conditions: tuple[ConditionTrace, ...] = ()) -> list[int]:
-        """Run the actions of a rule; return how often each ran."""
+    def _act(self, step: Step, view: View, conditions: tuple[ConditionTrace, ...] = ()) -> _Done:
+        """Run the actions of a rule; return how often each ran, and in a dry run what each left undone."""
         task, rule = self._task, step.rule
         if task is not None:
             if step.keeps_node:
@@ -203,8 +211,10 @@ class _Run:
             elif step.keeps_task:
                 task.checkpoint()
         kept = _kept(rule, self._data) if step.keeps_data else None
-        active = ActiveRule(rule, self._data, self._messages)
+        dry_run = self._facts.dry_run
+        active = ActiveRule(rule, self._data, self._messages, dry_run)
         times: list[int] = []
+        notes: list[tuple[str, ...]] = []
         for action in step.actions:
             try:
                 times.append(action.run(task, active, view, self._views))
@@ -213,12 +223,15 @@ class _Run:
             except _PLUGIN_ERRORS as exc:
                 failure = _failure(rule, action, f"{type(exc).__name__}: {exc}", exc)
             else:
+                if dry_run:
+                    notes.append(active.take_withheld())
                 continue
             self._undo(step, kept)
+            shown = () if rule.sensitive else _action_traces(rule, times, notes)
             failure.traces = [  # type: ignore[attr-defined]
-                Trace(rule.uuid, rule.description, True, str(failure), conditions, _action_traces(rule, times))]
+                Trace(rule.uuid, rule.description, True, str(failure), conditions, shown)]
             raise failure
-        return times
+        return times, notes
 
     def _undo(self, step: Step, kept: dict[str, Any] | None) -> None:
         if self._task is not None:
@@ -242,9 +255,9 @@ def _hold(checks: tuple[Callable[[View], bool], ...], view: View) -> bool:
     return True
 
 
-def _action_traces(rule: CompiledRule, times: list[int]) -> tuple[ActionTrace, ...]:
-    return tuple(
-        ActionTrace(action.where, action.op, count) for action, count in zip(rule.actions, times, strict=False))
+def _action_traces(rule: CompiledRule, times: list[int], notes: list[tuple[str, ...]]) -> tuple[ActionTrace, ...]:
+    done = zip(rule.actions, times, notes or itertools.repeat(()), strict=False)  # as far as the rule came
+    return tuple(ActionTrace(action.where, action.op, count, note) for action, count, note in done)
 
 
 def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ import re2
 
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import draft, mac, plain, pointer, traits
-from ironic_rules.rules import paths
+from ironic_rules.rules import capabilities, paths
 from ironic_rules.rules.errors import OperandError
-from ironic_rules.rules.limits import DEFAULT
+from ironic_rules.rules.limits import MAX_REGEX
 from ironic_rules.rules.names import nearest
 
 _HINTS = {
@@ -75,8 +75,8 @@ def compile_regex(text: str) -> Any:
 
     :raises OperandError: RE2 refuses it; the text has RE2's reason and, where RE2 names a part, its column
     """
-    if len(text) > DEFAULT.regex:
-        raise OperandError(f"a regular expression has at most {DEFAULT.regex} characters")
+    if len(text) > MAX_REGEX:
+        raise OperandError(f"a regular expression has at most {MAX_REGEX} characters")
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
@@ -165,7 +165,7 @@ def _trait(value: Any) -> str:
 
 
 def _capability(value: Any) -> str:
-    if not isinstance(value, str) or not value or any(c in ",:" or c.isspace() or not c.isprintable() for c in value):
+    if not capabilities.is_name(value):
         raise OperandError("a capability's name is a string without ':', ',' and white space")
     return value
 

@@ -15,7 +15,9 @@ class Limits:
     depth: int = 20
     text: int = 65536
     result: int = 65536
-    regex: int = 4096
 
 
 DEFAULT = Limits()
+
+#: Characters of a regular expression, the same in every service: what RE2 makes of one is many times as large.
+MAX_REGEX = 4096

@@ -67,7 +67,7 @@ def _step(order: int, rule: CompiledRule, answered: int | None) -> Step:
     keeps_task = not rule.touches <= {"node", "plugin_data"}
     keeps_node = "node" in rule.touches and not keeps_task
     return Step(rule, order, rule.actions, checks, rule.sensitive, keeps_node, keeps_task,
-                "plugin_data" in rule.touches, Trace(rule.uuid, rule.description, True))
+                "plugin_data" in rule.touches, Trace(rule.uuid, rule.description, True, sensitive=rule.sensitive))
 
 
 class Phase:

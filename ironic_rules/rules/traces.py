@@ -19,11 +19,12 @@ class ConditionTrace:
 
 @dataclass(frozen=True, slots=True)
 class ActionTrace:
-    """An action that ran, ``times`` times."""
+    """An action that ran, ``times`` times; ``notes`` says what it left undone in a dry run."""
 
     where: str
     op: str
     times: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,4 @@ class Trace:
     conditions: tuple[ConditionTrace, ...] = ()
     actions: tuple[ActionTrace, ...] = ()
     changes: Mapping[str, Any] = field(default_factory=dict)
+    sensitive: bool = False

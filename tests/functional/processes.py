@@ -130,7 +130,7 @@ class Cluster:
     """API and conductor processes of one configuration, over a broker and a database server."""
 
     def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "") -> None:
-        self._folder = folder
+        self.folder = folder
         self._base = (
             f"[DEFAULT]\ntransport_url = {transport_url}\n"
             f"[database]\nconnection = {database_url}\n"
@@ -140,14 +140,18 @@ class Cluster:
 
     def configuration(self, name: str, extra: str = "") -> str:
         """Write a configuration file for the process ``name`` and return its path."""
-        path = self._folder / f"{name}.conf"
-        own = f"[DEFAULT]\nhost = {name}\nlog_file = {self._folder}/{name}.log\n"
+        path = self.folder / f"{name}.conf"
+        own = f"[DEFAULT]\nhost = {name}\nlog_file = {self.folder}/{name}.log\n"
         path.write_text(self._base.replace("[DEFAULT]\n", own, 1) + extra)
         return str(path)
 
     def run(self, module: str, *arguments: str, name: str) -> Process:
         """Start a command of the package."""
-        process = Process(module, ["--config-file", self.configuration(name), *arguments], self._folder, name)
+        return self.start(module, self.configuration(name), name, *arguments)
+
+    def start(self, module: str, file: str, name: str, *arguments: str) -> Process:
+        """Start a command of the package with the configuration in ``file``."""
+        process = Process(module, ["--config-file", file, *arguments], self.folder, name)
         self._processes.append(process)
         return process
 

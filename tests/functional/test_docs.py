@@ -77,9 +77,37 @@ def test_the_rules_guide_leads_to_four_rules(tmp_path):
         rules = get(url + "/v1/inspection_rules")["inspection_rules"]
         assert [rule["description"] for rule in rules] == [
             "Machines with 256 GiB or more", "x86 machines", "only flash", "NVMe"]
-        refusal = json.loads(json.loads(outputs[-1])["error_message"])["faultstring"]
+        refusal = next(json.loads(json.loads(text)["error_message"])["faultstring"] for text in outputs
+                       if text.startswith('{"error_message"'))
         assert "/actions/0/args/0" in refusal
         assert "/actions/1/op" in refusal
+        assert json.loads(outputs[-2])["inspection_scope"] == "rack-b7"
+        assert [node["name"] for node in json.loads(outputs[-1])["nodes"]] == ["lab-1"]
+
+
+def test_the_guide_to_deploy_templates_makes_changes_and_deletes_two(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        outputs = typed("user/deploy-templates.rst", url, tmp_path)
+
+        both = next(json.loads(text) for text in outputs if text.startswith('{"deploy-templates"'))["deploy-templates"]
+        assert [(item["name"], item["steps"][0]["priority"]) for item in both] == [
+            ("CUSTOM_RAID_MIRROR", 90), ("HW_CPU_X86_VMX", 150)]
+        refusal, = (json.loads(json.loads(text)["error_message"])["faultstring"] for text in outputs
+                    if text.startswith('{"error_message"'))
+        assert all(place in refusal for place in ("/name: ", "/steps/0/step: ", "/steps/0/priority: "))
+        assert next(json.loads(text) for text in reversed(outputs) if text.startswith('{"uuid"'))["steps"][0][
+            "priority"] == 100
+        assert get(url + "/v1/deploy-templates") == {"deploy-templates": []}
+
+
+def test_the_guide_to_deployment_leads_to_a_mirrored_node(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        outputs = typed("user/deployment.rst", url, tmp_path)
+
+        shown = json.loads(outputs[-1])
+        assert shown["provision_state"] == "active"
+        assert shown["raid_config"]["logical_disks"][0]["raid_level"] == "1"
+        assert "raid.create_configuration (2 of 7, template CUSTOM_BM_CONFIG_RAID_DISK_MIRROR) finished" in outputs[-2]
 
 
 def test_the_guide_to_authentication_lets_its_user_in_and_nobody_else(tmp_path):

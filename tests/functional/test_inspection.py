@@ -62,7 +62,7 @@ def test_a_node_from_the_request_to_the_inventory(whole):
     assert shown["properties"]["cpu_arch"] == body["inventory"]["cpu"]["architecture"]
     assert (shown["traits"], port_addresses(whole, node)) == (["CUSTOM_SEEN"], [mac])
     assert "lookup_bmc_addresses" not in row.driver_internal_info
-    assert whole.bmc_addresses(node) == []
+    assert whole.bmc_addresses(node) == ["192.0.2.33", "2001:db8::33"]
     stored = whole.app.get(f"/v1/nodes/{node}/inventory").json
     assert stored["inventory"] == body["inventory"]
     assert stored["plugin_data"]["macs"] == [mac]
@@ -92,7 +92,7 @@ def test_a_failed_inspection_leaves_the_node_as_it_was(whole, cause, backend):
     assert (shown["traits"], shown["extra"], shown["properties"]) == ([], {}, {"a": 1})
     assert port_addresses(whole, node) == []
     assert whole.inventories(node) == (["failed"] if backend == "database" else [])
-    assert (whole.bmc_addresses(node), whole.row(node).agent_token_hash) == ([], None)
+    assert (whole.bmc_addresses(node), whole.row(node).agent_token_hash) == (["192.0.2.34"], None)
     assert "lookup_bmc_addresses" not in whole.row(node).driver_internal_info
     assert whole.app.get(f"/v1/nodes/{node}/inventory").status_int == 404
     assert [severity for severity, _ in whole.events(node)] == ["ERROR"]
@@ -120,7 +120,7 @@ def test_an_aborted_inspection(whole, trouble):
     assert shown["last_error"].startswith("Inspection was aborted by request.")
     assert ("Switching the node off failed" in shown["last_error"]) == bool(trouble)
     assert shown["power_state"] == ("power on" if trouble else "power off")
-    assert (whole.bmc_addresses(node), whole.row(node).agent_token_hash) == ([], None)
+    assert (whole.bmc_addresses(node), whole.row(node).agent_token_hash) == (["192.0.2.35"], None)
     assert whole.callback(node, whole.machine()[1]).status_int == 404
 
 

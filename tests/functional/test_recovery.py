@@ -16,7 +16,7 @@ from ironic_rules.conductor import inspection, provisioning, recovery, tasks, wo
 from ironic_rules.conductor.manager import ConductorManager
 from ironic_rules.conductor.service import ConductorService
 from ironic_rules.conductor.workers import Slot
-from ironic_rules.db import conductors, history, inspection_rules, inventory, nodes, ports
+from ironic_rules.db import conductors, discovery, history, inspection_rules, inventory, nodes, ports
 from ironic_rules.db.tables import conductors as conductors_table
 from ironic_rules.exceptions import LockLost, Unavailable
 from ironic_rules.rpc import transport as rpc_transport
@@ -94,9 +94,9 @@ def finish(engine):
     wait_for("the conductor's threads", lambda: is_idle(engine), interval_s=0.005)
 
 
-def assert_inspected(records, node):
+def assert_inspected(records, node, state="manageable"):
     row = records.at_rest(node)
-    assert (row.provision_state, row.last_error) == ("manageable", None)
+    assert (row.provision_state, row.target_provision_state, row.last_error) == (state, None, None)
     assert row.properties == {"cpu_arch": "x86_64"}
     assert records.inventories(node) == ["processed"]
     with records.db.reader() as conn:
@@ -143,6 +143,45 @@ def test_data_are_processed_after_a_death_in_the_middle(
     finish(second)
 
     assert_inspected(records, node)
+
+
+@pytest.mark.parametrize(("owner", "name", "afterwards"), POINTS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_discovered_node_is_processed_after_a_death_in_the_middle(
+        conductor, waiting, records, monkeypatch, owner, name, afterwards):
+    first = conductor("a")
+    node, data = waiting(provision_state="enroll", target_provision_state=None, auto_discovered=True)
+    records.db.write(lambda conn: discovery.begin(conn, nodes.get_id(conn, node), []))
+    with monkeypatch.context() as patch:
+        dies_at(patch, owner, name, afterwards=afterwards)
+        accept(first, node, data)
+        finish(first)
+    row = records.row(node)
+    assert (row.provision_state, row.target_provision_state, row.reservation) == ("inspecting", "enroll", first.host)
+    bury(records.db, first)
+
+    second = conductor("b")
+    recovery.resume_orphans(second)
+    finish(second)
+
+    assert_inspected(records, node, "enroll")
+
+
+def test_a_death_before_the_acceptance_leaves_a_discovered_node_to_be_accepted(
+        conductor, waiting, records, monkeypatch):
+    engine = conductor()
+    node, data = waiting(provision_state="enroll", target_provision_state=None, auto_discovered=True)
+    records.db.write(lambda conn: discovery.begin(conn, nodes.get_id(conn, node), []))
+    with monkeypatch.context() as patch:
+        dies_at(patch, inventory, "receive")
+        with pytest.raises(SimulatedCrash):
+            accept(engine, node, data)
+    row = records.row(node)
+    assert (row.provision_state, row.reservation, records.inventories(node)) == ("enroll", None, [])
+
+    accept(engine, node, data)
+    finish(engine)
+
+    assert_inspected(records, node, "enroll")
 
 
 def bury(db, engine):

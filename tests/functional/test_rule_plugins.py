@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -70,6 +71,16 @@ def test_r45_an_action_of_another_package_works_from_its_installation_to_the_nod
         assert extras(url) == [{"tags": ["x86_64 ({as it is})"]}] * 3
 
 
+def test_the_tests_of_the_sample_package_pass(tmp_path, with_plugin):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "-c", os.devnull,
+         str(SAMPLE / "test_sample_rule_actions.py")],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
+
+
 def test_r86_a_rule_that_does_not_fit_the_action_is_refused(tmp_path, with_plugin):
     with standalone(tmp_path) as (_, url):
         status, body = send(url + "/v1/inspection_rules", {"actions": [{"op": "sample-tag", "args": {"nmae": "x"}}]})
@@ -133,6 +144,18 @@ def test_r03_bad_built_in_rules_stop_the_start_with_every_problem(tmp_path):
     for place in ("/0/conditions/0/op: ", "/0/actions: ", "/1/priority: ", "/1/actions/0/args: "):
         assert f"rules.yaml: {place}" in text
     assert "Traceback" not in text
+
+
+def test_the_built_in_rules_are_read_once_for_the_whole_process(tmp_path):
+    (tmp_path / "rules.yaml").write_text("- {description: tags, actions: [{op: add-trait, args: [CUSTOM_SEEN]}]}\n")
+    with standalone(tmp_path, config=f"[inspection_rules]\nbuilt_in = {tmp_path}/rules.yaml\n") as (_, url):
+        listed = send(url + "/v1/inspection_rules")[1]["inspection_rules"]
+        assert [(rule["description"], rule["built_in"]) for rule in listed] == [("tags", True)]
+        assert Simulation(url, 1, tmp_path).report()["status"] == 0
+        assert [node["traits"] for node in send(url + "/v1/nodes?detail=true")[1]["nodes"]] == [["CUSTOM_SEEN"]]
+
+    log = (tmp_path / "state" / "ironic-rules.log").read_text()
+    assert log.count("1 built-in inspection rules from") == 1
 
 
 class Cmdb(BaseHTTPRequestHandler):

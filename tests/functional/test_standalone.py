@@ -77,6 +77,23 @@ def test_ctrl_c_ends_it_too(tmp_path):
         assert process.status == 0
 
 
+def test_sighup_reads_the_configuration_again_but_not_the_built_in_rules(tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("- {description: first, actions: [{op: log, args: {msg: hello}}]}")
+    with standalone(tmp_path, config=f"[inspection_rules]\nbuilt_in = {rules}\n") as (process, url):
+        log = tmp_path / "state" / "ironic-rules.log"
+        rules.write_text("this is: [no rule file")
+        with (tmp_path / "ironic-rules.conf").open("a") as file:
+            file.write("[DEFAULT]\ndebug = true\n")
+
+        os.kill(process.pid, signal.SIGHUP)
+
+        wait_for("the new configuration", lambda: "DEFAULT.debug changed" in log.read_text())
+        assert [rule["description"] for rule in get(url + "/v1/inspection_rules")["inspection_rules"]] == ["first"]
+        assert process.terminate() < 2.5
+        assert process.status == 0
+
+
 def test_a_sudden_death_in_the_middle_of_the_work_loses_nothing(tmp_path):
     port = free_port()
     with standalone(tmp_path, port=port) as (process, url):

@@ -114,7 +114,7 @@ def configuration(folder: Path, text: str = "") -> cfg.ConfigOpts:
     """Return the configuration of a service that keeps its database in ``folder``; ``text`` is more of the file."""
     file = folder / "whole.conf"
     file.write_text(
-        "[DEFAULT]\nhost = conductor-1\ntransport_url = kombu+memory://localhost/\n"
+        "[DEFAULT]\nhost = conductor-1\ntransport_url = ironic-rules-memory://\n"
         f"[database]\nconnection = sqlite:///{folder}/whole.sqlite\nsqlite_synchronous = false\n"
         "[inspector]\nrequire_managed_boot = false\n"
         # The tests call recovery themselves.

@@ -131,7 +131,13 @@ def _until(probe: Any, timeout_s: float = 120.0) -> None:
 
 def _count(client: Client, state: str) -> int:
     path = "/v1/nodes?limit=1000&fields=uuid&provision_state=" + state.replace(" ", "%20")
-    return len(client.json("GET", path)["nodes"])
+    found = 0
+    while True:
+        page = client.json("GET", path)
+        found += len(page["nodes"])
+        if "next" not in page:
+            return found
+        path = "/v1/" + page["next"].partition("/v1/")[2]
 
 
 def inspect(endpoint: str, count: int, concurrency: int) -> tuple[float, Timing]:

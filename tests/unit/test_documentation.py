@@ -1,34 +1,27 @@
-"""What the documentation shows works: its example rules, its example hook, its configuration file, its references."""
+"""What the documentation shows works: its example hook, its configuration file, its references."""
 
 from __future__ import annotations
 
 import configparser
 import importlib.util
-import json
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-import yaml
-
 import ironic_rules.cmd  # noqa: F401  (the references import the API, and with it oslo.messaging)
-from ironic_rules import rules, samples
+from ironic_rules import samples
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
 from ironic_rules.conf import opts
-from ironic_rules.exceptions import RuleFailed
 from ironic_rules.inspection.hooks import loader
-from ironic_rules.inspection.hooks.ramdisk_error import RamdiskErrorHook
+from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.models import pointer
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 from tests.unit.rules.world import NODE
 
 DOC = Path(__file__).resolve().parents[2] / "doc"
-EXAMPLES = DOC / "source" / "user" / "examples"
-FILES = sorted(path for path in EXAMPLES.iterdir() if path.suffix in (".json", ".yaml"))
 
 
 def module(path: Path) -> ModuleType:
@@ -38,12 +31,6 @@ def module(path: Path) -> ModuleType:
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made
-
-
-def rules_of(name: str) -> list[dict[str, Any]]:
-    """Return the rules of an example file."""
-    text = (EXAMPLES / name).read_text(encoding="utf-8")
-    return yaml.safe_load(text) if name.endswith(".yaml") else [json.loads(text)]
 
 
 def inspected(sample: str) -> tuple[Task, dict[str, Any]]:
@@ -56,77 +43,14 @@ def inspected(sample: str) -> tuple[Task, dict[str, Any]]:
     return Task(NodeDraft({**NODE, "name": None, "driver_info": {}, "extra": {}, "properties": {}}), ports), body
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_example_rule_is_valid(path):
-    assert [problem for rule in rules_of(path.name) for problem in rules.validate(rule)] == []
-
-
-#: (file, sample, descriptions of the rules that match, what the node has afterwards)
-OUTCOMES: list[tuple[str, str, list[str], dict[str, Any]]] = [
-    ("first.json", "dell-r660", ["Machines with 256 GiB or more"], {"/traits": ["CUSTOM_LARGE_MEMORY"]}),
-    ("first.json", "vm-qemu-bios", [], {"/traits": []}),
-    ("asset.yaml", "dell-r660", ["asset data"],
-     {"/name": "node-4HT81X3", "/extra/serial": "4HT81X3", "/extra/firmware": "2.4.4"}),
-    ("asset.yaml", "vm-qemu-bios", [], {"/name": None}),
-    ("minimum.yaml", "dell-r660", [], {}),
-    ("resource-class.yaml", "dell-r660", ["general purpose", "much memory", "many CPUs and much memory"],
-     {"/resource_class": "baremetal-huge"}),
-    ("resource-class.yaml", "hpe-dl380-gen11", ["general purpose", "much memory"],
-     {"/resource_class": "baremetal-memory"}),
-    ("resource-class.yaml", "extra-hardware-r730", ["general purpose"], {"/resource_class": "baremetal-general"}),
-    ("network.yaml", "extra-hardware-r730",
-     ["ports of machines with a BMC in the lab", "names and speeds of the interfaces"],
-     {"/extra/nics": ["em1: 10000 Mbit/s", "em2: 10000 Mbit/s"]}),
-    ("storage.yaml", "ipv6-only-bmc", ["only flash", "NVMe"],
-     {"/traits": ["CUSTOM_ALL_FLASH", "CUSTOM_NVME"], "/properties/capabilities": "nvme:true"}),
-    ("storage.yaml", "hpe-dl380-gen11", [], {"/traits": []}),
-    ("storage.yaml", "ramdisk-error", [], {"/traits": []}),
-    ("report.yaml", "hpe-dl380-gen11", ["summary"], {}),
-    ("discovered.yaml", "hpe-dl380-gen11", ["Initialize freshly discovered nodes"],
-     {"/driver_info/ipmi_address": "192.0.2.162"}),
-]
-
-
-@pytest.mark.parametrize(("name", "sample", "matched", "expected"), OUTCOMES,
-                         ids=[f"{name}-{sample}" for name, sample, *_ in OUTCOMES])
-def test_an_example_does_to_a_sample_machine_what_it_says(name, sample, matched, expected):
-    task, body = inspected(sample)
-    plugin_data = {"bmc_address": body["inventory"]["bmc_address"]}
-    facts = rules.Facts(task, body["inventory"], plugin_data)
-
-    traces = rules.RuleSet(map(rules.compile, rules_of(name))).run("main", facts)
-
-    assert [trace.description for trace in traces if trace.matched] == matched
-    found = task.node.read()
-    assert {path: pointer.get(found, pointer.parse(path)) for path in expected} == expected
-    if name == "network.yaml":
-        assert {port.physical_network for port in task.ports} == {"lab"}
-    if name == "report.yaml":
-        assert plugin_data["summary"] == {"model": "ProLiant DL380 Gen11 (P52560-B21)", "boot mode": "uefi"}
-
-
-def test_the_example_for_minimum_sizes_refuses_a_small_machine():
-    task, body = inspected("vm-qemu-bios")
-    rule_set = rules.RuleSet(map(rules.compile, rules_of("minimum.yaml")))
-
-    with pytest.raises(RuleFailed) as caught:
-        rule_set.run("main", rules.Facts(task, body["inventory"], {}))
-
-    assert "8192 MiB of memory, 16384 are needed" in str(caught.value)
-
-
-def test_every_example_is_evaluated():
-    assert {path.name for path in FILES} == {name for name, *_ in OUTCOMES}
-
-
 def test_the_example_hook_works():
-    hook = module(DOC / "source" / "contributor" / "memory_hook.py").MemoryHook
-    hooks = loader.load(["ramdisk-error", "memory"], classes={"ramdisk-error": RamdiskErrorHook, "memory": hook})
+    hook = module(DOC.parent / "tests" / "plugins" / "sample_hooks" / "sample_inspection_hooks.py").RackHook
+    classes = {"validate-interfaces": ValidateInterfacesHook, "sample-rack": hook}
     task, body = inspected("dell-r660")
 
-    Pipeline(hooks).run(task, body["inventory"])
+    Pipeline(loader.load(classes, classes=classes)).run(task, body["inventory"])
 
-    assert task.node.properties == {"memory_mb": 524288}
+    assert task.node.extra == {"rack": "192.0.2"}
 
 
 def test_the_example_configuration_names_only_options_that_exist():
@@ -144,3 +68,26 @@ def test_the_api_reference_has_every_route():
     titles = [line for line in reference.pages().splitlines() if line.startswith("``") and " /" in line]
 
     assert len(titles) == len(set(titles)) == len(list(walk_routes(RootController())))
+
+
+def test_the_hook_reference_has_every_hook():
+    reference = module(DOC / "ext" / "hook_reference.py")
+
+    page = reference.page()
+
+    names = [point.name for point in metadata.distribution("ironic-rules").entry_points.select(group=loader.GROUP)]
+    assert sorted(reference.hooks()) == sorted(names)
+    assert [name for name in names if f"\n{name}\n{'-' * len(name)}\n\n" not in page] == []
+    assert [name for name in names if f"   * - `{name}`_" not in page] == []
+
+
+def test_the_step_reference_has_every_step():
+    reference = module(DOC / "ext" / "step_reference.py")
+    offers = reference.offers()
+
+    page = reference.page()
+
+    assert {"deploy.deploy", "bios.apply_configuration", "raid.create_configuration", "power.reboot"} <= set(offers)
+    assert [name for name in offers if page.count(f"\n``{name}``\n") != 1] == []
+    assert [argument for by in offers.values() for _, info in by.values() for argument in info.argsinfo
+            if f"   * ``{argument}``" not in page] == []

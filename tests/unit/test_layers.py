@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import ironic_rules
 
 PACKAGE = Path(ironic_rules.__file__).parent
+PAGE = PACKAGE.parent / "doc" / "source" / "contributor" / "layers.rst"
 
 #: From the top down. A module may import its own part and the parts on lower lines; parts on one line are strangers.
 LAYERS = (
@@ -99,6 +101,14 @@ def test_every_module_belongs_to_a_layer(path):
     "path", [path for path in MODULES if part_of(module_name(path)) in PURE_PARTS], ids=module_name)
 def test_pure_parts_import_nothing_that_touches_the_world(path):
     assert [name for _, name in imported(path) if name.partition(".")[0] in IMPURE_LIBRARIES] == []
+
+
+def test_the_documentation_draws_these_layers():
+    block = re.search(r"^::\n\n((?:   .*\n)+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert block is not None
+    drawn = [re.split(r" {2,}", line.strip(), maxsplit=1)[0].split(" | ") for line in block[1].splitlines()]
+    assert drawn == [list(parts) for parts in LAYERS]
 
 
 def test_an_upward_import_is_found():

@@ -26,6 +26,7 @@ ENTRY_POINTS = [
     for group, lines in SETUP["entry_points"].items() for line in lines.strip().splitlines()]
 
 COMMANDS = {
+    "ironic-pxe-filter": "ironic_rules.cmd.pxe_filter:main",
     "ironic-rules": "ironic_rules.cmd.standalone:main",
     "ironic-rules-api": "ironic_rules.cmd.api:main",
     "ironic-rules-conductor": "ironic_rules.cmd.conductor:main",

@@ -13,7 +13,7 @@ from ironic_rules.api import faults
 
 
 class LastResort:
-    """Catches errors outside of controllers. The only other place for ``except Exception`` in the API."""
+    """Catches errors outside of controllers. Nothing else in the API but ``expose`` ends what it does not expect."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -7,5 +7,3 @@ from ironic_rules.hardware.base import BootInterface
 
 class FakeBoot(BootInterface):
     """Leaves booting to others: a ramdisk must come from a DHCP and TFTP environment outside this service."""
-
-    can_boot_ramdisk = False

@@ -6,8 +6,8 @@ from typing import Any
 
 from oslo_log import log
 
-from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.hardware import bmc
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesError
+from ironic_rules.hardware import bmc, ramdisk
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
@@ -17,6 +17,8 @@ LOG = log.getLogger(__name__)
 RESOLVE_TIMEOUT_S = 10.0
 #: key of ``driver_internal_info``; lookups compare with it
 BMC_ADDRESSES = "lookup_bmc_addresses"
+#: key of ``driver_internal_info``; true while a ramdisk runs that this service booted
+MANAGED = "inspection_managed_boot"
 
 
 class AgentInspect(InspectInterface):
@@ -27,22 +29,48 @@ class AgentInspect(InspectInterface):
 
         :raises InvalidParameterValue: the boot interface does not, and ``[inspector]require_managed_boot`` is true
         """
-        managed = self.interface_of(task.node, "boot").can_boot_ramdisk
-        if not managed and self.conf.inspector.require_managed_boot:
-            raise InvalidParameterValue(
-                f"The boot interface '{task.node.boot_interface}' of node {task.node.uuid} can not boot a ramdisk. Use "
-                "another boot interface, or set [inspector]require_managed_boot to false if a DHCP and TFTP "
-                "environment outside this service boots the ramdisk.")
+        self._managed_parameters(task)
 
     def inspect_hardware(self, task: Task) -> str:
         """Make the node boot into the ramdisk and remember by which BMC addresses it can be recognised."""
-        self.validate(task)
+        parameters = self._managed_parameters(task)
         node = task.node
         node.agent_token_hash = None
         node.driver_internal_info[BMC_ADDRESSES] = bmc.addresses(node.driver_info, RESOLVE_TIMEOUT_S)
-        self.interface_of(node, "management").set_boot_device(task, "pxe")
-        self.interface_of(node, "power").set_power_state(task, states.REBOOT)
+        power = self.interface_of(node, "power")
+        if parameters is None:
+            node.driver_internal_info.pop(MANAGED, None)
+            self.interface_of(node, "management").set_boot_device(task, "pxe")
+            power.set_power_state(task, states.REBOOT)
+            return states.INSPECTWAIT
+        node.driver_internal_info[MANAGED] = True
+        if not node.disable_power_off:
+            power.set_power_state(task, states.POWER_OFF)
+        try:
+            self.interface_of(node, "boot").prepare_ramdisk(task, parameters)
+            power.set_power_state(task, states.REBOOT if node.disable_power_off else states.POWER_ON)
+        except IronicRulesError:
+            # The caller forgets this draft, and with it that there is something to undo.
+            self._undo_boot(task)
+            raise
         return states.INSPECTWAIT
+
+    def _managed_parameters(self, task: Task) -> dict[str, str] | None:
+        """Return the kernel parameters for a managed boot; None if others boot the ramdisk, and may.
+
+        :raises InvalidParameterValue: the node can not be booted, and nobody else may
+        """
+        try:
+            self.interface_of(task.node, "boot").validate_inspection(task)
+            return ramdisk.inspection_parameters(self.conf)
+        except Invalid as exc:
+            if self.conf.inspector.require_managed_boot:
+                raise InvalidParameterValue(
+                    f"The boot interface '{task.node.boot_interface}' of node {task.node.uuid} can not boot a ramdisk: "
+                    f"{exc} Correct that, use another boot interface, or set [inspector]require_managed_boot to false "
+                    "if a DHCP and TFTP environment outside this service boots the ramdisk.") from exc
+            LOG.debug("The boot of node %s is not managed: %s", task.node.uuid, exc)
+            return None
 
     def continue_inspection(
             self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any] | None = None) -> str:
@@ -60,6 +88,30 @@ class AgentInspect(InspectInterface):
         self._finish(task)
 
     def _finish(self, task: Task) -> None:
-        task.node.agent_token_hash = None
-        if not task.node.disable_power_off:
-            self.interface_of(task.node, "power").set_power_state(task, states.POWER_OFF)
+        node = task.node
+        node.agent_token_hash = None
+        try:
+            if self.conf.inspector.power_off and not node.disable_power_off:
+                self._power_off(task)
+        finally:
+            if node.driver_internal_info.get(MANAGED):
+                self.interface_of(node, "boot").clean_up_ramdisk(task)
+                node.driver_internal_info.pop(MANAGED, None)
+
+    def _undo_boot(self, task: Task) -> None:
+        try:
+            self.interface_of(task.node, "boot").clean_up_ramdisk(task)
+        except IronicRulesError as exc:
+            LOG.warning("What was prepared for the ramdisk of node %s is left: %s", task.node.uuid, exc)
+
+    def _power_off(self, task: Task) -> None:
+        power = self.interface_of(task.node, "power")
+        if task.node.target_provision_state != states.ENROLL:
+            power.set_power_state(task, states.POWER_OFF)
+            return
+        # Nobody has managed a discovered node yet; the service may not know how to reach its BMC.
+        try:
+            power.validate(task)
+            power.set_power_state(task, states.POWER_OFF)
+        except IronicRulesError as exc:
+            LOG.info("The discovered node %s is not switched off: %s", task.node.uuid, exc)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import ManagementInterface
+from ironic_rules.hardware.pretending import Pretends
 from ironic_rules.models.task import Task
 
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe", "wanboot")
@@ -13,7 +14,7 @@ _KEY = "fake_boot_device"
 _DEFAULT = {"boot_device": "pxe", "persistent": False}
 
 
-class FakeManagement(ManagementInterface):
+class FakeManagement(Pretends, ManagementInterface):
     """Keeps the boot device in ``driver_internal_info``; a node that was never told boots by PXE."""
 
     def get_supported_boot_devices(self, task: Task) -> list[str]:

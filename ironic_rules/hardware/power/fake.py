@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import PowerInterface
+from ironic_rules.hardware.pretending import Pretends
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
 
@@ -13,7 +14,7 @@ _RESULTS = {
 }
 
 
-class FakePower(PowerInterface):
+class FakePower(Pretends, PowerInterface):
     """Does at once what it is told; a node that was never switched is off."""
 
     def get_power_state(self, task: Task) -> str:

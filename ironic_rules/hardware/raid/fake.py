@@ -1,9 +1,19 @@
-"""``fake`` RAID: always valid."""
+"""``fake`` RAID: ``raid_config`` of the node is the controller."""
 
 from __future__ import annotations
 
-from ironic_rules.hardware.base import RAIDInterface
+from typing import Any
+
+from ironic_rules.hardware.pretending import Pretends
+from ironic_rules.hardware.raid.steps import RAIDSteps
+from ironic_rules.models.task import Task
 
 
-class FakeRAID(RAIDInterface):
-    """A controller without disks."""
+class FakeRAID(Pretends, RAIDSteps):
+    """A controller with as many disks as anybody wants."""
+
+    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> None:
+        pass
+
+    def delete_volumes(self, task: Task) -> None:
+        pass

@@ -9,7 +9,7 @@ class FakeHardware(HardwareType):
     supported_bios_interfaces = ("fake", "no-bios")
     supported_boot_interfaces = ("fake",)
     supported_console_interfaces = ("fake", "no-console")
-    supported_deploy_interfaces = ("fake",)
+    supported_deploy_interfaces = ("fake", "custom-agent")
     supported_firmware_interfaces = ("fake", "no-firmware")
     supported_inspect_interfaces = ("agent", "no-inspect")
     supported_management_interfaces = ("fake", "noop")

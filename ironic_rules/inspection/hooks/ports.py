@@ -31,8 +31,9 @@ class PortsHook(InspectionHook):
             "all": None, "present": _addresses(known.values()), "added": _addresses(valid[name] for name in selected),
         }[self.settings.keep_ports])
         self._update(task, known)
+        silent = "pxe_interface" not in (inventory.get("boot") or {}) and not plugin_data.get("boot_interface")
         for name, interface in valid.items():
-            interface["is_added"] = name in selected and _ensure(task, interface)
+            interface["is_added"] = name in selected and _ensure(task, interface, silent=silent)
 
     def _is_selected(self, interface: dict[str, Any]) -> bool:
         return {
@@ -72,8 +73,11 @@ def _addresses(interfaces: Any) -> set[str]:
     return {interface["mac_address"] for interface in interfaces}
 
 
-def _ensure(task: Task, interface: dict[str, Any]) -> bool:
-    """Say whether the node has a port for ``interface``, after making it if that is possible."""
+def _ensure(task: Task, interface: dict[str, Any], *, silent: bool) -> bool:
+    """Say whether the node has a port for ``interface``, after making it if that is possible.
+
+    :param silent: the data do not tell what the machine booted from, not even that it was nothing
+    """
     address = interface["mac_address"]
     if _port(task, address) is not None:
         return True
@@ -81,7 +85,9 @@ def _ensure(task: Task, interface: dict[str, Any]) -> bool:
         warn(task, f"no port is made for {address}: it belongs to another node")
         return False
     client_id = interface.get("client_id")
-    task.add_port(address, pxe_enabled=interface["pxe_enabled"], extra={"client-id": client_id} if client_id else {})
+    # A BMC's inventory is silent: the port gets what a port that an operator makes has.
+    task.add_port(address, pxe_enabled=silent or interface["pxe_enabled"],
+                  extra={"client-id": client_id} if client_id else {})
     return True
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ironic_rules.exceptions import InvalidInventory
-from ironic_rules.hardware import addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.infiniband import is_infiniband
-from ironic_rules.models import mac
+from ironic_rules.models import addresses, mac
 from ironic_rules.models.plain import clone
 from ironic_rules.models.task import Task
 

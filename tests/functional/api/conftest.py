@@ -17,9 +17,10 @@ from ironic_rules import rules
 from ironic_rules.api import versions
 from ironic_rules.api.app import make_app
 from ironic_rules.conf import opts
-from ironic_rules.db import conductors, inspection_rules, nodes, portgroups, ports, traits
+from ironic_rules.db import conductors, deploy_templates, inspection_rules, nodes, portgroups, ports, traits
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, revisions
+from ironic_rules.models.deploy_templates import DeployStep
 from ironic_rules.models.node_fields import INTERFACES
 from tests.fakes import FakeConductorAPI
 from tests.functional import databases
@@ -93,6 +94,7 @@ def stock(database: Database) -> None:
         traits.add(conn, node.id, "CUSTOM_A")
         inspection_rules.create(conn, rules.from_wire({
             "uuid": routes.RULE, "actions": [{"op": "fail", "args": {"msg": "x"}}], "conditions": []}))
+        deploy_templates.create(conn, {"uuid": routes.TEMPLATE, "name": "CUSTOM_A"}, [DeployStep(**routes.STEP)])
 
 
 @pytest.fixture

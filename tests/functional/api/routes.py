@@ -12,10 +12,13 @@ NODE = "44444444-4444-4444-8444-444444444444"
 PORT = "55555555-5555-4555-8555-555555555555"
 PORTGROUP = "66666666-6666-4666-8666-666666666666"
 RULE = "77777777-7777-4777-8777-777777777777"
+TEMPLATE = "88888888-8888-4888-8888-888888888888"
 MAC = "52:54:00:aa:00:01"
 
-_IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "trait": "CUSTOM_A",
-           "vif": "vif-1", "event": NODE, "hostname": "conductor-1", "driver": "fake-hardware"}
+_IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "template": TEMPLATE,
+           "trait": "CUSTOM_A", "vif": "vif-1", "event": NODE, "hostname": "conductor-1",
+           "driver": "fake-hardware"}
+STEP = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
 _PATCH = [{"op": "add", "path": "/extra/a", "value": 1}]
 _BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/nodes"): {"driver": "fake-hardware"},
@@ -26,6 +29,8 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/v1/portgroups/{portgroup}"): _PATCH,
     ("POST", "/v1/inspection_rules"): {"actions": [{"op": "log", "args": {"msg": "x"}}]},
     ("PATCH", "/v1/inspection_rules/{uuid}"): [{"op": "add", "path": "/priority", "value": 1}],
+    **{("POST", f"/v1/deploy{mark}templates"): {"name": "CUSTOM_B", "steps": [STEP]} for mark in "-_"},
+    **{("PATCH", f"/v1/deploy{mark}templates/{{template}}"): _PATCH for mark in "-_"},
     ("POST", "/v1/heartbeat/{node}"): {"callback_url": "http://192.0.2.5:9999", "agent_token": "x"},
     ("POST", "/v1/continue_inspection"): {"inventory": {"interfaces": [{"mac_address": MAC}]}},
     ("PUT", "/v1/nodes/{ident}/states/provision"): {"target": "abort"},
@@ -55,7 +60,8 @@ class Known(NamedTuple):
 
 
 def _idents(pattern: str) -> list[str]:
-    of_item = {"/v1/portgroups": PORTGROUP, "/v1/drivers": "fake-hardware"}.get(pattern.partition("/{")[0], NODE)
+    of_item = {"/v1/portgroups": PORTGROUP, "/v1/drivers": "fake-hardware", "/v1/deploy-templates": TEMPLATE,
+               "/v1/deploy_templates": TEMPLATE}.get(pattern.partition("/{")[0], NODE)
     return [of_item if name == "ident" else _IDENTS[name] for name in re.findall(r"\{(\w+)\}", pattern)]
 
 

@@ -17,7 +17,9 @@ from tests.functional.api.routes import (
     PORTGROUP,
     ROUTES,
     RULE,
+    STEP,
     TAKING_A_BODY,
+    TEMPLATE,
     WITH_IDENTS,
     WRITING,
     Known,
@@ -138,6 +140,7 @@ def test_slashes_do_not_matter(app, stocked, route):
 @pytest.mark.parametrize("path", [
     f"/v1/nodes/{NODE}/nosuch", f"/v1/nodes/{NODE}/nosuch/x", f"/v1/nodes/{NODE}/states/nosuch",
     f"/v1/ports/{PORT}/nosuch", f"/v1/portgroups/{PORTGROUP}/nosuch", f"/v1/inspection_rules/{RULE}/nosuch",
+    f"/v1/deploy_templates/{TEMPLATE}/nosuch", "/v1/deploy-templates/CUSTOM_A/steps",
     "/v1/nodes/detail/x", "/v1/lookup/x", "/v1/continue_inspection/x", "/v1" + "/a" * 10_000,
 ])
 def test_what_is_below_a_resource_and_unknown_is_404(app, stocked, path):
@@ -146,6 +149,8 @@ def test_what_is_below_a_resource_and_unknown_is_404(app, stocked, path):
 
 
 ENROLLED = {"driver": "fake-hardware"}
+TEMPLATES = "/v1/deploy-templates"
+STEPS = {"steps": [STEP]}
 LONG = "x" * 10_000_000
 
 
@@ -172,6 +177,20 @@ LONG = "x" * 10_000_000
     ("/v1/inspection_rules", {"actions": [{"op": "log"}]}, "/actions/0/args"),
     ("/v1/inspection_rules", {"actions": [{"op": "log", "args": {"msg": "x"}}], "uuid": "x"}, "/uuid"),
     ("/v1/inspection_rules", {"actions": [{"op": "log", "args": {"msg": "x"}}], LONG[:1_000_000]: 1}, "/x"),
+    (TEMPLATES, {**STEPS, "name": "CUSTOM_B\n"}, "/name"),
+    (TEMPLATES, {**STEPS, "name": "CUSTOM_" + "B" * 249}, "/name"),
+    (TEMPLATES, {**STEPS, "name": "CUSTOM_b"}, "/name"), (TEMPLATES, {**STEPS, "name": "CUSTOM_Ä"}, "/name"),
+    (TEMPLATES, {**STEPS, "name": "HW_NO_SUCH_TRAIT"}, "/name"), (TEMPLATES, {**STEPS, "name": None}, "/name"),
+    (TEMPLATES, {**STEPS, "name": "CUSTOM_B", "uuid": "x"}, "/uuid"), (TEMPLATES, STEPS, "/name"),
+    (TEMPLATES, {"name": "CUSTOM_B", "steps": [STEP] * 10_000}, "/steps"),
+    (TEMPLATES, {"name": "CUSTOM_B", "steps": {}}, "/steps"),
+    (TEMPLATES, {"name": "CUSTOM_B", "steps": [[]]}, "/steps/0"),
+    (TEMPLATES, {"name": "CUSTOM_B", "steps": [STEP, {**STEP, "step": LONG}]}, "/steps/1/step"),
+    (TEMPLATES, {"name": "CUSTOM_B", "steps": [{**STEP, "priority": 2**31}]}, "/steps/0/priority"),
+    (TEMPLATES, {"name": "CUSTOM_B", "steps": [{**STEP, "priority": True}]}, "/steps/0/priority"),
+    (TEMPLATES, {"name": "CUSTOM_B", "steps": [{**STEP, "args": {"a": [{"x/~": "a", "password": "******"}]}}]},
+     "/steps/0/args/a/0/password"),
+    (TEMPLATES, {"name": "CUSTOM_B", "steps": [{**STEP, "interface": "vendor", "step": "send_raw"}]}, "/steps/0/step"),
     (f"/v1/nodes/{NODE}/vifs", {"id": LONG}, "/id"), (f"/v1/nodes/{NODE}/vifs", {}, "/id"),
     ("/v1/continue_inspection", {"inventory": {"interfaces": [{"mac_address": MAC + "\n"}]}},
      "/inventory/interfaces/0/mac_address"),
@@ -197,13 +216,17 @@ def test_a_wrong_field_is_400_and_named_by_its_pointer(app, stocked, rpc, path, 
     ("/v1/portgroups", {"node_uuid": NODE, "name": "group-1"}),
     ("/v1/portgroups", {"node_uuid": NODE, "uuid": PORTGROUP}),
     ("/v1/inspection_rules", {"uuid": RULE, "actions": [{"op": "log", "args": {"msg": "x"}}]}),
+    ("/v1/deploy_templates", {**STEPS, "name": "CUSTOM_A"}),
+    ("/v1/deploy_templates", {**STEPS, "name": "CUSTOM_B", "uuid": TEMPLATE.upper()}),
     (f"/v1/nodes/{NODE}/vifs", {"id": "vif-1"}),
 ])
 def test_a_duplicate_is_409(app, stocked, path, body):
     assert refused(app, stocked, "POST", path, "", json.dumps(body).encode()).status == 409
 
 
-PATCHED = [f"/v1/nodes/{NODE}", f"/v1/ports/{PORT}", f"/v1/portgroups/{PORTGROUP}", f"/v1/inspection_rules/{RULE}"]
+PATCHED = [f"/v1/nodes/{NODE}", f"/v1/ports/{PORT}", f"/v1/portgroups/{PORTGROUP}", f"/v1/deploy_templates/{TEMPLATE}",
+           f"/v1/inspection_rules/{RULE}"]
+WITH_EXTRA = PATCHED[:-1]
 
 
 @pytest.mark.parametrize("path", PATCHED)
@@ -237,7 +260,7 @@ def test_a_patch_has_at_most_1000_operations(app, stocked, path):
     assert (changed["description"] if "rules" in path else changed["extra"]["a/b~c"]) == "999"
 
 
-@pytest.mark.parametrize("path", PATCHED[:3])
+@pytest.mark.parametrize("path", WITH_EXTRA)
 def test_a_patch_that_doubles_its_own_value_stays_bounded(app, stocked, path):
     patch = [{"op": "add", "path": "/extra", "value": {"a": "x" * 1000}},
              *({"op": "copy", "from": "/extra", "path": f"/extra/{number}"} for number in range(60))]
@@ -252,7 +275,7 @@ def _nested(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("path", PATCHED[:3])
+@pytest.mark.parametrize("path", WITH_EXTRA)
 def test_a_patch_can_not_nest_deeper_than_a_body(app, stocked, path):
     piece = [{"op": "add", "path": "/extra" + "/a" * (90 * number), "value": _nested(90)} for number in range(4)]
     doubled = [{"op": "add", "path": "/extra", "value": _nested(60)},
@@ -267,5 +290,5 @@ def test_a_patch_can_not_nest_deeper_than_a_body(app, stocked, path):
 def test_the_routes_under_test_are_all_that_write():
     assert {route.pattern for route in TAKING_A_BODY} >= {
         "/v1/nodes", "/v1/nodes/{node}", "/v1/ports", "/v1/ports/{port}", "/v1/portgroups", "/v1/inspection_rules",
-        "/v1/continue_inspection", "/v1/heartbeat/{node}"}
+        "/v1/deploy-templates", "/v1/deploy_templates/{template}", "/v1/continue_inspection", "/v1/heartbeat/{node}"}
     assert all(isinstance(route, Known) for route in WRITING)

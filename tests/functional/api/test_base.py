@@ -40,7 +40,7 @@ def test_v1_lists_only_what_the_version_has(app):
 
     assert {"nodes", "ports", "drivers"} <= old.keys()
     assert new.keys() - old.keys() == {"portgroups", "volume", "lookup", "heartbeat", "conductors", "inspection_rules",
-                                       "continue_inspection"}
+                                       "continue_inspection", "deploy_templates"}
     assert "inspection_rules" not in app.get("/v1", headers=at(95)).json
 
 
@@ -87,7 +87,7 @@ def test_a_version_out_of_range_is_406_with_the_bounds(app, version):
 
 
 @pytest.mark.parametrize("path", [
-    "/nosuch", "/v1/nosuch", "/v1/deploy-templates", "/v1/__class__", "/v1/nodes/x/__class__", "/v1/nodes/x/below",
+    "/nosuch", "/v1/nosuch", "/v1/deploy-steps", "/v1/__class__", "/v1/nodes/x/__class__", "/v1/nodes/x/below",
     "/v1/inspection_rules/__init__/__globals__", "/v1/inspection_rules/a/b/c", "/v2", "/index.html", "/v1/_pecan",
 ])
 def test_an_unknown_path_is_404_in_ironics_form(app, path):

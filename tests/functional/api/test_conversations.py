@@ -40,7 +40,7 @@ from tests.functional.api.tables import contents
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "api"
 FORMS = {"fault": {"faultcode", "faultstring", "debuginfo"}, "title": {"code", "title", "description"}}
-HEADERS = {"content-type", "content-length", "location", "allow", "x-openstack-ironic-api-version",
+HEADERS = {"content-type", "content-length", "location", "allow", "etag", "x-openstack-ironic-api-version",
            "x-openstack-ironic-api-minimum-version", "x-openstack-ironic-api-maximum-version",
            "x-openstack-request-id", "openstack-request-id"}
 
@@ -108,4 +108,4 @@ def test_the_conversation_goes_as_written(app, db, rpc, conversation):
 
 def test_every_file_has_conversations():
     assert {path.stem for path in VECTORS.glob("*.yaml")} >= {
-        "versions", "nodes", "ports", "inspection-rules", "continue-inspection"}
+        "versions", "nodes", "ports", "inspection-rules", "continue-inspection", "deploy-templates"}

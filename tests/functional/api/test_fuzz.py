@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 from urllib.parse import quote
 
+import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ironic_rules import rules
+from ironic_rules.db import inspection_rules
+from ironic_rules.db.tables import inspection_rules as table
 from ironic_rules.models import node_fields
+from ironic_rules.rules.api_call import GATE
+from tests import mutants
 from tests.functional.api.conftest import empty, stock
 from tests.functional.api.raw import send
 from tests.functional.api.routes import MAC, NODE, PORT, PORTGROUP, ROUTES, RULE, Known
@@ -24,6 +32,9 @@ WORDS = [*node_fields.TYPES, "uuid", "node_uuid", "address", "extra", "mode", "t
 KNOWN = [NODE, PORT, PORTGROUP, RULE, MAC, "node-1", "group-1", "CUSTOM_A", "vif-1", "fake-hardware", "conductor-1",
          "manage", "abort", "inspect", "power on", "log", "fail", "set-attribute", "eq", "!matches", "in-net", "early",
          "{inventory[cpu]}", "{", "(", "/extra/a", "/", "", "detail", "all", "true", "0", "-1", "https://x", "a\n", "☃"]
+RULES_URL = "/v1/inspection_rules"
+LOG_IT = {"op": "log", "args": {"msg": "x"}}
+HOLDS = {"op": "eq", "args": ["{inventory[hostname]}", "a"]}
 
 texts = st.one_of(st.sampled_from(KNOWN), st.sampled_from(WORDS), st.text(max_size=20))
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-2**70, 2**70), st.floats(), texts)
@@ -64,7 +75,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
             "HTTP_X_OPENSTACK_IRONIC_API_VERSION": f"1.{draw(st.sampled_from([96, 96, 96, 1, 30, 50]))}"}
 
 
-@settings(max_examples=400, deadline=None, derandomize=True,
+@settings(max_examples=mutants.wanted(400), deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(request=requests())
 def test_no_request_is_the_services_fault(app, stocked, rpc, request):
@@ -81,3 +92,84 @@ def test_no_request_is_the_services_fault(app, stocked, rpc, request):
     elif contents(stocked) != before:
         empty(stocked)
         stock(stocked)
+
+
+# Rules, by the thousand: ``tox -e fuzz``.
+
+OPERATIONS = st.lists(st.fixed_dictionaries(
+    {"op": st.sampled_from(["add", "replace", "remove", "test", "copy", "move"]),
+     "path": st.one_of(pointers, st.sampled_from([
+         "/actions", "/conditions", "/action/0", "/conditions/-", "/actions/0/args", "/actions/0/args/msg", "/priority",
+         "/phase", "/scope", "/sensitive", "/description", "/uuid", "/built_in", "/actions/0/op", "/created_at"]))},
+    optional={"value": st.one_of(mutants.anything, mutants.mutants(mutants.RULES, 1)),
+              "from": st.sampled_from(["/actions", "/actions/0", "/conditions", "/description", "/uuid", "/x"])}),
+    max_size=4)
+#: A patch that makes of the stored rule another one, or tries to.
+REPLACEMENTS = mutants.mutants(mutants.RULES).map(
+    lambda rule: [{"op": "add", "path": f"/{name}", "value": value} for name, value in rule.items()]
+    if isinstance(rule, dict) else rule)
+PATCHES = mutants.bodies(mutants.mostly(REPLACEMENTS, st.one_of(OPERATIONS, mutants.mutants([
+    [{"op": "replace", "path": "/actions", "value": [LOG_IT]}, {"op": "add", "path": "/conditions/-", "value": HOLDS},
+     {"op": "remove", "path": "/scope"}],
+    [{"op": "test", "path": "/priority", "value": 0}, {"op": "copy", "from": "/actions/0", "path": "/actions/-"},
+     {"op": "move", "from": "/actions/0/args", "path": "/actions/1/args"}],
+]))))
+POSTS = mutants.bodies(mutants.mostly(mutants.mutants(mutants.RULES), st.one_of(mutants.anything, st.dictionaries(
+    st.sampled_from(["actions", "conditions", "priority", "phase", "scope", "sensitive", "uuid", "description", "x"]),
+    mutants.anything, max_size=4))))
+SENSITIVE = "88888888-8888-4888-8888-888888888888"
+
+
+def left(conn: Any) -> tuple[int, ...]:
+    """Return what any change of any rule changes: how many there are, and the revision."""
+    return inspection_rules.revision(conn), conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+@pytest.fixture
+def _open_gate():
+    GATE.open(["cmdb.example.org"], lambda url, headers, timeout_s: 200)
+    yield
+    GATE.close()
+
+
+@pytest.mark.parametrize("batch", mutants.batches(100))
+def test_no_rule_is_the_services_fault(app, stocked, batch, _open_gate):
+    with stocked.writer() as conn:
+        inspection_rules.create(conn, rules.from_wire({
+            "uuid": SENSITIVE, "sensitive": True, "actions": [LOG_IT], "conditions": [HOLDS]}))
+        saved = {row.uuid: row._mapping for row in conn.execute(sa.select(table))}
+
+    def restore() -> None:
+        with stocked.writer() as conn:
+            conn.execute(sa.delete(table))
+            conn.execute(sa.insert(table), [dict(row) for row in saved.values()])
+
+    def ask(method: str, path: str, body: bytes, allowed: tuple[int, ...]) -> None:
+        with stocked.reader() as conn:
+            before = left(conn)
+        reply = send(app, method, path, body=body)
+        with stocked.reader() as conn:
+            after = left(conn)
+        answered[reply.status] += 1
+        assert reply.status in allowed
+        if reply.status >= 400:
+            assert reply.fault
+            assert after == before
+        else:
+            shown = json.loads(reply.body)
+            assert after == (before[0] + 1, before[1] + (method == "POST"))
+            assert json.loads(send(app, "GET", f"{RULES_URL}/{shown['uuid']}").body) == shown
+            assert (shown["actions"] is None) is shown["sensitive"]
+            with stocked.reader() as conn:
+                stored = inspection_rules.get(conn, shown["uuid"])
+            rules.compile(stored._mapping)
+            restore()
+
+    def one(post: bytes, patch: bytes, of: str) -> None:
+        ask("POST", RULES_URL, post, (201, 400, 409) if of.encode() in post or RULE.encode() in post else (201, 400))
+        ask("PATCH", f"{RULES_URL}/{of}", patch, (404, 400) if of == NODE else (200, 400))
+
+    answered: Counter[int] = Counter()
+    mutants.check(batch, one, post=POSTS, patch=PATCHES, of=st.sampled_from([RULE, RULE, RULE, SENSITIVE, NODE]))
+    print("batch", batch, "statuses", dict(answered))
+    assert answered[201] and answered[200] and answered[400]

@@ -98,7 +98,8 @@ def test_a_heartbeat_with_the_token_reaches_a_conductor(app, rpc, node):
 
     assert (response.status_int, response.body) == (202, b"")
     assert rpc.calls == [("heartbeat", node.uuid, {
-        "callback_url": BEAT["callback_url"], "agent_version": "13.0.0", "group": "", "agent_verify_ca": "-----\nx"})]
+        "callback_url": BEAT["callback_url"], "agent_version": "13.0.0", "group": "", "agent_token": token,
+        "agent_verify_ca": "-----\nx"})]
 
 
 def test_a_wrong_token_and_a_wrong_node_get_the_same_answer(app, rpc, node, make_node):

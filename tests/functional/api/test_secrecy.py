@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from ironic_rules import rules
 from ironic_rules.api import agent_token
-from ironic_rules.db import bmc_addresses, nodes, ports
+from ironic_rules.db import bmc_addresses, inspection_rules, nodes, ports
 from ironic_rules.exceptions import LookupFailed, NodeNotFound, NotFound
 from tests.functional.api.raw import Reply, send
 
@@ -78,6 +79,25 @@ def test_continue_inspection_has_one_answer_for_every_failure(app, three, rpc, m
     assert one.status == 404
     assert {case: reply for case, reply in refused.items() if reply != one} == {}
     assert deliver(app, WAITING, bmc_of=WAITING, uuid=WAITING, minor=minor).status == 200
+
+
+@pytest.mark.parametrize("sensitive", [False, True])
+@pytest.mark.parametrize("action", [
+    {"op": "fail", "args": ["not ours: {inventory[interfaces][0][mac_address]}"]},
+    {"op": "set-plugin-data", "args": ["a", "{inventory[nosuch]}"]},
+    {"op": "log", "args": ["x"], "loop": "{inventory[nosuch]}"},
+])
+def test_a_refusal_by_an_early_rule_is_byte_for_byte_an_unknown_machine(app, three, rpc, action, sensitive):
+    unknown = [deliver(app, NOBODY, minor=minor) for minor in (1, 84, 96)]
+    with three.writer() as conn:
+        inspection_rules.create(conn, rules.from_wire({"phase": "early", "sensitive": sensitive, "actions": [action]}))
+
+    refused = [deliver(app, WAITING, bmc_of=WAITING, uuid=WAITING, minor=minor) for minor in (1, 84, 96)]
+    still_unknown = [deliver(app, NOBODY, minor=minor) for minor in (1, 84, 96)]
+
+    assert unknown[0].status == 404
+    assert refused == unknown == still_unknown
+    assert rpc.calls == []
 
 
 def test_a_lookup_has_one_answer_for_every_failure(app, three):

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -27,10 +27,10 @@ class Cli:
         self._folder = folder
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
 
-    def start(self, command: str, *words: str) -> subprocess.Popen[str]:
+    def start(self, command: str, *words: str, stdin: IO[str] | None = None) -> subprocess.Popen[str]:
         """Start ``openstack baremetal COMMAND``; blanks divide the words of ``command``, but not ``words``."""
         return subprocess.Popen([OPENSTACK, *self._options, *command.split(), *words], cwd=self._folder, text=True,
-                                env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                env=self._environment, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def finish(self, process: subprocess.Popen[str]) -> tuple[int, str, str]:
         """Return status, output and errors of what :meth:`start` started."""
@@ -41,9 +41,9 @@ class Cli:
                 process.kill()
             return process.returncode, output, errors
 
-    def run(self, command: str, *words: str) -> str:
+    def run(self, command: str, *words: str, stdin: IO[str] | None = None) -> str:
         """Run a command that succeeds; return what it prints."""
-        status, output, errors = self.finish(self.start(command, *words))
+        status, output, errors = self.finish(self.start(command, *words, stdin=stdin))
         assert status == 0, f"{command}: {errors}"
         return output
 
@@ -183,3 +183,42 @@ def test_a_wrong_rule_is_refused_with_the_place_of_the_mistake(cli):
     error = cli.refused("inspection rule create --actions", '[{"op": "no-such-action", "args": {}}]')
 
     assert "/actions/0/op: there is no such action; known: add-trait," in error
+
+
+def test_d_25_deploy_templates_are_created_changed_and_deleted(cli, endpoint, tmp_path):
+    raid = {"interface": "raid", "step": "create_configuration", "args": {"logical_disks": [{"raid_level": "1"}]},
+            "priority": 10}
+    bios = {"interface": "bios", "step": "set_password", "args": {"password": "secret"}, "priority": 150}
+    (tmp_path / "steps.yaml").write_text(json.dumps([raid, {**bios, "priority": "150"}]))
+    created = cli.json("deploy template create CUSTOM_CLI --steps steps.yaml --extra rack=7 --extra", 'a={"b": 1}')
+    shown = cli.json("deploy template show CUSTOM_CLI")
+    cli.run("deploy template set CUSTOM_CLI --name CUSTOM_CLI_2 --extra row=3 --steps", json.dumps([bios, raid]))
+    cli.run("deploy template unset CUSTOM_CLI_2 --extra a")
+    (tmp_path / "stdin.json").write_text(json.dumps([bios, raid, raid]))
+    with (tmp_path / "stdin.json").open() as steps:
+        cli.run("deploy template set CUSTOM_CLI_2 --steps -", stdin=steps)
+    changed = cli.json("deploy template show", created["uuid"])
+    for number in range(2):
+        machines.call(endpoint, "POST", "deploy_templates", {"name": f"CUSTOM_CLI_OTHER_{number}", "steps": [raid]})
+    listed = cli.json("deploy template list --limit 0")
+    detailed = cli.json("deploy template list --long")
+    fields = cli.json("deploy template list --fields name steps --limit 1 --marker", created["uuid"])
+    cli.run("deploy template delete CUSTOM_CLI_2 CUSTOM_CLI_OTHER_0 CUSTOM_CLI_OTHER_1")
+
+    hidden = {**bios, "args": {"password": "******"}}
+    assert (created["steps"], created["extra"]) == ([raid, hidden], {"rack": 7, "a": {"b": 1}})
+    assert shown == created
+    assert (changed["name"], changed["steps"], changed["extra"]) == (
+        "CUSTOM_CLI_2", [hidden, raid, raid], {"rack": 7, "row": 3})
+    assert [line["name"] for line in listed] == ["CUSTOM_CLI_2", "CUSTOM_CLI_OTHER_0", "CUSTOM_CLI_OTHER_1"]
+    assert set(listed[0]) == {"uuid", "name"}
+    assert detailed[0] == changed
+    assert fields == [{"name": "CUSTOM_CLI_OTHER_0", "steps": [raid]}]
+    assert machines.call(endpoint, "GET", "deploy_templates")["deploy_templates"] == []
+
+
+def test_a_wrong_deploy_template_is_refused_with_the_place_of_the_mistake(cli):
+    steps = '[{"interface": "raid", "step": "create_configuration", "args": {}, "priority": -1}]'
+
+    assert "/steps/0/priority: must be an integer" in cli.refused("deploy template create CUSTOM_CLI --steps", steps)
+    assert "Deploy template CUSTOM_NOPE could not be found" in cli.refused("deploy template show CUSTOM_NOPE")

@@ -104,7 +104,7 @@ def test_the_commands_of_python_ironicclient_work_as_before(cli, endpoint):
     assert stored(endpoint) == []
 
 
-def test_r70_a_file_of_rules_is_imported(cli, endpoint, tmp_path):
+def test_r_70_a_file_of_rules_is_imported(cli, endpoint, tmp_path):
     (tmp_path / "rules.yaml").write_text("""
         - description: first
           priority: 10
@@ -125,7 +125,7 @@ def test_r70_a_file_of_rules_is_imported(cli, endpoint, tmp_path):
         (rows[0]["uuid"], 10, "rack", NOT_EMPTY, FAIL), (rows[1]["uuid"], 0, None, None, None)]
 
 
-def test_r70_rules_that_fail_are_named_with_the_reason_of_the_service(cli, endpoint, tmp_path):
+def test_r_70_rules_that_fail_are_named_with_the_reason_of_the_service(cli, endpoint, tmp_path):
     taken = create(endpoint)
     (tmp_path / "rules.json").write_text(json.dumps([
         {"actions": [{"op": "no-such-action", "args": {}}]}, {"uuid": taken, "actions": FAIL}, "text",
@@ -142,7 +142,7 @@ def test_r70_rules_that_fail_are_named_with_the_reason_of_the_service(cli, endpo
     assert [rule["description"] for rule in stored(endpoint)] == [None, "good"]
 
 
-def test_r70_one_rule_is_imported_from_the_standard_input(cli, endpoint):
+def test_r_70_one_rule_is_imported_from_the_standard_input(cli, endpoint):
     command = f"{OPENSTACK} --os-auth-type none --os-endpoint {endpoint} baremetal inspection rule import -".split()
 
     run = subprocess.run([*command, "-f", "value", "-c", "result"], check=True, timeout=PATIENCE_S, text=True,
@@ -152,7 +152,19 @@ def test_r70_one_rule_is_imported_from_the_standard_input(cli, endpoint):
     assert [rule["description"] for rule in stored(endpoint)] == ["piped"]
 
 
-def test_r71_rules_are_listed_by_scope_and_phase(cli, endpoint):
+def test_r_71_rules_are_listed_in_short_and_in_long(cli, endpoint):
+    uuid = create(endpoint, scope="rack", description="first", conditions=NOT_EMPTY)
+    hidden = create(endpoint, sensitive=True)
+
+    short = cli.json("inspection rule list")
+    long = cli.json("inspection rule list --long")
+
+    assert short == [{"uuid": uuid, "description": "first"}, {"uuid": hidden, "description": None}]
+    assert [(rule["uuid"], rule["conditions"], rule["actions"]) for rule in long] == [
+        (uuid, NOT_EMPTY, FAIL), (hidden, None, None)]
+
+
+def test_r_71_rules_are_listed_by_scope_and_phase(cli, endpoint):
     uuids = [create(endpoint, scope=scope, phase=phase) for scope, phase in (
         ("rack", "early"), (None, "early"), ("rack", "main"), ("rack", "early"), ("rack", "early"))]
 
@@ -165,14 +177,23 @@ def test_r71_rules_are_listed_by_scope_and_phase(cli, endpoint):
     assert "phase" in cli.refused("inspection rule list --phase late")
 
 
-def test_r72_get_is_show(cli, endpoint):
+def test_r_72_get_is_show(cli, endpoint):
     uuid = create(endpoint, scope="rack")
 
     assert cli.json("inspection rule get", uuid) == cli.json("inspection rule show", uuid)
     assert cli.json("inspection rule get", uuid)["scope"] == "rack"
 
 
-def test_r73_all_rules_are_deleted(cli, endpoint):
+def test_r_73_one_rule_is_deleted(cli, endpoint):
+    kept, deleted = create(endpoint), create(endpoint)
+
+    cli.run("inspection rule delete", deleted)
+
+    assert [rule["uuid"] for rule in stored(endpoint)] == [kept]
+    assert deleted in cli.refused("inspection rule delete", deleted)
+
+
+def test_r_73_all_rules_are_deleted(cli, endpoint):
     create(endpoint)
     create(endpoint)
 
@@ -181,7 +202,7 @@ def test_r73_all_rules_are_deleted(cli, endpoint):
     assert stored(endpoint) == []
 
 
-def test_r74_every_property_is_set(cli, endpoint):
+def test_r_74_every_property_is_set(cli, endpoint):
     uuid = create(endpoint)
 
     refused = cli.refused("inspection rule set", uuid, "--uuid", "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8")
@@ -197,7 +218,7 @@ def test_r74_every_property_is_set(cli, endpoint):
     assert (stored(endpoint)[0]["sensitive"], stored(endpoint)[0]["actions"]) == (True, None)
 
 
-def test_r75_conditions_scope_and_description_are_unset(cli, endpoint):
+def test_r_75_conditions_scope_and_description_are_unset(cli, endpoint):
     uuid = create(endpoint, scope="rack", description="old", conditions=NOT_EMPTY)
 
     cli.run("inspection rule unset", uuid, "--conditions", "--scope", "--description")
@@ -206,7 +227,7 @@ def test_r75_conditions_scope_and_description_are_unset(cli, endpoint):
     assert (rule["scope"], rule["description"], rule["conditions"], rule["actions"]) == (None, None, [], FAIL)
 
 
-def test_r76_a_rule_is_created_from_fields(cli, endpoint, tmp_path):
+def test_r_76_a_rule_is_created_from_fields(cli, endpoint, tmp_path):
     (tmp_path / "actions.yaml").write_text("[{op: fail, args: {msg: 'no'}}]", encoding="utf-8")
     uuid = "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8"
 
@@ -224,10 +245,11 @@ def test_r76_a_rule_is_created_from_fields(cli, endpoint, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")
-def test_r77_the_sdk_has_every_call_of_the_document(rules, endpoint):
+def test_r_77_the_sdk_has_every_call_of_the_document(rules, endpoint):
     created = [rules.create_inspection_rule(actions=FAIL, scope=scope) for scope in ("rack", None, "rack")]
     updated = rules.update_inspection_rule(created[0], description="changed", priority=7)
     patched = rules.patch_inspection_rule(created[0].id, [{"op": "remove", "path": "/scope"}])
+    shown = rules.get_inspection_rule(created[0].id)
     summaries = list(rules.inspection_rules())
     detailed = list(rules.inspection_rules(details=True, scope="rack"))
     rules.delete_inspection_rule(created[1])
@@ -240,6 +262,7 @@ def test_r77_the_sdk_has_every_call_of_the_document(rules, endpoint):
     assert (created[0].scope, created[0].is_built_in, created[0].actions) == ("rack", False, FAIL)
     assert (updated.description, updated.priority, updated.scope) == ("changed", 7, "rack")
     assert (patched.description, patched.scope) == ("changed", None)
+    assert (shown.description, shown.priority, shown.scope, shown.actions) == ("changed", 7, None, FAIL)
     assert [(rule.id, rule.actions) for rule in summaries] == [(rule.id, None) for rule in created]
     assert [(rule.id, rule.actions) for rule in detailed] == [(created[2].id, FAIL)]
     assert left == [created[0].id, created[2].id]

@@ -188,3 +188,32 @@ def test_drivers_and_conductors_are_shown(sdk):
     assert (driver.name, driver.hosts, driver.default_inspect_interface) == (
         "fake-hardware", [conductor.hostname], "agent")
     assert sdk.get_driver("fake-hardware").enabled_inspect_interfaces == ["agent", "no-inspect"]
+
+
+def test_d_32_deploy_templates_are_created_changed_listed_and_deleted(sdk):
+    bios = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
+    raid = {"interface": "raid", "step": "set_password", "args": {"password": "secret"}, "priority": 10}
+    hidden = {**raid, "args": {"password": "******"}}
+    created = [sdk.create_deploy_template(name=f"CUSTOM_SDK_{number}", steps=[bios], extra={"a": number})
+               for number in range(3)]
+    ids = [template.id for template in created]
+    updated = sdk.update_deploy_template(created[0], name="CUSTOM_SDK_NEW", steps=[raid, bios, bios])
+    patched = sdk.patch_deploy_template(created[1], [{"op": "replace", "path": "/steps/0/priority", "value": 5}])
+    listed = list(sdk.deploy_templates())
+    detailed = list(sdk.deploy_templates(details=True))
+    found = sdk.find_deploy_template("CUSTOM_SDK_2", ignore_missing=False)
+    fetched = sdk.get_deploy_template("CUSTOM_SDK_2")
+    fields = sdk.get_deploy_template(ids[2], fields=["name"])
+    for template in created:
+        sdk.delete_deploy_template(template, ignore_missing=False)
+
+    assert [(template.steps, template.extra) for template in created[2:]] == [([bios], {"a": 2})]
+    assert (updated.name, updated.steps) == ("CUSTOM_SDK_NEW", [hidden, bios, bios])
+    assert patched.steps == [{**bios, "priority": 5}]
+    assert [(template.id, template.steps) for template in listed] == [(uuid, None) for uuid in ids]
+    assert [(template.id, template.name, len(template.steps)) for template in detailed] == list(zip(
+        ids, ["CUSTOM_SDK_NEW", "CUSTOM_SDK_1", "CUSTOM_SDK_2"], [3, 1, 1], strict=True))
+    assert (found.id, fetched.id, fetched.steps, fetched.updated_at) == (ids[2], ids[2], [bios], None)
+    assert (fields.name, fields.steps) == ("CUSTOM_SDK_2", None)
+    with pytest.raises(exceptions.NotFoundException, match="CUSTOM_SDK_2"):
+        sdk.get_deploy_template("CUSTOM_SDK_2")

@@ -84,6 +84,11 @@ def test_the_clock_divides_the_living_from_the_dead(conn: sa.Connection) -> None
     assert hosts(conductors.list_conductors(conn)) == ["gone", "new", "old"]
     assert hosts(conductors.alive(conn, 60, now=later(60))) == ["new", "old"]
     assert hosts(conductors.alive(conn, 60, now=later(61))) == ["new"]
+    for seconds in (60, 61):
+        assert [(row.hostname, row.conductor_group, row.instance, row.updated_at)
+                for row in conductors.living_hosts(conn, 60, now=later(seconds))] == [
+            (row.hostname, row.conductor_group, row.instance, row.updated_at)
+            for row in conductors.alive(conn, 60, now=later(seconds))]
     assert hosts(conductors.dead(conn, 60, now=later(60))) == []
     assert hosts(conductors.dead(conn, 60, now=later(61))) == ["old"]
 

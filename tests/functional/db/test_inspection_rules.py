@@ -87,6 +87,16 @@ def test_of_two_updates_with_one_revision_one_wins(db: Database) -> None:
     assert sorted(type(result).__name__ for result in at_once([update] * 3)) == ["Row", "RuleChanged", "RuleChanged"]
 
 
+def test_a_rule_is_deleted_only_with_the_revision_that_is_asked_for(db: Database) -> None:
+    created = db.write(lambda conn: inspection_rules.create(conn, rule()))
+    changed = db.write(lambda conn: inspection_rules.update(conn, created.uuid, {"priority": 1}))
+    with pytest.raises(RuleChanged, match=created.uuid):
+        db.write(lambda conn: inspection_rules.destroy(conn, created.uuid, revision=created.revision))
+    db.write(lambda conn: inspection_rules.destroy(conn, created.uuid, revision=changed.revision))
+    with pytest.raises(InspectionRuleNotFound, match=created.uuid):
+        db.write(lambda conn: inspection_rules.destroy(conn, created.uuid, revision=changed.revision))
+
+
 def test_a_missing_rule_is_said_to_be_missing(db: Database) -> None:
     uuid = uuidutils.generate_uuid()
     for work in (lambda conn: inspection_rules.get(conn, uuid), lambda conn: inspection_rules.destroy(conn, uuid),

@@ -66,6 +66,18 @@ def test_a_failed_inspection_is_not_the_latest(conn: sa.Connection, node: Any) -
     assert latest.id == good
 
 
+def test_the_last_successful_inventory_alone(conn: sa.Connection, node: Any) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    assert inventory.latest_inventory(conn, node.id) is None
+    for number in (1, 2):
+        received = inventory.receive(conn, node.id, {"number": number}, {}, None)
+        inventory.finish(conn, received, {}, "processed")
+    finished(conn, node.id, "failed")
+    finished(conn, other.id)
+    inventory.receive(conn, node.id, {"number": 3}, {}, None)
+    assert inventory.latest_inventory(conn, node.id) == {"number": 2}
+
+
 def test_newer_data_supersedes_what_waits(conn: sa.Connection, node: Any) -> None:
     inventory.receive(conn, node.id, {"n": 1}, {}, None)
     second = inventory.receive(conn, node.id, {"n": 2}, {}, None)

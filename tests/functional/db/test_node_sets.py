@@ -85,7 +85,7 @@ def test_writers_of_neighbouring_nodes_do_not_deadlock(db: Database, make_node: 
                 with db.writer() as conn:
                     traits.set_all(conn, node_id, ["CUSTOM_A", "CUSTOM_B"])
                     bmc_addresses.set_for(conn, node_id, [f"10.0.0.{node_id % 250}"])
-                    bmc_addresses.clear(conn, node_id)
+                    bmc_addresses.set_for(conn, node_id, [])
                     traits.remove_all(conn, node_id)
 
         return work
@@ -107,5 +107,5 @@ def test_bmc_addresses_are_replaced_and_cleared(conn: sa.Connection, node: Any) 
     bmc_addresses.set_for(conn, node.id, ["10.0.0.1", "10.0.0.2"])
     bmc_addresses.set_for(conn, node.id, ["10.0.0.2", "10.0.0.3"])
     assert bmc_addresses.list_for(conn, node.id) == ["10.0.0.2", "10.0.0.3"]
-    bmc_addresses.clear(conn, node.id)
+    bmc_addresses.set_for(conn, node.id, [])
     assert bmc_addresses.list_for(conn, node.id) == []

@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import bmc_addresses, clock, history, inventory, nodes, portgroups, ports, traits
+from ironic_rules.db import bmc_addresses, clock, discovery, history, inventory, nodes, portgroups, ports, traits
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
-from ironic_rules.db.tables import metadata, revisions
+from ironic_rules.db.tables import metadata, pxe_filter_changes, revisions
 from ironic_rules.exceptions import (
     DuplicateNodeName,
     InstanceAssociated,
@@ -176,13 +176,15 @@ def test_destroy_takes_along_all_that_hangs_on_the_node(conn: sa.Connection) -> 
         bmc_addresses.set_for(conn, owner.id, [f"10.0.0.{index}"])
         inventory.receive(conn, owner.id, {}, {}, None)
         history.add(conn, owner.id, "test", "event", "INFO", "host")
+        discovery.begin(conn, owner.id, [f"52:54:00:00:01:0{index}"])
     nodes.destroy(conn, node.id)
     for table in metadata.sorted_tables:
-        if "node_id" in table.c:
+        # The list of changed ports tells of nodes that are gone, too.
+        if "node_id" in table.c and table is not pxe_filter_changes:
             assert set(conn.scalars(sa.select(table.c.node_id))) == {other.id}, table.name
     with pytest.raises(NodeNotFound):
         nodes.destroy(conn, node.id)
-    assert conn.scalar(sa.select(revisions.c.revision)) == 0
+    assert set(conn.scalars(sa.select(revisions.c.name))) == {"auto_discovery", "inspection_rules"}
 
 
 def test_destroy_frees_ports_of_other_nodes_in_its_groups(conn: sa.Connection) -> None:
@@ -227,6 +229,8 @@ def test_destroy_frees_ports_of_other_nodes_in_its_groups(conn: sa.Connection) -
     ({"include_children": True}, {"a", "b", "c", "d"}),
     ({"auto_discovered": True}, {"c"}),
     ({"inspection_scope": "rack1"}, {"a"}),
+    ({"trait": "CUSTOM_A"}, {"b", "c"}),
+    ({"trait": "CUSTOM_A", "driver": "redfish"}, set()),
     ({"uuid_in": ["11111111-1111-4111-8111-111111111111"]}, {"a"}),
     ({"uuid_in": []}, set()),
     ({"id_in": [999_999_999]}, set()),
@@ -236,10 +240,12 @@ def test_list_filters(conn: sa.Connection, filters: dict[str, Any], expected: se
     fake = {"driver": "fake-hardware"}
     nodes.create(conn, {**fake, "name": "a", "uuid": parent, "resource_class": "gold", "owner": "p1", "shard": "s1",
                         "description": "100% sure", "inspection_scope": "rack1"})
-    nodes.create(conn, {**fake, "name": "b", "provision_state": "manageable", "maintenance": True, "shard": "s2",
-                        "conductor_group": "east", "lessee": "p1", "parent_node": parent, "description": "1000"})
-    nodes.create(conn, {**fake, "name": "c", "provision_state": "active", "fault": "power failure",
-                        "instance_uuid": "22222222-2222-4222-8222-222222222222", "auto_discovered": True})
+    b = nodes.create(conn, {**fake, "name": "b", "provision_state": "manageable", "maintenance": True, "shard": "s2",
+                            "conductor_group": "east", "lessee": "p1", "parent_node": parent, "description": "1000"})
+    c = nodes.create(conn, {**fake, "name": "c", "provision_state": "active", "fault": "power failure",
+                            "instance_uuid": "22222222-2222-4222-8222-222222222222", "auto_discovered": True})
+    traits.set_all(conn, b.id, ["CUSTOM_A", "CUSTOM_B"])
+    traits.set_all(conn, c.id, ["CUSTOM_A"])
     nodes.create(conn, {"driver": "redfish", "name": "d", "retired": True, "reservation": "host-1"})
     assert names(nodes.list_nodes(conn, filters, EVERYTHING)) == expected
 

@@ -40,3 +40,10 @@ def test_what_is_malformed_or_unknown_is_named(query, named):
 def test_a_route_without_parameters_takes_none():
     with pytest.raises(InvalidParameterValue, match="limit"):
         filters.Query().load("limit=1")
+
+
+def test_a_parameter_that_is_given_twice_is_refused_unless_it_is_a_list():
+    query = filters.Query(phase=filters.text, fields=filters.names)
+    assert query.load("fields=a&fields=b") == {"fields": ("a", "b")}
+    with pytest.raises(InvalidParameterValue, match=r"phase.*more than once"):
+        query.load("phase=early&phase=main")

@@ -70,3 +70,10 @@ def test_errors_do_not_repeat_the_body():
 
     assert "hunter2" not in str(caught.value)
     assert "line 1 column 14" in str(caught.value)
+
+
+def test_commas_inside_of_texts_are_no_values():
+    text = ",[{" * json_body.MAX_VALUES
+    assert json_body.parse(json.dumps({"logs": text, "more": '"[,'}).encode(), 100) == {"logs": text, "more": '"[,'}
+    with pytest.raises(Invalid, match="values"):
+        json_body.parse(json.dumps([text, *range(json_body.MAX_VALUES)]).encode(), 100)

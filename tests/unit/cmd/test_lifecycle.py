@@ -5,6 +5,7 @@ import signal
 import threading
 
 import pytest
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from ironic_rules.cmd import dbsync, lifecycle, simulate, standalone, status
@@ -13,7 +14,7 @@ from ironic_rules.exceptions import ConfigurationError
 
 @pytest.fixture(autouse=True)
 def restored_signals():
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -21,7 +22,7 @@ def restored_signals():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_start(number):
-    lifecycle.StopSignals()
+    lifecycle.StopSignals(cfg.ConfigOpts())
     with pytest.raises(lifecycle.Interrupted):
         os.kill(os.getpid(), number)
     os.kill(os.getpid(), number)  # the end is not disturbed
@@ -29,14 +30,14 @@ def test_a_signal_ends_the_start(number):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_wait(number):
-    signals = lifecycle.StopSignals()
+    signals = lifecycle.StopSignals(cfg.ConfigOpts())
     threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
     signals.wait()
     os.kill(os.getpid(), number)
 
 
 def test_the_wait_can_be_ended_from_within():
-    signals = lifecycle.StopSignals()
+    signals = lifecycle.StopSignals(cfg.ConfigOpts())
     signals.stop()
     signals.wait()
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+
+import pymysql
 import pytest
+import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
-from ironic_rules.db.errors import duplicates, references
+from ironic_rules.db.errors import DatabaseFull, duplicates, references, refusals_to_write
 from ironic_rules.exceptions import Conflict, DuplicateNodeName, NodeAlreadyExists, NodeNotFound
 
 
@@ -38,3 +42,30 @@ def test_the_cause_is_kept() -> None:
 def test_other_errors_pass() -> None:
     with pytest.raises(KeyError), duplicates(uuid=lambda value: Conflict()), references(lambda key: Conflict()):
         raise KeyError
+
+
+class DiskFull(Exception):
+    """As psycopg's error of that name."""
+
+    sqlstate = "53100"
+
+
+@pytest.mark.parametrize("original", [
+    sqlite3.OperationalError("database or disk is full"), sqlite3.OperationalError("disk I/O error"),
+    pymysql.err.OperationalError(1114, "The table 'nodes' is full"), DiskFull()])
+def test_a_database_that_can_not_write_is_as_one_that_is_away(original: Exception) -> None:
+    error = sa.exc.OperationalError("COMMIT", {}, original)
+    for raised in (error, db_exc.DBError(error)):
+        with pytest.raises(DatabaseFull), refusals_to_write():
+            raise raised
+    assert issubclass(DatabaseFull, db_exc.DBConnectionError)
+
+
+@pytest.mark.parametrize("error", [
+    sa.exc.OperationalError("SELECT", {}, sqlite3.OperationalError("no such table: nodes")),
+    sa.exc.OperationalError("SELECT", {}, pymysql.err.OperationalError(1146, "no such table")),
+    db_exc.DBDuplicateEntry(["name"])])
+def test_other_errors_stay_what_they_are(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, refusals_to_write():
+        raise error
+    assert caught.value is error

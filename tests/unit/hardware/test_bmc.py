@@ -10,6 +10,7 @@ from ironic_rules.hardware import bmc
 def resolver(monkeypatch):
     """Names and their addresses, instead of the network's. A name that maps to an event waits for it."""
     names = {}
+    monkeypatch.setattr(bmc, "cache", bmc.Cache())
 
     def getaddrinfo(host, port, **kwargs):
         found = names.get(host)
@@ -70,3 +71,40 @@ def test_slow_names_leave_no_thread_that_holds_up_the_end(resolver):
 
 def test_an_empty_driver_info_has_no_addresses():
     assert bmc.addresses({}, 1) == []
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time of the cache, in seconds."""
+    now = [1000.0]
+    monkeypatch.setattr(bmc.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_an_answer_is_kept_for_a_while_and_then_asked_for_again(clock):
+    cache = bmc.Cache()
+    cache.put("bmc", {"192.0.2.1"})
+    cache.put("nosuch", set())
+
+    assert (cache.get("bmc"), cache.get("nosuch"), cache.get("other")) == ({"192.0.2.1"}, set(), None)
+    clock[0] += bmc.KEEP_NOTHING_S
+    assert (cache.get("bmc"), cache.get("nosuch")) == ({"192.0.2.1"}, None)
+    clock[0] += bmc.KEEP_S
+    assert cache.get("bmc") is None
+
+
+def test_the_cache_is_bounded_and_loses_the_oldest():
+    cache = bmc.Cache()
+    for number in range(bmc.MAX_KEPT + 1):
+        cache.put(f"bmc-{number}", {"192.0.2.1"})
+
+    assert (cache.get("bmc-0"), cache.get("bmc-1")) == (None, {"192.0.2.1"})
+
+
+@pytest.mark.parametrize("known", [["192.0.2.7"], None])
+def test_a_name_is_asked_for_once(resolver, monkeypatch, known):
+    resolver["bmc"] = known
+    first = bmc.addresses({"ipmi_address": "bmc"}, 5)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: pytest.fail("asked again"))
+
+    assert bmc.addresses({"ipmi_address": "bmc", "ilo_address": "bmc"}, 5) == first == (known or [])

@@ -12,7 +12,8 @@ UUID = "11111111-2222-4333-8444-555555555555"
 _NODE: dict[str, Any] = {
     "id": 1, "uuid": UUID, "name": None, "driver": "fake-hardware", "driver_info": {}, "driver_internal_info": {},
     "properties": {}, "instance_info": {}, "extra": {}, "resource_class": None, "power_state": "power off",
-    "provision_state": "inspecting", "inspect_interface": "agent", "boot_interface": "fake", "power_interface": "fake",
+    "provision_state": "inspecting", "target_provision_state": "manageable",
+    "inspect_interface": "agent", "boot_interface": "fake", "power_interface": "fake",
     "management_interface": "fake", "agent_token_hash": None, "disable_power_off": False, "inspection_scope": None,
 }
 _PORT: dict[str, Any] = {

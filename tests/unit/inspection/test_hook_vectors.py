@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,15 @@ import yaml
 
 from ironic_rules.exceptions import HookFailed
 from ironic_rules.inspection.hooks import loader
-from ironic_rules.inspection.hooks.architecture import ArchitectureHook
-from ironic_rules.inspection.hooks.ports import PortsHook
-from ironic_rules.inspection.hooks.ramdisk_error import RamdiskErrorHook
-from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.pipeline import Outcome, Pipeline
 from ironic_rules.inspection.settings import Settings
 from ironic_rules.models.task import Task
 from tests.unit.inspection.tasks import make_task
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "hooks"
-CLASSES = {
-    "architecture": ArchitectureHook, "ports": PortsHook, "ramdisk-error": RamdiskErrorHook,
-    "validate-interfaces": ValidateInterfacesHook,
-}
+#: the hooks of this project, by their entry points
+HOOKS = {point.name: point for point in metadata.distribution("ironic-rules").entry_points.select(group=loader.GROUP)}
+CLASSES = {path.stem: HOOKS[path.stem].load() for path in VECTORS.glob("*.yaml")}
 
 
 def vectors(failing: bool) -> list[Any]:
@@ -36,9 +32,12 @@ def vectors(failing: bool) -> list[Any]:
 
 
 def run(hook: str, case: dict[str, Any]) -> tuple[Task, Outcome]:
+    """Run a hook, and before it those that it needs and those that the case names in ``before``."""
     settings = Settings(**case.get("settings", {}))
     task = make_task(case.get("node"), case.get("ports", ()), case.get("foreign", ()))
-    hooks = loader.load([*CLASSES[hook].dependencies, hook], settings, CLASSES)
+    task.previous_inventory = lambda: case.get("previous")
+    names = dict.fromkeys([*CLASSES[hook].dependencies, *case.get("before", ()), hook])
+    hooks = loader.load(names, settings, CLASSES)
     return task, Pipeline(hooks, settings).run(task, case.get("inventory", {}), case.get("plugin_data", {}))
 
 
@@ -76,7 +75,7 @@ def test_a_hook_fails_as_its_vector_says(hook, case):
     assert case["error"] in str(caught.value)
 
 
-@pytest.mark.parametrize("hook", sorted(CLASSES))
+@pytest.mark.parametrize("hook", sorted(HOOKS))
 def test_every_hook_has_vectors(hook):
     assert yaml.safe_load((VECTORS / f"{hook}.yaml").read_text(encoding="utf-8"))
 

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import time
 
+import amqp
+import kombu
+import oslo_messaging as messaging
 import pytest
 
 from ironic_rules import context, exceptions, service
@@ -40,8 +43,24 @@ def test_what_an_operator_asks_of_a_group_without_conductor_fails_at_once(tmp_pa
         asked.append(group)
         return False
 
-    api = client("kombu+memory://localhost/", tmp_path, is_served=is_served)
+    api = client("ironic-rules-memory://", tmp_path, is_served=is_served)
 
     with pytest.raises(exceptions.NoValidHost):
         call(api, context.admin())
     assert asked == ["g"]
+
+
+@pytest.mark.parametrize("error", [
+    kombu.exceptions.OperationalError("refused"), amqp.exceptions.RecoverableConnectionError("reset"),
+    ConnectionRefusedError(111, "refused"), messaging.MessageDeliveryFailure("no")])
+def test_a_broker_that_went_away_after_the_first_contact_is_a_503(tmp_path, monkeypatch, error):
+    def fail(*arguments, **named):
+        raise error
+
+    api = client("ironic-rules-memory://", tmp_path)
+    # oslo.messaging itself tries for ever to open a connection that it never had.
+    monkeypatch.setattr(type(api._client), "prepare", fail)
+    api._contact._made.set()
+
+    with pytest.raises(exceptions.Unavailable):
+        api.continue_inspection(context.admin(), "node", {})

@@ -32,7 +32,7 @@ def rpc():
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     conf([], default_config_files=[])
-    rpc_transport.set_default_url(conf, "kombu+memory://")
+    rpc_transport.set_default_url(conf, "ironic-rules-memory://")
     transport = rpc_transport.get_transport(conf)
     endpoint = Endpoint()
     # A group of its own keeps tests apart: the broker is the process's.
@@ -70,7 +70,7 @@ def test_nobody_listening_is_a_503():
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     conf([], default_config_files=[])
-    rpc_transport.set_default_url(conf, "kombu+memory://")
+    rpc_transport.set_default_url(conf, "ironic-rules-memory://")
     transport = rpc_transport.get_transport(conf)
     api = ConductorAPI(transport, conf)
     conf.set_override("rpc_response_timeout", 1)
@@ -93,7 +93,45 @@ def test_concurrent_calls_get_their_own_answers(rpc):
 
 
 def test_a_waiting_consumer_uses_no_processor(rpc):
-    """kombu's own transport takes a whole core here; a tenth of one is far from both."""
+    """A transport that polls without sleeping takes a whole core here; a third of one is far from both."""
     before, began = time.process_time(), time.monotonic()
     threading.Event().wait(1.0)
     assert (time.process_time() - before) / (time.monotonic() - began) < 0.3
+
+
+def test_messages_of_one_topic_go_to_its_servers_in_turn_and_a_stopped_one_gets_none(rpc):
+    api, endpoint, group = rpc
+    second = Endpoint()
+    server = rpc_transport.get_server(api._client.transport, api._client.transport.conf, second, group)
+    server.start()
+    for number in range(6):
+        api.continue_inspection(context.admin(), number, {}, None, group=group)
+    assert (len(endpoint.seen), len(second.seen)) == (3, 3)
+    server.stop()
+    server.wait()
+    for number in range(2):
+        api.continue_inspection(context.admin(), number, {}, None, group=group)
+    assert (len(endpoint.seen), len(second.seen)) == (5, 3)
+
+
+def test_what_the_receiver_changes_is_not_seen_by_the_sender(rpc):
+    api, endpoint, group = rpc
+    inventory = {"disks": [{"name": "/dev/sda"}]}
+    api.continue_inspection(context.admin(), 1, inventory, None, group=group)
+    endpoint.seen[0][2]["disks"].clear()
+    assert inventory == {"disks": [{"name": "/dev/sda"}]}
+
+
+def test_a_fanout_reaches_every_server(rpc):
+    api, endpoint, group = rpc
+    second = Endpoint()
+    server = rpc_transport.get_server(api._client.transport, api._client.transport.conf, second, group)
+    server.start()
+    everyone = api._client.prepare(topic=rpc_transport.conductor_topic(group), fanout=True)
+    everyone.cast(context.admin(), "continue_inspection", node_id=1, inventory={}, plugin_data=None)
+    server.stop()
+    server.wait()  # for what it has begun
+    deadline = time.monotonic() + 10
+    while not endpoint.seen and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert [seen[1:] for seen in (*endpoint.seen, *second.seen)] == [(1, {}, None)] * 2

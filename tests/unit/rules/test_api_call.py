@@ -184,3 +184,75 @@ def test_silence_ends_with_the_timeout() -> None:
         port = listening.getsockname()[1]
         with pytest.raises(rules.ActionError, match=rf"127.0.0.1:{port} did not answer within 0.05 seconds"):
             HttpGet()(f"http://127.0.0.1:{port}/", {}, 0.05)
+
+
+def test_a_dry_run_asks_nobody_and_says_whom_it_would(web: conftest.Web) -> None:
+    given = world.facts()
+    given.dry_run = True
+    asking = {**call(url="https://cmdb.example.org/{item}?token=s3cret", headers={"X": "s3cret"}), "loop": ["a", "b"]}
+    tagging = {"op": "set-attribute", "args": ["/extra/asked", True]}
+
+    trace, = world.run(world.rule(actions=[asking, tagging]), given=given, explain=True)
+
+    assert web.asked == []
+    assert [(action.op, action.times, action.notes) for action in trace.actions] == [
+        ("api-call", 2, ("would send GET to cmdb.example.org",) * 2), ("set-attribute", 1, ())]
+    assert trace.changes["node"]["extra"]["asked"] is True
+    assert "s3cret" not in repr(trace)
+
+
+def test_a_dry_run_of_a_sensitive_rule_does_not_say_whom_it_would_ask(web: conftest.Web) -> None:
+    given = world.facts()
+    given.dry_run = True
+
+    trace, = world.run(world.rule(sensitive=True, actions=[call()]), given=given, explain=True)
+
+    assert (web.asked, trace.matched, trace.actions) == ([], True, ())
+
+
+def test_a_dry_run_in_the_preprocess_phase_asks_nobody(web: conftest.Web) -> None:
+    given = world.facts()
+    given.dry_run = True
+
+    trace, = world.run(world.rule(phase="preprocess", actions=[call()]), given=given, phase="preprocess", explain=True)
+
+    assert web.asked == []
+    assert trace.actions[0].notes == ("would send GET to cmdb.example.org",)
+
+
+@pytest.mark.parametrize(("actions", "reason"), [
+    ([call()] * 17, "more than 16 requests"),
+    ([call(url="https://cmdb.example.org/{inventory[hostname]}/{inventory[pip]}")], r"\{inventory\[pip\]\} is missing"),
+    ([call(url="https://cmdb.example.org/{inventory[system_vendor][manufacturer]}")], "white space"),
+])
+def test_what_would_fail_fails_in_a_dry_run(web: conftest.Web, actions: list[dict[str, Any]], reason: str) -> None:
+    given = world.facts()
+    given.dry_run = True
+
+    with pytest.raises(RuleFailed, match=reason):
+        world.run(world.rule(actions=actions), given=given, explain=True)
+
+    assert web.asked == []
+
+
+def test_the_trace_of_a_failed_dry_run_says_what_came_before(web: conftest.Web) -> None:
+    given = world.facts()
+    given.dry_run = True
+
+    with pytest.raises(RuleFailed) as caught:
+        world.run(world.rule(actions=[call(), {"op": "fail", "args": ["no"]}]), given=given, explain=True)
+
+    action, = caught.value.traces[-1].actions
+    assert action.notes == ("would send GET to cmdb.example.org",)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_the_trace_of_a_failed_sensitive_rule_has_no_actions(web: conftest.Web, dry_run: bool) -> None:
+    given = world.facts()
+    given.dry_run = dry_run
+
+    with pytest.raises(RuleFailed) as caught:
+        world.run(world.rule(sensitive=True, actions=[call(), {"op": "fail", "args": ["no"]}]), given=given,
+                  explain=True)
+
+    assert caught.value.traces[-1].actions == ()

@@ -215,11 +215,14 @@ def _reopened_gate(web: conftest.Web) -> Iterator[None]:
 
 
 @pytest.fixture
-def conf() -> cfg.ConfigOpts:
+def conf() -> Iterator[cfg.ConfigOpts]:
     made = cfg.ConfigOpts()
     options.register_opts(made)
     made([], default_config_files=[])
-    return made
+    yield made
+    # oslo.config keeps overrides in the module-level groups: they would outlive this instance.
+    for option in options.OPTS:
+        made.clear_override(option.dest, group="inspection_rules")
 
 
 def test_r80_no_file_is_no_rules(conf: cfg.ConfigOpts) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules import template
+from tests import mutants
 from tests.unit.rules import world
 
-SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=mutants.wanted(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TEMPLATES = st.sampled_from([
     "{inventory}", "{inventory[cpu][count]}", "{inventory[hostname]}-{inventory[cpu][count]}", "{inventory[nosuch]}",
@@ -148,3 +151,55 @@ def test_escaped_text_means_itself(text: str) -> None:
 @given(st.text(alphabet="(){}[]*+?|\\.^$abpP,0123", max_size=20))
 def test_any_expression_is_compiled_or_refused(text: str) -> None:
     rules.validate(world.rule(conditions=[{"op": "matches", "args": ["a", text]}]))
+
+
+# By the thousand, with ``tox -e fuzz``.
+
+COMPILED = [rules.compile(rule) for rule in map(rules.from_wire, mutants.RULES) if rules.validate(rule) == []]
+SOME = st.lists(st.integers(0, len(COMPILED) - 1).map(COMPILED.__getitem__), min_size=1, max_size=8)
+REPORTS = st.tuples(mutants.mutants(mutants.INVENTORIES, 4), mutants.mutants([
+    {"a": 1, "b": "x", "c": [1, {"k": "v"}], "bmc_address": "192.0.2.10", "same": [1, 1], "i": "redfish"}]))
+
+
+@pytest.mark.parametrize("batch", mutants.batches(100))
+def test_inventories_fail_rules_only_cleanly(batch: tuple[int, int]) -> None:
+    def one(many: Any, conditions: Any, actions: Any, report: Any, phase: str, explain: bool) -> None:
+        inventory, plugin_data = (part if isinstance(part, dict) else {"a": part} for part in report)
+        own = world.rule(conditions=conditions, actions=actions)
+        assert rules.validate(own) == []
+        facts = rules.Facts(world.facts().task, inventory, plugin_data)
+        received = repr(inventory)
+        before = repr(world.effects(facts))
+        try:
+            rules.RuleSet([*many, rules.compile(own)]).run(phase, facts, explain=explain)
+            answered["passed"] += 1
+        except RuleFailed as failure:
+            answered["failed"] += 1
+            assert failure.facts["where"].startswith("/actions/")
+            facts.messages.clear()
+            if len(failure.traces) == sum(trace.matched for trace in failure.traces) == 1:
+                assert repr(world.effects(facts)) == before
+        assert repr(inventory) == received
+
+    answered: Counter[str] = Counter()
+    mutants.check(batch, one, many=SOME, conditions=st.lists(good_conditions(), max_size=1),
+                  actions=st.lists(good_actions(), min_size=1, max_size=2), report=REPORTS,
+                  phase=st.sampled_from(["main", "main", "preprocess", "early"]), explain=st.booleans())
+    print("batch", batch, dict(answered))
+    assert answered["passed"] and answered["failed"]
+
+
+@pytest.mark.parametrize("batch", mutants.batches(100))
+def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int]) -> None:
+    def one(rule: Any) -> None:
+        if isinstance(rule, dict):
+            rule = rules.from_wire(rule)
+        problems = rules.validate(rule)
+        answered[bool(problems)] += 1
+        if not problems:
+            rules.compile(rule)
+
+    answered: Counter[bool] = Counter()
+    mutants.check(batch, one, rule=mutants.mutants(mutants.RULES, 2))
+    print("batch", batch, "refused", dict(answered))
+    assert len(answered) == 2

@@ -10,6 +10,7 @@ import pecan
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1.conductors import ConductorsController
 from ironic_rules.api.controllers.v1.continue_inspection import ContinueInspectionController
+from ironic_rules.api.controllers.v1.deploy_templates import DeployTemplatesController
 from ironic_rules.api.controllers.v1.drivers import DriversController
 from ironic_rules.api.controllers.v1.heartbeat import HeartbeatController
 from ironic_rules.api.controllers.v1.inspection_rules import InspectionRulesController
@@ -25,8 +26,8 @@ from ironic_rules.api.resource import Resource
 ADVERTISED = {
     "nodes": versions.MIN, "ports": versions.MIN, "drivers": versions.MIN, "portgroups": versions.PORTGROUPS,
     "volume": versions.VOLUME, "lookup": versions.RAMDISK, "heartbeat": versions.RAMDISK,
-    "conductors": versions.CONDUCTORS, "inspection_rules": versions.INSPECTION_RULES,
-    "continue_inspection": versions.CONTINUE_INSPECTION,
+    "conductors": versions.CONDUCTORS, "deploy_templates": versions.DEPLOY_TEMPLATES,
+    "inspection_rules": versions.INSPECTION_RULES, "continue_inspection": versions.CONTINUE_INSPECTION,
 }
 
 
@@ -39,6 +40,9 @@ class V1Controller(Resource):
     below: ClassVar = {
         "nodes": NodesController(), "ports": PortsController(), "portgroups": PortgroupsController(),
         "drivers": DriversController(), "conductors": ConductorsController(), "volume": VolumeController(),
+        # Document 003 writes a hyphen and shows all fields; Ironic and its clients have the underscore.
+        "deploy-templates": DeployTemplatesController("deploy-templates", detailed=True),
+        "deploy_templates": DeployTemplatesController("deploy_templates", detailed=False),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
         "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),
     }

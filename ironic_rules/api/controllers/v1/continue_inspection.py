@@ -14,8 +14,8 @@ from ironic_rules.api.ramdisk import require_endpoints
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import continue_inspection as schemas
 from ironic_rules.api.views import ramdisk as views
-from ironic_rules.exceptions import LookupFailed, NodeLocked, NotFound, RuleFailed, Unavailable
-from ironic_rules.inspection import early, lookup, payload
+from ironic_rules.exceptions import LookupFailed, MachineUnknown, NodeLocked, NotFound, RuleFailed, Unavailable
+from ironic_rules.inspection import discovery, early, lookup, payload
 from ironic_rules.policies import ramdisk as policies
 
 LOG = log.getLogger(__name__)
@@ -29,6 +29,8 @@ class ContinueInspectionController(Resource):
     def post(self, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Store the data and continue the node's inspection; 200 means that they are safe.
 
+        A machine that no node is known for gets one, if ``[auto_discovery]enabled`` says so.
+
         :returns: ``{"uuid"}``, since 1.84 what ``/v1/lookup`` returns
         :raises Invalid: 400, the data themselves are malformed, or contain nothing to find a node by
         :raises LookupFailed: 404, always the same: none, several, not waiting for data, or refused by an early rule
@@ -40,21 +42,57 @@ class ContinueInspectionController(Resource):
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
         sent = payload.split(body)
-        with request.db.reader() as conn:
-            _run_early_rules(conn, sent)
-            node = lookup.find_node(conn, query.get("node_uuid"), sent.macs, sent.bmc_addresses)
-        try:
-            request.rpc.continue_inspection(request.context, node.uuid, sent.inventory, sent.plugin_data,
-                                            group=node.conductor_group)
-        except NotFound as error:
-            raise LookupFailed() from error
-        except NodeLocked as error:
-            # 409 would tell a stranger that there is such a node.
-            raise Unavailable() from error
+        node, is_new = _find(query.get("node_uuid"), sent)
+        _hand_over(node, sent, is_new)
         if minor < versions.CONTINUE_INSPECTION:
             return {"uuid": node.uuid}
-        return views.lookup(node, request.db.write(
-            lambda conn: agent_token.claim_after_callback(conn, node.id)), request.conf)
+        token = agent_token.void() if is_new else request.db.write(
+            lambda conn: agent_token.claim_after_callback(conn, node.id))
+        return views.lookup(node, token, request.conf)
+
+
+def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[Any, bool]:
+    """Return the node of the machine, and whether discovery has made it.
+
+    :raises LookupFailed: 404
+    """
+    request = pecan.request
+    with request.db.reader() as conn:
+        _run_early_rules(conn, sent)
+        try:
+            return lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses), False
+        except LookupFailed as error:
+            refusal = error
+    if not request.conf.auto_discovery.enabled or node_uuid:
+        raise refusal
+    if isinstance(refusal, MachineUnknown):
+        return discovery.find_or_create(request.db, request.conf, sent), True
+    node = discovery.find_unaccepted(request.db, sent)
+    if node is None:
+        raise refusal
+    return node, True
+
+
+def _hand_over(node: Any, sent: payload.Payload, is_new: bool) -> None:
+    """Give the data to a conductor; when this returns, they are safe.
+
+    :param is_new: discovery has made the node for these data; it goes if no conductor accepts them
+    :raises LookupFailed: 404, the node does not wait (any more)
+    :raises Unavailable: 503
+    """
+    request = pecan.request
+    try:
+        request.rpc.continue_inspection(request.context, node.uuid, sent.inventory, sent.plugin_data,
+                                        group=node.conductor_group)
+    except NotFound as error:
+        raise LookupFailed() from error
+    except NodeLocked as error:
+        # 409 would tell a stranger that there is such a node. A new one is locked by a faster callback of its machine.
+        raise (LookupFailed() if is_new else Unavailable()) from error
+    except Exception:  # whatever it was goes on; only the node must not stay
+        if is_new:
+            discovery.withdraw(request.db, node.id)
+        raise
 
 
 def _run_early_rules(conn: sa.Connection, sent: payload.Payload) -> None:

@@ -41,7 +41,7 @@ class HeartbeatController(Resource):
         details = {name: value for name, value in body.items() if name not in ("callback_url", "agent_version")}
         try:
             request.rpc.heartbeat(request.context, found.uuid, body["callback_url"], body.get("agent_version"),
-                                  group=found.conductor_group, **details)
+                                  group=found.conductor_group, agent_token=token, **details)
         except NotFound as error:
             raise LookupFailed() from error
 

@@ -7,14 +7,21 @@ from typing import Any
 import pecan
 
 from ironic_rules import rules
-from ironic_rules.api import built_in_rules, filters, links, pagination, patch, schema, versions
+from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, schema, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import InspectionRuleAlreadyExists, Invalid, InvalidPatch, InvalidRule, Problem
+from ironic_rules.exceptions import (
+    InspectionRuleAlreadyExists,
+    Invalid,
+    InvalidPatch,
+    InvalidRule,
+    Problem,
+    RuleChanged,
+)
 from ironic_rules.policies import inspection_rules as policies
 
 _LIST = filters.Listing(sort_keys=sorted(inspection_rules.SORT_KEYS), fields=views.FIELDS, scope=filters.text,
@@ -51,21 +58,31 @@ class InspectionRulesController(Resource):
         return pagination.collection("inspection_rules", rows, asked, lambda shown: views.rules(shown, fields))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
-    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
-        """Show a rule.
+    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any] | None:
+        """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         :raises InspectionRuleNotFound: 404
+        :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), views.FIELDS)
         fields = query.get("fields") or views.FIELDS
+        conditions = etags.read(pecan.request.environ)
         if built_in := built_in_rules.find(_uuid(uuid)):
-            return views.built_in_rule(built_in.rule, fields)
-        with pecan.request.db.reader() as conn:
-            return views.rule(inspection_rules.get(conn, _uuid(uuid)), fields)
+            tag, shown = built_in_rules.tag(built_in.rule), views.built_in_rule(built_in.rule, fields)
+        else:
+            with pecan.request.db.reader() as conn:
+                row = inspection_rules.get(conn, _uuid(uuid))
+            tag, shown = _tag(row), views.rule(row, fields)
+        conditions.check_match(tag)
+        pecan.response.extra_headers.append(("ETag", tag))
+        if conditions.has(tag):
+            pecan.response.status_override = 304
+            return None
+        return shown
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Create a rule and return it.
+        """Create a rule and return it, with its ``ETag``.
 
         :raises InvalidRule: 400, with every problem
         :raises InspectionRuleAlreadyExists: 409
@@ -77,45 +94,73 @@ class InspectionRulesController(Resource):
         if built_in_rules.find(rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
         row = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule))
-        pecan.response.extra_headers.append(("Location", links.url("inspection_rules", row.uuid)))
+        pecan.response.extra_headers += [("Location", links.url("inspection_rules", row.uuid)), ("ETag", _tag(row))]
         return views.rule(row)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
-        """Change a rule and return it.
+        """Change a rule and return it, with its new ``ETag``. ``If-Match`` changes only what has one of its tags.
 
         :raises InspectionRuleNotFound: 404
         :raises InvalidPatch, InvalidRule: 400
+        :raises PreconditionFailed: 412, by ``If-Match``
         :raises RuleChanged: 409, another request changed it meanwhile
         """
+        conditions = etags.read(pecan.request.environ)
         operations = patch.operations(body, aliases=_ALIASES)
         uuid = _uuid(uuid)
         built_in_rules.refuse(uuid)
 
         def write(conn: Any) -> Row:
             old = inspection_rules.get(conn, uuid)
+            conditions.check(_tag(old))
             changes = _patched(old, operations)
             return inspection_rules.update(conn, uuid, changes, revision=old.revision)
 
-        return views.rule(pecan.request.db.write(write))
+        with conditions.guard(RuleChanged):
+            row = pecan.request.db.write(write)
+        pecan.response.extra_headers.append(("ETag", _tag(row)))
+        return views.rule(row)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self) -> None:
-        """Delete every rule but the built-in ones."""
+        """Delete every rule but the built-in ones. All of them have no ``ETag``: ``If-Match`` can only be ``*``.
+
+        :raises PreconditionFailed: 412, by ``If-Match``
+        """
+        etags.read(pecan.request.environ).check(None)
         pecan.request.db.write(inspection_rules.destroy_all)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete(self, uuid: str) -> None:
         """Delete a rule, or every rule if ``uuid`` is ``all``, as the CLI says it.
 
+        ``If-Match`` deletes only what has one of its tags.
+
         :raises InspectionRuleNotFound: 404
+        :raises PreconditionFailed: 412, by ``If-Match``
+        :raises RuleChanged: 409, another request changed it meanwhile
         """
+        conditions = etags.read(pecan.request.environ)
         if uuid == "all":
+            conditions.check(None)
             pecan.request.db.write(inspection_rules.destroy_all)
-        else:
-            ident = _uuid(uuid)
-            built_in_rules.refuse(ident)
-            pecan.request.db.write(lambda conn: inspection_rules.destroy(conn, ident))
+            return
+        ident = _uuid(uuid)
+        built_in_rules.refuse(ident)
+
+        def write(conn: Any) -> None:
+            old = inspection_rules.get(conn, ident)
+            conditions.check(_tag(old))
+            inspection_rules.destroy(conn, ident, revision=old.revision if conditions.given else None)
+
+        with conditions.guard(RuleChanged):
+            pecan.request.db.write(write)
+
+
+def _tag(row: Row) -> str:
+    """Return the entity tag of a stored rule: every change of whatever field makes a new revision."""
+    return etags.tag(row.uuid, row.revision)
 
 
 def _uuid(ident: str) -> str:

@@ -94,7 +94,7 @@ def differs(old: Any, new: Any) -> bool:
 def hosts_by_group(conn: sa.Connection) -> dict[str, list[str]]:
     """Return the host names of the living conductors by their group."""
     groups: dict[str, list[str]] = {}
-    for row in conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout):
+    for row in conductors.living_hosts(conn, pecan.request.conf.conductor.heartbeat_timeout):
         groups.setdefault(row.conductor_group, []).append(row.hostname)
     return groups
 

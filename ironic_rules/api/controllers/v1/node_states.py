@@ -133,6 +133,11 @@ def _check_arguments(verb: str, given: dict[str, Any], minor: int) -> None:
         _require(name, since)
         if verb not in targets:
             problems.append(Problem(f"/{name}", f"can only be used with target {' or '.join(sorted(targets))}"))
+    disallowed = frozenset(pecan.request.conf.api.disallow_deploy_steps)
+    for index, step in enumerate(given.get("deploy_steps", ())):
+        if (step_name := f"{step['interface']}.{step['step']}") in disallowed:
+            problems.append(Problem(f"/deploy_steps/{index}/step",
+                                    f"the step {step_name} is not allowed ([api]disallow_deploy_steps)"))
     needed = _REQUIRED.get(verb)
     if needed is not None and not given.get(needed):
         problems.append(Problem(f"/{needed}", f"is required with target {verb}"))

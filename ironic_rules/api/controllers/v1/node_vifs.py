@@ -16,10 +16,9 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import portgroups, ports
+from ironic_rules.db.vifs import KEY
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, NotAcceptable, Problem, VifConflict
 from ironic_rules.policies import nodes as policies
-
-KEY = "tenant_vif_port_id"
 
 
 class VifsController(Resource):

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from ironic_rules.api import filters, links, node_versions, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, node_update
+from ironic_rules.api.controllers.v1.deploy_steps import NodeDeployStepsController
 from ironic_rules.api.controllers.v1.node_history import HistoryController
 from ironic_rules.api.controllers.v1.node_inventory import InventoryController
 from ironic_rules.api.controllers.v1.node_maintenance import MaintenanceController
@@ -30,6 +31,7 @@ from ironic_rules.exceptions import (
     NodeProtected,
     NotAcceptable,
 )
+from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import states
 from ironic_rules.policies import nodes as policies
 
@@ -120,7 +122,8 @@ class NodesController(Resource):
 
     below = {"detail": NodesDetailController()}
     below_item = {
-        "history": HistoryController(), "inventory": InventoryController(), "maintenance": MaintenanceController(),
+        "deploy_steps": NodeDeployStepsController(), "history": HistoryController(),
+        "inventory": InventoryController(), "maintenance": MaintenanceController(),
         "portgroups": NodePortgroupsController(), "ports": NodePortsController(), "states": StatesController(),
         "traits": TraitsController(), "validate": ValidateController(), "vifs": VifsController(),
         "volume": NodeVolumeController(),
@@ -156,7 +159,9 @@ class NodesController(Resource):
         minor = pecan.request.version
 
         def create(conn: sa.Connection) -> dict[str, Any]:
-            return node_access.show(conn, [nodes.create(conn, node_update.new_node(conn, body, minor))], None)[0]
+            row = nodes.create(conn, node_update.new_node(conn, body, minor))
+            known_bmcs.follow(conn, row.id, {}, row.driver_info)
+            return node_access.show(conn, [row], None)[0]
 
         created = pecan.request.db.write(create)
         pecan.response.extra_headers.append(("Location", links.url("nodes", created["uuid"])))
@@ -181,7 +186,9 @@ class NodesController(Resource):
 
         def change(conn: sa.Connection) -> dict[str, Any]:
             row = node_access.hold(conn, node)
-            return node_access.show(conn, [nodes.update(conn, row.id, update.changes(conn, row))], None)[0]
+            changed = nodes.update(conn, row.id, update.changes(conn, row))
+            known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
+            return node_access.show(conn, [changed], None)[0]
 
         return pecan.request.db.write(change)
 
@@ -203,3 +210,5 @@ class NodesController(Resource):
             nodes.destroy(conn, row.id)
 
         pecan.request.db.write(destroy)
+        # Its ports are gone with it.
+        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)

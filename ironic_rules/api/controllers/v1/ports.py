@@ -13,7 +13,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.views import ports as views
-from ironic_rules.db import ports
+from ironic_rules.db import ports, vifs
 from ironic_rules.exceptions import Conflict
 from ironic_rules.policies import ports as policies
 
@@ -102,6 +102,8 @@ class PortsController(Resource):
             return ports.create(conn, port_update.new_port(conn, body, pecan.request.version))
 
         row = pecan.request.db.write(create)
+        # Should its node be on inspection, the filters see that when they look, which each message makes them do.
+        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context, deny=[row.address])
         pecan.response.extra_headers.append(("Location", links.url("ports", row.uuid)))
         return _show(row)
 
@@ -112,7 +114,8 @@ class PortsController(Resource):
         :raises PortNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
         :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also for what the node's state forbids
         """
-        update = port_update.Update(patch.operations(body), pecan.request.version)
+        operations = patch.operations(body)
+        update = port_update.Update(operations, pecan.request.version)
         node_id = _node_id(port)
 
         def change(conn: sa.Connection) -> Any:
@@ -120,7 +123,10 @@ class PortsController(Resource):
             changes = update.changes(conn, row, node)
             return ports.update(conn, row.id, changes) if changes else row
 
-        return _show(pecan.request.db.write(change))
+        changed = pecan.request.db.write(change)
+        if not {operation.path[0] for operation in operations}.isdisjoint(("address", "node_uuid")):
+            pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
+        return _show(changed)
 
     @expose(policy=policies.DELETE, status=204)
     def delete(self, port: str) -> None:
@@ -130,13 +136,15 @@ class PortsController(Resource):
         """
         node_id = _node_id(port)
 
-        def destroy(conn: sa.Connection) -> None:
+        def destroy(conn: sa.Connection) -> str:
             row, node = port_update.hold(conn, port, node_id)
-            if row.internal_info.get("tenant_vif_port_id") and not node.maintenance:
+            if row.internal_info.get(vifs.KEY) and not node.maintenance:
                 raise Conflict(f"Port {row.uuid} has a VIF attached and can not be deleted.")
             ports.destroy(conn, row.id)
+            return str(row.address)
 
-        pecan.request.db.write(destroy)
+        address = pecan.request.db.write(destroy)
+        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context, deny=[address])
 
 
 def _node_id(port: str) -> int:

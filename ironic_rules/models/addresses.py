@@ -51,3 +51,9 @@ def hosts(driver_info: Mapping[str, Any]) -> list[str]:
     """Return the host of every ``driver_info`` key that ends in ``_address``, each once."""
     found = (host(value) for key, value in driver_info.items() if key.endswith("_address") and key not in _NOT_NETWORK)
     return list(dict.fromkeys(name for name in found if name))
+
+
+def literals(driver_info: Mapping[str, Any]) -> list[str]:
+    """Return the BMC addresses that stand in ``driver_info`` as such, not as names: normalised, each once."""
+    found = (normalize(name) for name in hosts(driver_info))
+    return list(dict.fromkeys(address for address in found if address is not None))

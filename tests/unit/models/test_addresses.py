@@ -1,6 +1,6 @@
 import pytest
 
-from ironic_rules.hardware.addresses import host, hosts, normalize
+from ironic_rules.models.addresses import host, hosts, normalize
 
 
 @pytest.mark.parametrize(("text", "expected"), [

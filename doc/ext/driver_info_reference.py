@@ -1,0 +1,54 @@
+"""``.. driver-info-reference:: <hardware type>``: a table of the ``driver_info`` keys that its interfaces read."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+
+from ironic_rules.hardware.base import KINDS
+from ironic_rules.hardware.registry import INTERFACES_GROUP, TYPES_GROUP
+
+
+def keys(hardware_type: str) -> dict[str, tuple[str, list[str]]]:
+    """Return what each key means, and the names of the interfaces that read it, ``<kind>/<name>``."""
+    points = metadata.distribution("ironic-rules").entry_points
+    cls = points.select(group=TYPES_GROUP)[hardware_type].load()
+    found: dict[str, tuple[str, list[str]]] = {}
+    for kind in KINDS:
+        for name in cls.supported(kind):
+            interface = points.select(group=f"{INTERFACES_GROUP}.{kind}")[name].load()
+            for key, text in interface.properties.items():
+                found.setdefault(key, (text, []))[1].append(f"{kind}/{name}")
+    return found
+
+
+def table(hardware_type: str) -> str:
+    """Return the reStructuredText of the table."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 24 52 24", "",
+             "   * - Key", "     - Meaning", "     - Read by"]
+    for key, (text, readers) in keys(hardware_type).items():
+        lines += [f"   * - ``{key}``", f"     - {text}", f"     - {', '.join(readers)}"]
+    return "\n".join(lines)
+
+
+class DriverInfoReference(Directive):
+    """The table."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        parent = nodes.container()
+        lines = StringList(table(self.arguments[0]).splitlines(), source="driver-info-reference")
+        self.state.nested_parse(lines, self.content_offset, parent)
+        return list(parent.children)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directive."""
+    app.add_directive("driver-info-reference", DriverInfoReference)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,87 @@
+"""``.. step-reference::``: the deploy steps of all interfaces, by kind of interface, from their declarations."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import metadata
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.nodes import nested_parse_with_titles
+
+from ironic_rules.hardware import steps
+from ironic_rules.hardware.registry import INTERFACES_GROUP
+from ironic_rules.models.deploy_templates import INTERFACES
+
+#: Name of an interface -> its class, and what it says of a step.
+Offers = dict[str, tuple[Any, steps.StepInfo]]
+
+
+def offers() -> dict[str, Offers]:
+    """Return the interfaces that offer each step, by its name."""
+    points = metadata.distribution("ironic-rules").entry_points
+    found: dict[str, Offers] = {}
+    for kind in INTERFACES:
+        for point in sorted(points.select(group=f"{INTERFACES_GROUP}.{kind}"), key=lambda point: point.name):
+            cls = point.load()
+            for info in steps.steps_of(cls):
+                found.setdefault(info.name, {})[point.name] = cls, info
+    return found
+
+
+def page() -> str:
+    """Return the reStructuredText of all sections."""
+    found = offers()
+    lines = []
+    for kind in INTERFACES:
+        lines += [kind, "-" * len(kind), ""]
+        own = {name: by for name, by in found.items() if name.startswith(f"{kind}.")}
+        highest = {name: max(info.priority for _, info in by.values()) for name, by in own.items()}
+        for name in sorted(own, key=lambda name: (-highest[name], name)):
+            lines += _entry(name, own[name])
+    return "\n".join(lines)
+
+
+def _entry(name: str, by: Offers) -> list[str]:
+    """Return what is said of one step: once for all interfaces that say the same."""
+    lines = [f"``{name}``"]
+    said: dict[tuple[str, ...], list[str]] = {}
+    for interface, (cls, info) in by.items():
+        said.setdefault(tuple(_said(cls, info)), []).append(f"``{interface}``")
+    for (summary, facts, *arguments), interfaces in said.items():
+        lines += [f"   {summary}", "", f"   {facts}; interfaces: {', '.join(interfaces)}.", "", *arguments, ""]
+    return lines
+
+
+def _said(cls: Any, info: steps.StepInfo) -> list[str]:
+    facts = [f"Priority {info.priority}"] + ["a core step"] * info.core
+    facts += ["run again after a conductor's death"] * info.rerunnable
+    arguments = [f"   * ``{name}``{' (required)' if described['required'] else ''}: {described['description']}"
+                 for name, described in info.argsinfo.items()]
+    return [_summary(cls, info.step), "; ".join(facts), *arguments]
+
+
+def _summary(cls: Any, step: str) -> str:
+    """Return the first paragraph of the step's docstring, or of that of the method that it overrides."""
+    text = next(method.__doc__ for base in cls.__mro__ if (method := base.__dict__.get(step)) and method.__doc__)
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
+
+
+class StepReference(Directive):
+    """The sections."""
+
+    def run(self) -> list[nodes.Node]:
+        parent = nodes.section()
+        parent.document = self.state.document
+        lines = StringList(page().splitlines(), source="step-reference")
+        nested_parse_with_titles(self.state, lines, parent, self.content_offset)
+        return list(parent.children)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directive."""
+    app.add_directive("step-reference", StepReference)
+    return {"parallel_read_safe": True}

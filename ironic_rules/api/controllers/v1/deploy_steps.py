@@ -1,0 +1,139 @@
+"""What a deployment would run, and which nodes can run a deploy template: both from what conductors have registered.
+
+So neither asks a conductor, however many nodes there are, and both answer while all conductors are busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import filters, pagination, versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.views import deploy_steps as views
+from ironic_rules.db import conductors, deploy_templates, nodes, traits
+from ironic_rules.deploy import plan, ramdisk_steps
+from ironic_rules.exceptions import DriverNotFound, NoValidHost
+from ironic_rules.hardware.registered_steps import NODE_COLUMNS, RegisteredSteps
+from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.policies import deploy_templates as template_policies
+from ironic_rules.policies import nodes as node_policies
+
+_SORT_KEYS = ("id", "uuid", "name", "driver", "provision_state", "created_at", "updated_at")
+_GROUP = "conductor_group"
+
+
+class NodeDeployStepsController(Resource):
+    """``/v1/nodes/{node}/deploy_steps``."""
+
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=node_policies.GET_DEPLOY_STEPS,
+            query=filters.Query(traits=filters.names))
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return the steps that a deployment of the node would run, in their order, each with where it comes from.
+
+        ``traits`` are those of the instance; without it, those of the node's ``instance_info`` count. ``problems`` has
+        what would keep the deployment from beginning. ``complete`` is false where a ramdisk adds steps of its own,
+        which nobody knows before it runs.
+
+        :raises NodeNotFound: 404
+        :raises NoValidHost: 503, no conductor of the node's group is alive
+        :raises DriverNotFound: 400, none of them offers the node's driver
+        """
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+            registered = registered_steps(conn).get(row.conductor_group)
+            own = traits.list_for(conn, [row.id])[row.id]
+            instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
+            # As in a deployment: while conductors are pinned, templates do not count.
+            asked = [] if pecan.request.conf.conductor.pin_release_version else deploy_templates.for_traits(
+                conn, plan.requested_traits(instance_info))
+        if registered is None:
+            raise NoValidHost
+        offered = registered.of_node(row)
+        in_ramdisk = registered.has_ramdisk(row)
+        steps = plan.order(offered, asked)
+        return views.preview(
+            ramdisk_steps.behind_boot(steps, offered) if in_ramdisk else steps, [template.name for template in asked],
+            plan.trait_problems(instance_info, own) + _problems(asked, registered, row), complete=not in_ramdisk)
+
+
+class TemplateNodesController(Resource):
+    """``/v1/deploy-templates/{template}/nodes``."""
+
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=template_policies.LIST_NODES,
+            query=filters.Listing(sort_keys=_SORT_KEYS, fields=views.NODE_FIELDS))
+    def get_all(self, template: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the nodes that have the template's name among their traits, and say of each whether it can run it.
+
+        :raises DeployTemplateNotFound: 404
+        """
+        fields = query.get("fields", views.NODE_FIELDS)
+        page = pagination.page(query)
+        columns = tuple(dict.fromkeys((*views.NODE_COLUMNS, *NODE_COLUMNS, _GROUP)))
+        with pecan.request.db.reader() as conn:
+            found = deploy_templates.get(conn, node_access.check_ident(template, "deploy template"))
+            rows = nodes.list_nodes(conn, {"trait": found.name}, page, columns)
+            by_group = registered_steps(conn)
+        problems = _judge(found, by_group)
+        return pagination.collection("nodes", rows, page, lambda shown: [
+            views.node(row, problems(row), fields) for row in shown])
+
+
+def registered_steps(conn: sa.Connection) -> dict[str | None, RegisteredSteps]:
+    """Return what the living conductors of each group offer, and under None what all of them do.
+
+    Empty if none is alive. What they offer is read again when one of them has given a sign of life since.
+    """
+    global _registered
+    timeout_s = pecan.request.conf.conductor.heartbeat_timeout
+    key = tuple(map(tuple, conductors.living_hosts(conn, timeout_s)))
+    if (known := _registered)[0] != key:
+        known = _registered = key, _read(conductors.alive(conn, timeout_s))
+    return known[1]
+
+
+#: The conductors that were alive, and what they offer.
+_registered: tuple[tuple[Any, ...], dict[str | None, RegisteredSteps]] = ((), {})
+
+
+def _read(alive: Sequence[Any]) -> dict[str | None, RegisteredSteps]:
+    groups: dict[str | None, list[Any]] = {}
+    for row in alive:
+        for group in (None, row.conductor_group):
+            groups.setdefault(group, []).append(row.hardware_types)
+    return {group: RegisteredSteps(registrations) for group, registrations in groups.items()}
+
+
+def _judge(template: DeployTemplate, by_group: Mapping[str | None, RegisteredSteps]) -> Callable[[Any], Sequence[str]]:
+    """Return what tells a node's problems with the template; nodes that are alike are judged once."""
+    known: dict[tuple[Any, ...], list[str]] = {}
+
+    def problems(row: Any) -> list[str]:
+        key = tuple(getattr(row, name) for name in (_GROUP, *NODE_COLUMNS))
+        if key not in known:
+            known[key] = _judged(template, by_group.get(row.conductor_group), row)
+        return known[key]
+
+    return problems
+
+
+def _judged(template: DeployTemplate, registered: RegisteredSteps | None, row: Any) -> list[str]:
+    if registered is None:
+        return ["no conductor of the node's group is alive"]
+    try:
+        return _problems([template], registered, row)
+    except DriverNotFound as error:
+        return [str(error)]
+
+
+def _problems(templates: Sequence[DeployTemplate], registered: RegisteredSteps, row: Any) -> list[str]:
+    """Return what keeps a node from running templates; what no interface of it has may be a step of its ramdisk."""
+    offered = registered.of_node(row)
+    if registered.has_ramdisk(row):
+        offered = ramdisk_steps.assumed(offered, templates)
+    return plan.problems(offered, templates)

@@ -1,0 +1,163 @@
+"""Entity tags and the preconditions that name them (RFC 9110, sections 8.8.3 and 13.1), for any resource.
+
+A method that changes something reads the preconditions, then checks them in the transaction that writes, against the
+row that it is going to change::
+
+    conditions = etags.read(pecan.request.environ)
+    with conditions.guard(RuleChanged):
+        ... conditions.check(etags.tag(row.uuid, row.revision)) ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ironic_rules.exceptions import Conflict, Invalid, PreconditionFailed
+
+MAX_LENGTH = 8192
+MAX_TAGS = 100
+_DIGEST_BYTES = 16
+# Neither quotes nor white space stand inside of the quotes; a backslash means itself. Bytes from 128 on are allowed.
+_TAG = re.compile(r'(?P<weak>W/)?(?P<opaque>"[\x21\x23-\x7e\x80-\xff]*+")')
+_BETWEEN = re.compile(r"[ \t]*+")
+
+
+class AnyTag:
+    """What ``*`` means: whatever the tag is, if only there is something that has one."""
+
+
+ANY: Final = AnyTag()
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """One entity tag of a header; ``opaque`` is with its quotes."""
+
+    opaque: str
+    weak: bool = False
+
+
+Tags = AnyTag | tuple[Tag, ...]
+
+
+def tag(*parts: object) -> str:
+    """Return a strong entity tag, with its quotes, that differs when any of ``parts`` does; it tells nothing of them.
+
+    :param parts: bytes, or what ``str`` tells apart
+    """
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        content = part if isinstance(part, bytes) else str(part).encode()
+        digest.update(len(content).to_bytes(8))
+        digest.update(content)
+    return f'"{digest.hexdigest()}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What a request asks of the current tag; None where it asks nothing."""
+
+    if_match: Tags | None = None
+    if_none_match: Tags | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether there are any."""
+        return self.if_match is not None or self.if_none_match is not None
+
+    def check(self, current: str | None) -> None:
+        """Check what a changing request asks.
+
+        :param current: the tag of what is to be changed; None for what exists and has no tag, such as a collection
+        :raises PreconditionFailed: 412
+        """
+        self.check_match(current)
+        if self.if_none_match is not None and _any_weakly(self.if_none_match, current):
+            raise PreconditionFailed(header="If-None-Match")
+
+    def check_match(self, current: str | None) -> None:
+        """Check what a reading request asks by ``If-Match``.
+
+        :raises PreconditionFailed: 412
+        """
+        if self.if_match is not None and not _any_strongly(self.if_match, current):
+            raise PreconditionFailed(header="If-Match")
+
+    def has(self, current: str) -> bool:
+        """Say whether the client of a reading request has what it asks for: 304."""
+        return self.if_none_match is not None and _any_weakly(self.if_none_match, current)
+
+    @contextlib.contextmanager
+    def guard(self, changed: type[Conflict]) -> Iterator[None]:
+        """Turn ``changed``, a lost race, into 412 if the request said which state it wants to change.
+
+        :raises PreconditionFailed: 412
+        """
+        try:
+            yield
+        except changed as error:
+            # The winner has made a new tag, so that the one in the request no longer matches; "*" still does.
+            if self.if_match is None or self.if_match is ANY:
+                raise
+            raise PreconditionFailed(header="If-Match") from error
+
+
+def read(environ: Mapping[str, Any]) -> Preconditions:
+    """Return the preconditions of a WSGI request.
+
+    :raises Invalid: 400, a header is malformed
+    """
+    return Preconditions(*(
+        None if (text := environ.get(key)) is None else parse(text, name)
+        for name, key in (("If-Match", "HTTP_IF_MATCH"), ("If-None-Match", "HTTP_IF_NONE_MATCH"))))
+
+
+def parse(text: str, name: str = "If-Match") -> Tags:
+    """Return the entity tags in the value of a header: ``ANY``, or one or more of them.
+
+    :param text: each character stands for one byte; several lines of the header are joined by commas
+    :param name: of the header, for errors
+    :raises Invalid: 400, with the column; too long, or too many tags
+    """
+    if len(text) > MAX_LENGTH:
+        raise Invalid(f"{name}: longer than {MAX_LENGTH} characters.")
+    if text.strip(" \t") == "*":
+        return ANY
+    tags: list[Tag] = []
+    place, is_separated = _skip(text, 0), True
+    while place < len(text):
+        if text[place] == ",":
+            # Elements of a list may be empty (section 5.6.1).
+            place, is_separated = _skip(text, place + 1), True
+            continue
+        found = _TAG.match(text, place) if is_separated else None
+        if found is None:
+            raise Invalid(f"{name}: column {place + 1}: expected \"...\" or W/\"...\", with commas between; or just *.")
+        tags.append(Tag(found["opaque"], found["weak"] is not None))
+        place, is_separated = _skip(text, found.end()), False
+    if not 0 < len(tags) <= MAX_TAGS:
+        raise Invalid(f"{name}: must have 1 to {MAX_TAGS} entity tags, or be *.")
+    return tuple(tags)
+
+
+def _skip(text: str, place: int) -> int:
+    found = _BETWEEN.match(text, place)
+    return found.end() if found else place
+
+
+def _any_strongly(tags: Tags, current: str | None) -> bool:
+    """Compare as If-Match does: what is the same by meaning only (weak) does not count."""
+    if isinstance(tags, AnyTag):
+        return True
+    return any(not each.weak and each.opaque == current for each in tags)
+
+
+def _any_weakly(tags: Tags, current: str | None) -> bool:
+    if isinstance(tags, AnyTag):
+        return True
+    return any(each.opaque == current for each in tags)

@@ -1,0 +1,37 @@
+"""Deploy steps and nodes that run them -> JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ironic_rules.api import links
+from ironic_rules.deploy.steps import Step
+from ironic_rules.models import secrets
+
+#: Of a node in the list of those on which a template is enabled.
+NODE_FIELDS = ("uuid", "name", "driver", "provision_state", "supported", "problems", "links")
+NODE_COLUMNS = ("uuid", "name", "driver", "provision_state")
+
+
+def preview(steps: Sequence[Step], templates: Sequence[str], problems: Sequence[str], *,
+            complete: bool) -> dict[str, Any]:
+    """Return what a deployment would run, in its order, and what is wrong with it.
+
+    :param templates: the names of the deploy templates that count
+    :param complete: whether no ramdisk can add steps
+    """
+    return {"deploy_steps": [{**step.as_dict(), "args": secrets.mask(step.args), "source": step.source}
+                             for step in steps],
+            "deploy_templates": list(templates), "problems": list(problems),
+            "complete": complete}
+
+
+def node(row: Any, problems: Sequence[str], fields: Collection[str]) -> dict[str, Any]:
+    """Return one node with what keeps it from running a template's steps.
+
+    :param row: with ``NODE_COLUMNS``
+    """
+    values = {**{name: getattr(row, name) for name in NODE_COLUMNS}, "supported": not problems,
+              "problems": list(problems), "links": links.resource("nodes", row.uuid)}
+    return {name: values[name] for name in NODE_FIELDS if name in fields or name == "links"}

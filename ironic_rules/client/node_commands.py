@@ -1,0 +1,42 @@
+"""python-ironicclient's command ``baremetal node list`` with the option that document 001 has and it lacks.
+
+Entry point group ``openstack.extension``, as the commands for rules (``extended_commands``).
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ironic_rules.client import theirs
+
+
+class _DiscoveredNodes(theirs.NodeManager):  # type: ignore[misc]
+    """Lists nodes as python-ironicclient does, of those that discovery has made; links to more keep the filter."""
+
+    def _path(self, resource_id: str | None = None) -> str:
+        path: str = super()._path(resource_id)
+        return f"{path}{'&' if '?' in path else '?'}auto_discovered=true"
+
+
+class ListNodes(theirs.ListNodes):
+    """List baremetal nodes"""
+
+    # Should python-ironicclient get the option too, ours replaces it instead of ending with an error.
+    conflict_handler = "resolve"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument("--auto-discovered", action="store_true",
+                            help="Only nodes that were enrolled by auto-discovery.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        if not parsed_args.auto_discovered:
+            return super().take_action(parsed_args)
+        client = self.app.client_manager.baremetal
+        everything, client.node = client.node, _DiscoveredNodes(client.node.api)
+        try:
+            return super().take_action(parsed_args)
+        finally:
+            client.node = everything

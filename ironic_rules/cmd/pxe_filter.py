@@ -1,0 +1,91 @@
+"""``ironic-pxe-filter``: keeps the files of the dnsmasq beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+from oslo_config import cfg
+
+from ironic_rules import service
+from ironic_rules.cmd import lifecycle
+from ironic_rules.db.session import Database
+from ironic_rules.pxe_filter import metrics, report, systemd
+from ironic_rules.pxe_filter import settings as filter_settings
+from ironic_rules.pxe_filter.keeper import Keeper
+
+_CLI_OPTS: list[cfg.Opt] = [
+    cfg.BoolOpt("once", dest="cli_once", default=False, help="Bring the files up to date, and end."),
+    cfg.BoolOpt("status", dest="cli_status", default=False,
+                help="Print what the files have to say about each address, and why; write nothing."),
+]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Work until SIGTERM or Ctrl-C; return the exit status. With ``--once`` 1 says that a file could not be written."""
+    return lifecycle.guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    conf = service.prepare_config(argv, _CLI_OPTS)
+    if conf.cli_once or conf.cli_status:
+        conf.set_default("use_stderr", True)  # what these print is for people or programs
+    service.setup_logging(conf)
+    settings = filter_settings.from_conf(conf)
+    if conf.cli_status:
+        return _status(settings, service.make_database(conf))
+    if conf.cli_once:
+        return _once(Keeper(settings, service.make_database(conf)))
+    return _work(conf)
+
+
+def _status(settings: filter_settings.Settings, db: Database) -> int:
+    try:
+        for line in report.status(settings, db):
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as head(1) does. The interpreter would complain when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _once(keeper: Keeper) -> int:
+    keeper.open()
+    try:
+        keeper.sync(periodic=True)
+        numbers = keeper.statistics
+        print(f"{numbers.addresses} addresses are in the files; {numbers.written} files were written")
+        return 1 if keeper.is_behind else 0
+    finally:
+        keeper.close()
+
+
+def _work(conf: cfg.ConfigOpts) -> int:
+    signals = lifecycle.StopSignals(conf)
+    filter_service = service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0)
+    if conf.pxe_filter.metrics_port:
+        metrics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port)
+    filter_service.start()
+    print(f"ironic-pxe-filter {conf.host} is at work", flush=True)
+    systemd.notify("READY=1")
+    lifecycle.settle()
+    signals.wait()
+    with contextlib.suppress(OSError):
+        systemd.notify("STOPPING=1")
+    filter_service.stop()
+    # A write that is going on shall end; the broker is not waited for.
+    filter_service.wait(2)
+    lifecycle.exit_now()
+    return 0
+
+
+def _alive() -> None:
+    with contextlib.suppress(OSError):  # systemd restarts, and listens again
+        systemd.notify("WATCHDOG=1")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

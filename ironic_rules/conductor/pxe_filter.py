@@ -1,0 +1,43 @@
+"""Telling the PXE filters which machines an inspection lets in, and which it is done with. After the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ironic_rules.conductor.engine import Engine
+from ironic_rules.context import RequestContext
+from ironic_rules.models import states
+from ironic_rules.models.task import Task
+
+_ON_INSPECTION = frozenset({states.INSPECTWAIT, states.INSPECTING})
+
+
+def follow(engine: Engine, context: RequestContext, task: Task, before: str, after: str) -> None:
+    """Tell the filters what it means for the task's ports that its node has gone from one provision state to another.
+
+    Nothing is sent when neither that nor the ports change who is let in.
+    """
+    was, is_now = before in _ON_INSPECTION, after in _ON_INSPECTION
+    if not (was or is_now):
+        return
+    addresses = sorted({port.address for port in task.ports})
+    if is_now and _is_served(engine, task):
+        if not was or _ports_changed(task):
+            engine.pxe_filter.update_pxe_filters(context, allow=addresses)
+    elif was and not is_now:
+        engine.pxe_filter.update_pxe_filters(context, deny=addresses)
+
+
+def look(engine: Engine, context: RequestContext) -> None:
+    """Tell the filters that a node whose ports the caller does not know has come into inspection."""
+    engine.pxe_filter.update_pxe_filters(context)
+
+
+def _is_served(engine: Engine, task: Task) -> bool:
+    supported: Collection[str] = engine.conf.pxe_filter.supported_inspect_interfaces
+    return task.node.inspect_interface in supported
+
+
+def _ports_changed(task: Task) -> bool:
+    changes = task.port_changes()
+    return bool(changes.created or changes.deleted or any("address" in port for port in changes.updated.values()))

@@ -1,0 +1,37 @@
+"""``[deploy]``: what machines are booted with, where they load it from, and the order of deploy steps."""
+
+from __future__ import annotations
+
+from oslo_config import cfg, types
+
+from ironic_rules.models.deploy_templates import MAX_PRIORITY
+
+GROUP = cfg.OptGroup("deploy", title="Deploy", help="Ramdisks and the web server that machines load them from.")
+OPTS: list[cfg.Opt] = [
+    cfg.URIOpt("http_url", schemes=["http", "https"],
+               help="URL of the web server that serves http_root to machines and their BMCs."),
+    cfg.StrOpt("http_root", default="$state_path/httpboot",
+               help="Folder in which boot scripts and images for machines are written."),
+    cfg.StrOpt("deploy_kernel", help="URL of the ramdisk's kernel, for nodes without driver_info/deploy_kernel."),
+    cfg.StrOpt("deploy_ramdisk", help="URL of the ramdisk, for nodes without driver_info/deploy_ramdisk."),
+    cfg.StrOpt("deploy_iso", help="URL of a bootable ISO image with the ramdisk, for nodes without "
+                                  "driver_info/deploy_iso."),
+    cfg.BoolOpt("power_off_after_deploy_failure", default=True,
+                help="Switch a machine off when its deployment has failed. Leave it on to look at it."),
+    cfg.Opt("step_priorities", type=types.Dict(types.Integer(min=0, max=MAX_PRIORITY)), default={},
+            help="Priorities of deploy steps in the place of those of their code, such as "
+                 "bios.apply_configuration:50,raid.create_configuration:60. The highest runs first; 0 means that a "
+                 "step runs only where a deploy template or a request asks for it. Core steps take 0 only. What "
+                 "templates and requests say goes before this."),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register ``[deploy]``."""
+    conf.register_group(GROUP)
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts() -> dict[str, list[cfg.Opt]]:
+    """Return the options by group."""
+    return {GROUP.name: OPTS}

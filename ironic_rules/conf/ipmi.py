@@ -1,0 +1,24 @@
+"""``[ipmi]``: how BMCs are talked to that speak IPMI."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup("ipmi", title="IPMI", help="Hardware type ipmi, over the command ipmitool.")
+OPTS: list[cfg.Opt] = [
+    cfg.IntOpt("command_retry_timeout", default=60, min=1,
+               help="Seconds for which a command is repeated to a BMC that does not answer."),
+    cfg.IntOpt("min_command_interval", default=5, min=0,
+               help="Seconds between two commands to one BMC; old ones stop answering when they are asked too often."),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register ``[ipmi]``."""
+    conf.register_group(GROUP)
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts() -> dict[str, list[cfg.Opt]]:
+    """Return the options by group."""
+    return {GROUP.name: OPTS}

@@ -1,0 +1,156 @@
+"""What decides who may boot the inspection image: ports, nodes on inspection, and the list of changed ports.
+
+Whoever creates, deletes or moves a port, or changes its address, adds the node's id to ``pxe_filter_changes`` in the
+same transaction. The table is only added to: writers do not wait for each other, as they would for a counter.
+
+Provision states are not in the list. The nodes on inspection are few and found by an index, so they are read as a whole
+each time, which cannot miss one.
+"""
+
+from __future__ import annotations
+
+import collections
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from ironic_rules.db.tables import nodes, ports, pxe_filter_changes
+from ironic_rules.models import states
+
+#: The states in which a node is on inspection.
+STATES = (states.INSPECTWAIT, states.INSPECTING)
+
+#: Rows of the list that are kept, so many that no reader misses one; older ones go now and then.
+KEEP = 100_000
+_PRUNE_EVERY = 1000
+#: Seconds after which a transaction that has added a row has ended. Rows become visible in another order than that of
+#: their ids, so a reader asks again for that long.
+SETTLED_S = 600.0
+#: More rows than this that have not settled, and reading all ports is not slower.
+LIMIT = 10_000
+#: Rows before the last one that may not have been visible when it was.
+_LOOK_BACK = LIMIT // 2
+_PAGE = 10_000
+_CHUNK = 500
+
+_NOTE = sa.insert(pxe_filter_changes)
+_PORTS = sa.select(ports.c.id, ports.c.address, ports.c.node_id).where(
+    ports.c.id > sa.bindparam("after")).order_by(ports.c.id).limit(_PAGE)
+_PORTS_OF = sa.select(ports.c.address, ports.c.node_id).where(
+    ports.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))
+_NODES = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.inspect_interface)
+_NODES_BY_ID = _NODES.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
+_ON_INSPECTION = _NODES.where(nodes.c.provision_state.in_(STATES))
+_LAST = sa.select(pxe_filter_changes.c.id).order_by(pxe_filter_changes.c.id.desc()).limit(_LOOK_BACK)
+_AFTER = sa.select(pxe_filter_changes.c.id, pxe_filter_changes.c.node_id).where(
+    pxe_filter_changes.c.id > sa.bindparam("floor")).limit(LIMIT + 1)
+
+
+class Node(NamedTuple):
+    """What the filter knows of a node."""
+
+    id: int
+    uuid: str
+    provision_state: str
+    inspect_interface: str | None
+
+
+def note(conn: sa.Connection, *node_ids: int) -> None:
+    """Add to the list that ports of these nodes were created, deleted or moved, or got another address."""
+    for node_id in node_ids:
+        number: int = conn.execute(_NOTE, {"node_id": node_id}).inserted_primary_key[0]  # type: ignore[index]
+        if number % _PRUNE_EVERY == 0:
+            conn.execute(sa.delete(pxe_filter_changes).where(pxe_filter_changes.c.id <= number - KEEP))
+
+
+def on_inspection(conn: sa.Connection, interfaces: Collection[str]) -> dict[int, Node]:
+    """Return the nodes on inspection whose inspect interface is one of ``interfaces``, by id."""
+    return {row.id: Node(*row) for row in conn.execute(_ON_INSPECTION) if row.inspect_interface in interfaces}
+
+
+def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Node]:
+    """Return those of the nodes that exist, by id."""
+    found = (row for chunk in _chunks(node_ids) for row in conn.execute(_NODES_BY_ID, {"node_ids": chunk}))
+    return {row.id: Node(*row) for row in found}
+
+
+def all_ports(conn: sa.Connection) -> Iterator[tuple[str, int]]:
+    """Yield (address, node id) of every port, read in pages.
+
+    A port that changes meanwhile may be seen as it was or as it is; the list of changes names its node.
+    """
+    after = 0
+    while page := _raw(conn, after):
+        for _, address, node_id in page:
+            yield address, node_id
+        after = page[-1][0]
+
+
+def _raw(conn: sa.Connection, after: int) -> list[tuple[int, str, int]]:
+    with conn.execute(_PORTS, {"after": after}) as result:
+        # Plain tuples: making rows of them would take as long as the query.
+        return list(result.cursor.fetchall())  # type: ignore[attr-defined]
+
+
+def ports_of(conn: sa.Connection, node_ids: Collection[int]) -> list[tuple[str, int]]:
+    """Return (address, node id) of every port of these nodes."""
+    return [(address, node_id) for chunk in _chunks(node_ids)
+            for address, node_id in conn.execute(_PORTS_OF, {"node_ids": chunk})]
+
+
+class ChangeReader:
+    """Reads the list of changes from where it was last time.
+
+    Ids are given when a row is inserted, and rows are seen when their transaction commits: 7 may be there before 6. So
+    the reader remembers which ids it has seen, and asks for everything above ``floor``: the highest id that it saw
+    ``SETTLED_S`` seconds ago. Whatever got an id up to that one has committed since, or never will. Galera, which gives
+    the ids of its members in turns, makes the order worse but not by more than that. What this cannot know (a
+    transaction that takes longer, rows changed by hand) is found when all ports are read.
+
+    :param clock: seconds, from anywhere (for tests)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._floor = 0
+        self._seen: set[int] = set()
+        self._marks: collections.deque[tuple[float, int]] = collections.deque()
+
+    def begin(self, conn: sa.Connection) -> None:
+        """Take the changes so far as known. To be called before all ports are read."""
+        last = list(conn.scalars(_LAST))
+        self._seen = set(last)
+        self._floor = last[-1] - 1 if len(last) == _LOOK_BACK else 0
+        self._marks = collections.deque([(self._clock(), last[0] if last else 0)])
+
+    def changed(self, conn: sa.Connection) -> set[int] | None:
+        """Return the ids of nodes whose ports have changed since the last call.
+
+        None if that cannot be told: there are too many, or the list is not the one that was read before.
+        """
+        rows = conn.execute(_AFTER, {"floor": self._floor}).all()
+        ids = {row.id for row in rows}
+        if len(rows) > LIMIT or not self._seen <= ids:
+            return None
+        new = {row.node_id for row in rows if row.id not in self._seen}
+        self._seen = ids
+        self._settle(max(ids, default=self._floor))
+        return new
+
+    def _settle(self, highest: int) -> None:
+        now = self._clock()
+        if now - self._marks[-1][0] >= 1:
+            self._marks.append((now, highest))
+        while len(self._marks) > 1 and self._marks[1][0] <= now - SETTLED_S:
+            self._marks.popleft()
+        when, number = self._marks[0]
+        if when <= now - SETTLED_S and number > self._floor:
+            self._floor = number
+            self._seen = {one for one in self._seen if one > number}
+
+
+def _chunks(values: Collection[int]) -> Iterator[list[int]]:
+    ordered = sorted(values)
+    return (ordered[start:start + _CHUNK] for start in range(0, len(ordered), _CHUNK))

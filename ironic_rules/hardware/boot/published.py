@@ -1,0 +1,98 @@
+"""Files that machines and BMCs fetch from the operator's web server: below ``[deploy]http_root``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+import time
+from pathlib import Path
+
+from oslo_config import cfg
+from oslo_log import log
+
+from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
+
+LOG = log.getLogger(__name__)
+
+#: What is older was left by a node that was deleted while it waited for its ramdisk.
+OLD_S = 7 * 24 * 3600
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+class PublishedFolder:
+    """One folder below ``[deploy]http_root``. Safe to use from any thread and process.
+
+    :param name: of the folder
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, name: str) -> None:
+        self._conf = conf
+        self._name = name
+
+    def url(self, file: str) -> str:
+        """Return where a file is served.
+
+        :raises InvalidParameterValue: ``[deploy]http_url`` is not set
+        """
+        root = self._conf.deploy.http_url
+        if not root:
+            raise InvalidParameterValue("[deploy]http_url is not set: the URL at which a web server serves "
+                                        "[deploy]http_root.")
+        return f"{root.rstrip('/')}/{self._name}/{_checked(file)}"
+
+    def write(self, file: str, content: bytes) -> None:
+        """Write a file: a reader sees all of it or what was there before. Files that are too old go.
+
+        :raises IronicRulesError: the folder can not be written
+        """
+        path = self._path(file)
+        try:
+            write_atomically(path, content)
+            self._remove_old(keep=path)
+        except OSError as exc:
+            raise IronicRulesError(f"The file {path} can not be written ([deploy]http_root): {exc.strerror}.") from exc
+
+    def remove(self, file: str) -> None:
+        """Remove a file, if it is there.
+
+        :raises IronicRulesError: it can not be removed
+        """
+        path = self._path(file)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as exc:
+            raise IronicRulesError(f"The file {path} can not be removed ([deploy]http_root): {exc.strerror}.") from exc
+
+    def _path(self, file: str) -> Path:
+        return Path(self._conf.deploy.http_root).absolute() / self._name / _checked(file)
+
+    def _remove_old(self, keep: Path) -> None:
+        before = time.time() - OLD_S
+        for path in keep.parent.iterdir():
+            # Another process may remove it at the same moment.
+            with contextlib.suppress(FileNotFoundError):
+                if path != keep and path.is_file() and path.lstat().st_mtime < before:
+                    LOG.info("Removing %s, which nobody has removed for %s days", path, OLD_S // 86400)
+                    path.unlink()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Put ``content`` into the place of ``path``, readable by a web server; folders are made."""
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _checked(file: str) -> str:
+    if not _NAME.fullmatch(file):
+        raise IronicRulesError("A published file has a name that a path or a URL can not carry.")
+    return file

@@ -1,0 +1,1 @@
+"""What the IPMI interfaces share: a node's settings, and the command ``ipmitool``."""

@@ -1,0 +1,143 @@
+"""Connections to BMCs, and their failures as one error. sushy is imported when the first interface is made."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+
+from ironic_rules.exceptions import BMCError, ConfigurationError
+from ironic_rules.hardware.base import Interface, InterfaceOf
+from ironic_rules.hardware.redfish import settings
+from ironic_rules.hardware.redfish.settings import Settings
+from ironic_rules.models.task import Task
+
+LOG = log.getLogger(__name__)
+
+_MAX_REASON = 500
+
+
+def sushy() -> Any:
+    """Return the package.
+
+    :raises ConfigurationError: it is not installed
+    """
+    try:
+        return importlib.import_module("sushy")
+    except ImportError as exc:
+        raise ConfigurationError("Redfish interfaces are enabled, and sushy is not installed: "
+                                 "pip install 'ironic-rules[redfish]'.") from exc
+
+
+class Connections:
+    """Sessions that are kept for the next request: bounded, the one not used for longest goes. For any thread."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._kept: OrderedDict[Settings, Any] = OrderedDict()
+
+    def get(self, wanted: Settings) -> Any | None:
+        """Return the connection, None if there is none."""
+        with self._guard:
+            if wanted in self._kept:
+                self._kept.move_to_end(wanted)
+            return self._kept.get(wanted)
+
+    def put(self, wanted: Settings, connection: Any, limit: int) -> None:
+        """Keep a connection, as one of at most ``limit``."""
+        dropped = []
+        with self._guard:
+            self._kept[wanted] = connection
+            self._kept.move_to_end(wanted)
+            while len(self._kept) > limit:
+                dropped.append(self._kept.popitem(last=False))
+        # Its last reference logs out, which takes a request: not under the guard.
+        dropped.clear()
+
+    def drop(self, wanted: Settings) -> None:
+        """Forget a connection that does not work (any more)."""
+        with self._guard:
+            dropped = self._kept.pop(wanted, None)
+        del dropped
+
+    def __len__(self) -> int:
+        with self._guard:
+            return len(self._kept)
+
+
+CONNECTIONS = Connections()
+
+
+class RedfishInterface(Interface):
+    """Mix-in of the interfaces that talk to a node's BMC."""
+
+    properties = settings.PROPERTIES
+
+    def __init__(self, conf: cfg.ConfigOpts, interface_of: InterfaceOf) -> None:
+        super().__init__(conf, interface_of)
+        self.sushy = sushy()
+
+    def validate(self, task: Task) -> None:
+        self.settings(task)
+
+    def settings(self, task: Task) -> Settings:
+        """Return where the node's BMC is.
+
+        :raises InvalidParameterValue: ``driver_info`` lacks something
+        """
+        return settings.parse(task.node.driver_info, self.conf.redfish.auth_type)
+
+    @contextlib.contextmanager
+    def system(self, task: Task) -> Iterator[Any]:
+        """Give the node's ``sushy.resources.system.system.System``, freshly read.
+
+        :raises BMCError: in the place of whatever sushy raises inside of the block
+        """
+        wanted = self.settings(task)
+        errors = self.sushy.exceptions
+        try:
+            yield self._connection(wanted).get_system(wanted.system_id)
+        except (errors.AccessError, errors.MissingXAuthToken) as exc:
+            CONNECTIONS.drop(wanted)
+            raise _error(task, wanted, f"{wanted.address} refuses the user name or the password, or what this user may "
+                                       "do is not enough", exc) from exc
+        except errors.ConnectionError as exc:
+            CONNECTIONS.drop(wanted)
+            raise _error(task, wanted, f"{wanted.address} can not be reached", exc) from exc
+        except errors.UnknownDefaultError as exc:
+            raise _error(task, wanted, f"{wanted.address} does not have exactly one system; set "
+                                       "driver_info/redfish_system_id", None) from exc
+        except errors.SushyError as exc:
+            raise _error(task, wanted, f"{wanted.address} refused a request", exc) from exc
+        except (AttributeError, KeyError, TypeError, ValueError) as exc:
+            # sushy takes the BMC's JSON for what the standard says; where it is not, these come out.
+            LOG.warning("The BMC of node %s gave an answer that can not be read", task.node.uuid, exc_info=True)
+            raise _error(task, wanted, f"{wanted.address} gave an answer that can not be read", exc) from exc
+
+    def _connection(self, wanted: Settings) -> Any:
+        connection = CONNECTIONS.get(wanted)
+        if connection is None:
+            options = self.conf.redfish
+            auth = {"auto": self.sushy.auth.SessionOrBasicAuth, "basic": self.sushy.auth.BasicAuth,
+                    "session": self.sushy.auth.SessionAuth}[wanted.auth_type]
+            connection = self.sushy.Sushy(
+                wanted.address, auth=auth(username=wanted.username, password=wanted.password), verify=wanted.verify,
+                server_side_retries=options.connection_attempts,
+                server_side_retries_delay=options.connection_retry_interval,
+                read_timeout=options.request_timeout, connect_timeout=options.connect_timeout)
+            CONNECTIONS.put(wanted, connection, options.connection_cache_size)
+        return connection
+
+
+def _error(task: Task, wanted: Settings, reason: str, exc: Exception | None) -> BMCError:
+    detail = "" if exc is None else f": {' '.join(str(exc).split())}"
+    # A BMC may repeat what it was sent.
+    if wanted.password:
+        detail = detail.replace(wanted.password, "******")
+    return BMCError(node=task.node.uuid, reason=reason + detail[:_MAX_REASON] + ("" if detail.endswith(".") else "."))

@@ -1,0 +1,226 @@
+"""Machines that nobody enrolled: who gets a node, and what the node begins as.
+
+A machine is known, and never enrolled again, if any of its MAC or BMC addresses is one of a node's, in whatever state
+that is. The exception is a node that a callback of the same machine has just made and no conductor has accepted: it is
+found again, so that a machine that repeats its callback gets on.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_log import log
+
+from ironic_rules.db import bmc_addresses, clock, conductors, nodes, ports
+from ironic_rules.db import discovery as records
+from ironic_rules.db.paging import Page
+from ironic_rules.db.projection import Row
+from ironic_rules.db.session import Database
+from ironic_rules.exceptions import ConfigurationError, Conflict, Invalid, LookupFailed, NodeNotFound
+from ironic_rules.hardware import selection
+from ironic_rules.inspection import settings as inspection_settings
+from ironic_rules.inspection.hooks.ports import PortsHook
+from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
+from ironic_rules.inspection.payload import Payload
+from ironic_rules.inspection.text import enumeration
+from ironic_rules.models import states
+from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.task import PortChanges, Task
+
+LOG = log.getLogger(__name__)
+
+_MINUTE = datetime.timedelta(seconds=60)
+#: Discovered nodes begin in the default conductor group; a rule may move them.
+_GROUP = ""
+_IN_BAND = "agent"
+#: Seconds between two warnings that say that too many machines come.
+_WARNING_PERIOD_S = 10.0
+
+
+class _Warner:
+    """Logs a warning at most once in a period, so that strangers can not fill the log."""
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._lock = threading.Lock()
+        self._last: float | None = None
+        self._suppressed = 0
+
+    def warn(self, text: str, *arguments: Any) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if self._last is not None and now - self._last < self._period_s:
+                self._suppressed += 1
+                return
+            suppressed, self._suppressed, self._last = self._suppressed, 0, now
+        LOG.warning(f"{text} (%d more such refusals since the last message)", *arguments, suppressed)
+
+
+_too_many = _Warner(_WARNING_PERIOD_S)
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Check ``[auto_discovery]`` when the service starts.
+
+    :raises ConfigurationError: it is enabled without a driver, or with one that is not enabled
+    """
+    if not conf.auto_discovery.enabled:
+        return
+    driver = conf.auto_discovery.driver
+    if not driver:
+        raise ConfigurationError("[auto_discovery]driver is required when [auto_discovery]enabled is true.")
+    if driver not in conf.enabled_hardware_types:
+        raise ConfigurationError(
+            f"[auto_discovery]driver is {driver}, which is not among [DEFAULT]enabled_hardware_types "
+            f"({', '.join(conf.enabled_hardware_types)}).")
+
+
+def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Row:
+    """Return the node of a machine that no lookup finds: in ENROLL, and to be handed to a conductor.
+
+    Node, ports and addresses are written in one transaction. Discoveries take turns, so of callbacks of one new machine
+    at the same moment the first makes the node, and the limit of nodes per minute counts every process.
+
+    :raises LookupFailed: 404, whatever the reason: the machine is known, too many come, or no conductor has the driver
+    """
+    made_from = _node_values(conf)
+    created_ports = _ports(conf, sent)
+    with db.reader() as conn:
+        # Without a turn: what is to be refused anyway must not make others wait.
+        if (found := _known(conn, sent)) is not None:
+            return found
+        _check_rate(conn, conf)
+        made_from |= _interfaces(conn, conf)
+
+    def create(conn: sa.Connection) -> tuple[Row, bool]:
+        records.take_turn(conn)
+        if (known := _known(conn, sent)) is not None:
+            return known, False
+        _check_rate(conn, conf)
+        node = nodes.create(conn, made_from)
+        if created_ports:
+            ports.apply_changes(conn, node.id, created_ports)
+        if sent.bmc_addresses:
+            bmc_addresses.set_for(conn, node.id, sent.bmc_addresses)
+        of_ports = {port["address"] for port in created_ports.created}
+        records.begin(conn, node.id, [mac for mac in sent.macs if mac not in of_ports])
+        return node, True
+
+    try:
+        node, is_new = db.write(create)
+    except Conflict as exc:
+        # Somebody has enrolled the machine meanwhile, by hand.
+        LOG.warning("A machine is not enrolled, %s. It sent %s", exc, _described(sent))
+        raise LookupFailed from exc
+    if is_new:
+        LOG.info("Enrolled node %s for a new machine with %s", node.uuid, _described(sent))
+    return node
+
+
+def withdraw(db: Database, node_id: int) -> None:
+    """Delete a node whose data no conductor has accepted; the machine will come again."""
+    if db.write(lambda conn: records.withdraw(conn, node_id)):
+        LOG.warning("The discovered node with id %s is deleted again: no conductor accepted its data", node_id)
+
+
+def withdraw_abandoned(db: Database, older_than_s: float) -> None:
+    """Delete nodes for whose data no conductor was asked to the end: their API process died."""
+    before = clock.now() - datetime.timedelta(seconds=older_than_s)
+    with db.reader() as conn:
+        abandoned = records.abandoned(conn, before)
+    for node_id in abandoned:
+        withdraw(db, node_id)
+
+
+def find_unaccepted(db: Database, sent: Payload) -> Row | None:
+    """Return the node that an earlier callback of the machine made and no conductor has accepted, None without one.
+
+    It is the same machine if all of its addresses that are known are that node's.
+    """
+    with db.reader() as conn:
+        return _unaccepted(conn, _owners(conn, sent))
+
+
+def _known(conn: sa.Connection, sent: Payload) -> Row | None:
+    """Return the same; None for a machine that nobody knows.
+
+    :raises LookupFailed: 404, any other node has one of the addresses
+    """
+    owners = _owners(conn, sent)
+    if not owners:
+        return None
+    node = _unaccepted(conn, owners)
+    if node is None:
+        known = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=1), ["uuid", "provision_state"])
+        LOG.warning("A machine is not enrolled: it has addresses of %d known nodes, such as %s. It sent %s",
+                    len(owners), ", ".join(f"{row.uuid} ({row.provision_state})" for row in known), _described(sent))
+        raise LookupFailed
+    return node
+
+
+def _owners(conn: sa.Connection, sent: Payload) -> set[int]:
+    """Return the ids of the nodes, in any state, that have any of the machine's addresses."""
+    owners: set[int] = set()
+    if sent.macs:
+        owners |= set(ports.node_ids_by_addresses(conn, sent.macs).values()) | records.node_ids(conn, sent.macs)
+    if sent.bmc_addresses:
+        owners |= bmc_addresses.node_ids(conn, sent.bmc_addresses)
+    return owners
+
+
+def _unaccepted(conn: sa.Connection, owners: set[int]) -> Row | None:
+    if len(owners) != 1 or not records.is_pending(conn, owner := min(owners)):
+        return None
+    try:
+        node = nodes.get_by_id(conn, owner)
+    except NodeNotFound:
+        return None
+    return node if node.provision_state == states.ENROLL and node.reservation is None else None
+
+
+def _check_rate(conn: sa.Connection, conf: cfg.ConfigOpts) -> None:
+    limit = conf.auto_discovery.max_nodes_per_minute
+    if records.created_since(conn, clock.now() - _MINUTE) >= limit:
+        _too_many.warn("A new machine is refused: %d nodes were discovered in the last minute, as many as "
+                       "[auto_discovery]max_nodes_per_minute allows", limit)
+        raise LookupFailed
+
+
+def _node_values(conf: cfg.ConfigOpts) -> dict[str, Any]:
+    return {"driver": conf.auto_discovery.driver, "auto_discovered": True, "conductor_group": _GROUP,
+            "inspection_scope": conf.auto_discovery.inspection_scope}
+
+
+def _interfaces(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, str]:
+    """Return the driver's default interfaces, but for the one that inspects: its data are there already."""
+    driver = conf.auto_discovery.driver
+    alive = conductors.alive(conn, conf.conductor.heartbeat_timeout)
+    offered = selection.union(row.hardware_types for row in alive if row.conductor_group == _GROUP)
+    in_band = _IN_BAND in offered.get(driver, {}).get("inspect", {}).get("enabled", ())
+    try:
+        return selection.choose_interfaces(offered, driver, {"inspect_interface": _IN_BAND} if in_band else {})
+    except Invalid as exc:
+        LOG.error("A new machine is refused: no living conductor of the default group has the hardware type %s "
+                  "([auto_discovery]driver)", driver)
+        raise LookupFailed from exc
+
+
+def _ports(conf: cfg.ConfigOpts, sent: Payload) -> PortChanges:
+    """Return the ports that the hooks will want, whatever hooks are configured: a machine is known by its ports."""
+    task = Task(NodeDraft({"uuid": None}))
+    data = dict(sent.plugin_data)
+    settings = inspection_settings.from_conf(conf)
+    for hook in (ValidateInterfacesHook(), PortsHook()):
+        hook.configure(settings)
+        hook.preprocess(task, sent.inventory, data)
+        hook(task, sent.inventory, data)
+    return task.port_changes()
+
+
+def _described(sent: Payload) -> str:
+    return f"MAC addresses {enumeration(sent.macs)}, BMC addresses {enumeration(sent.bmc_addresses)}"

@@ -1,0 +1,90 @@
+"""``physical-network``: which network each port of the node is connected to, by its IP address."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.inspection.hooks.base import InspectionHook, warn
+from ironic_rules.inspection.settings import Settings
+from ironic_rules.inspection.text import printable
+from ironic_rules.models import addresses
+from ironic_rules.models.draft import PortDraft
+from ironic_rules.models.task import Task
+
+OPTION = "[inspector]physical_network_cidr_map"
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class PhysicalNetworkHook(InspectionHook):
+    """Sets ``physical_network`` of ports by ``[inspector]physical_network_cidr_map``.
+
+    An entry of that list looks like ``192.0.2.0/24:provider`` or ``2001:db8::/64:storage``.
+    The IPv4 address of the interface decides, or its IPv6 address if no entry has the former. Of several entries that
+    contain an address, the one with the longest prefix counts. The port is that with the interface's MAC address.
+
+    A port whose address no entry contains stays as it is. One that has another physical network gets the new one, with
+    a warning: as in Ironic, the configuration is the operator's word. Set what it cannot know by an inspection rule,
+    which runs after the hooks.
+
+    To decide otherwise, derive a class from this one, override ``get_physical_network``, and enable it in this hook's
+    place.
+    """
+
+    dependencies = ["validate-interfaces"]
+    _map: dict[Network, str]
+
+    def configure(self, settings: Settings) -> None:
+        """Read the map.
+
+        :raises ConfigurationError: an entry is malformed, or says another thing about a network than one before it
+        """
+        super().configure(settings)
+        self._map = {}
+        for text in settings.physical_network_cidr_map:
+            network, name = _entry(text)
+            if self._map.setdefault(network, name) != name:
+                raise ConfigurationError(f"{OPTION}: '{printable(text)}': an entry before it has the same network.")
+
+    def get_physical_network(self, interface: dict[str, Any]) -> str | None:
+        """Return the physical network that ``interface`` is connected to; None if that is not known.
+
+        :param interface: an item of ``all_interfaces`` of the plugin data; see the hook ``validate-interfaces``
+        """
+        for address in map(addresses.parse, (interface.get("ipv4_address"), interface.get("ipv6_address"))):
+            fitting = [network for network in self._map if address is not None and address in network]
+            if fitting:
+                return self._map[max(fitting, key=lambda network: network.prefixlen)]
+        return None
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        ports = {port.address: port for port in task.ports}
+        for interface in plugin_data["all_interfaces"].values():
+            port = ports.get(interface["mac_address"])
+            network = None if port is None else self.get_physical_network(interface)
+            if port is not None and network is not None:
+                _set(task, port, network)
+
+
+def _set(task: Task, port: PortDraft, network: str) -> None:
+    old = port.physical_network
+    if old == network:
+        return
+    port.write("/physical_network", network)
+    if old:
+        warn(task, f"port {port.address}: physical_network was {printable(old, 64)} and is {printable(network, 64)}")
+
+
+def _entry(text: str) -> tuple[Network, str]:
+    # The last colon: those of an IPv6 network come before it.
+    cidr, _, name = text.rpartition(":")
+    try:
+        network = ipaddress.ip_network(cidr.strip())
+    except ValueError as exc:
+        raise ConfigurationError(
+            f"{OPTION}: '{printable(text)}' is not CIDR:PHYSICAL_NETWORK: {printable(exc)}.") from exc
+    reason = PortDraft.value_problem("physical_network", name.strip()) if name.strip() else "must not be empty"
+    if reason:
+        raise ConfigurationError(f"{OPTION}: '{printable(text)}': the physical network {reason}.")
+    return network, name.strip()

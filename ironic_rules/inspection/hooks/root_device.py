@@ -1,0 +1,101 @@
+"""``root-device``: the disk to install on, and how much of it a deployment may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oslo_utils import units
+
+from ironic_rules.exceptions import HookFailed, InvalidInventory
+from ironic_rules.inspection import disk_hints
+from ironic_rules.inspection.hooks.base import InspectionHook, warn
+from ironic_rules.inspection.text import enumeration, printable
+from ironic_rules.models.plain import clone
+from ironic_rules.models.task import Task
+
+#: bytes; ironic-python-agent installs on a smaller disk only if hints say so
+MIN_SIZE = 4 * units.Gi
+
+Disk = dict[str, Any]
+
+
+class RootDeviceHook(InspectionHook):
+    """Puts the root disk into ``plugin_data.root_disk``, and sets ``properties/local_gb`` (GiB) from its size.
+
+    The root disk is the first one in ``inventory.disks`` that fits the hints in ``properties/root_device``; if none
+    does, or a hint is malformed, the inspection fails. Without hints it is ``root_disk`` as the ramdisk sent it, else
+    the smallest disk of at least 4 GiB. Disks that fit a hint in ``properties/skip_block_devices`` are never taken.
+
+    ``local_gb``, also in ``plugin_data``, is ``[inspector]disk_partitioning_spacing`` less than the whole GiB of the
+    disk, and 0 if there is no disk. A report that says nothing about disks leaves it as it is and makes a warning.
+    """
+
+    def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
+        try:
+            skips = _skips(task.node.properties.get("skip_block_devices"))
+            wanted = task.node.properties.get("root_device")
+            fits = disk_hints.parse(wanted, "/properties/root_device") if wanted not in (None, {}) else None
+        except disk_hints.BadHint as exc:
+            raise HookFailed(hook="root-device", reason=printable(exc)) from exc
+        disks = _disks(task, inventory)
+        usable = None if disks is None else [disk for disk in disks if not any(skip(disk) for skip in skips)]
+        if fits is not None:
+            if usable is None:
+                raise InvalidInventory(node=task.node.uuid, where="/disks is missing")
+            root = next((disk for disk in usable if fits(disk)), None)
+            if root is None:
+                raise HookFailed(hook="root-device", reason=f"none of {len(usable)} disks fits the root device hints "
+                                                            f"{printable(wanted)}")
+        else:
+            sent = plugin_data.get("root_disk")
+            is_usable = isinstance(sent, dict) and _has_size(sent) and not any(skip(sent) for skip in skips)
+            root = sent if is_usable else _default(usable or [])
+            if root is None and usable is None:
+                warn(task, "local_gb is not set: /disks is missing")
+                return
+        self._set(task, plugin_data, root, disks or [])
+
+    def _set(self, task: Task, plugin_data: dict[str, Any], root: Disk | None, disks: list[Disk]) -> None:
+        local_gb = 0
+        if root is not None:
+            plugin_data["root_disk"] = clone(root)
+            local_gb = max(0, root["size"] // units.Gi - self.settings.disk_partitioning_spacing)
+            if not local_gb:
+                warn(task, f"local_gb is 0: the root disk {printable(root.get('name'), 64)} is too small")
+        else:
+            plugin_data.pop("root_disk", None)
+            if disks:
+                warn(task, f"local_gb is 0: none of {len(disks)} disks can be the root disk")
+        plugin_data["local_gb"] = task.node.properties["local_gb"] = local_gb
+
+
+def _skips(listed: Any) -> list[disk_hints.Hint]:
+    """Return the hints of disks that must not be touched; those for volumes of a software RAID name no disk."""
+    if listed is None:
+        return []
+    if not isinstance(listed, list):
+        raise disk_hints.BadHint("/properties/skip_block_devices is not a list")
+    return [disk_hints.parse(hint, f"/properties/skip_block_devices/{index}") for index, hint in enumerate(listed)
+            if not (isinstance(hint, dict) and "volume_name" in hint)]
+
+
+def _disks(task: Task, inventory: dict[str, Any]) -> list[Disk] | None:
+    listed = inventory.get("disks")
+    if listed is None:
+        return None
+    if not isinstance(listed, list):
+        raise InvalidInventory(node=task.node.uuid, where="/disks is not a list")
+    malformed = [f"/disks/{index}" for index, disk in enumerate(listed) if not _has_size(disk)]
+    if malformed:
+        warn(task, f"disks without a size are ignored: {enumeration(malformed)}")
+    return [disk for disk in listed if _has_size(disk)]
+
+
+def _has_size(disk: Any) -> bool:
+    return isinstance(disk, dict) and disk_hints.is_size(disk.get("size"))
+
+
+def _default(disks: list[Disk]) -> Disk | None:
+    """Return the disk that ironic-python-agent takes without hints. Of several of a size, the first by name."""
+    large = [disk for disk in disks if disk["size"] >= MIN_SIZE]
+    return min(large, key=lambda disk: (disk["size"], str(disk.get("name"))), default=None)

@@ -1,0 +1,91 @@
+"""One LLDP frame, as a ramdisk reports it, to values."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironic_rules.inspection.lldp import basic, dot1, dot3, med
+from ironic_rules.inspection.lldp.octets import MalformedTLV, Octets, Values
+
+_END = 0
+_ORGANISATION = 127
+#: Octets of a TLV's value: its length has 9 bits.
+MAX_TLV = 511
+#: Octets of all TLVs with their headers. LLDP has no fragments and uses no jumbo frames, so this is generous; with it
+#: the work for one frame is bounded, whatever its list looks like.
+MAX_FRAME = 1600
+_HEADER = 2
+MAX_PROBLEMS = 4
+
+_Handler = Callable[[Octets, Values], None]
+_ORGANISATIONS: Mapping[bytes, Mapping[int, _Handler]] = {
+    dot1.OUI: dot1.TLVS, dot3.OUI: dot3.TLVS, med.OUI: med.TLVS}
+
+
+@dataclass(slots=True)
+class Neighbour:
+    """What a switch says about itself and its port.
+
+    :ivar values: by the names that Ironic gives them: JSON data, whose texts are printable
+    :ivar problems: why TLVs are ignored: the first :data:`MAX_PROBLEMS`, then that there are more. Repeats nothing
+        that was sent
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def _ignore(self, reason: str) -> None:
+        if len(self.problems) <= MAX_PROBLEMS:
+            self.problems.append(reason if len(self.problems) < MAX_PROBLEMS else "more TLVs are ignored")
+
+
+def decode(tlvs: object) -> Neighbour:
+    """Decode the TLVs of one frame. What is malformed is left out; types that nobody here knows, silently.
+
+    :param tlvs: should be a list of ``[type, value in hexadecimal]``, and may be anything
+    """
+    neighbour = Neighbour()
+    if not isinstance(tlvs, list):
+        neighbour._ignore("not a list of TLVs")
+        return neighbour
+    size = 0
+    for index, item in enumerate(tlvs):
+        try:
+            kind, data = _split(item)
+            size += len(data)
+            if kind == _END:
+                break
+            handler, octets = _handler(kind, Octets(data))
+            if handler is not None:
+                handler(octets, neighbour.values)
+        except MalformedTLV as exc:
+            neighbour._ignore(f"TLV {index}: {exc}")
+        size += _HEADER
+        if size > MAX_FRAME:
+            neighbour._ignore(f"TLV {index} is the last that fits into a frame")
+            break
+    return neighbour
+
+
+def _split(item: object) -> tuple[int, bytes]:
+    if not isinstance(item, (list, tuple)) or len(item) != 2:
+        raise MalformedTLV("not a pair of type and value")
+    kind, value = item
+    if not isinstance(kind, int) or isinstance(kind, bool) or not 0 <= kind <= _ORGANISATION:
+        raise MalformedTLV("its type is not a number from 0 to 127")
+    if not isinstance(value, str) or len(value) > 2 * MAX_TLV:
+        raise MalformedTLV(f"its value is not text of at most {MAX_TLV} octets")
+    try:
+        return kind, binascii.unhexlify(value)
+    except ValueError:
+        raise MalformedTLV("its value is not hexadecimal") from None
+
+
+def _handler(kind: int, octets: Octets) -> tuple[_Handler | None, Octets]:
+    if kind != _ORGANISATION:
+        return basic.TLVS.get(kind), octets
+    organisation, subtype = octets.take(3), octets.number(1)
+    return _ORGANISATIONS.get(organisation, {}).get(subtype), octets

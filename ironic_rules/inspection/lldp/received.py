@@ -1,0 +1,26 @@
+"""Where a ramdisk puts the LLDP frames that it received."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Interfaces whose frames are looked at; a frame comes by a cable, and no machine has more of them.
+MAX_INTERFACES = 64
+
+
+def received(inventory: dict[str, Any], plugin_data: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return the TLVs by interface name, for at most :data:`MAX_INTERFACES`, and how many interfaces are left out.
+
+    They come from ``plugin_data.lldp_raw``, else from the interface's own ``lldp``, where old ramdisks put them; they
+    are as they were sent, of any shape. Interfaces without any are not counted.
+    """
+    raw = plugin_data.get("lldp_raw")
+    by_name = raw if isinstance(raw, dict) else {}
+    interfaces = inventory.get("interfaces")
+    found: dict[str, Any] = {}
+    for interface in interfaces if isinstance(interfaces, list) else ():
+        name = interface.get("name") if isinstance(interface, dict) else None
+        if isinstance(name, str) and name and (tlvs := by_name.get(name) or interface.get("lldp")):
+            found.setdefault(name, tlvs)
+    kept = dict(list(found.items())[:MAX_INTERFACES])
+    return kept, len(found) - len(kept)

@@ -1,0 +1,173 @@
+"""The folder that one dnsmasq watches: files are read, written and compared here, and nothing is decided.
+
+dnsmasq ignores names that begin with a dot, and reads a file at once that another one was renamed to. So a file is
+written under such a name, and renamed when it is complete. Names are used relative to the opened folder, symbolic links
+are never followed, and no file is touched whose name is none of ours (``plan.is_ours``).
+
+Files are not synchronised to the disk: after a power cut the filter reads them before dnsmasq may start, and writes
+again what is not as it should be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.pxe_filter import plan
+
+_LOCK = ".ironic-pxe-filter.lock"
+_NEW = ".ironic-pxe-filter.new"
+#: A file of ours with more than this was not written by us.
+_MAX_SIZE = 64 * 1024 * 1024
+
+
+class _Written(NamedTuple):
+    """What is known of a file: how to notice that somebody else writes it, and what is in it."""
+
+    inode: int
+    size: int
+    modified_ns: int
+    content: int
+
+
+class Hostsdir:
+    """One folder. Methods raise OSError as the system does."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        self._folder = -1
+        self._lock = -1
+        self._identity: tuple[int, int] | None = None
+        self._written: dict[str, _Written] = {}
+        #: lines that were written since reset_lines(): as many has dnsmasq read
+        self.lines = 0
+
+    def open(self) -> None:
+        """Open the folder and lock it: one filter writes it at a time.
+
+        :raises ConfigurationError: it is no folder, or another filter has it
+        """
+        try:
+            self._open()
+        except BlockingIOError:
+            self.close()
+            raise ConfigurationError(f"Another ironic-pxe-filter works in {self.path}.") from None
+        except OSError as exc:
+            self.close()
+            raise ConfigurationError(f"[pxe_filter]dhcp_hostsdir can not be used: {exc}") from exc
+
+    def _open(self) -> None:
+        self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        found = os.fstat(self._folder)
+        self._identity = (found.st_dev, found.st_ino)
+        self._lock = os.open(_LOCK, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=self._folder)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_NEW, dir_fd=self._folder)  # a filter was killed while it wrote
+
+    def close(self) -> None:
+        """Close the folder."""
+        for descriptor in (self._lock, self._folder):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._lock = self._folder = -1
+
+    def reopen_if_replaced(self) -> bool:
+        """Follow a folder that was removed and made again; nothing is known of its files then. Say whether it was."""
+        found = os.stat(self.path)
+        if (found.st_dev, found.st_ino) == self._identity:
+            return False
+        self.close()
+        self._written.clear()
+        self._open()
+        return True
+
+    def read(self) -> Iterator[tuple[str, str]]:
+        """Yield name and content of every file of ours."""
+        for name in self._names():
+            text = self._read(name)
+            if text is not None:
+                yield name, text
+
+    def changed_by_others(self) -> Iterator[tuple[str, str]]:
+        """Yield name and content of files of ours that are not as they were written: changed, made or (empty) gone."""
+        missing = set(self._written)
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                known = self._written.get(entry.name)
+                missing.discard(entry.name)
+                if known is None and not plan.is_ours(entry.name):
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                if known is None or known[:3] != (found.st_ino, found.st_size, found.st_mtime_ns):
+                    yield entry.name, self._read(entry.name) or ""
+        yield from ((name, "") for name in missing)
+
+    def foreign_names(self) -> list[str]:
+        """Return the names of files that dnsmasq reads and that are none of ours."""
+        with os.scandir(self._folder) as entries:
+            return sorted(entry.name for entry in entries if not plan.is_ours(entry.name)
+                          and not entry.name.startswith((".", "#")) and not entry.name.endswith("~"))
+
+    def forget(self, name: str) -> None:
+        """Know nothing of a file, so that the next ``write`` writes it."""
+        self._written.pop(name, None)
+
+    def write(self, name: str, content: str) -> bool:
+        """Make ``content`` the file's, at once; say whether it was something else."""
+        known = self._written.get(name)
+        digest = hash(content)
+        if known is not None and known.content == digest and known.size == len(content):
+            return False
+        data = content.encode("ascii")
+        # Not 0o666 and the process' umask: dnsmasq has given up root's rights when it reads.
+        new = os.open(_NEW, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644,
+                      dir_fd=self._folder)
+        try:
+            try:
+                os.fchmod(new, 0o644)
+                while data:
+                    data = data[os.write(new, data):]
+                found = os.fstat(new)
+            finally:
+                os.close(new)
+            os.rename(_NEW, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(_NEW, dir_fd=self._folder)
+            raise
+        self._written[name] = _Written(found.st_ino, found.st_size, found.st_mtime_ns, digest)
+        self.lines += content.count("\n")
+        return True
+
+    def remove(self, name: str) -> None:
+        """Delete the file."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._folder)
+        self.forget(name)
+
+    def _names(self) -> list[str]:
+        with os.scandir(self._folder) as entries:
+            return sorted(entry.name for entry in entries if plan.is_ours(entry.name))
+
+    def _read(self, name: str) -> str | None:
+        """Return what is in the file, and note it; None for what is no file of ours."""
+        try:
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
+        except OSError:
+            return None  # a link, or gone meanwhile; a rename replaces either
+        try:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_SIZE:
+                return None
+            with open(file, encoding="ascii", errors="replace", newline="", closefd=False) as reader:
+                text = reader.read()
+        finally:
+            os.close(file)
+        self._written[name] = _Written(found.st_ino, found.st_size, found.st_mtime_ns, hash(text))
+        return text

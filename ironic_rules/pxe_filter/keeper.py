@@ -1,0 +1,265 @@
+"""Keeping the files as the plan, and the plan as the database and the messages say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterable, Sequence
+
+from oslo_log import log as logging
+
+from ironic_rules.db import pxe_filter as records
+from ironic_rules.db.session import Database
+from ironic_rules.inspection.text import printable
+from ironic_rules.pxe_filter import dnsmasq, plan, report
+from ironic_rules.pxe_filter.hostsdir import Hostsdir
+from ironic_rules.pxe_filter.settings import Settings
+from ironic_rules.pxe_filter.statistics import Statistics
+
+LOG = logging.getLogger(__name__)
+
+#: So many refused addresses are remembered, to be logged once.
+_MAX_REFUSED = 10_000
+
+
+class Keeper:
+    """The plan, and the folders that follow it.
+
+    The database is read without the lock, so that messages are served meanwhile; the addresses of such messages are
+    left out of what was read, which may be older. ``sync`` is for one thread, ``tell`` for any.
+    """
+
+    def __init__(self, settings: Settings, db: Database) -> None:
+        self.statistics = Statistics()
+        self._settings = settings
+        self._db = db
+        self._folders = [Hostsdir(path) for path in settings.folders]
+        self._plan = plan.Plan(plan.Layout(settings.files), deny_unknown=settings.deny_unknown,
+                               discovery=settings.discovery)
+        self._reader = records.ChangeReader()
+        self._lock = threading.Lock()
+        #: addresses of messages since the database was asked
+        self._recent: set[str] = set()
+        #: files to write, by folder; what could not be written stays
+        self._unwritten: dict[Hostsdir, set[str]] = {folder: set() for folder in self._folders}
+        self._broken: set[Hostsdir] = set()
+        self._refused: set[str] = set()
+        #: whether the plan has what the database says
+        self._filled = False
+        self._synced = False
+        #: when all ports were read; None: they have to be
+        self._read_all_at: float | None = None
+        self._reload_fails = False
+        #: files that were there at the start
+        self._found: list[tuple[Hostsdir, str]] = []
+
+    def open(self) -> None:
+        """Open the folders and take over what a filter has left in them, in either layout.
+
+        :raises ConfigurationError: a folder is missing, not writable, or another filter has it
+        """
+        for folder in self._folders:
+            folder.open()
+            for name, text in folder.read():
+                self._found.append((folder, name))
+                self._plan.remember(self._macs_of(name, text))
+            foreign = folder.foreign_names()
+            if foreign:
+                LOG.warning("%s has files of somebody else, which dnsmasq reads too: %s", folder.path,
+                            ", ".join(printable(name, 64) for name in foreign[:8]))
+
+    def close(self) -> None:
+        """Close the folders; the files stay as they are."""
+        for folder in self._folders:
+            folder.close()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether files could not be written."""
+        return any(self._unwritten.values())
+
+    def tell(self, allow: Sequence[str], deny: Sequence[str]) -> None:
+        """Take what a message says of addresses (normalised), and write it."""
+        with self._lock:
+            self.statistics.messages += 1
+            self._recent.update(allow, deny)
+            dirty = self._plan.tell(allow, deny)
+            # Before the ports were read nothing is known of the other addresses in those files.
+            if self._filled:
+                self._write(dirty)
+
+    def retry(self) -> None:
+        """Write what could not be written before."""
+        with self._lock:
+            self._write(())
+
+    def sync(self, *, periodic: bool) -> None:
+        """Read what has changed in the database, and write what follows from it.
+
+        :param periodic: also read all ports when it is time to, let the database correct what messages said, repair
+            what others did to the files, and have dnsmasq reload when it should
+        :raises DBError: the database can not be read; the files are as before
+        """
+        began = time.monotonic()
+        try:
+            kind = self._sync(periodic)
+        except Exception:
+            # Part of the list of changes may have been read, and not used.
+            self._read_all_at = None
+            self.statistics.syncs["failed"] += 1
+            raise
+        with self._lock:
+            changes, first = self._plan.take_changes(), not self._synced
+            self._synced = True
+            if periodic:
+                self._heal()
+                self._remove_leftovers()
+                self._reload(first)
+            self._count(kind, time.monotonic() - began)
+        if first:
+            numbers = self.statistics
+            LOG.info("%s addresses are in the files, %s nodes are on inspection, and unknown addresses are %s; it took "
+                     "%.2f s", numbers.addresses, numbers.inspecting, "allowed" if numbers.allows_unknown else "denied",
+                     numbers.duration_s)
+        else:
+            report.log_changes(changes, self._db)
+
+    def _sync(self, periodic: bool) -> str:
+        with self._lock:
+            self._recent = set()
+            known = self._plan.inspecting
+        due = self._read_all_at is None or (
+            periodic and time.monotonic() - self._read_all_at >= self._settings.full_sync_period)
+        refused: set[str] = set()
+        files: plan.Files | None = None
+        with self._db.reader() as conn:
+            changed = None if due else self._reader.changed(conn)
+            if changed is None:
+                self._reader.begin(conn)
+            inspecting = set(records.on_inspection(conn, self._settings.interfaces))
+            if changed is None:
+                files = self._plan.layout.arrange(records.all_ports(conn), refused)
+            else:
+                ports = records.ports_of(conn, changed | (known ^ inspecting))
+        with self._lock:
+            was_open = self._plan.allows_unknown
+            if files is not None:
+                dirty = self._plan.replace(files, inspecting, self._recent)
+                self._read_all_at = time.monotonic()
+            else:
+                dirty = self._plan.update(changed or (), ports, inspecting, self._recent, refused)
+            if periodic:
+                dirty |= self._plan.forget_told(self._recent)
+            if self._synced and was_open != self._plan.allows_unknown:
+                LOG.info("Unknown addresses are %s from now on", "allowed" if self._plan.allows_unknown else "denied")
+            self._filled = True
+            self._write(dirty)
+        self._refuse(refused, everything=files is not None)
+        return "incremental" if files is None else "full"
+
+    def _write(self, names: Iterable[str]) -> None:
+        """Write the files, and those that could not be written before, into every folder that lets us."""
+        names = set(names)
+        for folder, unwritten in self._unwritten.items():
+            unwritten |= names
+            try:
+                # In this order: what is about single addresses comes before the file about the unknown ones.
+                for name in sorted(unwritten):
+                    if self._plan.has_file(name):
+                        self.statistics.written += folder.write(name, self._plan.content(name))
+                    else:
+                        folder.remove(name)
+                    unwritten.discard(name)
+            except OSError as exc:
+                self.statistics.write_errors += 1
+                if folder not in self._broken:
+                    LOG.error("Cannot write into %s: %s. %s files wait for it to be possible; it is tried again and "
+                              "again", folder.path, exc, len(unwritten))
+                self._broken.add(folder)
+            else:
+                if folder in self._broken:
+                    LOG.info("%s can be written again; it is up to date", folder.path)
+                self._broken.discard(folder)
+
+    def _heal(self) -> None:
+        """Repair files that somebody else has changed."""
+        for folder in self._folders:
+            dirty: set[str] = set()
+            try:
+                if folder.reopen_if_replaced():
+                    LOG.error("%s is another folder now. A dnsmasq that watches the old one has to be restarted",
+                              folder.path)
+                    dirty |= self._plan.files
+                for name, text in folder.changed_by_others():
+                    if name in self._unwritten[folder]:
+                        continue
+                    LOG.warning("File %s of %s was changed by somebody else; what it has to say is written again",
+                                printable(name, 64), folder.path)
+                    self.statistics.healed += 1
+                    # dnsmasq has read the lines, and whichever it reads last is in force.
+                    dirty |= {name, plan.UNKNOWN_FILE} | self._plan.remember(self._macs_of(name, text))
+            except OSError as exc:
+                LOG.error("Cannot look into %s: %s", folder.path, exc)
+                continue
+            for name in dirty:
+                folder.forget(name)
+            if dirty:
+                self._write(dirty)
+
+    def _remove_leftovers(self) -> None:
+        """Delete files of another layout, once all that they said stands in ours."""
+        while self._found and not self.is_behind:
+            folder, name = self._found.pop()
+            if not self._plan.has_file(name):
+                folder.remove(name)
+
+    def _reload(self, first: bool) -> None:
+        """Let dnsmasq forget: what is gone, and what it has read several times."""
+        pid_files = self._settings.pid_files
+        surplus = max(folder.lines for folder in self._folders) - len(self._plan) + self._plan.gone
+        due = surplus > self._settings.reload_after or (first and self._plan.gone)
+        if not pid_files or not due or self.is_behind:
+            return
+        absent = [pid_file for pid_file in pid_files if dnsmasq.running(pid_file) is None]
+        if absent:
+            if not self._reload_fails:
+                LOG.warning("No dnsmasq runs with the process id in %s; addresses that are gone stay in the files",
+                            ", ".join(absent))
+            self._reload_fails = True
+            return
+        gone = self._plan.gone_macs()
+        self._write(self._plan.forget_gone())
+        self._reload_fails = not dnsmasq.reload(pid_files)
+        if self._reload_fails or self.is_behind:
+            self._write(self._plan.remember(gone))
+            return
+        for folder in self._folders:
+            folder.lines = len(self._plan)
+        self.statistics.reloads += 1
+        LOG.info("dnsmasq was told to reload; it forgets %s addresses that are gone", len(gone))
+
+    @staticmethod
+    def _macs_of(name: str, text: str) -> list[str]:
+        found = plan.addresses_in(text)
+        # A file named after an address was about it, even if it is empty or broken now.
+        mac = plan.usable(name.strip(), set())
+        return [*found, mac] if mac else found
+
+    def _refuse(self, refused: Collection[str], *, everything: bool) -> None:
+        for address in sorted(set(refused) - self._refused)[:_MAX_REFUSED]:
+            LOG.error("A port has the address '%s', which is no unicast MAC address. It is written nowhere",
+                      printable(address, 64))
+        if everything:
+            self._refused = set()
+        self._refused.update(sorted(refused)[:_MAX_REFUSED])
+
+    def _count(self, kind: str, duration_s: float) -> None:
+        numbers = self.statistics
+        numbers.syncs[kind] += 1
+        numbers.duration_s = duration_s
+        numbers.synced_at = time.time()
+        numbers.addresses, numbers.gone = len(self._plan), self._plan.gone
+        numbers.inspecting = len(self._plan.inspecting)
+        numbers.unwritten = sum(map(len, self._unwritten.values()))
+        numbers.refused = len(self._refused)
+        numbers.allows_unknown = self._plan.allows_unknown

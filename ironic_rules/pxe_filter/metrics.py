@@ -1,0 +1,66 @@
+"""The filter's metrics in Prometheus' format, with the library of the extra ``metrics``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.pxe_filter.statistics import Statistics
+
+_PREFIX = "ironic_pxe_filter_"
+#: name, explanation, attribute of Statistics
+_COUNTERS = (
+    ("messages", "Messages that were received.", "messages"),
+    ("files_written", "Files that were written.", "written"),
+    ("write_errors", "Attempts to write a folder that failed.", "write_errors"),
+    ("files_healed", "Files that others had changed, and that were repaired.", "healed"),
+    ("reloads", "Times that dnsmasq was told to reload.", "reloads"),
+)
+_GAUGES = (
+    ("addresses", "Addresses in the files.", "addresses"),
+    ("addresses_gone", "Addresses in the files that no port has.", "gone"),
+    ("addresses_refused", "Ports whose address is no unicast MAC address.", "refused"),
+    ("nodes_on_inspection", "Nodes on inspection.", "inspecting"),
+    ("files_unwritten", "Files that wait to be written.", "unwritten"),
+    ("unknown_allowed", "Whether unknown addresses are let in.", "allows_unknown"),
+    ("last_sync_timestamp_seconds", "When the last sync was done.", "synced_at"),
+    ("last_sync_duration_seconds", "How long the last sync took.", "duration_s"),
+)
+
+
+class _Collector:
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the metrics as they are now; the library calls it for each request."""
+        from prometheus_client import core
+
+        syncs = core.CounterMetricFamily(f"{_PREFIX}syncs", "Looks into the database.", labels=["kind"])
+        for kind, number in self._statistics.syncs.items():
+            syncs.add_metric([kind], number)
+        yield syncs
+        for name, text, attribute in _COUNTERS:
+            yield core.CounterMetricFamily(_PREFIX + name, text, value=getattr(self._statistics, attribute))
+        for name, text, attribute in _GAUGES:
+            yield core.GaugeMetricFamily(_PREFIX + name, text, value=float(getattr(self._statistics, attribute)))
+
+
+def serve(statistics: Statistics, host: str, port: int) -> Any:
+    """Serve the metrics over HTTP from a thread; return the server (``server_port``, ``shutdown``).
+
+    :raises ConfigurationError: the library is missing, or the port is taken
+    """
+    try:
+        import prometheus_client
+    except ImportError as exc:
+        raise ConfigurationError("[pxe_filter]metrics_port needs prometheus_client: "
+                                 "pip install 'ironic-rules[metrics]'.") from exc
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(_Collector(statistics))  # type: ignore[arg-type]
+    try:
+        server, _ = prometheus_client.start_http_server(port, host, registry)
+    except OSError as exc:
+        raise ConfigurationError(f"The metrics can not be served at {host}:{port}: {exc}") from exc
+    return server

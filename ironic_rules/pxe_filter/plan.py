@@ -1,0 +1,301 @@
+"""Who may boot the inspection image, and what dnsmasq's files have to say about it. Values in, values out.
+
+dnsmasq, ``--dhcp-hostsdir``: a line ``MAC`` lets a client in, ``MAC,ignore`` does not, and ``*:*:*:*:*:*`` stands for
+every address without a line of its own. A line that disappears stays in force until dnsmasq reloads, so an address that
+was written once is written for as long as that.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from ironic_rules.models import mac as mac_addresses
+
+UNKNOWN_FILE = "unknown_hosts_filter"
+WILDCARD = "*:*:*:*:*:*"
+#: In place of a node's id: the address is in the files and no port has it (any more).
+GONE = 0
+
+_UNICAST = re.compile(r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}").fullmatch
+_LINE = re.compile(r"^([0-9a-f]{2}(?::[0-9a-f]{2}){5})(?:,ignore)?$", re.MULTILINE)
+_SHARD = re.compile(r"macs-[0-9a-f]{4}")
+
+
+class Change(NamedTuple):
+    """An address that is let in from now on, or no longer. ``node_id`` is GONE for one that no port has."""
+
+    mac: str
+    allowed: bool
+    node_id: int
+
+
+def usable(address: str, refused: set[str]) -> str | None:
+    """Return the address normalised; None for one that is no unicast address, which is added to ``refused``."""
+    if _UNICAST(address):
+        return address
+    try:
+        return mac_addresses.normalize(address)
+    except ValueError:
+        refused.add(address)
+        return None
+
+
+def addresses_in(text: str) -> list[str]:
+    """Return the unicast addresses that have a line in the content of a file."""
+    return [mac for mac in _LINE.findall(text) if _UNICAST(mac)]
+
+
+def is_ours(name: str) -> bool:
+    """Say whether a file with that name was written by a filter, in either layout; also by one that left line ends."""
+    return name == UNKNOWN_FILE or _SHARD.fullmatch(name) is not None or mac_addresses.is_mac(name.strip())
+
+
+#: file -> address -> id of the node whose port has it
+Files = dict[str, dict[str, int]]
+
+
+class Layout:
+    """Which file an address stands in.
+
+    :param files: spread over that many; 0: each address has a file of its own
+    """
+
+    def __init__(self, files: int) -> None:
+        self._names = [f"macs-{number:04x}" for number in range(files)]
+
+    def file_of(self, mac: str) -> str:
+        """Return the name of the file that ``mac`` (normalised) stands in.
+
+        Addresses that differ in the last digit only share one: the ports of a machine often have such, and change
+        together.
+        """
+        if not self._names:
+            return mac
+        return self._names[binascii.crc32(mac[:16].encode()) % len(self._names)]
+
+    def arrange(self, ports: Iterable[tuple[str, int]], refused: set[str]) -> Files:
+        """Return (address, node id) pairs by file; addresses that are none are added to ``refused``."""
+        if not self._names:
+            usables = ((usable(address, refused), node_id) for address, node_id in ports)
+            return {mac: {mac: node_id} for mac, node_id in usables if mac}
+        # For a hundred thousand ports calls are what costs, so file_of() and half of usable() stand here again.
+        count, crc32, is_unicast = len(self._names), binascii.crc32, _UNICAST
+        tables: list[dict[str, int]] = [{} for _ in self._names]
+        for address, node_id in ports:
+            mac = address if is_unicast(address) else usable(address, refused)
+            if mac:
+                tables[crc32(mac[:16].encode()) % count][mac] = node_id
+        return {name: table for name, table in zip(self._names, tables, strict=True) if table}
+
+
+class Plan:
+    """What the files have to say. Methods that change it return the names of the files that may have changed by it."""
+
+    def __init__(self, layout: Layout, *, deny_unknown: bool = False, discovery: bool = False) -> None:
+        """Begin with no address, and nobody let in.
+
+        :param deny_unknown: never let in addresses that no port has
+        :param discovery: unknown machines are expected at any time
+        """
+        self.layout = layout
+        self._deny_unknown = deny_unknown
+        self._discovery = discovery
+        self._files: Files = {}
+        self._gone: set[str] = set()
+        #: ids of the nodes on inspection
+        self._inspecting: frozenset[int] = frozenset()
+        #: what messages said, until the database has been asked
+        self._told: dict[str, bool] = {}
+        self.allows_unknown = self._unknown()
+        #: changes since the last call of take_changes()
+        self._changes: list[Change] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._files.values()))
+
+    @property
+    def gone(self) -> int:
+        """How many addresses are in the files that no port has."""
+        return len(self._gone)
+
+    def gone_macs(self) -> list[str]:
+        """Return the addresses in the files that no port has."""
+        return sorted(self._gone)
+
+    @property
+    def files(self) -> set[str]:
+        """Names of all files."""
+        return {*self._files, UNKNOWN_FILE}
+
+    def has_file(self, name: str) -> bool:
+        """Say whether a file of that name shall exist."""
+        return name == UNKNOWN_FILE or name in self._files
+
+    @property
+    def inspecting(self) -> frozenset[int]:
+        """Ids of the nodes on inspection."""
+        return self._inspecting
+
+    @property
+    def told(self) -> dict[str, bool]:
+        """What messages said that the database has not been asked about since."""
+        return dict(self._told)
+
+    def node_of(self, mac: str) -> int | None:
+        """Return the id of the node whose port has the address, GONE, or None: it is not in the files."""
+        return self._files.get(self.layout.file_of(mac), {}).get(mac)
+
+    def macs(self) -> Iterator[tuple[str, int]]:
+        """Yield (address, node id) of everything in the files."""
+        for macs in self._files.values():
+            yield from macs.items()
+
+    def is_allowed(self, mac: str, node_id: int) -> bool:
+        """Say whether an address in the files is let in."""
+        told = self._told.get(mac)
+        if told is not None:
+            return told
+        return self.allows_unknown if node_id == GONE else node_id in self._inspecting
+
+    def content(self, name: str) -> str:
+        """Return what the file has to contain."""
+        if name == UNKNOWN_FILE:
+            return f"{WILDCARD}\n" if self.allows_unknown else f"{WILDCARD},ignore\n"
+        inspecting, special = self._inspecting, bool(self._told or self._gone)
+        lines = []
+        for mac, node_id in sorted(self._files.get(name, {}).items()):
+            allowed = self.is_allowed(mac, node_id) if special else node_id in inspecting
+            lines.append(f"{mac}\n" if allowed else f"{mac},ignore\n")
+        return "".join(lines)
+
+    def take_changes(self) -> list[Change]:
+        """Return which addresses were let in or shut out since the last call."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def remember(self, macs: Iterable[str]) -> set[str]:
+        """Add addresses that are in files already; until the ports are read, no port has them."""
+        changed = set()
+        for mac in macs:
+            name = self.layout.file_of(mac)
+            if self._files.setdefault(name, {}).setdefault(mac, GONE) == GONE:
+                self._gone.add(mac)
+            changed.add(name)
+        return changed
+
+    def replace(self, files: Files, inspecting: Collection[int], keep: Collection[str] = ()) -> set[str]:
+        """Take what the database says of everything.
+
+        :param files: all ports, as ``Layout.arrange`` gives them; they are the plan's from now on
+        :param inspecting: ids of the nodes on inspection
+        :param keep: addresses that were the subject of messages since the database was asked
+        """
+        before, was_open, was_inspecting, told = self._files, self.allows_unknown, self._inspecting, self._told
+        self._files, self._inspecting, self._gone = files, frozenset(inspecting), set()
+        self._told = {mac: allowed for mac, allowed in told.items() if mac in keep}
+        self.allows_unknown = self._unknown()
+        for name, macs in before.items():
+            now = files.setdefault(name, {})
+            for mac, node_id in macs.items():
+                if mac not in now:
+                    now[mac] = GONE
+                    self._gone.add(mac)
+                allowed = told.get(mac, was_open if node_id == GONE else node_id in was_inspecting)
+                self._compare(mac, allowed, now[mac])
+        for name, macs in files.items():
+            known = before.get(name, {})
+            self._changes += [Change(mac, True, node_id) for mac, node_id in macs.items()
+                              if node_id in self._inspecting and mac not in known]
+        return self.files
+
+    def update(self, changed: Collection[int], ports: Iterable[tuple[str, int]], inspecting: Collection[int],
+               keep: Collection[str] = (), refused: set[str] | None = None) -> set[str]:
+        """Take what the database says of some nodes.
+
+        :param changed: ids of the nodes whose ports may have changed
+        :param ports: the ports of those, and of the nodes whose inspection has begun or ended
+        :param inspecting: ids of all nodes on inspection
+        :param keep: addresses that were the subject of messages since the database was asked
+        :param refused: gets the addresses that are none
+        """
+        refused = set() if refused is None else refused
+        owners = {mac: node_id for address, node_id in ports if (mac := usable(address, refused))}
+        touched = set(owners)
+        if changed:
+            touched |= {mac for mac, node_id in self.macs() if node_id in changed}
+        before = {mac: self._was(mac) for mac in touched}
+        # Of what did not change in the database, the messages are the last news until everything is looked at again.
+        self._told = {mac: allowed for mac, allowed in self._told.items() if mac in keep or mac not in touched}
+        self._inspecting = frozenset(inspecting)
+        dirty = set()
+        for mac in touched:
+            name = self.layout.file_of(mac)
+            owner = owners.get(mac, GONE)
+            self._files.setdefault(name, {})[mac] = owner
+            if owner == GONE:
+                self._gone.add(mac)
+            else:
+                self._gone.discard(mac)
+            dirty.add(name)
+        dirty |= self._reopen()
+        for mac in sorted(touched):
+            self._compare(mac, before[mac], owners.get(mac, GONE))
+        return dirty
+
+    def tell(self, allow: Collection[str], deny: Collection[str]) -> set[str]:
+        """Take what a message said. An address in both is shut out."""
+        dirty = set()
+        for mac, allowed in [*((mac, True) for mac in allow), *((mac, False) for mac in deny)]:
+            before = self._was(mac)
+            name = self.layout.file_of(mac)
+            if self._files.setdefault(name, {}).setdefault(mac, GONE) == GONE:
+                self._gone.add(mac)
+            self._told[mac] = allowed
+            self._compare(mac, before, self._files[name][mac])
+            dirty.add(name)
+        return dirty | self._reopen()
+
+    def forget_told(self, keep: Collection[str] = ()) -> set[str]:
+        """Let the database have the last word on the addresses that messages were about, but for ``keep``."""
+        outdated = [mac for mac in self._told if mac not in keep]
+        before = {mac: self._was(mac) for mac in outdated}
+        for mac in outdated:
+            del self._told[mac]
+        dirty = {self.layout.file_of(mac) for mac in outdated} | self._reopen()
+        for mac in outdated:
+            self._compare(mac, before[mac], self._files[self.layout.file_of(mac)][mac])
+        return dirty
+
+    def forget_gone(self) -> set[str]:
+        """Drop the addresses that no port has. Only when dnsmasq reloads after the files are written."""
+        dirty = set()
+        for mac in self._gone - self._told.keys():
+            name = self.layout.file_of(mac)
+            del self._files[name][mac]
+            dirty.add(name)
+        self._gone &= self._told.keys()
+        self._files = {name: macs for name, macs in self._files.items() if macs}
+        return dirty
+
+    def _was(self, mac: str) -> bool | None:
+        node_id = self.node_of(mac)
+        return None if node_id is None else self.is_allowed(mac, node_id)
+
+    def _compare(self, mac: str, before: bool | None, node_id: int) -> None:
+        allowed = self.is_allowed(mac, node_id)
+        if before != allowed:
+            self._changes.append(Change(mac, allowed, node_id))
+
+    def _unknown(self) -> bool:
+        expected = self._discovery or bool(self._inspecting) or True in self._told.values()
+        return expected and not self._deny_unknown
+
+    def _reopen(self) -> set[str]:
+        """Decide anew about unknown addresses."""
+        before, self.allows_unknown = self.allows_unknown, self._unknown()
+        if before == self.allows_unknown:
+            return set()
+        return {UNKNOWN_FILE, *map(self.layout.file_of, self._gone)}

@@ -1,0 +1,85 @@
+"""Telling people: which node made which address change, and what the files have to say and why."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import sqlalchemy as sa
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from ironic_rules.db import pxe_filter as records
+from ironic_rules.db.session import Database
+from ironic_rules.inspection.text import enumeration, printable
+from ironic_rules.pxe_filter import plan
+from ironic_rules.pxe_filter.settings import Settings
+
+LOG = logging.getLogger(__name__)
+
+#: Nodes that are named by one sync.
+_MAX_NODES = 1000
+#: Addresses that are named for one node.
+_MAX_MACS = 64
+
+
+def log_changes(changes: Sequence[plan.Change], db: Database) -> None:
+    """Log a line for every node: what became of its addresses."""
+    if not changes or not LOG.isEnabledFor(logging.INFO):
+        return
+    ordered = sorted(changes, key=lambda change: (change.node_id, change.allowed))
+    groups = [(node_id, allowed, [change.mac for change in group]) for (node_id, allowed), group
+              in itertools.groupby(ordered, lambda change: (change.node_id, change.allowed))]
+    names = _names({node_id for node_id, _, _ in groups[:_MAX_NODES]} - {plan.GONE}, db)
+    for node_id, allowed, macs in groups[:_MAX_NODES]:
+        who = "no node's port (any more)" if node_id == plan.GONE else names.get(node_id, f"node id {node_id}")
+        LOG.info("%s: %s is %s", who, enumeration(macs, _MAX_MACS), "allowed" if allowed else "denied")
+    if len(groups) > _MAX_NODES:
+        LOG.info("... and addresses of %s more nodes", len(groups) - _MAX_NODES)
+
+
+def _names(node_ids: set[int], db: Database) -> dict[int, str]:
+    try:
+        with db.reader() as conn:
+            found = records.nodes_by_id(conn, node_ids)
+    except (db_exc.DBError, sa.exc.SQLAlchemyError):
+        return {}  # a log line is not worth more
+    return {node.id: f"node {node.uuid} ('{node.provision_state}')" for node in found.values()}
+
+
+def status(settings: Settings, db: Database) -> Iterator[str]:
+    """Yield the lines of ``--status``: what would be written, and why, address by address; tabs between the columns."""
+    refused: set[str] = set()
+    with db.reader() as conn:
+        inspecting = records.on_inspection(conn, settings.interfaces)
+        wanted = plan.Plan(
+            plan.Layout(settings.files), deny_unknown=settings.deny_unknown, discovery=settings.discovery)
+        wanted.replace(wanted.layout.arrange(records.all_ports(conn), refused), inspecting)
+        ports = sorted(wanted.macs())
+        nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports})
+    yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(settings, len(inspecting))}"
+    for mac, node_id in ports:
+        why = _why(nodes[node_id], settings) if node_id in nodes else "its node has just been deleted"
+        yield f"{mac}\t{_verdict(node_id in inspecting)}\t{why}"
+    for address in sorted(refused):
+        yield f"{printable(address, 64)}\trefused\tno unicast MAC address"
+
+
+def _verdict(allowed: bool) -> str:
+    return "allow" if allowed else "deny"
+
+
+def _why_unknown(settings: Settings, inspecting: int) -> str:
+    if settings.deny_unknown:
+        return "[pxe_filter]deny_unknown_macs"
+    if settings.discovery:
+        return "[auto_discovery]enabled"
+    return f"{inspecting} nodes are on inspection"
+
+
+def _why(node: records.Node, settings: Settings) -> str:
+    text = f"node {node.uuid} is in '{node.provision_state}'"
+    if node.provision_state in records.STATES and node.inspect_interface not in settings.interfaces:
+        text += (f", but its inspect interface '{node.inspect_interface}' is not in "
+                 "[pxe_filter]supported_inspect_interfaces")
+    return text

@@ -1,0 +1,175 @@
+"""The filter at work: a loop that follows the database, and an RPC server that follows the conductors."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import oslo_messaging as messaging
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from ironic_rules.context import RequestContext
+from ironic_rules.inspection.text import printable
+from ironic_rules.models import mac as mac_addresses
+from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.statistics import Statistics
+from ironic_rules.rpc import pxe_filter as rpc
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds until something that failed is tried again.
+_RETRY_S = 5.0
+#: Addresses in one message; more are another one's mistake.
+_MAX_ADDRESSES = 100_000
+#: Faults of the database, and of the way to it.
+_DATABASE = (db_exc.DBError, sa.exc.SQLAlchemyError)
+
+
+class PXEFilterManager:
+    """What the filter does for others.
+
+    :param changed: called after each message
+    """
+
+    target = messaging.Target(version=rpc.VERSION)
+
+    def __init__(self, keeper: Keeper, changed: Callable[[], None]) -> None:
+        self._keeper = keeper
+        self._changed = changed
+
+    def update_pxe_filters(self, context: RequestContext, allow: Sequence[str] | None = None,
+                           deny: Sequence[str] | None = None) -> None:
+        """Update the PXE filter with the given addresses.
+
+        The state of addresses that are not mentioned does not change. A message without addresses is a hint that the
+        database has changed; every message is.
+
+        :param allow: MAC addresses to let in
+        :param deny: MAC addresses to shut out
+        """
+        self._keeper.tell(_addresses(allow), _addresses(deny))
+        self._changed()
+
+
+def _addresses(sent: Any) -> list[str]:
+    """Return the usable addresses of a message; the rest is logged."""
+    if sent is None:
+        return []
+    if not isinstance(sent, (list, tuple)) or len(sent) > _MAX_ADDRESSES:
+        LOG.error("A message has no list of addresses, or too long a one; it is not heeded")
+        return []
+    found = []
+    for address in sent:
+        try:
+            found.append(mac_addresses.normalize(address))
+        except ValueError as exc:
+            LOG.error("A message has the address '%s': %s. It is not heeded", printable(address, 64), exc)
+    return found
+
+
+class FilterService:
+    """``start``, ``stop`` and ``wait`` of one filter.
+
+    :param transport: None: nobody tells the filter anything, it looks by itself
+    :param alive: called while the loop is well, at least every ``alive_interval_s`` seconds
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, keeper: Keeper, transport: messaging.RPCTransport | None, *,
+                 alive: Callable[[], None] = lambda: None, alive_interval_s: float = 3600.0) -> None:
+        self._keeper = keeper
+        self._period_s = conf.pxe_filter.sync_period
+        self._alive = alive
+        self._alive_interval_s = alive_interval_s
+        self._woken = threading.Event()
+        self._stopped = False
+        self._looks = False
+        self._next_period = time.monotonic() + self._period_s
+        self._database_is_away = False
+        manager = PXEFilterManager(keeper, self.look)
+        self._server = None if transport is None else rpc.get_server(transport, conf, manager)
+        self._listener = threading.Thread(target=self._listen, name="rpc-start", daemon=True)
+        self._loop = threading.Thread(target=self._run, name="pxe-filter", daemon=True)
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the filter has counted."""
+        return self._keeper.statistics
+
+    def start(self) -> None:
+        """Bring the files up to date, then go on in threads.
+
+        :raises ConfigurationError: a folder can not be used
+        :raises DBError: the database can not be read
+        """
+        self._keeper.open()
+        if self._server is not None:
+            # In a thread: it waits for the broker, and the files must be right without one.
+            self._listener.start()
+        self._keeper.sync(periodic=True)
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Make the loop end after the pass it is in."""
+        self._stopped = True
+        self._woken.set()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait for the end of the last pass."""
+        if self._loop.is_alive():
+            self._loop.join(timeout_s)
+
+    def look(self) -> None:
+        """Have the loop read what has changed, now."""
+        self._looks = True
+        self._woken.set()
+
+    def _listen(self) -> None:
+        assert self._server is not None
+        try:
+            self._server.start()
+        except Exception:  # a thread's errors reach nobody else
+            LOG.exception("The filter can not listen for messages; it follows the database only")
+            return
+        LOG.info("Listening for messages to %s", rpc.TOPIC)
+        # What was sent before is known to the database.
+        self.look()
+
+    def _run(self) -> None:
+        while not self._stopped:
+            self._alive()
+            self._woken.wait(max(self._rest_s(), 0))
+            self._woken.clear()
+            if not self._stopped:
+                self._pass()
+
+    def _rest_s(self) -> float:
+        """Return the seconds until there is something to do, if nobody says so."""
+        rest = min(self._next_period - time.monotonic(), self._alive_interval_s)
+        return min(rest, _RETRY_S) if self._keeper.is_behind else rest
+
+    def _pass(self) -> None:
+        periodic = time.monotonic() >= self._next_period
+        looks, self._looks = self._looks, False
+        try:
+            if periodic or (looks and not self._database_is_away):
+                self._keeper.sync(periodic=periodic)
+                if self._database_is_away:
+                    LOG.info("The database can be read again")
+                self._database_is_away = False
+            elif self._keeper.is_behind:
+                self._keeper.retry()
+        except _DATABASE as exc:
+            if not self._database_is_away:
+                LOG.error("The database can not be read; the files stay as they are, and messages are heeded: %s",
+                          printable(str(exc).partition("\n")[0]))
+            self._database_is_away = True
+        except Exception:  # one bad pass must not stop the rest
+            LOG.exception("A pass of the filter failed; it goes on")
+        if periodic:
+            away = min(_RETRY_S, self._period_s)
+            self._next_period = time.monotonic() + (away if self._database_is_away else self._period_s)

@@ -1,0 +1,118 @@
+"""Telling every ``ironic-pxe-filter`` what changed. Nobody waits for that: who sends has done its work already.
+
+The filters find out by themselves what they were not told, so a message may be lost: with the broker away the oldest
+wait, and what does not fit is dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Collection
+from typing import Any
+
+import oslo_messaging as messaging
+from oslo_config import cfg
+from oslo_log import log as logging
+from oslo_messaging.rpc import dispatcher
+
+from ironic_rules.context import RequestContext
+from ironic_rules.rpc import memory
+from ironic_rules.rpc.serializer import Serializer
+
+LOG = logging.getLogger(__name__)
+
+TOPIC = "ironic.pxe_filter"
+#: Version of the filter's RPC interface.
+VERSION = "1.0"
+#: Messages that wait to be sent.
+_QUEUE_SIZE = 1000
+#: Seconds between two complaints about messages that are not sent.
+_COMPLAIN_S = 60.0
+
+#: Schemes of transports that reach the own process only.
+_LOCAL = frozenset({memory.SCHEME, "fake"})
+
+
+def is_local(conf: cfg.ConfigOpts) -> bool:
+    """Say whether ``transport_url`` is one that reaches no other process."""
+    url = messaging.TransportURL.parse(conf)
+    return url.transport in _LOCAL or url.transport.startswith("kombu+memory")
+
+
+def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: Any) -> Any:
+    """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for messages to all filters."""
+    target = messaging.Target(topic=TOPIC, server=conf.host, version=VERSION)
+    server = messaging.get_rpc_server(
+        transport, target, [endpoint], serializer=Serializer(), access_policy=dispatcher.DefaultRPCAccessPolicy)
+    # One thread: messages about one address must stay in their order.
+    conf.set_override("executor_thread_pool_size", 1)
+    return server
+
+
+def make_client(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> PXEFilterAPI:
+    """Return a client that sends as ``[pxe_filter]notify`` says: by default unless nobody else can be reached."""
+    sends = not is_local(conf) if conf.pxe_filter.notify is None else conf.pxe_filter.notify
+    return PXEFilterAPI(transport if sends else None)
+
+
+class PXEFilterAPI:
+    """The client side; ``update_pxe_filters`` returns at once, whatever the broker does.
+
+    :param transport: None: there is nobody to tell
+    """
+
+    def __init__(self, transport: messaging.RPCTransport | None = None) -> None:
+        self._client = None if transport is None else messaging.get_rpc_client(
+            transport, messaging.Target(topic=TOPIC, version=VERSION, fanout=True), serializer=Serializer(),
+            version_cap=VERSION, retry=0)
+        self._waiting: queue.Queue[tuple[RequestContext, list[str], list[str]]] = queue.Queue(_QUEUE_SIZE)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._complained = float("-inf")
+
+    def update_pxe_filters(self, context: RequestContext, allow: Collection[str] = (),
+                           deny: Collection[str] = ()) -> None:
+        """Tell all filters which addresses to let in and which to shut out. After the commit of what it is about.
+
+        Without addresses they are told to look at the database.
+        """
+        if self._client is None:
+            return
+        try:
+            self._waiting.put_nowait((context, list(allow), list(deny)))
+        except queue.Full:
+            self._complain("the broker does not take them")
+            return
+        if self._thread is None:
+            with self._lock:
+                # Not at the start: servers like gunicorn fork after it, and a thread would stay behind.
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._send, name="pxe-filter-casts", daemon=True)
+                    self._thread.start()
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait until all messages are sent, at most ``timeout_s`` seconds."""
+        deadline = time.monotonic() + timeout_s
+        while self._waiting.unfinished_tasks and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _send(self) -> None:
+        assert self._client is not None
+        while True:
+            context, allow, deny = self._waiting.get()
+            try:
+                self._client.cast(context, "update_pxe_filters", allow=allow, deny=deny)
+            except Exception as exc:  # noqa: BLE001  (the thread must go on, and says what happened)
+                self._complain(str(exc))
+            finally:
+                with contextlib.suppress(ValueError):
+                    self._waiting.task_done()
+
+    def _complain(self, why: str) -> None:
+        if time.monotonic() - self._complained >= _COMPLAIN_S:
+            self._complained = time.monotonic()
+            LOG.warning("Messages to the PXE filters are not sent, %s. The filters will see the changes when they next "
+                        "look into the database", why)

@@ -1,0 +1,170 @@
+"""Nova: its own ironic virt driver deploys, rebuilds and destroys instances; flavors choose the deploy steps.
+
+Nova has many dependencies, so it has an environment of its own. IRONIC_RULES_TEST_NOVA is the path of one: make it with
+``python -m venv PATH`` and ``PATH/bin/pip install nova``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.clients import machines
+from tests.functional.processes import standalone
+
+DRIVER = Path(__file__).with_name("nova_driver.py")
+NOVA = os.environ.get("IRONIC_RULES_TEST_NOVA", "")
+PREFIX = "CUSTOM_BM_CONFIG_"
+IMAGE = "7b5e2bd6-5a4b-4a2a-9a5c-30cf1e9ad3ff"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not NOVA, reason="IRONIC_RULES_TEST_NOVA is not set: no environment has the package nova"),
+]
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a service with the four templates of the document's example."""
+    with standalone(tmp_path_factory.mktemp("nova")) as (_, url):
+        for name, level in (("MIRROR", "1"), ("STRIPE", "0")):
+            template(url, f"{PREFIX}RAID_DISK_{name}", "raid", "create_configuration", 10, {
+                "logical_disks": [{"size_gb": "MAX", "raid_level": level, "is_root_volume": True}],
+                "delete_configuration": True})
+        for name, value in (("ON", "Enabled"), ("OFF", "Disabled")):
+            template(url, f"{PREFIX}BIOS_VMX_{name}", "bios", "apply_configuration", 11, {
+                "settings": [{"name": "ProcVirtualization", "value": value}]})
+        yield url
+
+
+def template(url: str, name: str, interface: str, step: str, priority: int, args: dict[str, Any]) -> None:
+    machines.call(url, "POST", "deploy_templates", {
+        "name": name, "steps": [{"interface": interface, "step": step, "args": args, "priority": priority}]})
+
+
+@pytest.fixture
+def node(endpoint: str) -> str:
+    """A node that is available, with all the traits of the document's example, and with a port."""
+    ident = str(uuid.uuid4())
+    machines.call(endpoint, "POST", "nodes", {
+        "uuid": ident, "driver": "fake-hardware", "raid_interface": "fake", "bios_interface": "fake",
+        "resource_class": "COMPUTE_A",
+        "properties": {"cpu_arch": "x86_64", "cpus": 2, "memory_mb": 1024, "local_gb": 10}})
+    address = f"52:54:00:{ident[0:2]}:{ident[2:4]}:{ident[4:6]}"
+    machines.call(endpoint, "POST", "ports", {"node_uuid": ident, "address": address})
+    for target, state in (("manage", "manageable"), ("provide", "available")):
+        machines.call(endpoint, "PUT", f"nodes/{ident}/states/provision", {"target": target})
+        machines.wait_for_state(endpoint, ident, state)
+    machines.call(endpoint, "PUT", f"nodes/{ident}/traits", {"traits": [
+        "CUSTOM_CLASS_A", "CUSTOM_OTHER_TRAIT_I_AM_USUALLY_IGNORED",
+        *(PREFIX + name for name in ("RAID_DISK_MIRROR", "RAID_DISK_STRIPE", "BIOS_VMX_ON", "BIOS_VMX_OFF"))]})
+    return ident
+
+
+def instance(node: str, *traits: str) -> dict[str, Any]:
+    """Return an instance of a flavor that requires these traits."""
+    extra_specs = {"resources:CUSTOM_COMPUTE_A": "1", **{f"trait:{trait}": "required" for trait in traits}}
+    return {"uuid": str(uuid.uuid4()), "node": node, "image": IMAGE, "vif": str(uuid.uuid4()),
+            "extra_specs": extra_specs}
+
+
+def compute(endpoint: str, instance: dict[str, Any], *actions: str) -> list[dict[str, Any]]:
+    """Let nova-compute's driver do this; see :mod:`tests.functional.clients.nova_driver`."""
+    done = subprocess.run(
+        [Path(NOVA, "bin", "python"), DRIVER, endpoint], text=True, capture_output=True, timeout=120, check=False,
+        input=json.dumps({"actions": actions, "instance": instance}))
+    assert done.returncode == 0, done.stderr
+    results: list[dict[str, Any]] = json.loads(done.stdout)
+    return results
+
+
+def finished(endpoint: str, node: str) -> list[str]:
+    """Return the deploy steps that have finished, in their order."""
+    history = machines.call(endpoint, "GET", f"nodes/{node}/history?detail=true&limit=1000")["history"]
+    return [entry["event"].split()[2] for entry in history if " finished after " in entry["event"]]
+
+
+def test_a_flavor_chooses_the_deploy_steps(endpoint, node):
+    mirror = instance(node, "CUSTOM_CLASS_A", f"{PREFIX}BIOS_VMX_ON", f"{PREFIX}RAID_DISK_MIRROR")
+
+    results = compute(endpoint, mirror, "prepare", "networks", "spawn", "power")
+
+    assert results == [{"result": None}, {"result": None}, {"result": None}, {"result": 1}]  # 1: running
+    shown = machines.node(endpoint, node)
+    assert (shown["provision_state"], shown["instance_uuid"]) == ("active", mirror["uuid"])
+    assert shown["instance_info"]["traits"] == [
+        "CUSTOM_CLASS_A", f"{PREFIX}BIOS_VMX_ON", f"{PREFIX}RAID_DISK_MIRROR"]
+    assert shown["instance_info"]["image_source"] == IMAGE
+    assert finished(endpoint, node)[-2:] == ["bios.apply_configuration", "raid.create_configuration"]
+    assert shown["raid_config"]["logical_disks"] == [
+        {"size_gb": "MAX", "raid_level": "1", "is_root_volume": True}]
+    assert shown["driver_internal_info"]["fake_bios_settings"] == {"ProcVirtualization": "Enabled"}
+    assert machines.call(endpoint, "GET", f"nodes/{node}/vifs") == {"vifs": [{"id": mirror["vif"]}]}
+
+    assert compute(endpoint, mirror, "destroy") == [{"result": None}]
+
+    shown = machines.wait_for_state(endpoint, node, "available")
+    assert (shown["instance_uuid"], shown["instance_info"], shown["power_state"]) == (None, {}, "power off")
+    assert machines.call(endpoint, "GET", f"nodes/{node}/vifs") == {"vifs": []}
+
+
+def test_the_next_instance_may_have_another_flavor(endpoint, node):
+    mirror = instance(node, f"{PREFIX}RAID_DISK_MIRROR")
+    assert compute(endpoint, mirror, "prepare", "spawn", "destroy") == [{"result": None}] * 3
+    machines.wait_for_state(endpoint, node, "available")
+
+    stripe = instance(node, f"{PREFIX}RAID_DISK_STRIPE", f"{PREFIX}BIOS_VMX_OFF")
+    assert compute(endpoint, stripe, "prepare", "spawn") == [{"result": None}] * 2
+
+    shown = machines.node(endpoint, node)
+    assert shown["raid_config"]["logical_disks"][0]["raid_level"] == "0"
+    assert shown["driver_internal_info"]["fake_bios_settings"] == {"ProcVirtualization": "Disabled"}
+
+
+def test_a_rebuild_runs_the_steps_again(endpoint, node):
+    mirror = instance(node, f"{PREFIX}RAID_DISK_MIRROR")
+
+    assert compute(endpoint, mirror, "prepare", "spawn", "rebuild") == [{"result": None}] * 3
+
+    assert machines.node(endpoint, node)["provision_state"] == "active"
+    assert finished(endpoint, node).count("raid.create_configuration") == 2
+
+
+def test_a_trait_that_the_node_lacks_fails_the_spawn_and_leaves_the_node_as_it_was(endpoint, node):
+    wrong = instance(node, "CUSTOM_NOT_THERE")
+
+    prepared, spawned, cleaned = compute(endpoint, wrong, "prepare", "spawn", "clean_up")
+
+    assert (prepared, spawned["error"]) == ({"result": None}, "ValidationError")
+    assert "CUSTOM_NOT_THERE" in spawned["text"]
+    assert cleaned == {"result": None}
+    shown = machines.node(endpoint, node)
+    assert (shown["provision_state"], shown["instance_uuid"], shown["instance_info"]) == ("available", None, {})
+
+
+def test_a_failed_step_fails_the_spawn_with_its_name(endpoint, node):
+    template(endpoint, "CUSTOM_SMOKES", "raid", "pretend", 50, {"error": "smoke"})
+    machines.call(endpoint, "PUT", f"nodes/{node}/traits/CUSTOM_SMOKES")
+    unlucky = instance(node, "CUSTOM_SMOKES")
+
+    _, spawned, destroyed = compute(endpoint, unlucky, "prepare", "spawn", "destroy")
+
+    assert spawned["error"] == "InstanceDeployFailure"
+    assert "raid.pretend" in spawned["text"]
+    assert destroyed == {"result": None}
+    shown = machines.wait_for_state(endpoint, node, "available")
+    assert shown["instance_uuid"] is None
+
+
+def test_d_04_placement_is_told_of_traits_and_resource_class(endpoint, node):
+    resources, = compute(endpoint, instance(node), "resources")
+
+    assert f"{PREFIX}RAID_DISK_MIRROR" in resources["result"]["traits"]
+    assert resources["result"]["inventory"]["CUSTOM_COMPUTE_A"]["total"] == 1

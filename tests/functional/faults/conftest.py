@@ -1,0 +1,76 @@
+"""A cluster whose processes can be started with a fault built in, and what must hold when the dust has settled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.db.tables import node_inventory, nodes, ports
+from tests.functional.brokers import temporary_vhost
+from tests.functional.databases import temporary_database
+from tests.functional.processes import Cluster, Process, wait_for
+
+#: Where the tests' package is: the launcher runs in another folder.
+TREE = str(Path(__file__).parents[3])
+#: Within this time after a fault every node rests: heartbeat_timeout (4 s) and two recovery intervals (1 s), on a busy
+#: machine.
+SETTLED_S = 60
+
+
+class FaultyCluster(Cluster):
+    """A cluster over a database of its own."""
+
+    def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "") -> None:
+        # What a dead conductor was asked is not answered: callers ask again after this time.
+        super().__init__(folder, database_url, f"{transport_url}\nrpc_response_timeout = 3", config)
+        self.database_url = database_url
+
+    def faulty_conductor(self, name: str, **environment: str) -> Process:
+        """Start a conductor with the fault that ``environment`` names."""
+        process = Process(
+            "tests.functional.faults.launcher",
+            ["ironic_rules.cmd.conductor", "--config-file", self.configuration(name)], self.folder, name,
+            {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (TREE, os.environ.get("PYTHONPATH"))))})
+        self._processes.append(process)
+        process.printed("is at work")
+        return process
+
+    def select(self, query: sa.Select) -> list[sa.Row]:
+        """Return what a query finds in the cluster's database."""
+        engine = sa.create_engine(self.database_url, poolclass=sa.NullPool)
+        try:
+            with engine.connect() as conn:
+                return list(conn.execute(query))
+        finally:
+            engine.dispose()
+
+    def rests(self) -> bool:
+        """Say whether no node is in a transient state or locked."""
+        busy = sa.or_(nodes.c.provision_state.in_(["inspecting", "verifying"]), nodes.c.reservation.is_not(None))
+        return not self.select(sa.select(nodes.c.id).where(busy).limit(1))
+
+    def assert_all_inspected(self, number: int) -> None:
+        """Check that every node is manageable, unlocked, has one processed inventory, and no port twice."""
+        wait_for("every node to rest", self.rests, SETTLED_S)
+        rows = self.select(sa.select(nodes.c.provision_state, nodes.c.last_error))
+        assert {tuple(row) for row in rows} == {("manageable", None)}
+        assert len(rows) == number
+        statuses = self.select(sa.select(node_inventory.c.status, sa.func.count()).group_by(node_inventory.c.status))
+        assert [tuple(row) for row in statuses] == [("processed", number)]
+        doubled = sa.select(ports.c.address).group_by(ports.c.address).having(sa.func.count() > 1)
+        assert self.select(doubled) == []
+
+
+@pytest.fixture(params=["mysql", "postgresql"])
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FaultyCluster]:
+    with temporary_database(request.param) as database, temporary_vhost() as transport:
+        cluster = FaultyCluster(tmp_path, database, transport)
+        try:
+            cluster.sync_database()
+            yield cluster
+        finally:
+            cluster.close()

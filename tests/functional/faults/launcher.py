@@ -1,0 +1,60 @@
+"""Runs a command of the service with a fault built in: ``python -m tests.functional.faults.launcher MODULE ARGUMENTS``.
+
+The environment says which, so that the service itself knows nothing of faults:
+
+``IRONIC_RULES_TEST_DIES_AT``
+    ``MODULE:FUNCTION:before`` or ``…:after``: the process kills itself when it calls the function for the first time
+``IRONIC_RULES_TEST_CLOCK``
+    a file with the number of seconds by which the process' clock is ahead at the moment
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# First of all, as a command does: it decides what oslo.messaging becomes.
+import ironic_rules.cmd  # noqa: F401  isort: skip
+
+
+def _die_at(point: str) -> None:
+    module, path, when = point.split(":")
+    *owners, name = path.split(".")
+    owner: Any = importlib.import_module(module)
+    for part in owners:
+        owner = getattr(owner, part)
+    original: Callable[..., Any] = getattr(owner, name)
+
+    @functools.wraps(original)
+    def dying(*args: Any, **kwargs: Any) -> None:
+        if when == "after":
+            original(*args, **kwargs)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, name, dying)
+
+
+def _shift_clock(file: Path) -> None:
+    clock = importlib.import_module("ironic_rules.db.clock")
+    clock.wall = lambda: datetime.datetime.now(datetime.UTC) + datetime.timedelta(  # type: ignore[attr-defined]
+        seconds=float(file.read_text() or 0))
+
+
+def main() -> int:
+    """Run the command; return its exit status."""
+    if clock := os.environ.get("IRONIC_RULES_TEST_CLOCK"):
+        _shift_clock(Path(clock))
+    if point := os.environ.get("IRONIC_RULES_TEST_DIES_AT"):
+        _die_at(point)
+    return int(importlib.import_module(sys.argv[1]).main(sys.argv[2:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""Things that happen to one node at the same moment, and clocks that are wrong, in real processes."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.db.tables import node_inventory, nodes, ports
+from tests.functional.faults.conftest import SETTLED_S
+from tests.functional.fleets import Simulation
+from tests.functional.processes import wait_for
+
+pytestmark = pytest.mark.slow
+
+NODES = 12
+
+
+class Api:
+    """The API as an operator and a ramdisk use it; answers are looked at by the tests."""
+
+    def __init__(self, url):
+        self._http = httpx.Client(base_url=url, timeout=60, headers={"X-OpenStack-Ironic-API-Version": "1.96"})
+
+    def close(self):
+        self._http.close()
+
+    def __call__(self, method, path, body=None):
+        return self._http.request(method, path, json=body)
+
+    def patiently(self, method, path, body=None):
+        """Repeat a request while the node is locked or nobody has time for it."""
+        def attempt():
+            answer = self(method, path, body)
+            return answer if answer.status_code not in (409, 503) else None
+
+        answer = wait_for(f"{method} {path}", attempt)
+        assert answer.status_code < 400, answer.text
+        return answer
+
+    def state(self, uuid):
+        node = self("GET", f"/v1/nodes/{uuid}?fields=provision_state,reservation").json()
+        return node["provision_state"] if not node["reservation"] else "locked"
+
+    def waiting(self):
+        """Return the UUID of a node in INSPECT WAIT and what its ramdisk sends."""
+        mac = "52:54:00:" + ":".join(secrets.token_hex(1) for _ in range(3))
+        body = {"inventory": {"interfaces": [{"name": "eth0", "mac_address": mac}], "cpu": {"architecture": "x86_64"}}}
+        uuid = self.patiently("POST", "/v1/nodes", {"driver": "fake-hardware"}).json()["uuid"]
+        self.patiently("POST", "/v1/ports", {"node_uuid": uuid, "address": mac})
+        for target, state in (("manage", "manageable"), ("inspect", "inspect wait")):
+            self.patiently("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": target})
+            wait_for(state, lambda state=state: self.state(uuid) == state)
+        return uuid, body
+
+
+@pytest.fixture
+def api(cluster):
+    for name in ("conductor-1", "conductor-2"):
+        cluster.conductor(name)
+    api = Api(cluster.api("api")[1])
+    yield api
+    api.close()
+
+
+def at_once(*calls):
+    """Make the calls at the same moment; return what they return."""
+    barrier = threading.Barrier(len(calls))
+
+    def run(call):
+        barrier.wait(30)
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
+
+
+def test_of_several_callbacks_of_one_node_one_is_accepted(api, cluster):
+    for _ in range(NODES):
+        _, body = api.waiting()
+        answers = at_once(*[lambda body=body: api("POST", "/v1/continue_inspection", body)] * 6)
+        statuses = sorted(answer.status_code for answer in answers)
+        assert statuses.count(200) == 1, statuses
+        assert set(statuses) <= {200, 404, 503}
+    cluster.assert_all_inspected(NODES)
+
+
+def test_a_callback_while_the_operator_aborts(api, cluster):
+    outcomes = []
+    for _ in range(NODES):
+        uuid, body = api.waiting()
+        callback, abort = at_once(
+            lambda body=body: api("POST", "/v1/continue_inspection", body),
+            lambda uuid=uuid: api("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": "abort"}))
+        outcomes.append((uuid, callback.status_code, abort.status_code))
+    wait_for("every node to rest", cluster.rests, SETTLED_S)
+    for uuid, callback, abort in outcomes:
+        node = api("GET", f"/v1/nodes/{uuid}").json()
+        kept = [row.status for row in cluster.select(sa.select(node_inventory.c.status).join(
+            nodes, nodes.c.id == node_inventory.c.node_id).where(nodes.c.uuid == uuid))]
+        if callback == 200:
+            assert (node["provision_state"], node["last_error"], kept) == ("manageable", None, ["processed"])
+            assert abort in (400, 409, 503)
+        elif abort == 202:
+            assert node["provision_state"] == "inspect failed"
+            assert "abort" in node["last_error"]
+            assert callback in (404, 503) and kept == []
+        else:
+            # Each found the other's lock: neither happened, and each may be asked again.
+            assert (callback, node["provision_state"]) == (503, "inspect wait")
+
+
+def test_a_node_is_deleted_while_its_ramdisk_reports(api, cluster):
+    for _ in range(NODES):
+        uuid, body = api.waiting()
+        api.patiently("PUT", f"/v1/nodes/{uuid}/maintenance", {})
+        callback, deletion = at_once(
+            lambda body=body: api("POST", "/v1/continue_inspection", body),
+            lambda uuid=uuid: api("DELETE", f"/v1/nodes/{uuid}"))
+        wait_for("every node to rest", cluster.rests, SETTLED_S)
+        assert callback.status_code in (200, 404, 503)
+        if deletion.status_code == 204:
+            assert api("GET", f"/v1/nodes/{uuid}").status_code == 404
+        else:
+            assert deletion.status_code in (409, 503), deletion.text
+            assert callback.status_code in (200, 503)
+            api.patiently("DELETE", f"/v1/nodes/{uuid}")
+    for table in (nodes, ports, node_inventory):
+        assert cluster.select(sa.select(table.c.id)) == []
+
+
+@pytest.mark.parametrize("jump_s", [100_000, -100_000])
+def test_a_conductors_clock_jumps_under_load(cluster, tmp_path, jump_s):
+    clock = tmp_path / "clock"
+    clock.write_text("0")
+    cluster.conductor("conductor-1")
+    cluster.faulty_conductor("conductor-2", IRONIC_RULES_TEST_CLOCK=str(clock))
+    url = cluster.api("api")[1]
+    fleet = Simulation(url, 40, cluster.folder)
+    wait_for("the first nodes", lambda: cluster.select(sa.select(node_inventory.c.id).limit(1)))
+
+    clock.write_text(str(jump_s))
+    wait_for("half of the fleet", lambda: len(cluster.select(sa.select(node_inventory.c.id))) >= 20)
+    clock.write_text("0")
+
+    report = fleet.report()
+    assert report["status"] == 0, report
+    wait_for("every node to rest", cluster.rests, SETTLED_S)
+    states = cluster.select(sa.select(nodes.c.provision_state, sa.func.count()).group_by(nodes.c.provision_state))
+    assert [tuple(row) for row in states] == [("manageable", 40)]

@@ -1,0 +1,113 @@
+"""The service as one process, with real hardware types, and how tests talk to it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ironic_rules import samples
+from ironic_rules.models import states
+from tests.functional.processes import Process, standalone, wait_for
+
+#: What an operator enables for both hardware types; the section that the file begins with is ``[inspector]``.
+CONFIG = """\
+require_managed_boot = true
+callback_endpoint_override = http://127.0.0.1:{port}
+extra_kernel_params = ipa-debug=1 nofb
+[DEFAULT]
+enabled_hardware_types = redfish,ipmi
+enabled_bios_interfaces = redfish,no-bios
+enabled_boot_interfaces = redfish-virtual-media,ipxe,fake
+enabled_inspect_interfaces = agent,redfish,no-inspect
+enabled_management_interfaces = redfish,ipmitool,noop
+enabled_power_interfaces = redfish,ipmitool
+enabled_raid_interfaces = redfish,no-raid
+[conductor]
+power_state_change_timeout = 20
+[redfish]
+request_timeout = 5
+connection_attempts = 1
+[ipmi]
+command_retry_timeout = 2
+min_command_interval = 0
+[inspection_rules]
+supported_interfaces = ^(agent|redfish)$
+[deploy]
+http_url = {web}
+http_root = {root}
+deploy_iso = {web}/ipa.iso
+deploy_kernel = {web}/ipa.kernel
+deploy_ramdisk = {web}/ipa.initramfs
+"""
+
+
+class Service:
+    """What tests do with the service."""
+
+    def __init__(self, process: Process, url: str) -> None:
+        self.process = process
+        self.url = url
+        self.http = httpx.Client(base_url=url, headers={"X-OpenStack-Ironic-API-Version": "1.96"}, trust_env=False,
+                                 timeout=60)
+
+    def enroll(self, driver: str, driver_info: dict[str, Any], macs: tuple[str, ...] = (), **fields: Any) -> str:
+        """Create a node and its ports; return the node's UUID."""
+        reply = self.http.post("/v1/nodes", json={"driver": driver, "driver_info": driver_info, **fields})
+        assert reply.status_code == 201, reply.text
+        node: str = reply.json()["uuid"]
+        for address in macs:
+            assert self.http.post("/v1/ports", json={"node_uuid": node, "address": address}).status_code == 201
+        return node
+
+    def show(self, node: str) -> dict[str, Any]:
+        return dict(self.http.get(f"/v1/nodes/{node}").json())
+
+    def provision(self, node: str, target: str) -> dict[str, Any]:
+        """Ask for a provision state and return the node when it rests again."""
+        reply = self.http.put(f"/v1/nodes/{node}/states/provision", json={"target": target})
+        assert reply.status_code == 202, reply.text
+        return self.at_rest(node)
+
+    def power(self, node: str, target: str) -> dict[str, Any]:
+        """Ask for a power state and return the node when it rests again."""
+        reply = self.http.put(f"/v1/nodes/{node}/states/power", json={"target": target})
+        assert reply.status_code == 202, reply.text
+        return self.at_rest(node)
+
+    def at_rest(self, node: str) -> dict[str, Any]:
+        def rests() -> dict[str, Any] | None:
+            shown = self.show(node)
+            return shown if shown["reservation"] is None and shown["provision_state"] not in states.TRANSIENT else None
+
+        return wait_for(f"node {node} to come to rest", rests)
+
+    def ports(self, node: str) -> dict[str, bool]:
+        """Return ``pxe_enabled`` by MAC address."""
+        found = self.http.get(f"/v1/ports?node={node}&fields=address,pxe_enabled").json()["ports"]
+        return {port["address"]: port["pxe_enabled"] for port in found}
+
+
+def ramdisk_body(*macs: str) -> dict[str, Any]:
+    """Return what a ramdisk on a machine with these network interfaces sends."""
+    body = samples.inventory(samples.inventory_names()[0])
+    body.pop("error", None)
+    body["inventory"]["interfaces"] = [{"name": f"eth{number}", "mac_address": mac} for number, mac in enumerate(macs)]
+    for key in ("bmc_address", "bmc_v6address"):
+        body["inventory"].pop(key, None)
+    return body
+
+
+@contextlib.contextmanager
+def service(folder: Path, web: str, port: int) -> Iterator[Service]:
+    """Run the service; what it publishes is in ``folder/web``, which ``web`` serves."""
+    config = CONFIG.format(web=web, root=folder / "web", port=port)
+    with standalone(folder, config=config, port=port) as (process, url):
+        running = Service(process, url)
+        try:
+            yield running
+        finally:
+            running.http.close()

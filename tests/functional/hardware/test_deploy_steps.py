@@ -1,0 +1,93 @@
+"""Deploy steps of the Redfish interfaces, asked for by templates and run on machines of sushy-tools' emulator.
+
+Its volumes can not be deleted and do not tell their drives, and no setting waits for a reboot: for these there are the
+unit tests with a BMC of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.functional.hardware.services import Service
+
+pytestmark = pytest.mark.slow
+
+_serials = itertools.count(1)
+
+
+def step(name, priority, **args):
+    interface, _, own = name.partition(".")
+    return {"interface": interface, "step": own, "priority": priority, "args": args}
+
+
+@pytest.fixture
+def deployed(ironic: Service, bmc, machine):
+    """A function that deploys the node of a machine with the given steps, as one template, and returns the node."""
+
+    def deploy(*steps):
+        trait = f"CUSTOM_STEPS_{next(_serials)}"
+        node = ironic.enroll("redfish", bmc.settings(machine))
+        ironic.provision(node, "manage")
+        assert ironic.provision(node, "provide")["provision_state"] == "available"
+        reply = ironic.http.post("/v1/deploy-templates", json={"name": trait, "steps": list(steps)})
+        assert reply.status_code == 201, reply.text
+        assert ironic.http.put(f"/v1/nodes/{node}/traits/{trait}").status_code == 204
+        reply = ironic.http.patch(f"/v1/nodes/{node}", json=[
+            {"op": "add", "path": "/instance_info/traits", "value": [trait]}])
+        assert reply.status_code == 200, reply.text
+        validated = ironic.http.get(f"/v1/nodes/{node}/validate").json()
+        assert validated["deploy"] == {"result": True}
+        return ironic.provision(node, "active")
+
+    return deploy
+
+
+def test_a_machine_is_configured_as_its_templates_say(bmc, machine, deployed):
+    node = deployed(
+        step("bios.apply_configuration", 95, settings=[
+            {"name": "ProcTurboMode", "value": "Disabled"}, {"name": "EmbeddedSata", "value": "Raid"}]),
+        step("raid.create_configuration", 94, logical_disks=[
+            {"size_gb": 100, "raid_level": "0", "volume_name": "root", "is_root_volume": True}]),
+        step("management.set_boot_mode", 93, mode="bios"),
+        step("management.set_boot_device", 92, device="disk", persistent=True))
+
+    assert (node["provision_state"], node["last_error"], node["power_state"]) == ("active", None, "power on")
+    attributes = bmc.get(f"{bmc.system_id(machine)}/BIOS")["Attributes"]
+    assert (attributes["ProcTurboMode"], attributes["EmbeddedSata"]) == ("Disabled", "Raid")
+    (volume,) = bmc.get(f"{bmc.system_id(machine)}/Storage/0/Volumes")["Members"]
+    made = bmc.get(volume["@odata.id"])
+    assert (made["Name"], made["CapacityBytes"]) == ("root", 100 * 1024**3)
+    assert node["raid_config"]["logical_disks"][0]["volume_name"] == "root"
+    boot = bmc.system(machine)["Boot"]
+    assert (boot["BootSourceOverrideMode"], boot["BootSourceOverrideTarget"]) == ("Legacy", "Hdd")
+
+
+def test_settings_of_the_factory_the_clock_and_the_power(bmc, machine, deployed):
+    node = deployed(
+        step("bios.apply_configuration", 99, settings=[{"name": "NicBoot1", "value": "Disabled"}]),
+        step("bios.factory_reset", 98), step("power.power_off", 97), step("power.power_on", 96),
+        step("power.reboot", 95), step("power.power_off", 10),
+        step("management.set_bmc_clock", 94, target_datetime="2030-01-01T00:00:00+00:00",
+             datetime_local_offset="+00:00"))
+
+    assert (node["provision_state"], node["last_error"]) == ("active", None)
+    assert bmc.get(f"{bmc.system_id(machine)}/BIOS")["Attributes"]["NicBoot1"] == "NetworkBoot"
+    manager = bmc.get(bmc.system(machine)["Links"]["ManagedBy"][0]["@odata.id"])
+    assert manager["DateTime"].startswith("2030-01-01T00:00")
+    # The last step of all: after the instance was booted.
+    assert (node["power_state"], bmc.system(machine)["PowerState"]) == ("power off", "Off")
+
+
+@pytest.mark.parametrize(("asked", "text"), [
+    (step("bios.apply_configuration", 95, settings=[{"name": "NoSuch", "value": 1}]), "no setting NoSuch"),
+    (step("raid.create_configuration", 95, logical_disks=[{"size_gb": "MAX", "raid_level": "1"}]),
+     "not the drives for MAX GB in RAID level 1"),
+])
+def test_what_the_machine_does_not_have_fails_the_deployment(deployed, asked, text):
+    node = deployed(asked)
+
+    assert node["provision_state"] == "deploy failed"
+    assert f"{asked['interface']}.{asked['step']}" in node["last_error"]
+    assert text in node["last_error"]

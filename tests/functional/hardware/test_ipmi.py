@@ -1,0 +1,193 @@
+"""Machines with IPMI, from OpenIPMI's simulator, over the real ipmitool."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.functional.hardware.bmcs import PASSWORD, USER
+from tests.functional.hardware.services import ramdisk_body
+from tests.functional.processes import wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.servers]
+MAC = "52:54:00:be:ff:01"
+
+LAN = """\
+name "machine"
+set_working_mc 0x20
+startlan 1
+  addr 127.0.0.1 {port}
+  priv_limit admin
+  allowed_auths_admin none md2 md5 straight
+  guid a123456789abcdefa123456789abcdef
+endlan
+chassis_control "{folder}/chassis 0x20"
+user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
+"""
+COMMANDS = "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02\nmc_enable 0x20\n"
+#: The machine behind the BMC: `0x20 get power` and `0x20 set power 1`; its state is in files.
+CHASSIS = """\
+#!/bin/sh
+cd {folder}
+echo "$@" >> log
+verb=$2 what=$3 value=$4
+case "$verb $what" in
+    "get power") echo "power:$(cat power)" ;;
+    "get boot") echo "boot:$(cat boot)" ;;
+    "set power") echo "$value" > power ;;
+    "set boot") echo "$value" > boot ;;
+    "set shutdown") echo 0 > power ;;
+esac
+exit 0
+"""
+
+
+class Simulator:
+    """A BMC with one machine, which is off at first."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._folder = folder
+        self.port = port
+
+    def power(self) -> str:
+        return {"1": "on", "0": "off"}[(self._folder / "power").read_text().strip()]
+
+    def boot_device(self) -> str:
+        return (self._folder / "boot").read_text().strip()
+
+    def switch(self, value: int) -> None:
+        """Switch the machine past the BMC."""
+        (self._folder / "power").write_text(f"{value}\n")
+
+    def commands(self) -> list[str]:
+        """Return what the machine was told since the last call, without the questions."""
+        log = self._folder / "log"
+        told = [line.removeprefix("0x20 set ") for line in log.read_text().splitlines() if " set " in line]
+        log.write_text("")
+        return told
+
+    def settings(self) -> dict[str, str | int]:
+        """Return the ``driver_info`` of a node."""
+        return {"ipmi_address": "127.0.0.1", "ipmi_port": self.port, "ipmi_username": USER, "ipmi_password": PASSWORD,
+                "ipmi_cipher_suite": "3"}
+
+
+def _require(command: str, package: str) -> None:
+    if shutil.which(command) is None:
+        reason = f"{command} is not installed (Debian's package {package})"
+        if os.environ.get("IRONIC_RULES_TEST_REQUIRE_SERVERS") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def simulator(tmp_path_factory) -> Iterator[Simulator]:
+    _require("ipmi_sim", "openipmi")
+    _require("ipmitool", "ipmitool")
+    folder = tmp_path_factory.mktemp("ipmi")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (folder / "lan.conf").write_text(LAN.format(port=port, folder=folder, user=USER, password=PASSWORD))
+    (folder / "commands").write_text(COMMANDS)
+    for name, text in {"power": "0\n", "boot": "none\n", "log": ""}.items():
+        (folder / name).write_text(text)
+    chassis = folder / "chassis"
+    chassis.write_text(CHASSIS.format(folder=folder))
+    chassis.chmod(0o755)
+    with (folder / "out").open("wb") as output:
+        process = subprocess.Popen(
+            ["ipmi_sim", "-c", str(folder / "lan.conf"), "-f", str(folder / "commands"), "-s", str(folder), "-n"],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        password = folder / "password"
+        password.write_text(PASSWORD)
+        ask = ["ipmitool", "-I", "lanplus", "-H", "127.0.0.1", "-p", str(port), "-U", USER, "-f", str(password),
+               "-C", "3", "-R", "1", "-N", "1", "power", "status"]
+        try:
+            wait_for("ipmi_sim", lambda: subprocess.run(ask, capture_output=True).returncode == 0)
+            yield Simulator(folder, port)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(10)
+
+
+@pytest.fixture
+def node(ironic, simulator) -> str:
+    simulator.switch(0)
+    node = ironic.enroll("ipmi", simulator.settings())
+    shown = ironic.provision(node, "manage")
+    assert (shown["provision_state"], shown["power_state"], shown["last_error"]) == ("manageable", "power off", None)
+    simulator.commands()
+    return node
+
+
+@pytest.mark.parametrize(("before", "target", "told", "ends"), [
+    (0, "power on", ["power 1"], "on"), (1, "power on", [], "on"), (1, "power off", ["power 0"], "off"),
+    (1, "soft power off", ["shutdown 1"], "off"), (1, "rebooting", ["power 0", "power 1"], "on"),
+    (0, "rebooting", ["power 1"], "on"), (1, "soft rebooting", ["shutdown 1", "power 1"], "on"),
+    (0, "power off", [], "off"),
+])
+def test_power(ironic, simulator, node, before, target, told, ends):
+    simulator.switch(before)
+
+    shown = ironic.power(node, target)
+
+    assert (shown["power_state"], shown["last_error"]) == (f"power {ends}", None)
+    assert (simulator.power(), simulator.commands()) == (ends, told)
+
+
+def test_a_machine_that_must_not_be_switched_off_is_reset(ironic, simulator, node):
+    ironic.http.patch(f"/v1/nodes/{node}", json=[{"op": "replace", "path": "/disable_power_off", "value": True}])
+    simulator.switch(1)
+
+    shown = ironic.power(node, "rebooting")
+
+    assert (shown["power_state"], simulator.commands()) == ("power on", ["reset 1"])
+
+
+def test_a_machine_boots_the_ramdisk_over_the_network_and_ends_manageable(ironic, simulator, node, folder):
+    assert ironic.http.post("/v1/ports", json={"node_uuid": node, "address": MAC}).status_code == 201
+
+    assert ironic.provision(node, "inspect")["provision_state"] == "inspect wait"
+
+    assert (simulator.power(), simulator.boot_device()) == ("on", "pxe")
+    script = folder / "web" / "pxelinux.cfg" / MAC.replace(":", "-")
+    assert f"ipa-inspection-callback-url={ironic.url}/v1/continue_inspection" in script.read_text()
+    assert ironic.http.post("/v1/continue_inspection", json=ramdisk_body(MAC)).status_code == 200
+    shown = ironic.at_rest(node)
+    assert (shown["provision_state"], shown["power_state"], shown["last_error"]) == ("manageable", "power off", None)
+    assert simulator.power() == "off"
+    assert not script.exists()
+
+
+@pytest.mark.parametrize("change", [{"ipmi_password": "wrong-one"}, {"ipmi_username": "nobody"}])
+def test_wrong_credentials_are_told_without_them(ironic, simulator, change):
+    shown = ironic.provision(ironic.enroll("ipmi", {**simulator.settings(), **change}), "manage")
+
+    assert shown["provision_state"] == "enroll"
+    assert "127.0.0.1 did not do what ipmitool asked for" in shown["last_error"]
+    for text in (str(shown), ironic.process.text()):
+        assert PASSWORD not in text
+        assert "wrong-one" not in text
+
+
+def test_a_bmc_that_is_away_is_given_up_in_time(ironic, simulator):
+    # Nothing listens there; what is sent is lost, as on the way to a machine without power.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        settings = {**simulator.settings(), "ipmi_port": silent.getsockname()[1]}
+        began = time.monotonic()
+
+        shown = ironic.provision(ironic.enroll("ipmi", settings), "manage")
+
+    assert time.monotonic() - began < 30
+    assert shown["provision_state"] == "enroll"
+    assert "127.0.0.1 did" in shown["last_error"] or "does not answer" in shown["last_error"]

@@ -1,0 +1,187 @@
+"""A real dnsmasq reads what the filter writes, and real DHCP clients ask it. dnsmasq is never restarted."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ironic_rules.models import states
+from ironic_rules.pxe_filter.keeper import Keeper
+from tests.functional.processes import wait_for
+from tests.functional.pxe_filter.network import Dnsmasq, Network, network
+from tests.functional.pxe_filter.site import Site
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Iterator[Network]:
+    with network(tmp_path) as made:
+        yield made
+
+
+def read(dnsmasq: Dnsmasq, times: int) -> None:
+    """Wait until dnsmasq has read that many files since it started."""
+    wait_for(f"{times} files to be read", lambda: dnsmasq.text().count("read ") >= times, timeout_s=10)
+
+
+def synced(keeper: Keeper, dnsmasq: Dnsmasq) -> None:
+    """Synchronise, and wait until dnsmasq has read what was written."""
+    before, written = dnsmasq.text().count("read "), keeper.statistics.written
+    keeper.sync(periodic=True)
+    read(dnsmasq, before + keeper.statistics.written - written)
+
+
+@pytest.mark.parametrize("files", [0, 4])
+def test_clients_are_served_as_the_database_says(site: Site, net: Network, files: int) -> None:
+    node, mac = site.machine()
+    keeper = site.synced(hosts_files=files)
+    dnsmasq = net.dnsmasq(site.folder)
+    stranger = site.mac()
+
+    assert not net.ask(mac)
+    assert not net.ask(stranger)
+
+    site.move(node, states.INSPECTWAIT)
+    synced(keeper, dnsmasq)
+    assert net.ask(mac)
+    assert net.ask(stranger)
+
+    site.move(node, states.MANAGEABLE)
+    synced(keeper, dnsmasq)
+    assert not net.ask(mac)
+    assert not net.ask(stranger)
+
+
+def test_a_known_machine_stays_out_while_strangers_are_let_in(site: Site, net: Network) -> None:
+    site.machine(states.INSPECTWAIT)
+    _, busy = site.machine(states.ACTIVE)
+    site.synced()
+    net.dnsmasq(site.folder)
+
+    assert not net.ask(busy)
+    assert net.ask(site.mac())
+
+
+def test_strangers_stay_out_when_the_operator_says_so(site: Site, net: Network) -> None:
+    _, mac = site.machine(states.INSPECTWAIT)
+    site.synced(deny_unknown_macs=True)
+    net.dnsmasq(site.folder)
+
+    assert net.ask(mac)
+    assert not net.ask(site.mac())
+
+
+def test_a_message_takes_effect_at_once(site: Site, net: Network) -> None:
+    _, mac = site.machine()
+    keeper = site.synced(deny_unknown_macs=True)
+    dnsmasq = net.dnsmasq(site.folder)
+    assert not net.ask(mac)
+
+    before = dnsmasq.text().count("read ")
+    keeper.tell([mac], [])
+    read(dnsmasq, before + 1)
+    assert net.ask(mac)
+
+    keeper.tell([], [mac])
+    read(dnsmasq, before + 2)
+    assert not net.ask(mac)
+
+
+def test_a_machine_whose_port_was_deleted_is_a_stranger(site: Site, net: Network) -> None:
+    node, mac = site.machine(states.INSPECTWAIT)
+    keeper = site.synced()
+    dnsmasq = net.dnsmasq(site.folder)
+    assert net.ask(mac)
+
+    site.drop_node(node)
+    synced(keeper, dnsmasq)
+    assert not net.ask(mac)
+
+    site.machine(states.INSPECTWAIT)
+    synced(keeper, dnsmasq)
+    assert net.ask(mac)
+
+
+def test_a_line_that_disappears_stays_in_force_until_a_reload(site: Site, net: Network, tmp_path: Path) -> None:
+    """Why addresses that are gone are written as long as they are: this is dnsmasq's behaviour."""
+    _node, mac = site.machine(states.INSPECTWAIT)
+    site.machine(states.INSPECTWAIT)
+    site.close(site.synced(hosts_files=1))
+    dnsmasq = net.dnsmasq(site.folder)
+    new = site.folder / ".new"
+    new.write_text("")
+    new.rename(site.folder / "macs-0000")
+    read(dnsmasq, 1)
+    (site.folder / "unknown_hosts_filter").write_text("*:*:*:*:*:*,ignore\n")
+    read(dnsmasq, 2)
+    assert net.ask(mac)
+
+    os.kill(dnsmasq.pid, signal.SIGHUP)
+    wait_for("the reload", lambda: dnsmasq.text().count("read ") >= 4, timeout_s=10)
+    assert not net.ask(mac)
+
+
+def test_the_filter_has_dnsmasq_forget_what_is_gone(site: Site, net: Network) -> None:
+    node, mac = site.machine(states.ACTIVE)
+    site.machine(states.INSPECTWAIT)
+    site.close(site.synced())
+    dnsmasq = net.dnsmasq(site.folder)
+    site.drop_node(node)
+
+    keeper = site.synced(dnsmasq_pid_file=dnsmasq.pid_file)
+
+    assert keeper.statistics.reloads == 1
+    assert keeper.statistics.gone == 0
+    assert mac not in site.verdicts()
+    wait_for("the reload", lambda: "SIGHUP" in dnsmasq.text() or dnsmasq.text().count("read ") >= 2, timeout_s=10)
+    assert net.ask(mac)  # strangers are let in now, and this machine is one
+
+
+def test_lines_that_dnsmasq_has_read_again_and_again_are_forgotten(site: Site, net: Network) -> None:
+    machines = [site.machine() for _ in range(300)]
+    keeper = site.synced(hosts_files=1, reload_after=1000)
+    dnsmasq = net.dnsmasq(site.folder)
+    site.close(keeper)
+    keeper = site.synced(hosts_files=1, reload_after=1000, dnsmasq_pid_file=dnsmasq.pid_file)
+    for round_ in range(8):
+        site.move(machines[0][0], states.INSPECTWAIT if round_ % 2 == 0 else states.MANAGEABLE)
+        keeper.sync(periodic=True)
+
+    assert keeper.statistics.reloads >= 1
+    assert not net.ask(machines[0][1])
+    assert not net.ask(machines[1][1])
+
+
+def test_a_folder_of_the_other_layout_is_taken_over_under_a_running_dnsmasq(site: Site, net: Network) -> None:
+    node, mac = site.machine(states.INSPECTWAIT)
+    gone_node, gone = site.machine()
+    site.close(site.synced(hosts_files=0))
+    dnsmasq = net.dnsmasq(site.folder)
+    assert net.ask(mac)
+    assert not net.ask(gone)
+
+    site.move(node, states.ACTIVE)
+    site.drop_node(gone_node)
+    site.machine(states.INSPECTWAIT)
+    keeper = site.keeper(hosts_files=4)
+    synced(keeper, dnsmasq)
+
+    assert not net.ask(mac)
+    assert net.ask(gone)
+
+
+def test_a_hundred_thousand_addresses(site: Site, net: Network) -> None:
+    """All of them through inotify, and none is lost."""
+    addresses = [f"52:54:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}:07" for number in range(100_000)]
+    keeper = site.synced()
+    dnsmasq = net.dnsmasq(site.folder)
+    keeper.tell(addresses[:50_000], addresses[50_000:])
+    read(dnsmasq, 1024)
+
+    assert net.ask(addresses[7])
+    assert net.ask(addresses[49_999])
+    assert not net.ask(addresses[50_000])
+    assert not net.ask(addresses[99_999])

@@ -1,0 +1,232 @@
+"""What messages to the filter do, over the transport within one process."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import oslo_messaging as messaging
+import pytest
+
+from ironic_rules import context
+from ironic_rules.models import states
+from ironic_rules.pxe_filter import settings
+from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.service import FilterService
+from ironic_rules.rpc import pxe_filter as rpc
+from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.processes import wait_for
+from tests.functional.pxe_filter.site import Site
+
+ADMIN = context.admin()
+
+
+class Filter:
+    """A filter at work, and somebody who tells it things."""
+
+    def __init__(self, site: Site, name: str = "filter", **options: Any) -> None:
+        conf = site.conf(name=name, **{"sync_period": 3600, **options})
+        self.transport = rpc_transport.get_transport(conf)
+        self.keeper = Keeper(settings.from_conf(conf), site.db)
+        self.service = FilterService(conf, self.keeper, self.transport)
+        self.client = rpc.PXEFilterAPI(self.transport)
+
+    def tell(self, **addresses: Any) -> None:
+        """Send a message and wait until the filter has served it and looked at the database."""
+        before = self.keeper.statistics.syncs["incremental"] + self.keeper.statistics.syncs["full"]
+        self.client.update_pxe_filters(ADMIN, **addresses)
+        wait_for("the look", lambda: sum(self.keeper.statistics.syncs.values()) > before, 10, 0.002)
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def at_work(site: Site) -> Iterator[Any]:
+    made: list[Filter] = []
+    site.transport = f"ironic-rules-memory:///{secrets.token_hex(4)}"
+
+    def start(at: Site = site, **options: Any) -> Filter:
+        filter_ = Filter(at, **options)
+        filter_.service.start()
+        made.append(filter_)
+        wait_for("the server", lambda: sum(filter_.keeper.statistics.syncs.values()) >= 2, 10, 0.002)
+        return filter_
+
+    yield start
+    for filter_ in made:
+        filter_.service.stop()
+        filter_.service.wait(10)
+        filter_.keeper.close()
+        filter_.transport.cleanup()
+
+
+def test_allow_and_deny_change_what_they_name_and_nothing_else(site, at_work):
+    macs = [site.machine()[1] for _ in range(3)]
+    filter_ = at_work()
+
+    filter_.tell(allow=[macs[0]], deny=[macs[2]])
+    assert site.verdicts() == {macs[0]: True, macs[1]: False, macs[2]: False, "*": True}
+
+    filter_.tell(deny=[macs[0]])
+    assert site.verdicts() == {macs[0]: False, macs[1]: False, macs[2]: False, "*": False}
+
+
+def test_an_address_that_no_port_has_can_be_let_in_too(site, at_work):
+    filter_ = at_work()
+
+    filter_.tell(allow=["52:54:00:AA:00:01"])
+
+    assert site.verdicts() == {"52:54:00:aa:00:01": True, "*": True}
+
+
+def test_the_next_periodic_sync_has_the_last_word(site, at_work):
+    _, mac = site.machine()
+    filter_ = at_work(sync_period=1)
+    filter_.client.update_pxe_filters(ADMIN, allow=[mac])
+    wait_for("the message", lambda: site.verdicts()[mac], 10, 0.002)
+
+    wait_for("the periodic sync", lambda: not site.verdicts()[mac], 10)
+    assert site.verdicts() == {mac: False, "*": False}
+
+
+def test_every_message_makes_the_filter_look_at_the_database(site, at_work):
+    node, mac = site.machine()
+    filter_ = at_work()
+    site.move(node, states.INSPECTWAIT)
+
+    filter_.tell()
+
+    assert site.verdicts() == {mac: True, "*": True}
+
+
+def test_a_node_without_ports_opens_the_door_for_strangers(site, at_work):
+    node = site.node(states.MANAGEABLE)
+    filter_ = at_work()
+    site.move(node, states.INSPECTING)
+    filter_.tell(allow=[])
+    assert site.verdicts() == {"*": True}
+
+    site.move(node, states.INSPECTFAIL)
+    filter_.tell(deny=[])
+    assert site.verdicts() == {"*": False}
+
+
+def test_a_late_message_does_not_outlive_a_change_in_the_database(site, at_work):
+    node, mac = site.machine(states.INSPECTWAIT)
+    filter_ = at_work()
+    filter_.tell(deny=[mac])  # of the inspection before
+    site.move(node, states.ACTIVE)
+    filter_.tell()
+    site.move(node, states.INSPECTWAIT)
+    filter_.tell()
+
+    assert site.verdicts()[mac] is True
+
+
+def test_a_deleted_port_goes_with_the_unknown_addresses(site, at_work):
+    _, mac = site.machine(states.ACTIVE)
+    site.machine(states.INSPECTWAIT)
+    filter_ = at_work()
+    site.drop_port(mac)
+
+    filter_.tell(deny=[mac])
+
+    assert site.verdicts()[mac] is True
+    assert filter_.keeper.statistics.gone == 1
+
+
+@pytest.mark.parametrize("bad", [
+    ["../x"], ["52:54:00:00:00:01\n"], ["*:*:*:*:*:*"], [None], [{"a": 1}], ["ff:ff:ff:ff:ff:ff"], "52:54:00:00:00:01",
+    7, {"52:54:00:00:00:01": True}, [["52:54:00:00:00:01"]], [""], ["x" * 100_000]])
+def test_bad_addresses_are_not_heeded_and_logged(site, at_work, caplog, bad):
+    _, mac = site.machine()
+    filter_ = at_work()
+    sender = messaging.get_rpc_client(
+        filter_.transport, messaging.Target(topic="ironic.pxe_filter", version="1.0", fanout=True))
+
+    sender.cast({}, "update_pxe_filters", allow=bad, deny=None)
+    filter_.tell(allow=[mac])
+
+    assert site.verdicts() == {mac: True, "*": True}
+    assert "not heeded" in caplog.text
+    assert all(record.getMessage().isprintable() for record in caplog.records)
+
+
+def test_every_filter_gets_every_message(site, at_work, tmp_path):
+    _, mac = site.machine()
+    (tmp_path / "second").mkdir()
+    second = Site(tmp_path / "second", site.db, site.url, site.transport, 1)
+    first = at_work()
+    at_work(second, name="another-host")
+
+    first.client.update_pxe_filters(ADMIN, allow=[mac])
+
+    wait_for("both", lambda: site.verdicts().get(mac) and second.verdicts().get(mac), 10, 0.005)
+
+
+def test_a_message_that_comes_while_the_database_is_read_is_newer(site):
+    """The database is asked before the commit that the message is about, and its answer is used after it."""
+    _node, mac = site.machine(states.ACTIVE)
+    keeper = site.synced()
+    original = keeper._reader.changed
+
+    def changed(conn: Any) -> Any:
+        found = original(conn)
+        keeper.tell([mac], [])
+        return found
+
+    keeper._reader.changed = changed
+    keeper.sync(periodic=True)
+    assert site.verdicts() == {mac: True, "*": True}
+
+    keeper._reader.changed = original
+    keeper.sync(periodic=True)
+    assert site.verdicts() == {mac: False, "*": False}
+
+
+def test_a_message_before_the_first_sync_does_not_make_files_of_what_is_not_known(site):
+    _, mac = site.machine(states.INSPECTWAIT)
+    _, other = site.machine(states.INSPECTWAIT)
+    site.close(site.synced(hosts_files=1))
+    keeper = site.keeper(hosts_files=1)
+
+    keeper.tell([], [mac])
+    assert site.verdicts() == {mac: True, other: True, "*": True}
+
+    keeper.sync(periodic=True)
+    assert site.verdicts() == {mac: True, other: True, "*": True}
+
+
+class TestTheSender:
+    """PXEFilterAPI never waits for the broker."""
+
+    def test_nobody_is_told_without_a_transport(self):
+        rpc.PXEFilterAPI().update_pxe_filters(ADMIN, allow=["52:54:00:00:00:01"])
+
+    def test_a_broker_that_is_away_costs_no_time_and_is_logged_once(self, site, caplog):
+        site.transport = "rabbit://guest:guest@127.0.0.1:1/"
+        client = rpc.PXEFilterAPI(rpc_transport.get_transport(site.conf()))
+        began = time.monotonic()
+        for _ in range(3000):
+            client.update_pxe_filters(ADMIN, allow=["52:54:00:00:00:01"])
+
+        assert time.monotonic() - began < 2
+
+        def complaints():
+            return [record for record in caplog.records if "Messages to the PXE filters are not sent" in
+                    record.getMessage()]
+
+        wait_for("a complaint in the log", complaints)
+        assert len(complaints()) == 1
+
+    @pytest.mark.parametrize(("url", "notify", "sends"), [
+        ("ironic-rules-memory://", None, False), ("kombu+memory://", None, False), ("rabbit://h", None, True),
+        ("ironic-rules-memory://", "true", True), ("rabbit://h", "false", False)])
+    def test_by_default_nothing_is_sent_where_nobody_can_hear_it(self, site, url, notify, sends):
+        site.transport = url
+        conf = site.conf(**({} if notify is None else {"notify": notify}))
+
+        client = rpc.make_client(rpc_transport.get_transport(conf), conf)
+
+        assert (client._client is not None) is sends

@@ -1,0 +1,343 @@
+"""``ironic-pxe-filter`` as operators run it: its life, its answers to systemd, and what it does when things break."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules import context
+from ironic_rules.db.tables import ports
+from ironic_rules.models import states
+from ironic_rules.rpc import pxe_filter as rpc
+from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.brokers import temporary_vhost
+from tests.functional.processes import Process, free_port, wait_for
+from tests.functional.pxe_filter import site as sites
+from tests.functional.pxe_filter.network import lines
+from tests.functional.pxe_filter.relay import Relay
+from tests.functional.pxe_filter.site import Site
+
+
+@contextlib.contextmanager
+def running(site: Site, name: str = "filter", sections: str = "", environment: dict[str, str] | None = None,
+            **options: object) -> Iterator[Process]:
+    """Run a filter whose periodic sync comes every second."""
+    file = site.config_file(name, sections, **{"sync_period": 1, **options})
+    process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path, name, environment)
+    try:
+        process.printed("is at work")
+        yield process
+    finally:
+        process.close()
+
+
+def command(site: Site, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run a filter's command to its end."""
+    file = site.config_file("command", **options)
+    return subprocess.run([sys.executable, "-m", "ironic_rules.cmd.pxe_filter", "--config-file", str(file), *arguments],
+                          cwd=site.path, capture_output=True, text=True, timeout=60)
+
+
+def shows(site: Site, expected: dict[str, bool]) -> None:
+    wait_for(f"the files to say {expected}", lambda: site.verdicts() == expected, 20)
+
+
+def test_it_follows_the_database_and_ends_at_once(site):
+    node, mac = site.machine()
+    with running(site) as process:
+        assert site.verdicts() == {mac: False, "*": False}
+        site.move(node, states.INSPECTWAIT)
+        shows(site, {mac: True, "*": True})
+
+        process.printed(rf"node {site.uuid(node)} \('inspect wait'\): {mac} is allowed")
+        assert process.terminate() < 5
+        assert process.status == 0
+
+
+def test_once(site):
+    _, mac = site.machine(states.INSPECTWAIT)
+
+    done = command(site, "--once")
+
+    assert (done.returncode, done.stdout) == (0, "1 addresses are in the files; 2 files were written\n")
+    assert site.verdicts() == {mac: True, "*": True}
+
+
+def test_status_tells_what_and_why_and_writes_nothing(site):
+    allowed, _ = site.machine(states.INSPECTWAIT)
+    denied, _ = site.machine()
+    other = site.node(states.INSPECTING, "52:54:00:00:01:03", interface="redfish")
+    site.add_port(denied, "52:54:00:00:01:04")
+    with site.db.writer() as conn:
+        conn.execute(sa.update(ports).where(ports.c.address == "52:54:00:00:01:04").values(address="../../x\n"))
+
+    done = command(site, "--status")
+
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "*:*:*:*:*:*\tallow\t1 nodes are on inspection",
+        f"52:54:00:00:00:01\tallow\tnode {site.uuid(allowed)} is in 'inspect wait'",
+        f"52:54:00:00:00:02\tdeny\tnode {site.uuid(denied)} is in 'active'",
+        f"52:54:00:00:01:03\tdeny\tnode {site.uuid(other)} is in 'inspecting', but its inspect interface 'redfish' is "
+        "not in [pxe_filter]supported_inspect_interfaces",
+        "../../x\\n\trefused\tno unicast MAC address"]
+    assert lines(site.folder) == {}
+
+
+def test_status_ends_quietly_when_its_reader_does(site):
+    site.node(states.ACTIVE, *(site.mac() for _ in range(5000)))
+    file = site.config_file("command")
+    command_line = f"{sys.executable} -m ironic_rules.cmd.pxe_filter --config-file {file} --status | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command_line], cwd=site.path, capture_output=True, text=True,
+                          timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "*:*:*:*:*:*\tdeny\t0 nodes are on inspection\n", "")
+
+
+@pytest.mark.parametrize(("options", "complaint"), [
+    ({"dhcp_hostsdir": ""}, r"\[pxe_filter\]dhcp_hostsdir is not set"),
+    ({"dhcp_hostsdir": "/no/such/folder"}, r"\[pxe_filter\]dhcp_hostsdir can not be used: .*No such file"),
+    ({"dhcp_hostsdir": "/etc/passwd"}, r"can not be used: .*Not a directory"),
+    ({"dhcp_hostsdir": "/a,/a"}, "names a folder twice"),
+    ({"dnsmasq_pid_file": "/a,/b"}, "must name one file for each folder"),
+])
+def test_a_wrong_configuration_is_told_in_one_line(site, options, complaint):
+    done = command(site, "--once", **options)
+
+    assert done.returncode == 2
+    assert re.search(complaint, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_second_filter_for_a_folder_is_refused(site):
+    with running(site):
+        done = command(site, "--once")
+
+    assert done.returncode == 2
+    assert "Another ironic-pxe-filter works in" in done.stderr
+
+
+def test_systemd_is_told_of_readiness_life_and_end(site, tmp_path):
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.settimeout(20)
+        # Of a process that does not read the limit as its own, systemd would expect nothing: WATCHDOG_PID is left out.
+        with running(site, environment={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1000000"},
+                     sync_period=3600) as process:
+            told = [manager.recv(100) for _ in range(6)]
+            process.terminate()
+            with contextlib.suppress(TimeoutError):
+                while told[-1] != b"STOPPING=1":
+                    told.append(manager.recv(100))
+
+    assert b"READY=1" in told[:3]
+    assert told.count(b"WATCHDOG=1") >= 4
+    assert told[-1] == b"STOPPING=1"
+
+
+def test_metrics(site):
+    site.machine(states.INSPECTWAIT)
+    site.machine()
+    port = free_port()
+    with running(site, metrics_port=port):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+            text = reply.read().decode()
+
+    metrics = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert metrics['ironic_pxe_filter_syncs_total{kind="full"}'] == "1.0"
+    assert metrics["ironic_pxe_filter_addresses"] == "2.0"
+    assert metrics["ironic_pxe_filter_nodes_on_inspection"] == "1.0"
+    assert metrics["ironic_pxe_filter_unknown_allowed"] == "1.0"
+    assert float(metrics["ironic_pxe_filter_last_sync_timestamp_seconds"]) > time.time() - 60
+
+
+def test_a_taken_port_for_metrics_is_told(site):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        file = site.config_file("filter", metrics_port=taken.getsockname()[1])
+        done = subprocess.run([sys.executable, "-m", "ironic_rules.cmd.pxe_filter", "--config-file", str(file)],
+                              cwd=site.path, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 2
+    assert "The metrics can not be served at" in done.stderr
+
+
+def test_files_that_others_change_are_healed_and_named(site):
+    _, mac = site.machine()
+    _, allowed = site.machine(states.INSPECTWAIT)
+    with running(site, hosts_files=8) as process:
+        expected = lines(site.folder)
+        name, = [name for name, text in expected.items() if mac in text]
+        (site.folder / name).write_text(f"{mac}\n52:54:00:77:77:77\n")
+        shows(site, {mac: False, allowed: True, "52:54:00:77:77:77": True, "*": True})
+        (site.folder / "unknown_hosts_filter").unlink()
+        (site.folder / "52:54:00:77:77:78").write_text("52:54:00:77:77:78\n")
+        shows(site, {mac: False, allowed: True, "52:54:00:77:77:77": True, "52:54:00:77:77:78": True, "*": True})
+        wait_for("the extra file to go", lambda: not (site.folder / "52:54:00:77:77:78").exists(), 20)
+
+        process.printed(f"File {name} of {site.folder} was changed by somebody else")
+        process.printed("File unknown_hosts_filter of")
+
+
+def test_a_folder_that_is_made_anew_is_filled_again(site):
+    _, mac = site.machine(states.INSPECTWAIT)
+    with running(site) as process:
+        site.folder.rename(site.path / "old")
+        process.printed("Cannot look into")
+        site.folder.mkdir()
+        shows(site, {mac: True, "*": True})
+        process.printed("is another folder now")
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """Mount a file system of 64 KiB at ``folder``; skip the test where that is not permitted."""
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=200", "tmpfs", folder],
+                          capture_output=True, text=True)
+    if done.returncode:
+        if os.environ.get("IRONIC_RULES_TEST_REQUIRE_SERVERS") == "1" and os.geteuid() == 0:
+            raise AssertionError(done.stderr)
+        pytest.skip(f"mounting needs root: {done.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_is_told_retried_and_leaves_no_half_file(site):
+    with small_disk(site.folder):
+        ballast = site.folder / ".ballast"
+        machines = [site.machine() for _ in range(40)]
+        with running(site, hosts_files=8) as process:
+            before = lines(site.folder)
+            with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+                while file.write(b"x" * 4096):
+                    pass
+            site.move(machines[0][0], states.INSPECTWAIT)
+            process.printed(r"Cannot write into .*No space left on device")
+            assert lines(site.folder) == before
+            assert not list(site.folder.glob(".ironic-pxe-filter.new"))
+
+            ballast.unlink()
+            shows(site, {mac: node == machines[0][0] for node, mac in machines} | {"*": True})
+            process.printed("can be written again")
+
+
+def test_a_read_only_folder_is_told_and_retried(site):
+    with small_disk(site.folder):
+        node, mac = site.machine()
+        with running(site) as process:
+            subprocess.run(["mount", "-o", "remount,ro", site.folder], check=True)
+            site.move(node, states.INSPECTWAIT)
+            process.printed(r"Cannot write into .*Read-only file system")
+            assert site.verdicts() == {mac: False, "*": False}
+
+            subprocess.run(["mount", "-o", "remount,rw", site.folder], check=True)
+            shows(site, {mac: True, "*": True})
+
+
+def test_one_broken_folder_does_not_keep_the_other_back(tmp_path):
+    with sites.site(tmp_path, folders=2) as site, small_disk(site.folders[0]):
+        node, mac = site.machine()
+        with running(site) as process:
+            subprocess.run(["mount", "-o", "remount,ro", site.folder], check=True)
+            site.move(node, states.INSPECTWAIT)
+            process.printed("Cannot write into")
+            assert sites.verdicts(site.folders[1]) == {mac: True, "*": True}
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_the_database_goes_away_and_comes_back(tmp_path, kind):
+    with sites.site(tmp_path, kind) as site:
+        url = sa.make_url(site.url)
+        relay = Relay(url.host or "127.0.0.1", url.port or {"mysql": 3306, "postgresql": 5432}[kind])
+        site.url = url.set(host="127.0.0.1", port=relay.port).render_as_string(hide_password=False)
+        node, mac = site.machine()
+        with running(site) as process:
+            relay.cut()
+            site.move(node, states.INSPECTWAIT)
+            process.printed("The database can not be read; the files stay as they are")
+            assert site.verdicts() == {mac: False, "*": False}
+
+            relay.mend()
+            shows(site, {mac: True, "*": True})
+            process.printed("The database can be read again")
+            assert process.text().count("can not be read") == 1
+        relay.cut()
+
+
+def test_without_a_broker_the_files_follow_the_database(tmp_path):
+    with sites.site(tmp_path, transport=f"rabbit://guest:guest@127.0.0.1:{free_port()}/") as site:
+        node, mac = site.machine()
+        with running(site) as process:
+            site.move(node, states.INSPECTWAIT)
+            shows(site, {mac: True, "*": True})
+            assert process.terminate() < 5
+
+
+@pytest.mark.servers
+def test_the_broker_goes_away_and_comes_back(tmp_path):
+    with temporary_vhost() as vhost:
+        host, port, _path = re.fullmatch(r"rabbit://(?:.*@)?([^:/]+):(\d+)/(.*)", vhost).groups()
+        relay = Relay(host, int(port))
+        with sites.site(tmp_path, transport=vhost.replace(f"{host}:{port}", f"127.0.0.1:{relay.port}")) as site:
+            (node, mac), (_, other) = site.machine(), site.machine()
+            with running(site) as process:
+                process.printed("Listening for messages to ironic.pxe_filter")
+                relay.cut()
+                site.move(node, states.INSPECTWAIT)
+                shows(site, {mac: True, other: False, "*": True})
+                relay.mend()
+                site.transport = vhost
+                client = rpc.PXEFilterAPI(rpc_transport.get_transport(site.conf(name="sender")))
+
+                def served() -> bool:
+                    client.update_pxe_filters(context.admin(), allow=[other])
+                    return site.verdicts()[other]
+
+                wait_for("messages to arrive again", served, 60, 0.2)
+        relay.cut()
+
+
+def test_a_filter_that_is_killed_while_it_writes_leaves_whole_files(site):
+    machines = [site.machine() for _ in range(60)]
+    whole = re.compile(r"(?:[0-9a-f*:]{11,17}(?:,ignore)?\n)*")
+    file = str(site.config_file(hosts_files=0))
+    for round_ in range(4):
+        for number, (node, _) in enumerate(machines):
+            site.move(node, states.INSPECTWAIT if (number + round_) % 2 else states.ACTIVE)
+        before = {path.name: path.stat().st_ino for path in site.folder.iterdir()}
+        process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", file], site.path, f"killed-{round_}")
+
+        def writes(before: dict[str, int] = before) -> bool:
+            return sum(before.get(path.name) != path.stat().st_ino for path in site.folder.glob("52*")) >= 5
+
+        wait_for("some files to be written", writes, 30, 0.0001)
+        process.kill()
+        assert all(whole.fullmatch(text) for text in lines(site.folder).values())
+        process.close()
+
+    assert command(site, "--once", hosts_files=0).returncode == 0
+    assert site.verdicts() == {mac: number % 2 == 0 for number, (_, mac) in enumerate(machines)} | {"*": True}
+
+
+def test_sighup_ends_nothing(site):
+    _, mac = site.machine()
+    with running(site) as process:
+        os.kill(process.pid, signal.SIGHUP)
+        time.sleep(0.2)
+        assert process.is_running()
+        assert site.verdicts() == {mac: False, "*": False}

@@ -1,0 +1,74 @@
+"""As much of an OpenStack identity service as keystonemiddleware needs to check tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+#: Roles that are valid tokens as they stand; anything else is unknown.
+ROLES = ("admin", "reader", "member")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ThreadingHTTPServer
+
+    def do_GET(self) -> None:
+        if not self.path.endswith("/auth/tokens"):
+            version = {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": _url(self.server) + "/v3"}]}
+            self._reply(200, {"version": version})
+        elif self.headers["X-Subject-Token"] in ROLES:
+            self._reply(200, {"token": self._token(self.headers["X-Subject-Token"])})
+        else:
+            self._reply(404, {"error": {"code": 404, "message": "no such token", "title": "Not Found"}})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._reply(201, {"token": self._token("service")}, {"X-Subject-Token": "of-the-service"})
+
+    def _token(self, role: str) -> dict[str, Any]:
+        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+        endpoint = {"id": "e", "interface": "admin", "region": "r", "region_id": "r", "url": _url(self.server) + "/v3"}
+        return {
+            "methods": ["password"], "user": {"id": f"id-of-{role}", "name": role, "domain": {"id": "d", "name": "d"}},
+            "project": {"id": "p", "name": "p", "domain": {"id": "d", "name": "d"}},
+            "roles": [{"id": f"id-of-{role}", "name": role}], "issued_at": now.isoformat() + "Z",
+            "expires_at": (now + datetime.timedelta(hours=1)).isoformat() + "Z", "audit_ids": ["a"],
+            "catalog": [{"id": "c", "type": "identity", "name": "keystone", "endpoints": [
+                endpoint, {**endpoint, "id": "i", "interface": "internal"}]}],
+        }
+
+    def _reply(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(text)),
+                            **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def _url(server: ThreadingHTTPServer) -> str:
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+@contextlib.contextmanager
+def configuration() -> Iterator[str]:
+    """Run the identity service; give the configuration of a service that asks it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield (f"[DEFAULT]\nauth_strategy = keystone\n[keystone_authtoken]\nauth_type = password\n"
+                   f"auth_url = {_url(server)}/v3\nwww_authenticate_uri = {_url(server)}/v3\nusername = ironic\n"
+                   "password = secret\nproject_name = p\nuser_domain_id = d\nproject_domain_id = d\n")
+        finally:
+            server.shutdown()
+            thread.join()

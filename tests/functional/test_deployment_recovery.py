@@ -1,0 +1,300 @@
+"""Conductors that die in a deployment: finished steps are not repeated, begun ones only if they can be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import httpx
+import pytest
+
+from ironic_rules.conductor import agent, deployment, provisioning, recovery, tasks, work
+from ironic_rules.conductor.workers import Slot
+from ironic_rules.db import deploy_templates, history, nodes, traits
+from ironic_rules.deploy import progress
+from ironic_rules.exceptions import LockLost
+from ironic_rules.hardware.bios.fake import FakeBIOS
+from ironic_rules.hardware.deploy.fake import FakeDeploy
+from ironic_rules.hardware.raid.fake import FakeRAID
+from ironic_rules.models.deploy_templates import DeployStep
+from tests.functional.clients import machines
+from tests.functional.processes import free_port, standalone, wait_for
+from tests.functional.test_deployment import CORE, finished
+from tests.functional.test_recovery import ADMIN, SimulatedCrash, bury, dies_at, finish
+
+# The last five are fixtures.
+from tests.functional.test_recovery import conductor as conductor
+from tests.functional.test_recovery import conf as conf
+from tests.functional.test_recovery import db as db
+from tests.functional.test_recovery import group as group
+from tests.functional.test_recovery import records as records
+
+TEMPLATE = "CUSTOM_RECOVERED"
+SETTINGS = {"settings": [{"name": "VMX", "value": "on"}]}
+VOLUMES = {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]}
+#: The steps of the deployment in their order: three that can be run again, and one that can not.
+STEPS = [*CORE[:2], "bios.apply_configuration", "raid.create_configuration", *CORE[2:]]
+
+
+@pytest.fixture
+def available(db, group):
+    """Return a node whose instance asks for a template with a step of the BIOS and one of the RAID controller."""
+    def steps(conn):
+        if not deploy_templates.for_traits(conn, [TEMPLATE]):
+            deploy_templates.create(conn, {"name": TEMPLATE}, [
+                DeployStep("bios", "apply_configuration", SETTINGS, 75),
+                DeployStep("raid", "create_configuration", VOLUMES, 70)])
+
+    db.write(steps)
+    def make(conn):
+        row = nodes.create(conn, {
+            "driver": "fake-hardware", "provision_state": "available", "conductor_group": group,
+            "raid_interface": "fake", "bios_interface": "fake", "power_state": "power off",
+            "instance_info": {"traits": [TEMPLATE]}})
+        traits.set_all(conn, row.id, [TEMPLATE])
+        return row.uuid
+
+    return db.write(make)
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Count how often the machine was really told something: a list of step names."""
+    calls = []
+
+    def count(cls, method, name):
+        original = getattr(cls, method)
+
+        def counted(*arguments):
+            calls.append(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(cls, method, counted)
+
+    count(FakeBIOS, "write_settings", STEPS[2])
+    count(FakeRAID, "create_volumes", STEPS[3])
+    return calls
+
+
+def deploy(engine, node):
+    provisioning.change_provision_state(engine, ADMIN, node, "active", {})
+
+
+def dies_in(patch, owner, name, *, at, afterwards=False):
+    """Let whoever calls ``owner.name`` for the ``at``th time die there."""
+    original, calls = getattr(owner, name), []
+
+    def crash(*arguments, **named):
+        calls.append(name)
+        if len(calls) != at:
+            return original(*arguments, **named)
+        if afterwards:
+            original(*arguments, **named)
+        raise SimulatedCrash
+
+    patch.setattr(owner, name, crash)
+
+
+def assert_deployed(records, node):
+    row = records.at_rest(node)
+    assert (row.provision_state, row.last_error, row.power_state) == ("active", None, "power on")
+    assert finished(records, node) == STEPS
+    assert row.driver_internal_info == {"fake_bios_settings": {"VMX": "on"}}
+    assert row.raid_config == VOLUMES
+
+
+#: Where a conductor dies: a function, which of its calls, and whether it has done its work then. A step takes two
+#: saves, one before it and one after it; the first save is that of the plan.
+POINTS = [
+    (work, "_read", 1, False), (deploy_templates, "for_traits", 2, False), (progress, "plan", 1, True),
+    (tasks, "save", 1, False), (tasks, "save", 1, True), (history, "add", 1, True),
+    (tasks, "save", 2, True), (FakeDeploy, "deploy", 1, False), (FakeDeploy, "deploy", 1, True),
+    (tasks, "save", 3, False), (tasks, "save", 3, True),
+    (FakeBIOS, "write_settings", 1, False), (FakeBIOS, "write_settings", 1, True),
+    (tasks, "save", 7, False), (tasks, "save", 7, True), (tasks, "save", 8, False),
+    (tasks, "save", 10, True), (nodes, "update_locked", 12, True), (nodes, "release", 1, True),
+    (tasks, "save", 18, False),
+]
+
+
+@pytest.mark.parametrize("successor", ["a", "b"])
+@pytest.mark.parametrize(("owner", "name", "at", "afterwards"), POINTS,
+                         ids=lambda value: getattr(value, "__name__", value))
+def test_a_deployment_goes_on_after_a_death_in_the_middle(
+        conductor, available, records, monkeypatch, owner, name, at, afterwards, successor, ran):
+    first = conductor("a")
+    with monkeypatch.context() as patch:
+        dies_in(patch, owner, name, at=at, afterwards=afterwards)
+        deploy(first, available)
+        finish(first)
+    assert (records.row(available).provision_state, records.row(available).reservation) == ("deploying", first.host)
+    bury(records.db, first)
+
+    second = conductor(successor)
+    assert recovery.resume_orphans(second) == 1
+    finish(second)
+
+    assert_deployed(records, available)
+    assert ran.count("raid.create_configuration") == 1
+
+
+def test_who_only_began_a_step_that_can_not_be_repeated_does_not_run_it_later(
+        conductor, available, records, monkeypatch, ran):
+    first = conductor("a")
+    with monkeypatch.context() as patch:
+        dies_in(patch, work, "_read", at=9)  # the plan's pass, two for each of three steps, and the one that begins it
+        deploy(first, available)
+        finish(first)
+    assert progress.is_begun(records.row(available))
+
+    recovery.resume_orphans(conductor("a"))
+
+    assert records.at_rest(available).provision_state == "deploy failed"
+    assert ran == ["bios.apply_configuration"]
+
+
+@pytest.mark.parametrize("afterwards", [False, True])
+def test_a_step_that_can_not_be_repeated_fails_the_deployment_in_which_its_conductor_died(
+        conductor, available, records, monkeypatch, afterwards, ran):
+    first = conductor("a")
+    with monkeypatch.context() as patch:
+        dies_at(patch, FakeRAID, "create_volumes", afterwards=afterwards)
+        deploy(first, available)
+        finish(first)
+    row = records.row(available)
+    assert (row.provision_state, row.deploy_step["step"]) == ("deploying", "create_configuration")
+    bury(records.db, first)
+
+    second = conductor("b")
+    assert recovery.resume_orphans(second) == 1
+    finish(second)
+
+    row = records.at_rest(available)
+    assert (row.provision_state, row.target_provision_state) == ("deploy failed", "active")
+    assert row.power_state == "power off"
+    assert row.last_error == (
+        f"Deploy step raid.create_configuration (4 of 8, template {TEMPLATE}) failed: the work was broken off while it "
+        "was going on, and the step can not be run again. Look at the machine, then tear the node down or deploy it "
+        "again.")
+    assert ran == ["bios.apply_configuration", *["raid.create_configuration"] * afterwards]
+    assert (row.deploy_step, row.raid_config) == ({}, {})
+    assert finished(records, available) == STEPS[:3]
+
+
+def test_a_finished_step_is_not_repeated(conductor, available, records, monkeypatch, ran):
+    first = conductor("a")
+    with monkeypatch.context() as patch:
+        dies_in(patch, deployment.hardware_steps, "execute", at=5)
+        deploy(first, available)
+        finish(first)
+    bury(records.db, first)
+
+    second = conductor("b")
+    recovery.resume_orphans(second)
+    finish(second)
+
+    assert_deployed(records, available)
+    assert ran == ["bios.apply_configuration", "raid.create_configuration"]
+
+
+def test_a_step_that_ends_its_conductor_again_and_again_is_given_up(conductor, available, records, monkeypatch):
+    engine = conductor()
+    with monkeypatch.context() as patch:
+        dies_at(patch, FakeBIOS, "write_settings")
+        deploy(engine, available)
+        for _ in range(recovery.MAX_RESUMPTIONS + 1):
+            finish(engine)
+            assert recovery.resume_orphans(engine) == 1
+        finish(engine)
+
+    row = records.at_rest(available)
+    assert row.provision_state == "deploy failed"
+    assert "bios.apply_configuration" in row.last_error
+    assert "begun and not finished 6 times" in row.last_error
+
+
+def test_a_deployment_whose_thread_never_began_is_done(conductor, available, records, monkeypatch):
+    first = conductor("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Slot, "run", lambda *arguments: None)
+        deploy(first, available)
+
+    assert recovery.resume_orphans(conductor("a")) == 1
+
+    assert_deployed(records, available)
+
+
+def test_who_loses_the_lock_begins_no_further_step(conductor, available, records, monkeypatch, ran):
+    engine, other = conductor("a"), conductor("b")
+    write = FakeBIOS.write_settings
+
+    def taken_over_meanwhile(self, task, settings):
+        records.db.write(lambda conn: nodes.take_over(conn, task.node.id, engine.host, other.host))
+        write(self, task, settings)
+
+    monkeypatch.setattr(FakeBIOS, "write_settings", taken_over_meanwhile)
+    deploy(engine, available)
+    finish(engine)
+
+    row = records.row(available)
+    assert (row.provision_state, row.reservation) == ("deploying", other.host)
+    assert finished(records, available) == STEPS[:2]
+    assert ran == ["bios.apply_configuration"]
+    with pytest.raises(LockLost):
+        work._read(engine, row.id)
+
+
+def test_a_deployment_that_waits_outlives_its_conductor(conductor, available, records, monkeypatch):
+    engine = conductor("a")
+    monkeypatch.setattr(FakeBIOS, "write_settings", lambda *arguments: None)
+    monkeypatch.setattr(deployment.hardware_steps, "execute", lambda *arguments: "wait call-back")
+    deploy(engine, available)
+    finish(engine)
+    assert records.row(available).provision_state == "wait call-back"
+    monkeypatch.undo()
+    bury(records.db, engine)
+
+    second = conductor("b")
+    assert recovery.resume_orphans(second) == 0
+    with monkeypatch.context() as patch:
+        dies_at(patch, FakeDeploy, "continue_step")
+        agent.heartbeat(second, ADMIN, available, "http://192.0.2.7:9999", None, {})
+        finish(second)
+    assert records.row(available).provision_state == "deploying"
+    assert recovery.resume_orphans(conductor("b")) == 1
+
+    row = records.at_rest(available)
+    assert (row.provision_state, row.last_error) == ("active", None)
+    assert finished(records, available) == STEPS
+
+
+@pytest.mark.slow
+def test_a_sudden_death_of_the_process_in_a_step(tmp_path):
+    port = free_port()
+
+    def node(url, seconds):
+        uuid = machines.machine(900).uuid
+        machines.call(url, "POST", "nodes", {"uuid": uuid, "driver": "fake-hardware", "raid_interface": "fake"})
+        for target, state in (("manage", "manageable"), ("provide", "available")):
+            machines.call(url, "PUT", f"nodes/{uuid}/states/provision", {"target": target})
+            machines.wait_for_state(url, uuid, state)
+        machines.call(url, "PUT", f"nodes/{uuid}/states/provision", {"target": "active", "deploy_steps": [
+            {"interface": "raid", "step": "pretend", "args": {"seconds": seconds}, "priority": 90},
+            {"interface": "raid", "step": "create_configuration", "args": VOLUMES, "priority": 95}]})
+        return uuid
+
+    with standalone(tmp_path, port=port) as (process, url):
+        uuid = node(url, 2)
+        wait_for("the long step", lambda: machines.node(url, uuid)["deploy_step"].get("step") == "pretend")
+        os.kill(process.pid, signal.SIGKILL)
+        wait_for("the end of the process", lambda: not process.is_running())
+    began = time.monotonic()
+    with standalone(tmp_path, port=port, name="again") as (_, url):
+        shown = machines.wait_for_state(url, uuid, "active")
+        entries = httpx.get(f"{url}/v1/nodes/{uuid}/history?detail=true",
+                            headers={"X-OpenStack-Ironic-API-Version": "1.96"}).json()["history"]
+    assert time.monotonic() - began > 1
+    assert shown["raid_config"] == VOLUMES
+    begun = [entry["event"].split()[2] for entry in entries if entry["event"].endswith("begins.")]
+    assert begun.count("raid.create_configuration") == begun.count("raid.pretend") == 1

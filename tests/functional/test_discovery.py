@@ -1,0 +1,352 @@
+"""Machines that nobody enrolled, in the whole service."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+import oslo_messaging as messaging
+import pytest
+
+from ironic_rules import context, service
+from ironic_rules.conductor import recovery
+from ironic_rules.conductor.manager import ConductorManager
+from ironic_rules.db import discovery as records
+from ironic_rules.db import nodes
+from ironic_rules.db.paging import Page
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.hardware import bmc
+from ironic_rules.hardware.inspect.agent import AgentInspect
+from tests.functional.whole import configuration, fault, running
+
+URL = "/v1/continue_inspection"
+CONFIG = ("[auto_discovery]\nenabled = true\ndriver = fake-hardware\ninspection_scope = fresh\n"
+          "max_nodes_per_minute = 1000\n")
+FAIL = {"op": "fail", "args": {"msg": "not in this house"}}
+
+
+@pytest.fixture(scope="module")
+def service_of_module(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("discovery"), CONFIG) as made:
+        yield made
+
+
+@pytest.fixture
+def whole(service_of_module):
+    yield service_of_module
+    service_of_module.app.delete("/v1/inspection_rules")
+
+
+def post(whole, body, minor=1):
+    return whole.app.post_json(URL, body, headers={"X-OpenStack-Ironic-API-Version": f"1.{minor}"})
+
+
+def discover(whole, body):
+    """Send a new machine's data; return its node when it rests."""
+    reply = post(whole, body)
+    assert reply.status_int == 200, reply.text
+    whole.at_rest(reply.json["uuid"])
+    return whole.show(reply.json["uuid"])
+
+
+def rule(whole, *actions, **fields):
+    reply = whole.app.post_json("/v1/inspection_rules", {"actions": list(actions), **fields})
+    assert reply.status_int == 201, reply.text
+
+
+def addresses(whole, node):
+    return [port["address"] for port in whole.app.get(f"/v1/nodes/{node['uuid']}/ports").json["ports"]]
+
+
+def count(whole):
+    with whole.db.reader() as conn:
+        return len(nodes.list_nodes(conn, {}, Page(limit=1000), ["id"]))
+
+
+@pytest.fixture
+def machine(whole):
+    mac, body = whole.machine()
+    body["inventory"]["bmc_address"] = f"198.51.100.{whole._serial}"
+    return mac, body
+
+
+def test_m28_an_unknown_machine_gets_a_node_and_is_inspected(whole, machine):
+    mac, body = machine
+
+    node = discover(whole, body)
+
+    assert (node["provision_state"], node["target_provision_state"]) == ("enroll", None)
+    assert (node["auto_discovered"], node["inspection_scope"], node["driver"]) == (True, "fresh", "fake-hardware")
+    assert (node["inspect_interface"], node["driver_info"], node["last_error"]) == ("agent", {}, None)
+    assert (node["reservation"], node["maintenance"], node["power_state"]) == (None, False, "power off")
+    assert node["properties"]["cpu_arch"] == body["inventory"]["cpu"]["architecture"]
+    assert node["inspection_finished_at"] >= node["inspection_started_at"]
+    assert addresses(whole, node) == [mac]
+    assert whole.bmc_addresses(node["uuid"]) == [body["inventory"]["bmc_address"]]
+    assert whole.app.get(f"/v1/nodes/{node['uuid']}/inventory").json["inventory"] == body["inventory"]
+    assert [severity for severity, _ in whole.events(node["uuid"])] == ["INFO"]
+
+
+def test_m29_a_discovered_node_is_managed_and_inspected_like_any_other(whole, machine):
+    _, body = machine
+    node = discover(whole, body)
+    whole.provision(node["uuid"], "manage")
+
+    assert whole.inspect(node["uuid"], body)["provision_state"] == "manageable"
+    assert whole.show(node["uuid"])["auto_discovered"] is True
+    assert whole.bmc_addresses(node["uuid"]) == [body["inventory"]["bmc_address"]]
+
+
+def test_the_newer_answer_has_a_token_that_opens_nothing(whole, machine):
+    reply = post(whole, machine[1], minor=84)
+    uuid, token = reply.json["node"]["uuid"], reply.json["config"]["agent_token"]
+    whole.at_rest(uuid)
+
+    beat = whole.app.post_json(f"/v1/heartbeat/{uuid}", {"callback_url": "http://192.0.2.1:1", "agent_token": token})
+
+    assert (len(token) >= 32, token != "******", beat.status_int) == (True, True, 404)
+    assert whole.row(uuid).agent_token_hash is None
+
+
+@pytest.mark.parametrize("state", ["enroll", "manageable", "available", "active", "inspect failed", "clean wait"])
+def test_s33_a_machine_that_is_known_by_mac_or_bmc_in_any_state_is_not_enrolled(whole, machine, state):
+    mac, body = machine
+    by_mac, by_bmc = body, whole.machine()[1]
+    by_bmc["inventory"]["bmc_address"] = "203.0.113.77"
+    owner = whole.enroll(driver_info={"redfish_address": "https://203.0.113.77/redfish"})
+    whole.app.post_json("/v1/ports", {"address": mac, "node_uuid": owner})
+    whole.put(owner, provision_state=state)
+    before = count(whole)
+
+    for data in (by_mac, by_bmc):
+        reply = post(whole, data)
+        assert (reply.status_int, fault(reply)) == (404, "The requested node could not be found.")
+
+    assert (count(whole), whole.row(owner).provision_state) == (before, state)
+    whole.put(owner, provision_state="enroll")
+    whole.app.delete(f"/v1/nodes/{owner}")
+
+
+def test_driver_info_is_followed_by_the_table_of_bmc_addresses(whole, machine):
+    _, body = machine
+    node = whole.enroll()
+    patch = [{"op": "add", "path": "/driver_info/ipmi_address", "value": body["inventory"]["bmc_address"]}]
+    assert whole.app.patch_json(f"/v1/nodes/{node}", patch).status_int == 200
+    assert post(whole, body).status_int == 404
+
+    whole.app.patch_json(f"/v1/nodes/{node}", [{"op": "add", "path": "/driver_info/ipmi_password", "value": "x"}])
+    assert whole.bmc_addresses(node) == [body["inventory"]["bmc_address"]]
+    whole.app.patch_json(f"/v1/nodes/{node}", [{"op": "remove", "path": "/driver_info/ipmi_address"}])
+    assert whole.bmc_addresses(node) == []
+    assert discover(whole, body)["auto_discovered"]
+
+
+def test_m25_a_bmc_is_known_by_its_name_from_the_start_of_an_inspection(whole, machine, monkeypatch):
+    _, body = machine
+    monkeypatch.setattr(bmc, "cache", bmc.Cache())
+    monkeypatch.setattr(bmc, "_look_up", lambda name, answers: (
+        bmc._slots.release(), answers.put((name, {body["inventory"]["bmc_address"]}))))
+    node = whole.enroll("manageable", driver_info={"redfish_address": "https://bmc.example"})
+    assert whole.bmc_addresses(node) == []
+
+    whole.provision(node, "inspect")
+
+    known = [body["inventory"]["bmc_address"]]
+    assert (whole.bmc_addresses(node), whole.row(node).driver_internal_info["lookup_bmc_addresses"]) == (known, known)
+    assert post(whole, body).json["uuid"] == node
+    whole.at_rest(node)
+    assert whole.bmc_addresses(node) == known
+    other = whole.machine()[1]
+    other["inventory"]["bmc_address"] = known[0]
+    assert post(whole, other).status_int == 404
+
+
+def test_a_callback_with_a_node_uuid_is_for_that_node_and_makes_none(whole, machine):
+    before = count(whole)
+
+    reply = whole.app.post_json(f"{URL}?node_uuid=00000000-0000-4000-8000-00000000dead", machine[1])
+
+    assert (reply.status_int, count(whole)) == (404, before)
+
+
+def test_a_discovered_machine_that_comes_again_is_known(whole, machine):
+    node = discover(whole, machine[1])
+
+    assert post(whole, machine[1]).status_int == 404
+    assert whole.app.delete(f"/v1/nodes/{node['uuid']}").status_int == 204
+    assert discover(whole, machine[1])["uuid"] != node["uuid"]
+
+
+@pytest.mark.parametrize("known_by", ["mac", "bmc", "mac without port"])
+def test_fifty_callbacks_of_one_machine_at_once_make_one_node(whole, machine, known_by):
+    body = machine[1]
+    if known_by == "bmc":
+        body["inventory"]["interfaces"] = []
+    elif known_by == "mac without port":
+        body["inventory"].pop("bmc_address")
+    before = count(whole)
+
+    with whole.option("inspector", "add_ports", "disabled" if known_by == "mac without port" else "all"):
+        with ThreadPoolExecutor(50) as pool:
+            replies = list(pool.map(lambda _: post(whole, body), range(50)))
+        accepted = [reply for reply in replies if reply.status_int == 200]
+        assert (len(accepted), {reply.status_int for reply in replies}) == (1, {200, 404})
+        whole.at_rest(accepted[0].json["uuid"])
+        assert post(whole, body).status_int == 404
+
+    assert count(whole) == before + 1
+    assert whole.inventories(accepted[0].json["uuid"]) == ["processed"]
+    assert len({reply.body for reply in replies if reply.status_int == 404}) == 1
+
+
+def test_the_example_of_the_document_initializes_discovered_nodes(whole, machine):
+    rule(whole, {"op": "set-attribute", "args": ["/driver", "faulty-hardware"]},
+         {"op": "set-attribute", "args": ["/driver_info/ipmi_address", "{plugin_data[bmc_address]}"]},
+         {"op": "set-attribute", "args": ["/driver_info/ipmi_username", "admin"]},
+         {"op": "set-attribute", "args": ["/driver_info/ipmi_password", "pa$$w0rd"]},
+         description="Initialize freshly discovered nodes", sensitive=True, conditions=[
+             {"op": "is-true", "args": ["{node.auto_discovered}"]},
+             {"op": "!is-empty", "args": ["{plugin_data[bmc_address]}"]}])
+    old = whole.enroll("manageable")
+
+    node = discover(whole, machine[1])
+    other = whole.inspect(old, whole.machine()[1])
+
+    bmc = machine[1]["inventory"]["bmc_address"]
+    assert (node["driver"], node["power_interface"], node["provision_state"]) == ("faulty-hardware", "faulty", "enroll")
+    assert node["driver_info"] == {"ipmi_address": bmc, "ipmi_username": "admin", "ipmi_password": "******"}
+    assert whole.row(node["uuid"]).driver_info["ipmi_password"] == "pa$$w0rd"
+    assert whole.bmc_addresses(node["uuid"]) == [bmc]
+    assert (other["driver"], other["driver_info"]) == ("fake-hardware", {})
+
+
+@pytest.mark.parametrize("trouble", [{"validate": "refuse"}, {"set_power_state": "refuse"}])
+def test_a_discovered_node_that_can_not_be_switched_off_is_none_the_worse(whole, machine, trouble):
+    rule(whole, {"op": "set-attribute", "args": ["/driver", "faulty-hardware"]},
+         {"op": "set-attribute", "args": ["/driver_info", trouble]})
+
+    node = discover(whole, machine[1])
+
+    assert (node["provision_state"], node["last_error"]) == ("enroll", None)
+
+
+def test_a_discovered_node_whose_inspection_fails_is_seen_and_can_be_deleted(whole, machine):
+    rule(whole, FAIL)
+
+    node = discover(whole, machine[1])
+
+    assert node["provision_state"] == "inspect failed"
+    assert "not in this house" in node["last_error"]
+    assert (node["auto_discovered"], addresses(whole, node)) == (True, [machine[0]])
+    assert post(whole, machine[1]).status_int == 404
+    listed = whole.app.get("/v1/nodes?auto_discovered=true&provision_state=inspect%20failed").json["nodes"]
+    assert node["uuid"] in [shown["uuid"] for shown in listed]
+    whole.app.delete("/v1/inspection_rules")
+    assert whole.app.delete(f"/v1/nodes/{node['uuid']}").status_int == 204
+    assert discover(whole, machine[1])["provision_state"] == "enroll"
+
+
+def test_an_early_rule_refuses_a_machine_before_it_gets_a_node(whole, machine):
+    rule(whole, FAIL, phase="early")
+    before = count(whole)
+
+    reply = post(whole, machine[1])
+
+    assert (reply.status_int, fault(reply)) == (404, "The requested node could not be found.")
+    assert count(whole) == before
+
+
+def test_s32_only_so_many_are_enrolled_in_a_minute(whole, machine, caplog):
+    discover(whole, machine[1])
+    made = count(whole)
+
+    with whole.option("auto_discovery", "max_nodes_per_minute", 1), caplog.at_level(logging.WARNING):
+        replies = [post(whole, whole.machine()[1]) for _ in range(5)]
+
+    assert {(reply.status_int, fault(reply)) for reply in replies} == {(404, "The requested node could not be found.")}
+    assert count(whole) == made
+    assert len([record for record in caplog.records if "max_nodes_per_minute" in record.getMessage()]) <= 1
+
+
+def test_nothing_is_enrolled_while_it_is_off(whole, machine):
+    before = count(whole)
+
+    with whole.option("auto_discovery", "enabled", False):
+        assert post(whole, machine[1]).status_int == 404
+
+    assert count(whole) == before
+
+
+def test_a_driver_that_no_conductor_has_enrols_nothing(whole, machine):
+    before = count(whole)
+
+    with whole.option("auto_discovery", "driver", "nosuch"):
+        assert post(whole, machine[1]).status_int == 404
+
+    assert count(whole) == before
+
+
+def test_a_machine_is_known_by_the_interfaces_that_became_no_ports(whole, machine):
+    mac, body = machine
+    body["inventory"].pop("bmc_address")
+    body["inventory"]["interfaces"].append({"name": "eth1", "mac_address": mac.replace("52:54:00", "52:54:01")})
+    with whole.option("inspector", "add_ports", "disabled"):
+        discover(whole, body)
+
+    body["inventory"]["interfaces"] = body["inventory"]["interfaces"][1:]
+    assert post(whole, body).status_int == 404
+
+
+def test_s34_of_the_nodes_in_enroll_only_a_new_one_is_accepted_and_once(whole, machine):
+    manager = ConductorManager(whole.engine)
+    plain = whole.enroll()
+    used = discover(whole, machine[1])["uuid"]
+
+    for uuid in (plain, used):
+        with pytest.raises(messaging.ExpectedException) as caught:
+            manager.continue_inspection(context.admin(), uuid, machine[1]["inventory"])
+        assert "could not be found" in str(caught.value.exc_info[1])
+        assert (whole.row(uuid).provision_state, whole.row(uuid).reservation) == ("enroll", None)
+
+
+def test_a_node_that_no_conductor_was_asked_for_goes_after_a_while(whole):
+    kept, gone = whole.enroll(), whole.enroll()
+    for uuid in (kept, gone):
+        whole.db.write(lambda conn, uuid=uuid: records.begin(conn, nodes.get_id(conn, uuid), []))
+    whole.app.patch_json(f"/v1/nodes/{kept}", [{"op": "add", "path": "/extra/mine", "value": 1}])
+
+    recovery.fail_overdue(whole.engine)
+    assert whole.app.get(f"/v1/nodes/{gone}").status_int == 200
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recovery, "ABANDONED_S", -1)
+        recovery.fail_overdue(whole.engine)
+
+    assert whole.app.get(f"/v1/nodes/{gone}").status_int == 404
+    assert whole.app.get(f"/v1/nodes/{kept}").status_int == 200
+    with whole.db.reader() as conn:
+        assert not records.is_pending(conn, nodes.get_id(conn, kept))
+
+
+def test_m22_clients_can_not_say_that_a_node_was_discovered(whole):
+    node = whole.enroll()
+
+    assert whole.app.post_json("/v1/nodes", {"driver": "fake-hardware", "auto_discovered": True}).status_int == 400
+    for op in ("add", "replace", "remove"):
+        change = [{"op": op, "path": "/auto_discovered", "value": True}]
+        assert whole.app.patch_json(f"/v1/nodes/{node}", change).status_int == 400
+    assert whole.show(node)["auto_discovered"] is False
+
+
+@pytest.mark.parametrize(("text", "named"), [
+    ("[auto_discovery]\nenabled = true\n", "driver is required"),
+    ("[auto_discovery]\nenabled = true\ndriver = redfish\n", "enabled_hardware_types"),
+])
+def test_m31_without_a_usable_driver_the_service_does_not_start(tmp_path, text, named):
+    with pytest.raises(ConfigurationError, match=named):
+        service.make_wsgi_app(configuration(tmp_path, text), None, None)
+
+
+def test_the_interface_that_processes_the_data_is_the_one_for_ramdisks(whole, machine):
+    node = discover(whole, machine[1])
+
+    assert type(whole.engine.hardware.interface(whole.row(node["uuid"]), "inspect")) is AgentInspect

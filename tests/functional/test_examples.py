@@ -1,0 +1,107 @@
+"""The example rules of the user guide in the running service: accepted as they stand, and at work on a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules import samples
+from tests.functional.whole import fault, running
+from tests.unit.test_examples import FILES, GUIDE, rules_of
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("whole")) as service:
+        yield service
+
+
+@pytest.fixture
+def whole(service):
+    yield service
+    service.app.delete("/v1/inspection_rules")
+
+
+def load(whole, stem):
+    for rule in rules_of(stem):
+        reply = whole.app.post_json("/v1/inspection_rules", rule)
+        assert reply.status_int == 201, reply.text
+
+
+def inspected(whole, sample, **fields):
+    """Inspect a new node with what a sample machine sends; return the node and delete it, for its MAC addresses."""
+    node = whole.enroll("manageable", **fields)
+    shown = whole.inspect(node, samples.inventory(sample))
+    whole.app.delete(f"/v1/nodes/{node}")
+    return shown
+
+
+@pytest.mark.parametrize("stem", [path.stem for path in FILES])
+def test_the_service_accepts_every_example(whole, stem):
+    load(whole, stem)
+
+    assert len(whole.app.get("/v1/inspection_rules").json["inspection_rules"]) == len(rules_of(stem))
+
+
+def test_the_guide_says_how_the_documents_typo_is_answered(whole):
+    first, _ = rules_of("discovered")
+    args = first["conditions"][1]["args"]
+    assert args == ["{plugin_data[bmc_address]}"]
+    args[:] = ["{plugin_data[bmc_address}"]
+
+    reply = whole.app.post_json("/v1/inspection_rules", first)
+
+    assert reply.status_int == 400
+    assert "/conditions/1/args/0: column 25: ']' is missing" in fault(reply)
+    assert "``/conditions/1/args/0: column 25: ']' is missing``" in GUIDE.read_text(encoding="utf-8")
+
+
+def test_the_accelerator_example_reads_what_the_ramdisk_sends_besides_the_inventory(whole):
+    load(whole, "accelerator")
+
+    node = inspected(whole, "dell-r660")
+
+    assert (node["last_error"], node["traits"]) == (None, ["CUSTOM_CONNECTX_6"])
+
+
+def test_the_credentials_example_works_and_shows_nothing_of_itself(whole):
+    load(whole, "credentials")
+
+    node = inspected(whole, "hpe-dl380-gen11")
+    rule, = whole.app.get("/v1/inspection_rules?detail=true").json["inspection_rules"]
+
+    assert node["driver_info"] == {
+        "redfish_address": "https://192.0.2.162", "redfish_username": "inspector", "redfish_password": "******"}
+    assert (rule["conditions"], rule["actions"]) == (None, None)
+
+
+def test_the_scope_example_puts_nodes_where_the_filter_finds_them(whole):
+    load(whole, "scope")
+    lab, other = whole.enroll("manageable"), whole.enroll("manageable")
+
+    for node, sample in ((lab, "hpe-dl380-gen11"), (other, "dell-r660")):
+        assert whole.inspect(node, samples.inventory(sample))["last_error"] is None
+
+    found = whole.app.get("/v1/nodes?inspection_scope=lab&fields=uuid,inspection_scope,automated_clean").json["nodes"]
+    assert [{**node, "links": None} for node in found] == [
+        {"uuid": lab, "inspection_scope": "lab", "automated_clean": False, "links": None}]
+    assert whole.show(other)["inspection_scope"] is None
+    for node in (lab, other):
+        whole.app.delete(f"/v1/nodes/{node}")
+
+
+def test_the_early_example_answers_as_if_the_machine_were_unknown(whole):
+    load(whole, "bmc-network")
+    node = whole.enroll("manageable")
+    whole.provision(node, "inspect")
+    body = samples.inventory("dell-r660")
+    body["inventory"]["bmc_address"] = "203.0.113.9"
+
+    refused = whole.callback(node, body)
+
+    assert refused.status_int == 404
+    assert "203.0.113.9" not in refused.text
+    assert whole.show(node)["provision_state"] == "inspect wait"
+    assert whole.callback(node, samples.inventory("dell-r660")).status_int == 200
+    whole.at_rest(node)
+    assert whole.show(node)["provision_state"] == "manageable"
+    whole.app.delete(f"/v1/nodes/{node}")

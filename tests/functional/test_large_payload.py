@@ -1,0 +1,66 @@
+"""A report that is just as large as the API accepts, through a broker and into database servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.functional.brokers import temporary_vhost
+from tests.functional.clients import machines
+from tests.functional.databases import temporary_database
+from tests.functional.processes import Cluster
+
+#: ``[api]max_json_body_size``, as it is without configuration.
+LIMIT = 10 * 1024 * 1024
+#: One of hardware-detect's findings. A body has at most 500,000 values, so that shorter ones do not fill it.
+DETECTED = ["network", "ens2f0np0", "firmware-version", "22.36.1010 (DEL0000000027) of 2024-03-11 signed by the vendor"]
+
+
+def report(machine: Any, size: int, filling: Any, repeated: bool) -> bytes:
+    """Return the report of a machine, of exactly ``size`` bytes as far as possible with what fills it."""
+    body = {"inventory": machine.inventory}
+    empty = len(dump({**body, "filling": [] if repeated else ""}))
+    if repeated:
+        filled = [filling] * ((size - empty) // (len(dump(filling)) + 1))
+    else:
+        filled = filling * ((size - empty) // (len(dump(filling)) - 2))
+    return dump({**body, "filling": filled})
+
+
+def dump(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_m_39_a_report_just_under_the_limit_arrives_and_one_above_it_is_refused(tmp_path: Path, kind: str) -> None:
+    with temporary_database(kind) as database, temporary_vhost() as transport:
+        cluster = Cluster(tmp_path, database, transport)
+        try:
+            cluster.sync_database()
+            cluster.conductor("conductor-1")
+            endpoint = cluster.api("api-1")[1]
+            # A text, one whose letters have four bytes, one that grows when it is quoted, and a list.
+            for number, (filling, repeated) in enumerate([("x", False), ("\U0001f4bb", False), ('"key": 1; ', False),
+                                                          (DETECTED, True)]):
+                machine = machines.machine(7000 + number)
+                content = report(machine, LIMIT, filling, repeated)
+                machines.enrol(endpoint, f"large-{number}", machine)
+                machines.start_inspection(endpoint, machine.uuid)
+
+                above = httpx.post(f"{endpoint}/v1/continue_inspection", content=content + b" " * LIMIT, timeout=120)
+                assert above.status_code == 413
+                assert LIMIT - 128 <= len(content) <= LIMIT
+                reply = httpx.post(f"{endpoint}/v1/continue_inspection", content=content, timeout=120)
+
+                assert (reply.status_code, reply.json()) == (200, {"uuid": machine.uuid}), (number, reply.text)
+                assert machines.wait_for_state(endpoint, machine.uuid, "manageable")["last_error"] is None
+                stored = httpx.get(f"{endpoint}/v1/nodes/{machine.uuid}/inventory", timeout=120,
+                                   headers={"X-OpenStack-Ironic-API-Version": "1.81"}).json()
+                assert stored["plugin_data"]["filling"] == json.loads(content)["filling"]
+        finally:
+            cluster.close()

@@ -1,0 +1,50 @@
+"""Nodes with four ports each, of which 1 % are on inspection, written past the service: it would take minutes."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from ironic_rules.db import clock
+from ironic_rules.db.tables import nodes, ports
+
+PORTS_PER_NODE = 4
+#: PostgreSQL goes on counting from 1 for rows that come later.
+_FIRST = 1_000_000
+
+
+def address(number: int) -> str:
+    """Return the address of port ``number``, counted from 0."""
+    return "52:54:{:02x}:{:02x}:{:02x}:{:02x}".format(*number.to_bytes(4, "big"))
+
+
+def fill(database: Path | str, count: int) -> None:
+    """Create ``count`` ports and their nodes. ``database``: a SQLite file, or a URL."""
+    engine = sa.create_engine(f"sqlite:///{database}" if isinstance(database, Path) else database)
+    now = clock.now()
+    owners = [{"id": _FIRST + number + 1, "uuid": str(uuid.uuid4()), "created_at": now, "driver": "fake-hardware",
+               "provision_state": "inspect wait" if number % 100 == 0 else "active", "inspect_interface": "agent"}
+              for number in range(count // PORTS_PER_NODE)]
+    cards = [{"id": _FIRST + number + 1, "uuid": str(uuid.uuid4()), "created_at": now, "address": address(number),
+              "node_id": _FIRST + number // PORTS_PER_NODE + 1} for number in range(count)]
+    with engine.begin() as conn:
+        for table, rows in ((nodes, owners), (ports, cards)):
+            for start in range(0, len(rows), 5000):
+                conn.execute(sa.insert(table), rows[start:start + 5000])
+    engine.dispose()
+
+
+def flip(database: Path | str) -> None:
+    """Let 1 % of the nodes change between ``active`` and ``inspect wait``."""
+    engine = sa.create_engine(f"sqlite:///{database}" if isinstance(database, Path) else database)
+    state = sa.case((nodes.c.provision_state == "inspect wait", "active"), else_="inspect wait")
+    with engine.begin() as conn:
+        conn.execute(sa.update(nodes).where(nodes.c.id % 100 == 1).values(provision_state=state))
+    engine.dispose()
+
+
+if __name__ == "__main__":
+    fill(Path(sys.argv[1]), int(sys.argv[2]))

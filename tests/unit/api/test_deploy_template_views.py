@@ -1,0 +1,43 @@
+"""Secrets in the arguments of deploy steps stay hidden, whichever way is taken to show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironic_rules.api.views import deploy_templates as views
+from ironic_rules.models import secrets
+
+#: Words of which keys and values are made, so that strings look like keys, and keys like strings.
+PIECES = st.sampled_from([
+    "password", "Secret", "auth_token", "key", ":", '"', ",", "\\", "{", "}", " ", "ä", "\n", "a"])
+TEXT = st.lists(PIECES, max_size=4).map("".join)
+JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | TEXT,
+                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=12)
+
+
+def shown(args: dict[str, Any]) -> Any:
+    """Return stored arguments as a client gets them."""
+    return orjson.loads(orjson.dumps(views.arguments(orjson.dumps(args).decode())))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.dictionaries(TEXT, JSON, max_size=4))
+def test_arguments_are_shown_with_exactly_their_secrets_hidden(args):
+    assert shown(args) == secrets.mask(args)
+
+
+@pytest.mark.parametrize("args", [
+    {"a": "b", ":password": "x"}, {"a": ":", "password": "x"}, {"a": "\\", "password": "x"}, {'"': "", "token": "x"},
+    {"": {"": [{"secret": "x"}]}}, {"a": "password:"}, {'a":1,"password': "x"}, {"password": None}, {"pass\nword": "x"},
+])
+def test_no_string_hides_a_key(args):
+    assert shown(args) == secrets.mask(args)
+
+
+def test_arguments_without_secrets_are_not_taken_apart():
+    assert isinstance(views.arguments('{"a":[{"b":"password"}]}'), orjson.Fragment)

@@ -1,0 +1,54 @@
+"""Arguments of a template's steps against what all conductors offer."""
+
+from __future__ import annotations
+
+from ironic_rules.deploy import known_steps
+from ironic_rules.hardware.registered_steps import RegisteredSteps
+from ironic_rules.hardware.steps import StepInfo
+from ironic_rules.models.deploy_templates import DeployStep
+
+
+def info(step="create", core=False, **required):
+    args = {name: {"description": "It.", "required": value} for name, value in required.items()}
+    return StepInfo("raid", step, 0, args, core=core)
+
+
+def problems(step, *offers):
+    """Return what is wrong with a step when each of the ``offers`` is another driver's."""
+    registered = RegisteredSteps(
+        {f"driver-{number}": {"raid": {"enabled": ["x"], "default": "x"},
+                              "deploy_steps": {"raid": {"x": [offer.to_wire()]}}}}
+        for number, offer in enumerate(offers))
+    return [str(problem) for problem in known_steps.fits(registered)(step)]
+
+
+def step(priority=5, **args):
+    return DeployStep("raid", "create", args, priority)
+
+
+def test_a_step_that_nobody_has_is_fine():
+    assert problems(step(x=1)) == problems(step(x=1), info("destroy")) == []
+
+
+def test_arguments_that_nobody_takes_are_named():
+    assert problems(step(**{"x/y": 1}), info(a=True), info(a=True, b=False)) == [
+        "/args/x~1y: the step has no such argument", "/args/a: the step requires this argument"]
+
+
+def test_what_one_interface_takes_is_fine():
+    assert problems(step(b=1), info(a=True), info(b=True)) == []
+
+
+def test_interfaces_that_refuse_for_different_reasons_give_the_first_ones():
+    assert problems(step(), info(a=True), info(b=True)) == [
+        "/args: are not what any interface with this step takes; the first one: /args/a: the step requires this "
+        "argument"]
+
+
+def test_a_core_step_can_only_be_left_out():
+    assert problems(step(), info(core=True)) == ["/priority: must be 0: a core step can only be left out"]
+    assert problems(step(0), info(core=True)) == problems(step(), info(core=True), info()) == []
+
+
+def test_a_step_that_is_left_out_needs_no_arguments():
+    assert problems(step(0), info(a=True)) == []

@@ -1,0 +1,109 @@
+"""What a node's interfaces offer, and what is wrong with what it is asked for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ironic_rules.deploy import plan, steps
+from ironic_rules.hardware.steps import StepInfo
+from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.node_fields import INTERFACES
+
+ARGS = {"settings": {"description": "Them.", "required": True}, "slow": {"description": "So.", "required": False}}
+OFFERED = [StepInfo("deploy", "deploy", 100, core=True), StepInfo("bios", "apply", 0, ARGS),
+           StepInfo("raid", "create", 0, {"disks": {"description": "Them.", "required": False}})]
+
+
+def template(name, *own):
+    return SimpleNamespace(name=name, steps=[DeployStep(*step) for step in own])
+
+
+def node(**fields):
+    values = {**{f"{kind}_interface": None for kind in INTERFACES}, "driver": "fake-hardware", **fields}
+    return SimpleNamespace(**values)
+
+
+def test_a_problem_names_template_step_and_argument():
+    wrong = template("CUSTOM_A", ("bios", "apply", {"settings": 1}, 5), ("bios", "apply", {"speed": 1}, 5),
+                     ("raid", "destroy", {}, 5), ("deploy", "deploy", {}, 99))
+
+    assert plan.problems(OFFERED, [template("CUSTOM_B", ("raid", "create", {}, 1)), wrong]) == [
+        "deploy template CUSTOM_A, /steps/1 (bios.apply): /args/speed: the step has no such argument",
+        "deploy template CUSTOM_A, /steps/1 (bios.apply): /args/settings: the step requires this argument",
+        "deploy template CUSTOM_A, /steps/2 (raid.destroy): the raid interface of the node does not offer this step",
+        "deploy template CUSTOM_A, /steps/3 (deploy.deploy): a core step can only be left out, with priority 0"]
+
+
+def test_a_step_that_is_left_out_needs_no_arguments():
+    assert plan.problems(OFFERED, [template("CUSTOM_A", ("bios", "apply", {}, 0), ("deploy", "deploy", {}, 0))]) == []
+
+
+def test_the_request_is_checked_like_a_template():
+    asked = steps.requested([{"interface": "raid", "step": "create", "args": {"x": 1}, "priority": 1}])
+
+    assert plan.problems(OFFERED, [], asked) == [
+        "the request, /steps/0 (raid.create): /args/x: the step has no such argument"]
+
+
+def test_names_that_are_not_printable_are_escaped_and_cut():
+    asked = steps.requested([
+        {"interface": "raid", "step": "a\x1b\n", "args": {}, "priority": 1},
+        {"interface": "raid", "step": "create", "args": {"b\r" * 100: 1}, "priority": 1}])
+
+    first, second = plan.problems(OFFERED, [], asked)
+
+    assert "raid.a\\x1b\\n" in first
+    assert second.isprintable() and len(second) < 300
+
+
+def test_a_thousand_problems_are_not_all_told():
+    wrong = template("CUSTOM_A", *[("raid", "no", {}, 1)] * 1000)
+
+    assert len(plan.problems(OFFERED, [wrong])) == plan.MAX_PROBLEMS
+
+
+@pytest.mark.parametrize(("traits", "problems"), [
+    (None, []), (["CUSTOM_A"], []), ([], []),
+    (["CUSTOM_A", "CUSTOM_X\n"], ["/instance_info/traits/1: the node does not have the trait CUSTOM_X\\n"]),
+    ("CUSTOM_A", ["/instance_info/traits: must be a list of traits"]),
+    ([1], ["/instance_info/traits: must be a list of traits"]),
+])
+def test_traits_of_the_instance_must_be_the_nodes(traits, problems):
+    assert plan.trait_problems({"traits": traits}, ["CUSTOM_A", "CUSTOM_B"]) == problems
+
+
+def test_the_traits_of_an_instance_count_once():
+    assert plan.requested_traits({"traits": ["B", "A", "B", 1]}) == ["B", "A"]
+    assert plan.requested_traits({"traits": "B"}) == plan.requested_traits({}) == []
+
+
+def test_the_steps_of_fake_hardware_are_the_core_steps(conf, hardware):
+    found = plan.steps_for(hardware, conf, node(), [])
+
+    assert [(step.name, step.priority, step.source) for step in found] == [
+        ("deploy.deploy", 100, "code"), ("deploy.write_image", 80, "code"),
+        ("deploy.prepare_instance_boot", 60, "code"), ("deploy.tear_down_agent", 40, "code"),
+        ("deploy.switch_to_tenant_network", 30, "code"), ("deploy.boot_instance", 20, "code")]
+
+
+def test_the_configuration_changes_priorities_and_a_template_goes_before_it(conf, hardware):
+    conf.set_override("step_priorities", {"bios.factory_reset": 90, "deploy.write_image": 0}, group="deploy")
+
+    configured = plan.steps_for(hardware, conf, node(), [])
+    templated = plan.steps_for(hardware, conf, node(), [template("CUSTOM_A", ("bios", "factory_reset", {}, 70))])
+
+    assert [(step.name, step.source) for step in configured][:3] == [
+        ("deploy.deploy", "code"), ("bios.factory_reset", "configuration"), ("deploy.prepare_instance_boot", "code")]
+    assert [(step.name, step.source) for step in templated][:2] == [
+        ("deploy.deploy", "code"), ("bios.factory_reset", "template CUSTOM_A")]
+
+
+def test_what_a_node_offers_depends_on_its_interfaces(conf, hardware):
+    asked = [template("CUSTOM_A", ("raid", "delete_configuration", {}, 5))]
+
+    assert plan.problems_of(hardware, conf, node(), asked) == []
+    assert plan.problems_of(hardware, conf, node(raid_interface="no-raid"), asked) == [
+        "deploy template CUSTOM_A, /steps/0 (raid.delete_configuration): the raid interface of the node does not "
+        "offer this step"]

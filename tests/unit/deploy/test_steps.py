@@ -1,0 +1,146 @@
+"""Which steps run, and in which order (document 003)."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from ironic_rules.deploy import steps
+from ironic_rules.deploy.steps import Step
+from ironic_rules.models.deploy_templates import INTERFACES, DeployStep
+
+CORE = [Step("deploy", name, {}, priority, "code") for name, priority in (
+    ("deploy", 100), ("write_image", 80), ("boot_instance", 20))]
+RAID = Step("raid", "create_configuration", {}, 0, "code")
+BIOS = Step("bios", "apply_configuration", {}, 0, "code")
+DISK = {"size_gb": "MAX", "raid_level": "1", "is_root_volume": True}
+
+
+def template(name, *own):
+    return SimpleNamespace(name=name, steps=[DeployStep(*step) for step in own])
+
+
+def raid(priority, level="1"):
+    return "raid", "create_configuration", {"logical_disks": [{**DISK, "raid_level": level}]}, priority
+
+
+def bios(priority, value="on"):
+    return "bios", "apply_configuration", {"settings": [{"name": "VMX", "value": value}]}, priority
+
+
+def names(found):
+    return [step.name for step in found]
+
+
+def test_the_documents_example_runs_both_templates_after_the_core_steps():
+    found = steps.merge([*CORE, RAID, BIOS], [
+        template("CUSTOM_BM_CONFIG_RAID_DISK_MIRROR", raid(10)),
+        template("CUSTOM_BM_CONFIG_BIOS_VMX_ON", bios(10))], [])
+
+    assert [(step.name, step.source) for step in found] == [
+        ("deploy.deploy", "code"), ("deploy.write_image", "code"), ("deploy.boot_instance", "code"),
+        ("bios.apply_configuration", "template CUSTOM_BM_CONFIG_BIOS_VMX_ON"),
+        ("raid.create_configuration", "template CUSTOM_BM_CONFIG_RAID_DISK_MIRROR")]
+    assert found[-1].as_dict() == {"interface": "raid", "step": "create_configuration", "priority": 10,
+                                   "args": {"logical_disks": [DISK]}}
+
+
+def test_a_default_of_priority_0_does_not_run():
+    assert names(steps.merge([RAID, *CORE], [], [])) == ["deploy.deploy", "deploy.write_image", "deploy.boot_instance"]
+
+
+def test_a_template_overrides_arguments_and_priority_of_the_default():
+    default = Step("raid", "create_configuration", {"old": 1}, 50, "configuration")
+
+    found = steps.merge([default, *CORE], [template("CUSTOM_A", raid(90))], [])
+
+    assert [(step.name, step.priority) for step in found][:2] == [
+        ("deploy.deploy", 100), ("raid.create_configuration", 90)]
+    assert (found[1].source, "old" in found[1].args, len(found)) == ("template CUSTOM_A", False, 4)
+
+
+def test_a_template_with_priority_0_leaves_a_default_out():
+    default = Step("raid", "create_configuration", {}, 50, "code")
+
+    assert steps.merge([default], [template("CUSTOM_A", raid(0))], []) == []
+
+
+def test_a_template_with_priority_0_does_not_leave_out_what_another_one_asks_for():
+    found = steps.merge([RAID], [template("CUSTOM_A", raid(0)), template("CUSTOM_B", raid(5))], [])
+
+    assert [step.source for step in found] == ["template CUSTOM_B"]
+
+
+def test_a_step_may_come_several_times_in_one_template_and_in_several():
+    found = steps.merge([RAID], [template("CUSTOM_B", raid(5, "0"), raid(5, "5")), template("CUSTOM_A", raid(5, "6"))],
+                        [])
+
+    assert [step.args["logical_disks"][0]["raid_level"] for step in found] == ["6", "0", "5"]
+
+
+def test_of_steps_with_one_priority_the_interface_decides():
+    shuffled = [Step(interface, "x", {}, 7, "code") for interface in sorted(INTERFACES)]
+
+    assert [step.interface for step in steps.merge(shuffled, [], [])] == list(INTERFACES)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_the_order_of_the_templates_given_does_not_matter(order):
+    templates = [template(f"CUSTOM_{number}", raid(5, "1"), bios(6), raid(5, "0")) for number in range(3)]
+
+    assert steps.merge([RAID, *CORE], [templates[place] for place in order], []) == steps.merge(
+        [RAID, *CORE], templates, [])
+
+
+@pytest.mark.parametrize("priority", [1, 81, 10_000])
+def test_a_core_step_keeps_its_place(priority):
+    asked = template("CUSTOM_A", ("deploy", "write_image", {"x": 1}, priority))
+
+    assert steps.merge(CORE, [asked], []) == CORE
+
+
+def test_a_core_step_can_be_left_out():
+    asked = template("CUSTOM_A", ("deploy", "write_image", {}, 0))
+
+    assert names(steps.merge(CORE, [asked], [])) == ["deploy.deploy", "deploy.boot_instance"]
+
+
+def test_which_steps_are_core_can_be_told():
+    own = Step("deploy", "own", {}, 50, "code")
+    asked = template("CUSTOM_A", ("deploy", "own", {}, 99), ("deploy", "deploy", {}, 1))
+
+    found = steps.merge([own, CORE[0]], [asked], [], core={("deploy", "own")})
+
+    assert [(step.step, step.priority) for step in found] == [("own", 50), ("deploy", 1)]
+
+
+def test_the_request_wins_over_templates_step_by_step():
+    asked = steps.requested([
+        {"interface": "raid", "step": "create_configuration", "args": {"mine": 1}, "priority": 30}])
+
+    found = steps.merge([RAID, BIOS], [template("CUSTOM_A", raid(90), bios(40)), template("CUSTOM_B", raid(91))], asked)
+
+    assert [(step.name, step.source) for step in found] == [
+        ("bios.apply_configuration", "template CUSTOM_A"), ("raid.create_configuration", "request")]
+    assert found[1].args == {"mine": 1}
+
+
+def test_the_request_can_leave_out_what_a_template_asks_for():
+    asked = steps.requested([{"interface": "raid", "step": "create_configuration", "args": {}, "priority": "0"}])
+
+    assert steps.merge([RAID], [template("CUSTOM_A", raid(90))], asked) == []
+
+
+def test_a_request_may_repeat_a_step():
+    asked = steps.requested([{"interface": "raid", "step": "create_configuration", "args": {"n": number}, "priority": 5}
+                             for number in range(3)])
+
+    assert [step.args["n"] for step in steps.merge([RAID], [], asked)] == [0, 1, 2]
+
+
+def test_steps_of_unknown_interfaces_run_last_of_their_priority():
+    odd = Step("network", "x", {}, 5, "code")
+
+    assert steps.merge([odd, Step("raid", "x", {}, 5, "code")], [], [])[1] == odd

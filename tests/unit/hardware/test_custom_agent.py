@@ -1,0 +1,227 @@
+"""Talking to an agent: what it may answer, and what is done when one of the two has forgotten something.
+
+The agent here is a server that says what it is told to; the real one runs in tests/functional/clients.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.hardware import agent_client
+from ironic_rules.hardware.agent_client import AgentClient
+from ironic_rules.hardware.deploy import custom_agent
+from ironic_rules.hardware.deploy.custom_agent import CustomAgentDeploy
+from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.task import Task
+
+TOKEN = "t" * 43
+FIELDS = ("uuid", "name", "driver", "properties", "instance_info", "extra", "raid_config", "target_raid_config",
+          "resource_class", "instance_uuid", "provision_state")
+STEP = {"interface": "deploy", "step": "write_system", "args": {}, "priority": 80}
+
+
+class Agent:
+    """Answers GET with ``commands``, and POST with ``reply``; notes what was started."""
+
+    def __init__(self):
+        self.commands, self.reply, self.status, self.started = [], {"command_status": "RUNNING"}, 200, []
+        agent = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.answer({"commands": agent.commands} if isinstance(agent.commands, list) else agent.commands)
+
+            def do_POST(self):
+                agent.started.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.answer(agent.reply)
+
+            def answer(self, body):
+                agent.path = self.path
+                content = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(agent.status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+
+@pytest.fixture
+def agent():
+    served = Agent()
+    yield served
+    served.server.shutdown()
+    served.server.server_close()
+
+
+@pytest.fixture
+def client(agent):
+    return AgentClient(agent.url, TOKEN)
+
+
+@pytest.fixture
+def deploy():
+    return CustomAgentDeploy(None, None)
+
+
+@pytest.fixture
+def task(agent):
+    values = {**dict.fromkeys(FIELDS), "driver_internal_info": {
+        "agent_url": agent.url, custom_agent.LAST: "asked", custom_agent.VERSIONS: {"M": "1"}},
+        "instance_info": {"image_password": "secret"}}
+    return Task(NodeDraft(values), context=SimpleNamespace(agent_token=TOKEN))
+
+
+def command(ident, status="SUCCEEDED", **fields):
+    return {"id": ident, "command_name": "execute_deploy_step", "command_status": status, **fields}
+
+
+def test_every_request_has_the_token(agent, client):
+    assert client.commands() == []
+
+    assert agent.path == f"/v1/commands/?agent_token={TOKEN}"
+
+
+@pytest.mark.parametrize("answer", [b"", b"{", b"[]", {"commands": 1}, {"commands": ["x"]}, {}, b"\xff"])
+def test_answers_that_are_none(agent, client, answer):
+    agent.commands = answer
+
+    with pytest.raises(IronicRulesError, match="agent"):
+        client.commands()
+
+
+def test_an_answer_that_is_too_long(agent, client, monkeypatch):
+    monkeypatch.setattr(agent_client, "MAX_ANSWER_BYTES", 100)
+    agent.commands = [command("x" * 200)]
+
+    with pytest.raises(IronicRulesError, match="too long"):
+        client.commands()
+
+
+def test_an_error_of_the_agent_is_told_in_printable_form(agent, client):
+    agent.status, agent.reply = 409, {"faultstring": "busy\x1b[2J"}
+
+    with pytest.raises(IronicRulesError, match="status 409: busy") as caught:
+        client.start("deploy.x", {})
+
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "nonsense", "http://[::1"])
+def test_an_agent_that_is_not_there_and_no_token_in_the_error(url):
+    with pytest.raises(IronicRulesError) as caught:
+        AgentClient(url, TOKEN, timeout_s=2).commands()
+
+    assert TOKEN not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_certificate_that_is_none():
+    with pytest.raises(IronicRulesError, match="certificate"):
+        AgentClient("https://192.0.2.1", TOKEN, "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
+
+
+def test_a_failed_command_says_why(agent, client):
+    agent.reply = command("1", "FAILED", command_error={"message": "Failed", "details": "no disk"})
+
+    with pytest.raises(IronicRulesError, match=r"no disk \(FAILED\)"):
+        client.run("deploy.get_deploy_steps", {})
+
+
+def test_a_step_is_started_watched_and_done(agent, deploy, task):
+    agent.commands = [command("asked")]
+    assert deploy.run_in_band(task, STEP) == "wait call-back"
+    started, = agent.started
+    assert (started["name"], started["params"]["step"]) == ("deploy.execute_deploy_step", STEP)
+    assert started["params"]["deploy_version"] == {"M": "1"}
+    assert started["params"]["node"]["instance_info"] == {"image_password": "******"}
+
+    agent.commands.append(command("new", "RUNNING"))
+    assert deploy.run_in_band(task, STEP) == "wait call-back"
+    agent.commands[-1] = command("new")
+    assert deploy.run_in_band(task, STEP) is None
+
+    assert len(agent.started) == 1
+    assert task.node.driver_internal_info[custom_agent.LAST] == "new"
+    assert custom_agent.STARTED not in task.node.driver_internal_info
+
+
+@pytest.mark.parametrize(("status", "ends"), [("RUNNING", "wait call-back"), ("SUCCEEDED", None)])
+def test_a_step_whose_start_was_not_noted_is_not_started_again(agent, deploy, task, status, ends):
+    """The conductor died between the start and the commit."""
+    agent.commands = [command("asked"), command("unknown", status)]
+
+    assert deploy.run_in_band(task, STEP) == ends
+    assert agent.started == []
+
+
+@pytest.mark.parametrize("status", ["FAILED", "CLEAN_VERSION_MISMATCH", None])
+def test_a_step_that_fails(agent, deploy, task, status):
+    agent.commands = [command("asked"), command("new", status, command_error={"details": "it smokes"})]
+
+    with pytest.raises(IronicRulesError, match="it smokes"):
+        deploy.run_in_band(task, STEP)
+
+
+def test_a_step_that_the_agent_has_forgotten_is_not_started_again(agent, deploy, task):
+    deploy.run_in_band(task, STEP)
+    agent.commands = []
+
+    with pytest.raises(IronicRulesError, match="restarted"):
+        deploy.run_in_band(task, STEP)
+    assert len(agent.started) == 1
+
+
+@pytest.mark.parametrize("lacks", ["token", "url"])
+def test_without_a_heartbeat_it_waits(agent, deploy, task, lacks):
+    if lacks == "token":
+        task.context.agent_token = None
+    else:
+        task.node.driver_internal_info = {}
+
+    assert deploy.run_in_band(task, STEP) == "wait call-back"
+    assert deploy.continue_step(task, "deploy", {}) == "wait call-back"
+    assert agent.started == []
+
+
+def test_the_agent_is_asked_for_its_steps(agent, deploy, task):
+    agent.commands = [command("asked-now")]
+    agent.reply = command("asked-now", command_result={"hardware_manager_version": {"M": "2"}, "deploy_steps": {
+        "M": [{"interface": "raid", "step": "create", "priority": 5, "reboot_requested": True,
+               "argsinfo": {"size": {"description": "GiB", "required": True}}}], "N": []}})
+
+    assert deploy.continue_step(task, "deploy", {}) is None
+
+    info, = deploy.in_band_steps(task)
+    assert (info.name, info.priority, info.rerunnable, info.core) == ("raid.create", 5, False, False)
+    assert info.argsinfo == {"size": {"description": "GiB", "required": True}}
+    internal = task.node.driver_internal_info
+    assert (internal[custom_agent.LAST], internal[custom_agent.VERSIONS]) == ("asked-now", {"M": "2"})
+
+
+@pytest.mark.parametrize("steps", [
+    None, [], {"M": 1}, {"M": ["x"]}, {"M": [{"interface": "raid", "step": "x"}]},
+    {"M": [{"interface": "coffee", "step": "x", "priority": 1}]},
+    {"M": [{"interface": "raid", "step": "", "priority": 1}]},
+    {"M": [{"interface": "raid", "step": "x", "priority": -1}]},
+    {"M": [{"interface": "raid", "step": "x", "priority": True}]},
+    {"M": [{"interface": "raid", "step": "x", "priority": 1, "argsinfo": [1]}]},
+    {"M": [{"interface": "raid", "step": "x", "priority": 1, "argsinfo": {"a": 1}}]},
+    {"M": [{"interface": "raid", "step": "x", "priority": 1}] * 501},
+])
+def test_steps_of_an_agent_that_can_not_be(agent, deploy, task, steps):
+    agent.reply = command("now", command_result={"deploy_steps": steps})
+
+    with pytest.raises(IronicRulesError, match="agent"):
+        deploy.continue_step(task, "deploy", {})

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.exceptions import BMCError, InvalidParameterValue
+from ironic_rules.hardware.boot.ipxe import IPXEBoot
+from tests.unit.inspection.tasks import make_task
+
+INFO = {"deploy_kernel": "http://web/k", "deploy_ramdisk": "http://web/r"}
+PORTS = ({"address": "52:54:00:00:00:01"}, {"address": "52:54:00:00:00:02", "pxe_enabled": False})
+PARAMETERS = {"ipa-inspection-callback-url": "http://api/v1/continue_inspection", "quiet": ""}
+
+
+class Management:
+    def __init__(self):
+        self.devices = []
+
+    def set_boot_device(self, task, device, persistent=False):
+        self.devices.append((device, persistent))
+
+
+@pytest.fixture
+def management():
+    return Management()
+
+
+@pytest.fixture
+def boot(conf, tmp_path, management):
+    conf.set_override("http_root", str(tmp_path), group="deploy")
+    conf.set_override("http_url", "http://web", group="deploy")
+    return IPXEBoot(conf, lambda node, kind: management)
+
+
+def test_each_port_that_boots_gets_a_script(boot, tmp_path, management):
+    task = make_task({"driver_info": INFO}, PORTS)
+
+    boot.prepare_ramdisk(task, PARAMETERS)
+
+    (path,) = (tmp_path / "pxelinux.cfg").iterdir()
+    assert path.name == "52-54-00-00-00-01"
+    assert path.read_text().splitlines()[1] == (
+        "kernel --name kernel http://web/k ipa-inspection-callback-url=http://api/v1/continue_inspection quiet "
+        "BOOTIF=01-52-54-00-00-00-01 initrd=ramdisk || goto failed")
+    assert management.devices == [("pxe", False)]
+    assert (tmp_path / "boot.ipxe").read_text().startswith("#!ipxe\n")
+
+
+def test_it_is_safe_to_repeat_and_to_undo(boot, tmp_path):
+    task = make_task({"driver_info": INFO}, PORTS)
+    boot.prepare_ramdisk(task, PARAMETERS)
+    boot.prepare_ramdisk(task, PARAMETERS)
+
+    for port in task.ports:
+        port.pxe_enabled = False
+    boot.clean_up_ramdisk(task)
+    boot.clean_up_ramdisk(task)
+
+    assert list((tmp_path / "pxelinux.cfg").iterdir()) == []
+    assert (tmp_path / "boot.ipxe").exists()
+
+
+@pytest.mark.parametrize("url", [
+    "http://web/k || shell", "http://web/k\nshell", "http://web/${x}", "http://web/$(x)", "http://web/'k", 'http://web/"k',
+    "http://web/k;x", "http://web/k\\", "javascript:x", "k", "", 7, "http://web/" + "x" * 2048, "http://web/k\t",
+])
+def test_urls_that_would_be_more_than_urls_are_refused(boot, tmp_path, url):
+    task = make_task({"driver_info": {**INFO, "deploy_kernel": url}}, PORTS)
+
+    with pytest.raises(InvalidParameterValue, match="deploy_kernel"):
+        boot.validate_inspection(task)
+    with pytest.raises(InvalidParameterValue, match="deploy_kernel"):
+        boot.prepare_ramdisk(task, PARAMETERS)
+
+    assert not (tmp_path / "pxelinux.cfg").exists()
+
+
+@pytest.mark.parametrize("parameters", [
+    {"a": "b c"}, {"a": "${net0/mac}"}, {"a": "b\nshell"}, {"a b": "c"}, {"a": "b|c"}, {"": "x"}, {"a": "'"},
+])
+def test_parameters_that_would_be_more_than_parameters_are_refused(boot, tmp_path, parameters):
+    with pytest.raises(InvalidParameterValue, match="kernel parameter"):
+        boot.prepare_ramdisk(make_task({"driver_info": INFO}, PORTS), parameters)
+
+    assert not (tmp_path / "pxelinux.cfg").exists()
+
+
+@pytest.mark.parametrize("address", ["../../etc/passwd", "52:54:00:00:00", "ff:ff:ff:ff:ff:ff", None])
+def test_addresses_that_are_none_become_no_file_names(boot, address):
+    task = make_task({"driver_info": INFO}, [{"address": address}])
+
+    for call in (lambda: boot.prepare_ramdisk(task, PARAMETERS), lambda: boot.clean_up_ramdisk(task)):
+        with pytest.raises(InvalidParameterValue, match="The address of port"):
+            call()
+
+
+def test_what_is_missing_is_told(boot, conf):
+    with pytest.raises(InvalidParameterValue, match=r"Neither driver_info/deploy_kernel nor \[deploy\]deploy_kernel"):
+        boot.validate_inspection(make_task({}, PORTS))
+    with pytest.raises(InvalidParameterValue, match="no port with pxe_enabled"):
+        boot.validate_inspection(make_task({"driver_info": INFO}, PORTS[1:]))
+    conf.clear_override("http_url", group="deploy")
+    with pytest.raises(InvalidParameterValue, match=r"\[deploy\]http_url"):
+        boot.validate_inspection(make_task({"driver_info": INFO}, PORTS))
+
+
+def test_the_configuration_serves_nodes_without_urls_of_their_own(boot, conf, tmp_path):
+    for key, url in INFO.items():
+        conf.set_override(key, url, group="deploy")
+
+    boot.validate_inspection(make_task({}, PORTS))
+    boot.prepare_ramdisk(make_task({}, PORTS), PARAMETERS)
+
+    assert "http://web/r" in (tmp_path / "pxelinux.cfg" / "52-54-00-00-00-01").read_text()
+
+
+def test_a_bmc_that_refuses_the_boot_device_is_an_error(boot, management):
+    def refuse(task, device, persistent=False):
+        raise BMCError(node="n", reason="no")
+
+    management.set_boot_device = refuse
+
+    with pytest.raises(BMCError):
+        boot.prepare_ramdisk(make_task({"driver_info": INFO}, PORTS), PARAMETERS)

@@ -1,0 +1,112 @@
+"""The agent inspection and the boot interface: what was prepared is undone, whatever fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.exceptions import BMCError, UnsupportedDriverExtension
+from ironic_rules.hardware.inspect.agent import AgentInspect
+from ironic_rules.models import states
+from tests.unit.inspection.tasks import make_task
+
+FAILURE = BMCError(node="n", reason="it is broken")
+
+
+class Machine:
+    """The power, management and boot interface of one machine; ``fails`` names the calls that do."""
+
+    def __init__(self, *fails, managed=True):
+        self.fails = set(fails)
+        self.managed = managed
+        self.calls = []
+
+    def _do(self, name):
+        self.calls.append(name)
+        if name in self.fails:
+            raise FAILURE
+
+    def validate_inspection(self, task):
+        if not self.managed:
+            raise UnsupportedDriverExtension(driver="d", extension="managed inspection")
+
+    def validate(self, task):
+        pass
+
+    def prepare_ramdisk(self, task, parameters):
+        assert parameters["ipa-inspection-callback-url"] == "http://api/v1/continue_inspection"
+        self._do("prepare")
+
+    def clean_up_ramdisk(self, task):
+        self._do("clean up")
+
+    def set_power_state(self, task, target, timeout_s=None):
+        self._do(target)
+
+    def set_boot_device(self, task, device, persistent=False):
+        self._do(device)
+
+
+@pytest.fixture
+def agent(conf):
+    conf.set_override("public_endpoint", "http://api", group="api")
+
+    def make(machine):
+        return AgentInspect(conf, lambda node, kind: machine)
+
+    return make
+
+
+def test_off_prepare_on(agent):
+    machine, task = Machine(), make_task()
+
+    assert agent(machine).inspect_hardware(task) == states.INSPECTWAIT
+
+    assert machine.calls == ["power off", "prepare", "power on"]
+
+
+def test_a_machine_that_must_stay_on_is_restarted(agent):
+    machine, task = Machine(), make_task({"disable_power_off": True})
+
+    agent(machine).inspect_hardware(task)
+
+    assert machine.calls == ["prepare", "rebooting"]
+
+
+@pytest.mark.parametrize(("fails", "calls"), [
+    (["prepare"], ["power off", "prepare", "clean up"]),
+    (["power on"], ["power off", "prepare", "power on", "clean up"]),
+    (["power on", "clean up"], ["power off", "prepare", "power on", "clean up"]),
+    (["power off"], ["power off"]),
+])
+def test_a_boot_that_does_not_begin_leaves_nothing(agent, fails, calls):
+    machine = Machine(*fails)
+
+    with pytest.raises(BMCError) as caught:
+        agent(machine).inspect_hardware(make_task())
+
+    assert caught.value is FAILURE
+    assert machine.calls == calls
+
+
+def test_the_end_cleans_up_after_a_power_off_that_fails(agent):
+    machine, task = Machine(), make_task()
+    interface = agent(machine)
+    interface.inspect_hardware(task)
+    machine.calls.clear()
+    machine.fails = {"power off"}
+
+    with pytest.raises(BMCError):
+        interface.abort(task)
+
+    assert machine.calls == ["power off", "clean up"]
+
+
+def test_what_others_boot_is_not_cleaned_up(agent, conf):
+    conf.set_override("require_managed_boot", False, group="inspector")
+    machine, task = Machine(managed=False), make_task()
+    interface = agent(machine)
+
+    interface.inspect_hardware(task)
+    interface.abort(task)
+
+    assert machine.calls == ["pxe", "rebooting", "power off"]

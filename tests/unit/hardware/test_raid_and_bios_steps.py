@@ -1,0 +1,206 @@
+"""What the steps of RAID and BIOS interfaces refuse, which drives volumes get, and what the fake interfaces do."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
+from ironic_rules.hardware import pretending, steps
+from ironic_rules.hardware.raid import layout
+from ironic_rules.hardware.raid.layout import GIB, Drive
+from ironic_rules.models import states
+from tests.unit.hardware.test_fake import ALL_FAKE
+from tests.unit.inspection.tasks import make_task
+
+ROOT = {"size_gb": "MAX", "raid_level": "1", "is_root_volume": True}
+DATA = {"size_gb": 100, "raid_level": "5"}
+
+
+@pytest.fixture
+def task():
+    return make_task({**ALL_FAKE, "power_state": None, "raid_config": {}, "target_raid_config": {}})
+
+
+def run(hardware, task, name, **args):
+    kind, _, step = name.partition(".")
+    return steps.execute(hardware.interface(task.node, kind), task, step, args)
+
+
+def test_volumes_are_remembered_added_and_deleted(hardware, task):
+    run(hardware, task, "raid.create_configuration", logical_disks=[ROOT])
+    run(hardware, task, "raid.create_configuration", logical_disks=[DATA])
+    assert task.node.raid_config == {"logical_disks": [ROOT, DATA]}
+
+    run(hardware, task, "raid.create_configuration", logical_disks=[DATA], delete_configuration=True)
+    assert task.node.raid_config == {"logical_disks": [DATA]}
+
+    run(hardware, task, "raid.delete_configuration")
+    assert task.node.raid_config == {}
+
+
+def test_without_disks_the_nodes_own_target_counts(hardware, task):
+    task.node.target_raid_config = {"logical_disks": [ROOT, DATA]}
+
+    run(hardware, task, "raid.create_configuration", create_root_volume=False)
+
+    assert task.node.raid_config == {"logical_disks": [DATA]}
+
+
+def test_a_raid_configuration_is_applied(hardware, task):
+    run(hardware, task, "raid.apply_configuration", raid_config={"logical_disks": [ROOT, DATA]},
+        create_nonroot_volumes=False, delete_existing=True)
+
+    assert task.node.raid_config == {"logical_disks": [ROOT]}
+
+
+@pytest.mark.parametrize(("disks", "text"), [
+    ([], "^/args/logical_disks: must be a list of one or more"), ("MAX", "^/args/logical_disks: must be a list"),
+    (None, "^/args/logical_disks: must be a list"), ([ROOT, 1], "^/args/logical_disks/1: must be an object"),
+    ([{**DATA, "size_gb": 0}], "^/args/logical_disks/0/size_gb: "),
+    ([{**DATA, "size_gb": True}], "^/args/logical_disks/0/size_gb: "),
+    ([{"size_gb": "max", "raid_level": "1"}], "^/args/logical_disks/0/size_gb: "),
+    ([{**DATA, "raid_level": "7"}], "^/args/logical_disks/0/raid_level: must be one of JBOD"),
+    ([{**DATA, "raid_level": ["1"]}], "^/args/logical_disks/0/raid_level: "),
+    ([{**DATA, "is_root_volume": 1}], "^/args/logical_disks/0/is_root_volume: "),
+    ([{**DATA, "colour": 1}], "^/args/logical_disks/0: has a key that is none of"),
+    ([ROOT, ROOT], "only one volume can be the root volume"),
+])
+def test_bad_logical_disks_are_refused_with_their_place(hardware, task, disks, text):
+    with pytest.raises(InvalidParameterValue, match=text):
+        run(hardware, task, "raid.create_configuration", logical_disks=disks)
+
+
+def test_no_volume_left_to_make_is_refused(hardware, task):
+    with pytest.raises(InvalidParameterValue, match="no volume is left"):
+        run(hardware, task, "raid.create_configuration", logical_disks=[DATA], create_nonroot_volumes=False)
+
+
+def test_a_raid_configuration_must_be_an_object(hardware, task):
+    with pytest.raises(InvalidParameterValue, match=r"^/args/raid_config: must be an object"):
+        run(hardware, task, "raid.apply_configuration", raid_config=[ROOT])
+
+
+def test_settings_are_remembered_and_reset(hardware, task):
+    run(hardware, task, "bios.apply_configuration", settings=[{"name": "A", "value": "on"}])
+    run(hardware, task, "bios.apply_configuration", settings=[{"name": "B", "value": 1}])
+    assert task.node.driver_internal_info["fake_bios_settings"] == {"A": "on", "B": 1}
+
+    run(hardware, task, "bios.factory_reset")
+    assert task.node.driver_internal_info == {}
+
+
+@pytest.mark.parametrize(("settings", "text"), [
+    ([], "^/args/settings: must be a list"), ({"A": 1}, "^/args/settings: must be a list"),
+    ([{"name": "A"}], "^/args/settings/0: must be an object with name and value"),
+    ([{"name": "A", "value": 1}, {"name": "A", "value": 2}], "^/args/settings/1/name: "),
+    ([{"name": "", "value": 1}], "^/args/settings/0/name: "), ([{"name": 1, "value": 1}], "^/args/settings/0/name: "),
+    ([{"name": "A", "value": [1]}], "^/args/settings/0/value: "),
+])
+def test_bad_settings_are_refused_with_their_place(hardware, task, settings, text):
+    with pytest.raises(InvalidParameterValue, match=text):
+        run(hardware, task, "bios.apply_configuration", settings=settings)
+
+
+def test_the_machine_is_switched_by_steps(hardware, task):
+    seen = []
+    for step in ("power_on", "power_off", "reboot"):
+        run(hardware, task, f"power.{step}")
+        seen.append(task.node.power_state)
+
+    assert seen == ["power on", "power off", "power on"]
+
+
+def test_the_boot_device_is_set_by_a_step(hardware, task):
+    run(hardware, task, "management.set_boot_device", device="cdrom", persistent=True)
+
+    assert hardware.interface(task.node, "management").get_boot_device(task) == {
+        "boot_device": "cdrom", "persistent": True}
+
+
+@pytest.mark.parametrize("kind", ["vendor", "power", "management", "firmware", "deploy", "bios", "raid"])
+def test_every_fake_interface_can_pretend(hardware, task, monkeypatch, kind):
+    slept = []
+    monkeypatch.setattr(pretending.time, "sleep", slept.append)
+
+    assert run(hardware, task, f"{kind}.pretend", seconds=1.5) is None
+    assert run(hardware, task, f"{kind}.pretend", asynchronous=True) == states.DEPLOYWAIT
+    with pytest.raises(IronicRulesError, match=f"{kind}.pretend fails as it was told to: no\\\\n"):
+        run(hardware, task, f"{kind}.pretend", error="no\n")
+    assert slept == [1.5, 0, 0]
+
+
+@pytest.mark.parametrize("args", [{"seconds": -1}, {"seconds": 3601}, {"seconds": "1"}, {"seconds": True},
+                                  {"seconds": float("nan")}, {"asynchronous": 1}])
+def test_pretending_has_bounds(hardware, task, args):
+    with pytest.raises(InvalidParameterValue, match=r"^/args/"):
+        run(hardware, task, "deploy.pretend", **args)
+
+
+@pytest.mark.parametrize(("name", "args"), [
+    ("firmware.update", {"settings": [{"component": "bmc"}]}), ("firmware.update", {"settings": []}),
+    ("vendor.send_raw", {"raw_bytes": 1}),
+])
+def test_other_fake_steps_check_their_arguments(hardware, task, name, args):
+    with pytest.raises(InvalidParameterValue, match=r"^/args/"):
+        run(hardware, task, name, **args)
+
+
+def test_other_fake_steps_take_good_arguments(hardware, task):
+    assert run(hardware, task, "firmware.update", settings=[{"component": "bmc", "url": "http://x/"}]) is None
+    assert run(hardware, task, "vendor.send_raw", raw_bytes="0x00") is None
+
+
+def drives(*sizes, controller="c", used=()):
+    return [Drive(controller, str(number), f"/{controller}/{number}", size * GIB, number in used)
+            for number, size in enumerate(sizes)]
+
+
+def disk(level, size="MAX", **more):
+    return {"raid_level": level, "size_gb": size, **more}
+
+
+@pytest.mark.parametrize(("level", "sizes", "count", "room"), [
+    ("0", [10, 10, 10], 3, 30), ("1", [10, 12, 10], 2, 10), ("5", [10] * 4, 4, 30), ("6", [10] * 5, 5, 30),
+    ("1+0", [10] * 5, 4, 20), ("5+0", [10] * 7, 6, 40), ("6+0", [10] * 8, 8, 40),
+])
+def test_max_takes_all_drives_that_the_level_can_use(level, sizes, count, room):
+    (volume,) = layout.lay_out([disk(level)], drives(*sizes))
+
+    assert (len(volume.drives), volume.capacity_bytes) == (count, room * GIB)
+
+
+def test_a_size_takes_as_few_drives_as_hold_it_and_the_next_volume_others():
+    first, second = layout.lay_out([disk("0", 15), disk("1", 5, volume_name="v")], drives(10, 10, 10, 10))
+
+    assert ([drive.name for drive in first.drives], [drive.name for drive in second.drives]) == (["0", "1"], ["2", "3"])
+    assert (first.capacity_bytes, second.name) == (15 * GIB, "v")
+
+
+def test_drives_in_use_are_left_alone_unless_they_are_named():
+    (free,) = layout.lay_out([disk("0")], drives(10, 10, 10, used=(0,)))
+    (named,) = layout.lay_out([disk("1", physical_disks=["0", "2"])], drives(10, 10, 10, used=(0,)))
+
+    assert [drive.name for drive in free.drives] == ["1", "2"]
+    assert [drive.name for drive in named.drives] == ["0", "2"]
+
+
+def test_the_controller_can_be_named():
+    (volume,) = layout.lay_out([disk("0", controller="d")], drives(10) + drives(5, controller="d"))
+
+    assert (volume.controller, volume.capacity_bytes) == ("d", 5 * GIB)
+
+
+def test_a_volume_never_spans_controllers():
+    with pytest.raises(InvalidParameterValue, match="logical disk 0: there are not the drives for MAX GB in RAID"):
+        layout.lay_out([disk("1")], drives(10) + drives(10, controller="d"))
+
+
+@pytest.mark.parametrize(("asked", "text"), [
+    (disk("1", 50), "not the drives for 50 GB"), (disk("5", physical_disks=["0", "1"]), "not the drives"),
+    (disk("0", physical_disks=["0", "9"]), "not the drives"), (disk("0", number_of_physical_disks=9), "not the drives"),
+    (disk("0", number_of_physical_disks="2"), "not the drives"), (disk("JBOD"), "no RAID level JBOD"),
+    (disk("0", controller="e\n"), "at the controller e\\\\n"),
+])
+def test_what_the_drives_do_not_give_is_refused(asked, text):
+    with pytest.raises(InvalidParameterValue, match=text):
+        layout.lay_out([asked], drives(10, 10, 10))

@@ -1,0 +1,190 @@
+"""How deploy steps are declared, found and run."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from ironic_rules.exceptions import ConfigurationError, InvalidParameterValue, IronicRulesError
+from ironic_rules.hardware import steps
+from ironic_rules.hardware.base import DeployInterface, NetworkInterface, RAIDInterface
+from ironic_rules.hardware.power.fake import FakePower
+from ironic_rules.hardware.raid.none import NoRAID
+from ironic_rules.hardware.registered_steps import RegisteredSteps
+from ironic_rules.hardware.registry import Hardware
+from ironic_rules.hardware.steps import StepInfo, deploy_step
+from ironic_rules.models import states
+from ironic_rules.models.deploy_templates import INTERFACES
+from tests.unit.hardware.test_registry import node
+from tests.unit.inspection.tasks import make_task
+
+SIZE = {"size": {"description": "How big.", "required": True}, "name": {"description": "Of it."}}
+
+
+class Raid(RAIDInterface):
+    @deploy_step(priority=5, argsinfo=SIZE, rerunnable=True)
+    def make(self, task, size, name="x"):
+        task.node.extra["made"] = [size, name]
+
+    @deploy_step(priority=7)
+    def wait(self, task):
+        return states.DEPLOYWAIT
+
+    @deploy_step(priority=0)
+    def confuse(self, task):
+        return "active"
+
+    def plain(self, task):
+        raise AssertionError("this is no step")
+
+
+class Changed(Raid):
+    wait = None
+
+    def make(self, task, size, name="y"):
+        super().make(task, size, name)
+
+    @deploy_step(priority=9)
+    def confuse(self, task):
+        return None
+
+
+@pytest.fixture
+def task():
+    return make_task({"driver_info": {}})
+
+
+def interface(cls, conf):
+    return cls(conf, lambda node, kind: None)
+
+
+def test_steps_are_found_by_priority_then_name():
+    assert steps.steps_of(Raid) == [
+        StepInfo("raid", "wait", 7), StepInfo("raid", "make", 5, {
+            "size": {"description": "How big.", "required": True},
+            "name": {"description": "Of it.", "required": False}}, rerunnable=True),
+        StepInfo("raid", "confuse", 0)]
+
+
+def test_an_override_is_the_same_step_unless_declared_anew_or_taken_away():
+    assert [(info.step, info.priority, len(info.argsinfo)) for info in steps.steps_of(Changed)] == [
+        ("confuse", 9, 0), ("make", 5, 2)]
+
+
+def test_a_deploy_interface_has_a_core_step_whatever_it_declares():
+    class Own(DeployInterface):
+        def deploy(self, task):
+            pass
+
+        def tear_down(self, task):
+            pass
+
+    assert steps.steps_of(Own) == [StepInfo("deploy", "deploy", 100, core=True)]
+
+
+def test_absent_interfaces_and_kinds_without_steps_have_none():
+    assert steps.steps_of(NoRAID) == steps.steps_of(NetworkInterface) == []
+
+
+def test_every_power_interface_can_switch():
+    assert {"power_on", "power_off", "reboot"} <= {info.step for info in steps.steps_of(FakePower)}
+
+
+def test_a_step_is_run_with_its_arguments(conf, task):
+    assert steps.execute(interface(Raid, conf), task, "make", {"size": 3}) is None
+    assert task.node.extra == {"made": [3, "x"]}
+    assert steps.execute(interface(Changed, conf), task, "make", {"size": 3}) is None
+    assert task.node.extra == {"made": [3, "y"]}
+
+
+def test_a_step_may_go_on_by_itself(conf, task):
+    assert steps.execute(interface(Raid, conf), task, "wait", {}) == states.DEPLOYWAIT
+
+
+@pytest.mark.parametrize("step", ["plain", "validate", "__init__", "no_such", "kind", "conf"])
+def test_what_is_no_step_is_never_called(conf, task, step):
+    with pytest.raises(InvalidParameterValue, match="does not offer this step"):
+        steps.execute(interface(Raid, conf), task, step, {})
+
+
+@pytest.mark.parametrize(("args", "text"), [
+    ({}, "size: the step requires this argument"), ({"size": 1, "self": 2}, "self: the step has no such argument"),
+    ({"size": 1, "task": 2}, "task: the step has no such argument"),
+])
+def test_wrong_arguments_never_reach_the_method(conf, task, args, text):
+    with pytest.raises(InvalidParameterValue, match=text):
+        steps.execute(interface(Raid, conf), task, "make", args)
+    assert task.node.extra == {}
+
+
+def test_an_end_that_no_step_has_is_an_error(conf, task):
+    with pytest.raises(IronicRulesError, match="no state"):
+        steps.execute(interface(Raid, conf), task, "confuse", {})
+
+
+@pytest.mark.parametrize(("argsinfo", "text"), [
+    ({}, "differ in name, size"), ({**SIZE, "more": {"description": "It."}}, "differ in more"),
+    ({"size": {"description": "It."}, "name": {"description": "It."}}, "size needs a default"),
+])
+def test_a_declaration_that_does_not_fit_is_refused_at_import(argsinfo, text):
+    with pytest.raises(TypeError, match=text):
+        deploy_step(priority=1, argsinfo=argsinfo)(Raid.make)
+
+
+def test_a_negative_priority_is_refused_at_import():
+    with pytest.raises(TypeError, match="priority must be 0"):
+        deploy_step(priority=-1)(Raid.wait)
+
+
+def test_what_conductors_register_tells_the_steps_of_a_node(conf, hardware):
+    registered = RegisteredSteps([hardware.register()])
+
+    for asked in (node(), node(raid="no-raid", bios="no-bios"), node(management="noop")):
+        assert registered.of_node(asked) == hardware.deploy_steps(asked)
+    assert {info.interface for info in registered.of_node(node())} == set(INTERFACES)
+
+
+def test_a_conductor_of_an_older_release_offers_nothing(hardware):
+    older = {driver: {kind: offer for kind, offer in described.items() if kind != "deploy_steps"}
+             for driver, described in hardware.register().items()}
+
+    assert RegisteredSteps([older]).of_node(node()) == []
+    assert RegisteredSteps([older, hardware.register()]).of_node(node()) == hardware.deploy_steps(node())
+
+
+def test_a_registration_has_the_configured_priorities(conf):
+    conf.set_override("step_priorities", {"bios.factory_reset": 50}, group="deploy")
+
+    found = RegisteredSteps([Hardware(conf).register()]).named("bios", "factory_reset")
+
+    assert {(info.priority, info.configured) for info in found} == {(50, True)}
+
+
+@pytest.mark.parametrize(("name", "priority", "text"), [
+    ("factory_reset", 1, "'factory_reset' is no step"), ("network.x", 1, "'network.x' is no step"),
+    ("bios.", 1, "is no step"), ("deploy.write_image", 85, "deploy.write_image is a core step"),
+])
+def test_priorities_that_can_not_be_are_refused_at_start(conf, name, priority, text):
+    conf.set_override("step_priorities", {name: priority}, group="deploy")
+
+    with pytest.raises(ConfigurationError, match=text):
+        Hardware(conf)
+
+
+def test_a_priority_of_a_step_that_nobody_has_is_warned_of(conf, caplog):
+    conf.set_override("step_priorities", {"bios.no_such": 5, "deploy.deploy": 0}, group="deploy")
+
+    Hardware(conf)
+
+    assert "no interface that is enabled here has the step bios.no_such" in caplog.text
+
+
+def test_every_step_of_this_package_is_described(hardware):
+    described = [(info, interface) for kind in INTERFACES for interface in hardware._interfaces[kind].values()
+                 for info in steps.steps_of(interface)]
+
+    assert len(described) > 20
+    for info, found in described:
+        assert inspect.getdoc(getattr(found, info.step)), info.name
+        assert all(argument["description"].endswith((".", "…")) for argument in info.argsinfo.values()), info.name

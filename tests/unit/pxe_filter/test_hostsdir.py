@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.pxe_filter import dnsmasq, systemd
+from ironic_rules.pxe_filter.hostsdir import Hostsdir
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = Hostsdir(str(tmp_path))
+    made.open()
+    yield made
+    made.close()
+
+
+def test_a_file_is_written_once_and_only_when_it_says_something_new(folder, tmp_path):
+    assert folder.write("macs-0000", "a\n") is True
+    inode = (tmp_path / "macs-0000").stat().st_ino
+    assert folder.write("macs-0000", "a\n") is False
+    assert (tmp_path / "macs-0000").stat().st_ino == inode
+    assert folder.write("macs-0000", "b\nc\n") is True
+    assert (tmp_path / "macs-0000").read_text() == "b\nc\n"
+    assert folder.lines == 3
+
+
+def test_what_others_do_is_noticed(folder, tmp_path):
+    for name in ("macs-0000", "macs-0001", "macs-0002"):
+        folder.write(name, "52:54:00:00:00:01\n")
+    (tmp_path / "macs-0000").write_text("changed")
+    (tmp_path / "macs-0001").unlink()
+    (tmp_path / "52:54:00:00:00:09").write_text("made")
+    (tmp_path / "printers").write_text("of somebody else")
+
+    assert sorted(folder.changed_by_others()) == [
+        ("52:54:00:00:00:09", "made"), ("macs-0000", "changed"), ("macs-0001", "")]
+    assert folder.foreign_names() == ["printers"]
+
+
+def test_links_are_replaced_and_never_followed(folder, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("52:54:00:00:00:01\n")
+    (tmp_path / "macs-0000").symlink_to(secret)
+    (tmp_path / "macs-0001").mkdir()
+    os.mkfifo(tmp_path / "macs-0002")
+
+    assert list(folder.read()) == []
+    folder.write("macs-0000", "x\n")
+    assert secret.read_text() == "52:54:00:00:00:01\n"
+    assert not (tmp_path / "macs-0000").is_symlink()
+    with pytest.raises(IsADirectoryError):
+        folder.write("macs-0001", "x\n")
+
+
+@pytest.mark.parametrize("name", [".ironic-pxe-filter.new"])
+def test_what_a_killed_filter_left_is_removed(tmp_path, name):
+    (tmp_path / name).write_text("half")
+    folder = Hostsdir(str(tmp_path))
+    folder.open()
+
+    assert not (tmp_path / name).exists()
+    folder.close()
+
+
+def test_bytes_that_are_no_text_are_read_all_the_same(folder, tmp_path):
+    (tmp_path / "macs-0000").write_bytes(b"\xff\x00\n52:54:00:00:00:01\r\n")
+
+    (name, text), = folder.read()
+    assert name == "macs-0000"
+    assert "52:54:00:00:00:01\r\n" in text
+
+
+def test_a_folder_has_one_filter(folder, tmp_path):
+    second = Hostsdir(str(tmp_path))
+
+    with pytest.raises(ConfigurationError, match="Another ironic-pxe-filter works in"):
+        second.open()
+    folder.close()
+    second.open()
+    second.close()
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "1", "-1", "99999999", None])
+def test_only_a_dnsmasq_is_signalled(tmp_path, text):
+    file = tmp_path / "pid"
+    if text is not None:
+        file.write_text(text)
+
+    assert dnsmasq.running(str(file)) is None
+    assert dnsmasq.reload([str(file)]) is False
+
+
+def test_another_process_with_that_id_is_left_alone(tmp_path):
+    file = tmp_path / "pid"
+    file.write_text(str(os.getpid()))
+
+    assert dnsmasq.running(str(file)) is None
+
+
+@pytest.mark.parametrize(("limit", "pid", "interval"), [
+    (None, None, None), ("0", None, None), ("x", None, None), ("30000000", None, 15.0), ("30000000", "1", None),
+    ("30000000", "own", 15.0)])
+def test_how_often_systemd_wants_a_sign_of_life(monkeypatch, limit, pid, interval):
+    for name, value in (("WATCHDOG_USEC", limit), ("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)):
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+
+    assert systemd.watchdog_interval_s() == interval
+
+
+def test_without_systemd_nobody_is_told(monkeypatch):
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+
+    systemd.notify("READY=1")

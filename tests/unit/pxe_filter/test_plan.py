@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironic_rules.pxe_filter import plan
+from ironic_rules.pxe_filter.plan import GONE, UNKNOWN_FILE, Change, Layout, Plan
+
+A, B, C = "52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03"
+
+
+def filled(ports, inspecting=(), files=0, **options):
+    made = Plan(Layout(files), **options)
+    made.replace(made.layout.arrange(ports, set()), inspecting)
+    return made
+
+
+def said(made):
+    """Return what all files say: address -> allowed."""
+    lines = [line for name in made.files for line in made.content(name).splitlines()]
+    return {line.removesuffix(",ignore"): not line.endswith(",ignore") for line in lines}
+
+
+@pytest.mark.parametrize("bad", [
+    "", "52:54:00:00:00:01\n", "../x", "*:*:*:*:*:*", "01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00",
+    "52:54:00:00:00", "52:54:00:00:00:01:02", "52:54:00:00:00:0g", "５2:54:00:00:00:01"])
+def test_what_is_no_unicast_address_is_refused(bad):
+    refused = set()
+
+    assert Layout(8).arrange([(bad, 1)], refused) == {}
+    assert Layout(0).arrange([(bad, 1)], refused) == {}
+    assert plan.usable(bad, refused) is None
+    assert refused == {bad}
+
+
+@pytest.mark.parametrize("text", ["52:54:00:AA:BB:01", "52-54-00-aa-bb-01"])
+def test_other_spellings_become_the_one(text):
+    assert plan.usable(text, set()) == "52:54:00:aa:bb:01"
+
+
+def test_addresses_are_spread_evenly_and_neighbours_stay_together():
+    layout = Layout(64)
+    macs = [f"52:54:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}" for number in range(32000)]
+    files = layout.arrange([(mac, 1) for mac in macs], set())
+
+    assert len(files) == 64
+    assert max(map(len, files.values())) < 2 * 32000 / 64
+    assert layout.file_of("52:54:00:00:00:10") == layout.file_of("52:54:00:00:00:1f")
+
+
+@given(st.integers(0, 0xffffffffff), st.integers(0, 70))
+@settings(max_examples=200, deadline=None)
+def test_arranging_and_looking_up_agree(number, files):
+    mac = "02:" + ":".join(f"{byte:02x}" for byte in number.to_bytes(5, "big"))
+    layout = Layout(files)
+
+    assert layout.arrange([(mac, 7)], set()) == {layout.file_of(mac): {mac: 7}}
+
+
+@pytest.mark.parametrize(("name", "ours"), [
+    ("unknown_hosts_filter", True), ("macs-0000", True), ("macs-03ff", True), ("52:54:00:00:00:01", True),
+    ("52:54:00:00:00:01\n", True), ("52-54-00-00-00-01", True), ("macs-00000", False), ("macs-000g", False),
+    ("printers", False), (".macs-0000", False), ("", False)])
+def test_the_names_of_our_files(name, ours):
+    assert plan.is_ours(name) is ours
+
+
+def test_lines_of_a_file():
+    text = f"{A}\n{B},ignore\n*:*:*:*:*:*\n# {C}\n{C},192.0.2.1\nff:ff:ff:ff:ff:ff\n"
+
+    assert plan.addresses_in(text) == [A, B]
+
+
+@pytest.mark.parametrize("files", [0, 1, 64])
+def test_nodes_on_inspection_are_let_in(files):
+    made = filled([(A, 1), (B, 2)], {2}, files)
+
+    assert said(made) == {A: False, B: True, plan.WILDCARD: True}
+    assert len(made) == 2
+
+
+def test_only_files_with_something_new_are_named():
+    made = filled([(A, 1), (B, 2)], {2})
+
+    assert made.update([], [(A, 1)], {1, 2}) == {A}
+    assert made.update([], [(A, 1), (B, 2)], set()) == {A, B, UNKNOWN_FILE}
+    assert made.update([], [], set()) == set()
+
+
+def test_an_address_that_loses_its_port_goes_with_the_unknown_ones():
+    made = filled([(A, 1), (B, 2)], {2})
+
+    assert made.update([1], [], {2}) == {A}
+    assert said(made) == {A: True, B: True, plan.WILDCARD: True}
+    assert made.update([], [(B, 2)], set()) == {A, B, UNKNOWN_FILE}
+    assert said(made) == {A: False, B: False, plan.WILDCARD: False}
+    assert made.gone_macs() == [A]
+
+
+def test_gone_addresses_can_be_dropped():
+    made = filled([(A, 1), (B, 2)])
+    made.update([1], [], ())
+
+    assert made.forget_gone() == {A}
+    assert not made.has_file(A)
+    assert made.gone == 0
+
+
+def test_a_port_may_move_between_nodes_that_both_changed():
+    made = filled([(A, 1), (B, 2)], {2})
+
+    made.update([1, 2], [(A, 2), (B, 1)], {2})
+
+    assert said(made) == {A: True, B: False, plan.WILDCARD: True}
+    assert made.gone == 0
+
+
+def test_messages_win_until_the_database_says_something_new():
+    made = filled([(A, 1), (B, 2)])
+    made.tell([A], [])
+    made.update([], [(B, 2)], {2})
+    assert said(made) == {A: True, B: True, plan.WILDCARD: True}
+
+    made.update([1], [(A, 1)], {2})
+    assert said(made)[A] is False
+
+
+def test_messages_of_the_meantime_are_kept():
+    made = filled([(A, 1), (B, 2)])
+    made.tell([A, B], [])
+
+    made.forget_told(keep={B})
+    assert said(made) == {A: False, B: True, plan.WILDCARD: True}
+    made.replace(made.layout.arrange([(A, 1), (B, 2)], set()), (), keep={B})
+    assert made.told == {B: True}
+    made.replace(made.layout.arrange([(A, 1), (B, 2)], set()), ())
+    assert said(made) == {A: False, B: False, plan.WILDCARD: False}
+
+
+def test_an_address_that_a_message_allows_and_denies_is_denied():
+    made = filled([(A, 1)])
+    made.tell([A], [A])
+
+    assert said(made)[A] is False
+
+
+@pytest.mark.parametrize(("options", "idle", "busy"), [
+    ({}, False, True), ({"discovery": True}, True, True), ({"deny_unknown": True}, False, False),
+    ({"deny_unknown": True, "discovery": True}, False, False)])
+def test_unknown_addresses(options, idle, busy):
+    assert filled([], **options).allows_unknown is idle
+    assert filled([], {1}, **options).allows_unknown is busy
+
+
+def test_changes_say_whose_they_are():
+    made = filled([(A, 1), (B, 2)], {2})
+    made.take_changes()
+
+    made.update([1], [], {2})
+    made.update([], [(B, 2)], set())
+    made.tell([C], [])
+
+    assert made.take_changes() == [Change(A, True, GONE), Change(B, False, 2), Change(C, True, GONE)]
+    assert made.take_changes() == []
+
+
+@given(st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(1, 3)), unique_by=lambda pair: pair[0]),
+       st.sets(st.integers(1, 3)), st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(1, 3)),
+                                            unique_by=lambda pair: pair[0]), st.sets(st.integers(1, 3)),
+       st.sampled_from([0, 1, 5]))
+@settings(max_examples=300, deadline=None)
+def test_small_steps_lead_where_a_full_reading_does(before, inspecting, after, inspecting_then, files):
+    stepwise = filled(before, inspecting, files)
+    whole = filled(before, inspecting, files)
+    changed = {node for _, node in set(before) ^ set(after)}
+    dirty_before = {name: stepwise.content(name) for name in stepwise.files}
+
+    dirty = stepwise.update(changed, [(mac, node) for mac, node in after
+                                      if node in changed | (inspecting ^ inspecting_then)], inspecting_then)
+    whole.replace(whole.layout.arrange(after, set()), inspecting_then)
+
+    assert said(stepwise) == said(whole)
+    assert {name for name in stepwise.files if stepwise.content(name) != dirty_before.get(name, "")} <= dirty

@@ -1,0 +1,121 @@
+"""Each example rule of the user guide, run over stated data with a stated outcome: ``tests/vectors/examples``.
+
+A case names a sample machine (``sample``), lays ``inventory`` over what it sends, takes ``drop`` out of that, and may
+say what the ramdisk sends besides (``plugin_data``), and fields of the node (``node``) and its ports (``ports``, by
+address).
+``expect`` is complete: what it does not name has not changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ironic_rules import rules, samples
+from ironic_rules.conf import inspection_rules as options
+from ironic_rules.exceptions import RuleFailed
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.task import Task
+from ironic_rules.rules.api_call import MAX_REQUESTS
+from ironic_rules.rules.limits import MAX_REGEX
+from tests.unit.rules import world
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "doc" / "source" / "user" / "examples"
+GUIDE = ROOT / "doc" / "source" / "user" / "inspection-rules.rst"
+FILES = sorted(path for path in EXAMPLES.iterdir() if path.suffix in (".json", ".yaml"))
+CASES = world.vectors("examples")
+
+
+def rules_of(stem: str) -> list[dict[str, Any]]:
+    """Return the rules of an example file."""
+    path, = (path for path in FILES if path.stem == stem)
+    text = path.read_text(encoding="utf-8")
+    return yaml.safe_load(text) if path.suffix == ".yaml" else [json.loads(text)]
+
+
+def facts_of(case: dict[str, Any]) -> rules.Facts:
+    """Return the facts of a case: a bare node that has the ports of the machine."""
+    body = samples.inventory(case["sample"])
+    body["inventory"].update(case.get("inventory", {}))
+    for name in case.get("drop", ()):
+        del body["inventory"][name]
+    given = case.get("ports", {})
+    ports = [PortDraft({"id": number, "uuid": None, "address": interface["mac_address"], "extra": {},
+                        "local_link_connection": {}, "pxe_enabled": True, "physical_network": None,
+                        "is_smartnic": False, "name": None, **given.get(interface["mac_address"], {})})
+             for number, interface in enumerate(body["inventory"]["interfaces"])]
+    node = {**world.NODE, "name": None, "driver_info": {}, "extra": {}, "properties": {}, **case.get("node", {})}
+    sent = {name: value for name, value in body.items() if name != "inventory"}
+    return rules.Facts(Task(NodeDraft(node), ports), body["inventory"], {**sent, **case.get("plugin_data", {})})
+
+
+def run(case: dict[str, Any], rule_set: rules.RuleSet, facts: rules.Facts) -> list[rules.Trace]:
+    """Run all phases, as an inspection does."""
+    early = rules.Facts(None, facts.inventory, facts.plugin_data)
+    return [trace for phase, given in (("early", early), ("preprocess", facts), ("main", facts))
+            for trace in rule_set.run(phase, given)]
+
+
+def outcome(facts: rules.Facts, sent: dict[str, Any], traces: list[rules.Trace]) -> dict[str, Any]:
+    """Return what the rules did, as ``expect`` has it; plugin data that are gone are None."""
+    assert facts.task is not None
+    data = facts.plugin_data
+    found = {
+        "node": facts.task.node.changes(), "traits": facts.task.node.trait_changes(),
+        "ports": {port.address: port.changes() for port in facts.task.ports if port.changes()},
+        "plugin_data": {name: data.get(name) for name in {**sent, **data} if data.get(name) != sent.get(name)},
+        "messages": [[level, text.partition(": ")[2]] for level, text in facts.messages],
+    }
+    return {"matched": [trace.description for trace in traces if trace.matched],
+            **{name: value for name, value in found.items() if value}}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_example_rule_is_valid(path: Path) -> None:
+    assert [problem for rule in rules_of(path.stem) for problem in rules.validate(rule)] == []
+
+
+@pytest.mark.parametrize("vector", CASES, ids=world.name_of)
+def test_an_example_does_what_it_says(vector: Any) -> None:
+    stem, case = vector
+    facts, rule_set = facts_of(case), rules.RuleSet(map(rules.compile, rules_of(stem)))
+    sent = copy.deepcopy(facts.plugin_data)
+    if "fails" in case["expect"]:
+        with pytest.raises(RuleFailed) as caught:
+            run(case, rule_set, facts)
+        assert str(caught.value).endswith(case["expect"]["fails"])
+        assert outcome(facts, sent, []) == {"matched": []}
+    else:
+        assert outcome(facts, sent, run(case, rule_set, facts)) == case["expect"]
+
+
+@pytest.mark.parametrize("stem", [path.stem for path in FILES])
+def test_every_rule_of_every_example_takes_effect_in_a_case(stem: str) -> None:
+    expected = [case["expect"] for of, case in CASES if of == stem]
+    done = {description for one in expected for description in one.get("matched", ())}
+    failing = [rule["description"] for rule in rules_of(stem) if any(act["op"] == "fail" for act in rule["actions"])]
+
+    assert {rule["description"] for rule in rules_of(stem)} - done == set(failing)
+    assert len(failing) <= sum("fails" in one for one in expected)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_example_is_in_the_guide(path: Path) -> None:
+    assert f".. literalinclude:: examples/{path.name}\n" in GUIDE.read_text(encoding="utf-8")
+
+
+def test_the_guide_has_every_limit_with_its_default() -> None:
+    lines = GUIDE.read_text(encoding="utf-8").splitlines()
+    rows = [re.split(r" {2,}", line) for line in lines if re.search(r"  ``max_\w+``$", line)]
+    shown = {option.strip("`"): most for _, most, option in rows}
+
+    assert shown == {option.dest: f"{option.default:,}" for option in options.OPTS if option.dest.startswith("max_")}
+    assert any(re.match(rf"characters of a regular expression +{MAX_REGEX:,} ", line) for line in lines)
+    assert any(re.match(rf"requests of ``api-call`` +{MAX_REQUESTS} ", line) for line in lines)
