@@ -272,7 +272,7 @@ class PortgroupMACAlreadyExists(Conflict):
     message = "A portgroup with MAC address {mac} already exists."
 
 
-class PortgroupNotEmpty(Conflict):
+class PortgroupNotEmpty(Invalid):
     message = "Portgroup {portgroup} still has ports and can not be deleted."
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import oslo_messaging as messaging
 from oslo_config import cfg
-from oslo_db import options as db_options
 from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
@@ -52,7 +51,6 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *,
     """
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
-    db_options.set_defaults(conf)
     logging.register_options(conf)
     conf.register_cli_opts(cli_opts)
     try:

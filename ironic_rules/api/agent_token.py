@@ -37,7 +37,7 @@ def claim_after_callback(conn: sa.Connection, node_id: int) -> str:
     token = secrets.token_urlsafe(32)
     if nodes.claim_agent_token(conn, node_id, hashed(token), states.LOOKUP_ALLOWED):
         return token
-    return token if nodes.get_by_id(conn, node_id).agent_token_hash is None else HIDDEN
+    return HIDDEN if nodes.has_agent_token(conn, node_id) else token
 
 
 def void() -> str:

@@ -11,18 +11,24 @@ Routes that are declared public pass without credentials; an unknown path does n
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from ironic_rules.context import RequestContext
 from ironic_rules.policy import ADMIN_STRATEGIES
+
+LOG = logging.getLogger(__name__)
 
 
 def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
     """Return ``app`` behind the credentials check that ``[DEFAULT]auth_strategy`` asks for.
 
     The libraries are imported here because most installations need none of them.
+
+    :raises ConfigurationError: the file of users can not be read
     """
     if conf.auth_strategy == "noauth":
         return app
@@ -40,6 +46,27 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
         return (app if public else checked)(environ, start_response)
 
     return authenticate
+
+
+def warn_if_open(conf: cfg.ConfigOpts) -> str:
+    """Warn in the log if whoever reaches ``[api]host_ip`` from another machine is an administrator.
+
+    :returns: the warning, for who does not see the log; empty if there is none
+    """
+    host = conf.api.host_ip
+    if conf.auth_strategy != "noauth" or _is_loopback(host):
+        return ""
+    text = (f"[DEFAULT]auth_strategy is noauth and the API listens on {host}: whoever reaches its port, from any "
+            "machine, is an administrator. Choose http_basic or keystone, or let [api]host_ip be 127.0.0.1.")
+    LOG.warning("%s", text)
+    return text
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def context(environ: dict[str, Any], strategy: str) -> RequestContext:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 from oslo_db import exception as db_exc
 
-from ironic_rules.exceptions import IronicRulesError, NotAcceptable, Unauthorized, Unavailable
+from ironic_rules.exceptions import IronicRulesError, Unauthorized, Unavailable
 
 LOG = logging.getLogger(__name__)
 
@@ -43,8 +43,6 @@ def from_error(error: Exception, *, debug: bool = False) -> Fault:
     if isinstance(error, db_exc.DBConnectionError):
         LOG.error("The database can not be reached: %s", error)
         error = Unavailable()
-    if isinstance(error, NotAcceptable) and not error.facts:
-        return from_status(error.code, str(error))
     if isinstance(error, IronicRulesError):
         code, text = error.code, str(error)
     else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ironic_rules.api import versions
-from ironic_rules.exceptions import NotAcceptable
 from ironic_rules.models import states
 from ironic_rules.models.node_fields import INTERFACE_FIELDS
 
@@ -34,7 +33,7 @@ class Since:
         too_new = sorted(self.hidden(minor).intersection(named))
         if too_new:
             needed = max(self._first[name] for name in too_new)
-            raise NotAcceptable(f"Request not acceptable. {', '.join(too_new)} needs at least API version 1.{needed}.")
+            raise versions.too_new(", ".join(too_new), needed)
 
 
 #: Every interface has its field since 1.31, but for these.

@@ -7,14 +7,60 @@ from collections.abc import Iterator
 from typing import Any
 
 from cheroot import wsgi
+from cheroot.server import ChunkedRFile
 from oslo_config import cfg
 
-from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.exceptions import ConfigurationError, RequestTooLarge
 
 #: Seconds that open requests get when the server stops.
 _SHUTDOWN_S = 0.5
 #: Bytes that are handed to the socket at once.
 _PIECE = 65536
+#: Bytes of a request's first line and headers.
+_MAX_HEAD = 65536
+#: Bytes of the line before a chunk.
+_MAX_LINE = 4096
+
+
+class _Chunks:
+    """What cheroot reads a chunked body from. It takes lines and chunks as a whole, of whatever length they are."""
+
+    def __init__(self, stream: Any, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+        self.close = stream.close
+
+    def readline(self) -> bytes:
+        line: bytes = self._stream.readline(_MAX_LINE)
+        if len(line) == _MAX_LINE:
+            raise OSError("the line before a chunk is too long")
+        return line
+
+    def read(self, size: int) -> bytes:
+        if size > self._limit:
+            raise RequestTooLarge(limit=self._limit)
+        chunk: bytes = self._stream.read(size)
+        return chunk
+
+
+def _gateway(limit: int) -> type[wsgi.Gateway_10]:
+    """Return cheroot's gateway to a WSGI application, with a bound to what a body can take of the memory.
+
+    cheroot would read what the application leaves of a long body as a whole, and take the rest of a chunked one for
+    the next request. Such connections end with the reply.
+    """
+
+    class Gateway(wsgi.Gateway_10):  # type: ignore[misc]
+        def respond(self) -> None:
+            body = self.req.rfile
+            if isinstance(body, ChunkedRFile):
+                body.rfile = _Chunks(body.rfile, limit)
+                self.req.close_connection = True
+            elif body.remaining > limit:
+                self.req.close_connection = True
+            super().respond()
+
+    return Gateway
 
 
 def _in_pieces(app: Any) -> Any:
@@ -37,6 +83,8 @@ class ApiServer:
             (self._host, conf.api.port), _in_pieces(app), numthreads=conf.api.threads, server_name="ironic-rules",
             request_queue_size=128, timeout=60,
             shutdown_timeout=_SHUTDOWN_S)  # type: ignore[arg-type]  # seconds; a fraction works as well
+        self._server.max_request_header_size = _MAX_HEAD
+        self._server.gateway = _gateway(conf.api.max_json_body_size)
         self._thread = threading.Thread(target=self._server.serve, name="api", daemon=True)
 
     @property

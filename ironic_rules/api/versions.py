@@ -41,6 +41,7 @@ HISTORY = 78
 INVENTORY = 81
 CONTINUE_INSPECTION = 84
 FIRMWARE = 86
+PORT_NAME = 88
 INSPECTION_RULES = 96
 
 MIN_STRING = f"1.{MIN}"
@@ -72,6 +73,15 @@ def parse(own: str | None, standard: str | None) -> int:
     if int(match[1]) != 1 or not MIN <= int(match[2]) <= MAX:
         raise NotAcceptable(f"Version {match[0]} is not supported. Supported: {MIN_STRING} to {MAX_STRING}.")
     return int(match[2])
+
+
+def too_new(name: str, since: int) -> NotAcceptable:
+    """Return the error for what a request names and only API 1.``since`` knows.
+
+    Its facts tell ``faults`` that it comes from a method: then it has a ``faultstring``, the one text of an error that
+    openstacksdk shows.
+    """
+    return NotAcceptable(f"Request not acceptable. {name} needs at least API version 1.{since}.", since=since)
 
 
 def _of_service(header: str) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -59,6 +60,9 @@ class SetRule(theirs.SetRule):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         if parsed_args.scope is parsed_args.sensitive is parsed_args.uuid is None:
+            if parsed_args.description:
+                # python-ironicclient reads it as JSON, in which "2024" is no text.
+                parsed_args.description = json.dumps(parsed_args.description)
             return super().take_action(parsed_args)
         Requests(self.app).patch(parsed_args.rule, [
             {"op": "add", "path": f"/{name}", "value": value} for name, value in _fields(parsed_args).items()])
@@ -77,6 +81,8 @@ class UnsetRule(theirs.UnsetRule):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        parsed_args.action = _last_first(parsed_args.action)
+        parsed_args.condition = _last_first(parsed_args.condition)
         if not (parsed_args.conditions or parsed_args.scope):
             return super().take_action(parsed_args)
         if parsed_args.conditions and parsed_args.condition:
@@ -132,6 +138,13 @@ class ListRules(theirs.ListRules):
              "detail": parsed_args.detail or None, "fields": ",".join(chosen) or None}, parsed_args.limit)
         found = osc_utils.sort_items(found, parsed_args.sort)
         return columns, (osc_utils.get_dict_properties(rule, columns) for rule in found)
+
+
+def _last_first(indexes: list[str] | None) -> list[str] | None:
+    """Return the indexes in the order in which removing one does not move the others; what is no index stays."""
+    if not indexes or not all(index.isdecimal() for index in indexes):
+        return indexes
+    return sorted(set(indexes), key=int, reverse=True)
 
 
 def _fields(parsed_args: argparse.Namespace) -> dict[str, Any]:

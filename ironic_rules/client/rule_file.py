@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,39 @@ from typing import Any
 import yaml
 from osc_lib import exceptions
 
+_TAG = "tag:yaml.org,2002:"
+_LEFT_OUT = (f"{_TAG}timestamp", f"{_TAG}int", f"{_TAG}float", f"{_TAG}value")
+
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the values that JSON has: a date is a text."""
+    """YAML with the values that JSON has, and no surprises.
+
+    A date is a text, and so is what YAML 1.1 takes for a number of base 60, such as the MAC address 52:54:00:12:34:56.
+    """
 
     yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in _LEFT_OUT]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [(key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for number, (key, _) in enumerate(node.value):
+            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in keys[:number]:
+                raise yaml.constructor.ConstructorError(None, None, "this key is there twice", key.start_mark)
+        return super().construct_mapping(node, deep)
+
+    def construct_unknown(self, node: yaml.Node) -> None:
+        raise yaml.constructor.ConstructorError(
+            None, None, "tags are not possible; a text that begins with '!' must be quoted, as in op: \"!eq\"",
+            node.start_mark)
+
+
+_Loader.add_implicit_resolver(f"{_TAG}int", re.compile(
+    r"[-+]?(?:0b[0-1_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)\Z"), list("-+0123456789"))
+_Loader.add_implicit_resolver(f"{_TAG}float", re.compile(
+    r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?)\Z"),
+    list("-+0123456789."))
+_Loader.add_constructor(None, _Loader.construct_unknown)
 
 
 def read(source: str) -> list[Any]:
@@ -46,6 +73,7 @@ def _documents(text: str, name: str) -> list[Any]:
     except ValueError:
         pass
     try:
-        return list(yaml.load_all(text, _Loader)) or [None]
-    except yaml.YAMLError as error:
+        # A document without content is what a last line "---" begins.
+        return [document for document in yaml.load_all(text, _Loader) if document is not None] or [None]
+    except (yaml.YAMLError, ValueError) as error:
         raise exceptions.CommandError(f"{name} is neither JSON nor YAML: {error}") from error

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from ironic_rules import service
+from ironic_rules.api import auth
 from ironic_rules.cmd import lifecycle
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -22,6 +23,7 @@ def _run(argv: Sequence[str]) -> int:
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
     api = service.make_api(conf, db, rpc_transport.get_transport(conf))
+    auth.warn_if_open(conf)
     api.start()
     print(f"ironic-rules-api listens on {api.url}", flush=True)
     lifecycle.settle()

@@ -6,6 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import sqlalchemy as sa
+from alembic.util import CommandError
 from oslo_config import cfg
 
 from ironic_rules import service
@@ -18,13 +20,13 @@ from ironic_rules.exceptions import ConfigurationError
 def _add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     subparsers.required = True
     upgrade = subparsers.add_parser("upgrade", help="create the schema, or bring it to a revision")
-    upgrade.add_argument("revision", nargs="?", default="head", help="default: head")
+    upgrade.add_argument("revision", nargs="?", default="head", help="default: head, the newest")
     subparsers.add_parser("version", help="print the revision that the database has")
     revision = subparsers.add_parser("revision", help="write a new migration (for developers)")
-    revision.add_argument("-m", "--message", required=True)
+    revision.add_argument("-m", "--message", required=True, help="what it does, in a few words")
     revision.add_argument("--autogenerate", action="store_true", help="from the difference to the tables")
     stamp = subparsers.add_parser("stamp", help="record a revision without running migrations")
-    stamp.add_argument("revision")
+    stamp.add_argument("revision", help="head, or an id")
 
 
 _CLI_OPTS = [cfg.SubCommandOpt("command", title="commands", handler=_add_commands)]
@@ -41,7 +43,15 @@ def _run(argv: Sequence[str]) -> int:
     if not conf.database.connection:
         raise ConfigurationError("[database]connection is not set.")
     engine = Database(conf).engine
-    command = conf.command
+    try:
+        _carry_out(conf.command, engine)
+    except (CommandError, TimeoutError) as exc:
+        raise ConfigurationError(f"{exc}. The database is at revision {migration.version(engine)}; the newest one of "
+                                 f"this version of ironic-rules is {migration.HEAD}.") from exc
+    return 0
+
+
+def _carry_out(command: argparse.Namespace, engine: sa.Engine) -> None:
     if command.name == "upgrade":
         migration.upgrade(engine, command.revision)
         print(f"The database is at revision {migration.version(engine)}.")
@@ -52,7 +62,6 @@ def _run(argv: Sequence[str]) -> int:
     else:
         migration.stamp(engine, command.revision)
         print(f"The database is marked as revision {command.revision}.")
-    return 0
 
 
 if __name__ == "__main__":

@@ -22,12 +22,18 @@ from ironic_rules.exceptions import ConfigurationError, IronicRulesError
 LOG = logging.getLogger(__name__)
 
 #: What keeps a command from running and is not a fault of ours: configuration, database, broker.
-_REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError, messaging.MessagingException)
+REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError, messaging.MessagingException,
+            ModuleNotFoundError, FileNotFoundError, PermissionError)
+
+#: Module -> what installs it. Each is needed only where the configuration asks for what it does.
+_EXTRAS = {"bcrypt": "http-basic", "keystonemiddleware": "keystone", "prometheus_client": "metrics",
+           "psycopg": "postgresql", "pymysql": "mysql", "sushy": "redfish"}
 
 #: ``--host`` and ``--port`` of the commands that listen. Their names in files are [api]host_ip and [api]port.
 LISTEN_OPTS: list[cfg.Opt] = [
-    cfg.HostAddressOpt("host", dest="cli_host", help="Address to listen on (overrides [api]host_ip)."),
-    cfg.PortOpt("port", dest="cli_port", min=0, help="TCP port to listen on (overrides [api]port)."),
+    cfg.HostAddressOpt("host", dest="cli_host", metavar="ADDRESS",
+                       help="Address to listen on (overrides [api]host_ip)."),
+    cfg.PortOpt("port", dest="cli_port", min=0, metavar="PORT", help="TCP port to listen on (overrides [api]port)."),
 ]
 
 
@@ -120,6 +126,25 @@ def exit_now(status: int = 0) -> None:
     os._exit(status)
 
 
+def refusal(exc: Exception) -> str:
+    """Return what an operator is told of an error that keeps a command from running.
+
+    :raises ModuleNotFoundError: ``exc`` itself, if it is about a module that no configuration asks for: a fault of ours
+    """
+    if isinstance(exc, db_exc.DBError):
+        return str(exc).splitlines()[0]  # they go on with the statement and with advice
+    if isinstance(exc, OSError) and exc.filename:
+        return f"{exc.filename}: {exc.strerror}"
+    if isinstance(exc, ModuleNotFoundError):
+        if exc.name == "MySQLdb":
+            return "[database]connection has to begin with mysql+pymysql:// for MariaDB and MySQL."
+        if exc.name not in _EXTRAS:
+            raise exc
+        return (f"{exc.name}, which the configuration needs, is not installed: "
+                f"pip install 'ironic-rules[{_EXTRAS[exc.name]}]'.")
+    return str(exc)
+
+
 def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
     """Return the command's exit status; what keeps it from running is told in one line, status 2.
 
@@ -128,10 +153,8 @@ def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None 
     name = os.path.basename(sys.argv[0])
     try:
         return command(sys.argv[1:] if argv is None else argv)
-    except _REFUSALS as exc:
-        # Errors of databases go on with the statement and with advice.
-        text = str(exc).splitlines()[0] if isinstance(exc, db_exc.DBError) else str(exc)
-        print(f"{name}: {text}", file=sys.stderr)
+    except REFUSALS as exc:
+        print(f"{name}: {refusal(exc)}", file=sys.stderr)
         return 2
     except Interrupted:
         print(f"{name}: told to end while it was starting", file=sys.stderr)

@@ -5,16 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Sequence
 
+import sqlalchemy as sa
 from oslo_config import cfg
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
 
 from ironic_rules import service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.db.session import Database
+from ironic_rules.inspection.text import printable
 from ironic_rules.pxe_filter import metrics, report, systemd
 from ironic_rules.pxe_filter import settings as filter_settings
 from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.service import FilterService
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds between two attempts to reach the database at the start, each of [database]max_retries attempts itself.
+_RETRY_S = 5.0
 
 _CLI_OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("once", dest="cli_once", default=False, help="Bring the files up to date, and end."),
@@ -65,7 +76,7 @@ def _once(keeper: Keeper) -> int:
 
 def _work(conf: cfg.ConfigOpts) -> int:
     signals = lifecycle.StopSignals(conf)
-    filter_service = service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0)
+    filter_service = _made(conf)
     if conf.pxe_filter.metrics_port:
         metrics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port)
     filter_service.start()
@@ -80,6 +91,20 @@ def _work(conf: cfg.ConfigOpts) -> int:
     filter_service.wait(2)
     lifecycle.exit_now()
     return 0
+
+
+def _made(conf: cfg.ConfigOpts) -> FilterService:
+    """Return the filter, however long the database takes to come.
+
+    A dnsmasq that systemd starts after the filter is not started at all if the filter fails first.
+    """
+    while True:
+        try:
+            return service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0)
+        except (db_exc.DBConnectionError, sa.exc.OperationalError) as exc:  # the latter is PostgreSQL's
+            LOG.error("The database can not be reached; the filter waits for it: %s",
+                      printable(str(exc).partition("\n")[0]))
+            time.sleep(_RETRY_S)
 
 
 def _alive() -> None:

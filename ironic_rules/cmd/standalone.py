@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from oslo_config import cfg
 
 from ironic_rules import service
+from ironic_rules.api import auth
 from ironic_rules.cmd import lifecycle
 from ironic_rules.inspection import rule_settings
 from ironic_rules.rpc import transport as rpc_transport
 
 _CLI_OPTS: list[cfg.Opt] = [
     *lifecycle.LISTEN_OPTS,
-    cfg.StrOpt("state-dir", dest="cli_state_dir",
-               help="Folder for the database and the log (overrides state_path; default ./ironic-rules-data)."),
+    cfg.StrOpt("state-dir", dest="cli_state_dir", metavar="FOLDER",
+               help="Folder for the database and the log (overrides state_path; default ./ironic-rules-data, and "
+                    "./ironic-rules-demo with --demo)."),
     cfg.BoolOpt("demo", dest="cli_demo", default=False,
                 help="Show the main job: load example rules, enrol sample nodes, let simulated ramdisks send their "
                      "inventories, show what changed, and keep serving."),
 ]
 
+#: The sample nodes of the demo shall not be in the way of the machines that somebody enrols afterwards.
+_DEMO_FOLDER = "ironic-rules-demo"
+
 _WELCOME = """\
 ironic-rules listens on {url}   (data: {state}, log: {log})
 Try next:
-  curl -s {url}/v1/nodes
-  openstack --os-auth-type none --os-endpoint {url} baremetal node list
-  ironic-rules-simulate --endpoint {url} --nodes 20 --concurrency 4
+  {commands}
 Ctrl-C ends it."""
 
 
@@ -40,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv, _CLI_OPTS)
     lifecycle.apply_listen_opts(conf)
+    if conf.cli_demo:
+        conf.set_default("state_path", _DEMO_FOLDER)
     if conf.cli_state_dir is not None:
         conf.set_override("state_path", conf.cli_state_dir)
     service.use_one_process_defaults(conf)
@@ -56,9 +62,12 @@ def _run(argv: Sequence[str]) -> int:
     conductor = service.make_conductor(conf, db, transport, displaced=signals.stop, rules=rules)
     try:
         conductor.start()
+        if warning := auth.warn_if_open(conf):
+            print(f"WARNING: {warning}", file=sys.stderr, flush=True)  # the log is a file
         api.start()
         log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"
-        print(_WELCOME.format(url=api.url, state=conf.state_path, log=log), flush=True)
+        commands = "\n  ".join(_suggestions(api.url))
+        print(_WELCOME.format(url=api.url, state=conf.state_path, log=log, commands=commands), flush=True)
         if conf.cli_demo:
             threading.Thread(target=_demo, args=(api.url,), name="demo", daemon=True).start()
         lifecycle.settle()
@@ -71,6 +80,18 @@ def _run(argv: Sequence[str]) -> int:
           "ironic-rules has ended; unfinished work is stored and goes on at the next start.")
     lifecycle.exit_now(1 if conductor.is_displaced else 0)
     return 0
+
+
+def _suggestions(url: str) -> Iterator[str]:
+    """Yield commands to try, of those that are installed, as they have to be typed here."""
+    yield f"curl -s {url}/v1/nodes"
+    # The folder as it was typed, such as .venv/bin; that of the interpreter for "python -m".
+    folders = os.pathsep.join((os.path.dirname(sys.argv[0]), os.path.dirname(sys.executable)))
+    for name, arguments in (("openstack", f"--os-auth-type none --os-endpoint {url} baremetal node list"),
+                            ("ironic-rules-simulate", f"--endpoint {url} --nodes 20 --cleanup")):
+        found = name if shutil.which(name) else shutil.which(name, path=folders)
+        if found:
+            yield f"{found} {arguments}"
 
 
 def _demo(url: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -11,46 +11,85 @@ from oslo_upgradecheck import upgradecheck
 
 from ironic_rules import conf as service_conf
 from ironic_rules import service
+from ironic_rules.cmd import lifecycle
 from ironic_rules.db import migration
-from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.db.session import Database
+from ironic_rules.hardware.registry import Hardware
+from ironic_rules.inspection import discovery, rule_settings, settings
 from ironic_rules.inspection.hooks import loader
+from ironic_rules.inspection.rule_cache import RuleCache
 
 
 class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
-    """The checks, in the order in which they run."""
+    """The checks, in the order in which they run: what would stop the processes, or fail every inspection."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         super().__init__()
         self._conf = conf
+        self._db: Database | None = None
 
     def _check_schema(self) -> upgradecheck.Result:
-        try:
-            engine = service.make_database(self._conf).engine
-        except ConfigurationError as exc:
-            return upgradecheck.Result(upgradecheck.Code.FAILURE, str(exc))
-        return upgradecheck.Result(upgradecheck.Code.SUCCESS, f"revision {migration.version(engine)}")
+        return _result(self._schema)
 
     def _check_hooks(self) -> upgradecheck.Result:
-        names = loader.parse(self._conf.inspector.hooks)
-        try:
-            loader.load(names)
-        except ConfigurationError as exc:
-            return upgradecheck.Result(upgradecheck.Code.FAILURE, str(exc))
-        return upgradecheck.Result(upgradecheck.Code.SUCCESS, ", ".join(names))
+        return _result(self._hooks)
 
-    _upgrade_checks: Any = (("Database schema", _check_schema), ("Inspection hooks", _check_hooks))
+    def _check_hardware(self) -> upgradecheck.Result:
+        return _result(lambda: ", ".join(Hardware(self._conf).describe()))
+
+    def _check_rules(self) -> upgradecheck.Result:
+        return _result(self._rules)
+
+    def _check_discovery(self) -> upgradecheck.Result:
+        return _result(self._discovery)
+
+    _upgrade_checks: Any = (
+        ("Database schema", _check_schema), ("Hardware types and interfaces", _check_hardware),
+        ("Inspection hooks", _check_hooks), ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery))
+
+    def _schema(self) -> str:
+        self._db = service.make_database(self._conf)
+        return f"revision {migration.version(self._db.engine)}"
+
+    def _hooks(self) -> str:
+        names = loader.parse(self._conf.inspector.hooks)
+        loader.load(names, settings.from_conf(self._conf))
+        return ", ".join(names)
+
+    def _rules(self) -> str:
+        prepared = rule_settings.prepare(self._conf)
+        built_in = f"{len(prepared.built_in)} built-in rules"
+        if self._db is None:
+            return f"{built_in}; the stored ones were not looked at"
+        with self._db.reader() as conn:
+            RuleCache(prepared).current(conn)
+        return f"{built_in}, and the stored ones are valid"
+
+    def _discovery(self) -> str:
+        discovery.check(self._conf)
+        return f"on, with driver {self._conf.auto_discovery.driver}" if self._conf.auto_discovery.enabled else "off"
+
+
+def _result(check: Callable[[], str]) -> upgradecheck.Result:
+    """Return what ``check`` says, or why it cannot."""
+    try:
+        return upgradecheck.Result(upgradecheck.Code.SUCCESS, check())
+    except lifecycle.REFUSALS as exc:
+        return upgradecheck.Result(upgradecheck.Code.FAILURE, lifecycle.refusal(exc))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``upgrade check``; return 0 (ready), 1 (warnings), 2 (failures) or 255."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments == ["--version"]:  # oslo.upgradecheck does not know it
+    """Run ``upgrade check``; return 0 (ready), 1 (warnings), 2 (failures, or it cannot begin) or 255 (our fault)."""
+    return lifecycle.guarded(_run, argv)
+
+
+def _run(argv: Sequence[str]) -> int:
+    if list(argv) == ["--version"]:  # oslo.upgradecheck does not know it
         print(service.version())
         return 0
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
-    service.db_options.set_defaults(conf)
-    return int(upgradecheck.main(conf, service.PROJECT, Checks(conf), argv=arguments))
+    return int(upgradecheck.main(conf, service.PROJECT, Checks(conf), argv=list(argv)))
 
 
 if __name__ == "__main__":

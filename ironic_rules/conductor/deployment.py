@@ -40,10 +40,14 @@ def validate(engine: Engine, task: Task, requested: Iterable[Mapping[str, Any]] 
     with engine.db.reader() as conn:
         enabled = [] if _is_pinned(engine) else deploy_templates.for_traits(conn, node.traits)
     steps = deploy_steps.requested(requested)
-    problems = plan.trait_problems(node.instance_info, node.traits) + plan.problems(
-        in_band.offered(engine, task, enabled, steps), enabled, steps)
-    if problems:
+    if problems := plan.trait_problems(node.instance_info, node.traits) + _problems(engine, task, enabled, steps):
         raise Invalid("; ".join(problems))
+
+
+def _problems(engine: Engine, task: Task, templates: list[DeployTemplate],
+              requested: list[deploy_steps.Step]) -> list[str]:
+    return plan.problems(in_band.offered(engine, task, templates, requested), templates, requested,
+                         engine.conf.api.disallow_deploy_steps)
 
 
 def _is_pinned(engine: Engine) -> bool:
@@ -83,7 +87,7 @@ def _plan(engine: Engine, task: Task) -> Result:
     applied, notice = _applied(engine, node, asked)
     requested = deploy_steps.requested(node.driver_internal_info.get(progress.REQUESTED) or ())
     # The request was checked when it came; the templates may have changed since.
-    if problems := plan.problems(in_band.offered(engine, task, applied, requested), applied, requested):
+    if problems := _problems(engine, task, applied, requested):
         raise Invalid("; ".join(problems))
     steps = in_band.order(
         engine, node, plan.steps_for(engine.hardware, engine.conf, node, applied, requested))
@@ -145,10 +149,23 @@ def _check_rerun(engine: Engine, node: Any, step: deploy_steps.Step) -> None:
 
 
 def clean_up(engine: Engine, task: Task) -> None:
-    """Leave a node whose deployment failed: switched off ([deploy]power_off_after_deploy_failure), without progress."""
+    """Leave a node whose deployment failed: without progress, and without what boots its ramdisk.
+
+    It is switched off, unless ``[deploy]power_off_after_deploy_failure`` is false or the node may not be.
+    """
     progress.forget(task.node)
-    if engine.conf.deploy.power_off_after_deploy_failure and not task.node.disable_power_off:
-        engine.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
+    try:
+        if engine.conf.deploy.power_off_after_deploy_failure and not task.node.disable_power_off:
+            engine.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
+    finally:
+        _undo_boot(engine, task)
+
+
+def _undo_boot(engine: Engine, task: Task) -> None:
+    try:
+        engine.hardware.interface(task.node, "deploy").clean_up(task)
+    except IronicRulesError as exc:
+        LOG.warning("What was prepared for the ramdisk of node %s is left: %s", task.node.uuid, exc)
 
 
 def time_out(engine: Engine, context: RequestContext, row: sa.Row[Any], before: datetime.datetime) -> None:

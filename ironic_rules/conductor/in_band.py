@@ -44,14 +44,14 @@ def order(engine: Engine, node: Any, steps: list[Step]) -> list[Step]:
 def take_in(engine: Engine, task: Task) -> None:
     """Check the steps that are left against what the ramdisk offers, and add those that it runs by default.
 
-    :raises Invalid: with every step that it does not offer
+    :raises Invalid: with every step that it does not offer, and who asked for it
     """
     node = task.node
     own = _own(engine, node)
     found = [info for info in engine.hardware.interface(node, "deploy").in_band_steps(task) if _key(info) not in own]
     infos = with_priorities([*engine.hardware.deploy_steps(node), *found], engine.conf.deploy.step_priorities)
     asked = progress.left(node)
-    if problems := plan.problems(infos, [], [step for step in asked if _key(step) not in own]):
+    if problems := plan.problems_of_runs(infos, [step for step in asked if _key(step) not in own]):
         raise Invalid("; ".join(problems))
     progress.add(node, [
         Step(info.interface, info.step, {}, info.priority, CONFIGURATION if info.configured else CODE)

@@ -24,10 +24,11 @@ from ironic_rules.exceptions import (
     NoFreeWorker,
     RuleFailed,
 )
+from ironic_rules.hardware import bmc
 from ironic_rules.inspection import known_bmcs
-from ironic_rules.inspection.pipeline import Outcome
+from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.inspection.text import printable
-from ironic_rules.models import mac, states
+from ironic_rules.models import addresses, mac, states
 from ironic_rules.models.task import Task
 
 LOG = logging.getLogger(__name__)
@@ -46,25 +47,34 @@ def accept(engine: Engine, context: RequestContext, node_id: str | int, data: di
 
     :raises NotFound: the node is not in INSPECT WAIT;  NodeLocked: 409;  NoFreeWorker: 503
     """
-    with engine.db.reader() as conn:
-        found = nodes.get_id(conn, node_id) if isinstance(node_id, str) else node_id
-        is_new = discovery.is_pending(conn, found)
-    state, event = (states.ENROLL, "discovered") if is_new else (states.INSPECTWAIT, "resume")
-    values = work.state_values(states.TRANSITIONS[(state, event)])
-    if is_new:
-        values |= {"inspection_started_at": now(), "inspection_finished_at": None}
+    if isinstance(node_id, str):
+        with engine.db.reader() as conn:
+            node_id = nodes.get_id(conn, node_id)
+    found = node_id
     with _slot(engine, found) as slot:
-
-        def store(conn: sa.Connection) -> None:
-            nodes.reserve_in_state(conn, found, engine.host, "continue inspection", state, values)
-            if is_new and not discovery.accept(conn, found):
-                raise NodeNotFound(node=found)
-            inventory.receive(conn, found, data, plugin_data, context.request_id)
-
-        engine.db.write(store)
-        if is_new:
+        if engine.db.write(lambda conn: _store(conn, engine, context, found, data, plugin_data)):
             pxe_filter.look(engine, context)
         slot.run(work.run, engine, found, context)
+
+
+def _store(conn: sa.Connection, engine: Engine, context: RequestContext, node_id: int, data: dict[str, Any],
+           plugin_data: dict[str, Any]) -> bool:
+    """Write what :func:`accept` promises; say whether discovery has just made the node."""
+
+    def reserve(state: str, event: str, **more: Any) -> None:
+        values = work.state_values(states.TRANSITIONS[(state, event)]) | more
+        nodes.reserve_in_state(conn, node_id, engine.host, "continue inspection", state, values)
+
+    is_new = False
+    try:
+        reserve(states.INSPECTWAIT, "resume")
+    except NodeNotFound:
+        is_new = discovery.accept(conn, node_id)
+        if not is_new:
+            raise
+        reserve(states.ENROLL, "discovered", inspection_started_at=now(), inspection_finished_at=None)
+    inventory.receive(conn, node_id, data, plugin_data, context.request_id)
+    return is_new
 
 
 def _slot(engine: Engine, node_id: int) -> Slot:
@@ -94,6 +104,7 @@ def start(engine: Engine, task: Task) -> Result:
     node_id = task.node.id
     task.node.inspection_started_at = now()
     task.node.inspection_finished_at = None
+    driver_info = dict(task.node.driver_info)
     runs = _allow_processing(engine, task)
     try:
         next_state = engine.hardware.interface(task.node, "inspect").inspect_hardware(task)
@@ -102,14 +113,22 @@ def start(engine: Engine, task: Task) -> Result:
     except IronicRulesError as exc:
         if not _is_sealed(runs):
             raise
-        return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {work.WITHHELD}")
+        return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {WITHHELD}")
     finally:
         _log_messages(task)
     if next_state != states.INSPECTWAIT:
         task.node.inspection_finished_at = now()
         history = _summary(_outcome(runs)) if runs else None
-        return Result("done", history=history, also=lambda conn: _add(conn, engine, task, runs),
-                      sealed=_is_sealed(runs))
+        # Names that a rule has set are resolved by the next inspection, as in band.
+        is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
+        resolved = bmc.addresses(driver_info, bmc.RESOLVE_TIMEOUT_S) if is_same else []
+
+        def store(conn: sa.Connection) -> None:
+            if is_same:
+                known_bmcs.resolved(conn, node_id, driver_info, resolved)
+            _add(conn, engine, task, runs)
+
+        return Result("done", history=history, also=store, sealed=_is_sealed(runs))
     driver_info = dict(task.node.driver_info)
     found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
     return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
@@ -184,7 +203,7 @@ def process(engine: Engine, task: Task, pending: sa.Row[Any]) -> Result:
     except IronicRulesError as exc:
         # It comes after the rules, and its text may quote what they wrote.
         if _is_sealed(runs):
-            return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {work.WITHHELD}")
+            return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {WITHHELD}")
         if not isinstance(exc, Invalid):
             raise
         return Result("fail", error=f"Inspection failed: {exc}")

@@ -49,7 +49,9 @@ def finish(engine: Engine, context: RequestContext, node_id: int, event: str, er
         transition = states.TRANSITIONS[(row.provision_state, event)]
         clean_up = work.CLEAN_UPS[row.provision_state]
         if reason := work.attempt(lambda: clean_up(engine, task), task):
-            error = printable(f"{error} Switching the node off failed: {reason}", work.MAX_TEXT)
+            # An inspection has more to undo than the power; the reason says which of it failed.
+            what = "Cleaning up" if row.provision_state == states.INSPECTWAIT else "Switching the node off"
+            error = printable(f"{error} {what} failed: {reason}", work.MAX_TEXT)
         values = {**work.state_values(transition), "last_error": error, "agent_token_hash": None}
 
         def store(conn: sa.Connection) -> None:

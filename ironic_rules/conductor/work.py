@@ -14,8 +14,9 @@ from ironic_rules.conductor import pxe_filter, tasks
 from ironic_rules.conductor.engine import Engine, now
 from ironic_rules.conductor.handlers import Handler, Result
 from ironic_rules.context import RequestContext
-from ironic_rules.db import history, nodes
+from ironic_rules.db import errors, history, nodes
 from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
+from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.inspection.text import printable
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
@@ -31,13 +32,10 @@ ON_FAILURE: dict[str, Callable[[sa.Connection, Engine, int], None]] = {}
 #: ``(provision state, purpose of the lock)`` -> what goes on with a request of which only the lock is left.
 UNFINISHED: dict[tuple[str, str], Callable[[Engine, RequestContext, int], None]] = {}
 
-#: In place of an error that could quote what a sensitive rule wrote.
-WITHHELD = "details are withheld, a sensitive rule matched"
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 #: Longest text in ``last_error`` and in the history: MariaDB's TEXT has 65535 bytes, and people read it.
 MAX_TEXT = 4096
-#: What a database raises that is not there, or has no time, at the moment.
-DATABASE_AWAY = (db_exc.DBConnectionError, db_exc.DBDeadlock, sa.exc.TimeoutError)
+DATABASE_AWAY = errors.AWAY
 #: How a save fails because of what is to be saved.
 _BAD_DATA = (
     IronicRulesError, ArithmeticError, TypeError, ValueError, RecursionError, db_exc.DBDataError,

@@ -8,6 +8,7 @@ from ironic_rules.conf import (
     api,
     auto_discovery,
     conductor,
+    database,
     default,
     deploy,
     inspection_rules,
@@ -18,6 +19,7 @@ from ironic_rules.conf import (
     redfish,
 )
 
+#: With the options that are the service's own.
 MODULES = (
     default,
     api,
@@ -35,5 +37,5 @@ MODULES = (
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register every option of the service with ``conf``."""
-    for module in MODULES:
+    for module in (*MODULES, database):
         module.register_opts(conf)

@@ -22,7 +22,8 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("ramdisk_heartbeat_timeout", default=300, min=10,
                help="Seconds between two heartbeats that a ramdisk is told to keep to at most."),
     cfg.ListOpt("disallow_deploy_steps", default=["vendor.send_raw"],
-                help="Deploy steps, INTERFACE.STEP, that no deploy template and no request may have."),
+                help="Deploy steps, INTERFACE.STEP, that no deploy template and no request may have. The API refuses "
+                     "them; conductors refuse to deploy with those of templates that were made before."),
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
 ]
 

@@ -19,6 +19,19 @@ class Spacing(types.Integer):
         return None if number is None else int(number)
 
 
+class HttpUrl(types.URI):
+    """A URL with scheme http or https and a host; in error messages an example of one."""
+
+    def __init__(self) -> None:
+        super().__init__(schemes=["http", "https"])
+
+    def __call__(self, value: Any) -> str:
+        try:
+            return str(super().__call__(value))
+        except ValueError as exc:
+            raise ValueError("an http or https URL is expected, such as http://192.0.2.10:6385") from exc
+
+
 GROUP = cfg.OptGroup("inspector", title="Inspection", help="In-band inspection and its hooks.")
 #: CPU flag to capability, as in Inspector
 CPU_CAPABILITIES = {
@@ -55,8 +68,8 @@ OPTS: list[cfg.Opt] = [
                     "comes with this package."),
     cfg.BoolOpt("power_off", default=True,
                 help="Switch a node off when its inspection has ended, unless it has disable_power_off."),
-    cfg.URIOpt("callback_endpoint_override", schemes=["http", "https"],
-               help="Root URL of the API that a managed boot tells the ramdisk. Default: [api]public_endpoint."),
+    cfg.Opt("callback_endpoint_override", type=HttpUrl(),
+            help="Root URL of the API that a managed boot tells the ramdisk. Default: [api]public_endpoint."),
     cfg.StrOpt("extra_kernel_params", default="",
                help="Further kernel parameters of a ramdisk that this service boots, separated by spaces."),
     cfg.BoolOpt("require_managed_boot", default=True,

@@ -13,6 +13,7 @@ from ironic_rules.db import node_sets
 from ironic_rules.db.tables import node_bmc_addresses as table
 
 _OWNERS = sa.select(table.c.node_id).where(table.c.address.in_(sa.bindparam("addresses", expanding=True)))
+_OF_NODE = sa.select(table.c.address).where(table.c.node_id == sa.bindparam("of_node"))
 
 
 def set_for(conn: sa.Connection, node_id: int, addresses: Collection[str]) -> None:
@@ -30,4 +31,4 @@ def node_ids(conn: sa.Connection, addresses: Collection[str]) -> set[int]:
 
 def list_for(conn: sa.Connection, node_id: int) -> list[str]:
     """Return the node's BMC addresses, sorted."""
-    return sorted(conn.scalars(sa.select(table.c.address).where(table.c.node_id == node_id)))
+    return sorted(conn.scalars(_OF_NODE, {"of_node": node_id}))

@@ -17,6 +17,8 @@ from ironic_rules.exceptions import IronicRulesError
 #: Makes the error for a violation, from the offending value where the database tells it (SQLite does not).
 MakeError = Callable[[str | None], IronicRulesError]
 
+#: What a database raises that is not there, or has no time, at the moment.
+AWAY = (db_exc.DBConnectionError, db_exc.DBDeadlock, sa.exc.TimeoutError)
 #: How the databases say that they cannot write now. SQLite has texts, MariaDB numbers, PostgreSQL classes of SQLSTATE.
 _SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to write a readonly database")
 _MARIADB_REFUSALS = frozenset({1021, 1041, 1114, 1290, 1836})
@@ -28,14 +30,25 @@ class DatabaseFull(db_exc.DBConnectionError):  # type: ignore[misc]
 
 
 @contextlib.contextmanager
-def refusals_to_write() -> Iterator[None]:
-    """Raise :class:`DatabaseFull` for the errors of a database that cannot write at the moment."""
+def refusals() -> Iterator[None]:
+    """Raise :class:`DatabaseFull` for the errors of a database that cannot write at the moment.
+
+    And ``DBConnectionError`` where oslo.db leaves out that PostgreSQL can not be reached.
+    """
     try:
         yield
     except (sa.exc.DBAPIError, db_exc.DBError) as error:
         if _refuses_to_write(error):
             raise DatabaseFull(error) from error
+        if _has_no_connection(error):
+            raise db_exc.DBConnectionError(error) from error
         raise
+
+
+def _has_no_connection(error: Exception) -> bool:
+    # psycopg gives no SQLSTATE where no server spoke.
+    original = error.orig if isinstance(error, sa.exc.OperationalError) else None
+    return type(original).__module__.startswith("psycopg") and getattr(original, "sqlstate", None) is None
 
 
 def _refuses_to_write(error: Exception) -> bool:

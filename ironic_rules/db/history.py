@@ -12,6 +12,10 @@ from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import node_history as table
 from ironic_rules.exceptions import HistoryNotFound, NodeNotFound
 
+_INSERT = sa.insert(table)
+_TOO_OLD = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("of_node")).order_by(table.c.id.desc()).offset(
+    sa.bindparam("keep", type_=sa.Integer)).limit(1)
+
 
 def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity: str, conductor: str | None,
         user: str | None = None) -> None:
@@ -24,7 +28,7 @@ def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity
     row = {"uuid": uuidutils.generate_uuid(), "node_id": node_id, "event_type": event_type, "event": event,
            "severity": severity, "conductor": conductor, "user": user, "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):
-        conn.execute(sa.insert(table).values(row))
+        conn.execute(_INSERT, row)
 
 
 def list_for(conn: sa.Connection, node_id: int, page: Page) -> list[Row]:
@@ -50,7 +54,6 @@ def get(conn: sa.Connection, node_id: int, uuid: str) -> Row:
 
 def prune(conn: sa.Connection, node_id: int, keep: int) -> None:
     """Delete all but the newest ``keep`` entries of the node."""
-    own = table.c.node_id == node_id
-    newest_gone = conn.scalar(sa.select(table.c.id).where(own).order_by(table.c.id.desc()).offset(keep).limit(1))
+    newest_gone = conn.scalar(_TOO_OLD, {"of_node": node_id, "keep": keep})
     if newest_gone is not None:
-        conn.execute(sa.delete(table).where(own, table.c.id <= newest_gone))
+        conn.execute(sa.delete(table).where(table.c.node_id == node_id, table.c.id <= newest_gone))

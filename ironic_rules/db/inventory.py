@@ -27,6 +27,15 @@ def _newest_of(*, raw_json: bool) -> sa.Select[Any]:
     return query.order_by(table.c.id.desc()).limit(1)
 
 
+_INSERT = sa.insert(table)
+# What is set comes with the execution, where a parameter has a column's name.
+_SUPERSEDE = sa.update(table).where(
+    table.c.node_id == sa.bindparam("of_node"), table.c.status == sa.bindparam("status_is"))
+_FINISH = sa.update(table).where(table.c.id == sa.bindparam("inventory_id"))
+_FINISHED = (table.c.node_id == sa.bindparam("of_node"), table.c.status != RECEIVED)
+_NEWEST_FINISHED = sa.select(table.c.id).where(*_FINISHED).order_by(table.c.id.desc())
+_TOO_OLD = _NEWEST_FINISHED.offset(sa.bindparam("keep", type_=sa.Integer)).limit(1)
+_SUCCESSFUL = _NEWEST_FINISHED.where(table.c.status == PROCESSED).limit(1)
 _NEWEST = _newest_of(raw_json=False)
 _NEWEST_RAW = _newest_of(raw_json=True)
 
@@ -41,14 +50,14 @@ def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plu
     row = {"node_id": node_id, "inventory_data": inventory, "received_plugin_data": plugin_data or {},
            "status": RECEIVED, "request_id": request_id, "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):
-        inserted = conn.execute(sa.insert(table).values(row)).inserted_primary_key
+        inserted = conn.execute(_INSERT, row).inserted_primary_key
     return int(inserted[0])  # type: ignore[index]
 
 
 def supersede(conn: sa.Connection, node_id: int) -> None:
     """Give up unprocessed data of the node: it must not be taken up again once newer data has come or is asked for."""
-    conn.execute(sa.update(table).where(table.c.node_id == node_id, table.c.status == RECEIVED).values(
-        status=FAILED, updated_at=clock.now()))
+    conn.execute(_SUPERSEDE, {
+        "of_node": node_id, "status_is": RECEIVED, "status": FAILED, "updated_at": clock.now()})
 
 
 def pending(conn: sa.Connection, node_id: int) -> Row | None:
@@ -76,9 +85,9 @@ def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, Any
 
     :raises InventoryNotFound: 404, e.g. the node was deleted meanwhile
     """
-    statement = sa.update(table).where(table.c.id == inventory_id).values(
-        plugin_data=plugin_data, status=status, updated_at=clock.now())
-    if conn.execute(statement).rowcount == 0:
+    parameters = {
+        "inventory_id": inventory_id, "plugin_data": plugin_data, "status": status, "updated_at": clock.now()}
+    if conn.execute(_FINISH, parameters).rowcount == 0:
         raise InventoryNotFound(f"Inspection inventory {inventory_id} could not be found.")
 
 
@@ -87,13 +96,12 @@ def prune(conn: sa.Connection, node_id: int, keep: int) -> None:
 
     What waits to be processed and the last successful one stay, however many failures followed it.
     """
-    finished = (table.c.node_id == node_id, table.c.status != RECEIVED)
-    newest_first = sa.select(table.c.id).where(*finished).order_by(table.c.id.desc())
-    too_old = conn.scalar(newest_first.offset(keep).limit(1))
+    node = {"of_node": node_id}
+    too_old = conn.scalar(_TOO_OLD, {**node, "keep": keep})
     if too_old is None:
         return
-    successful = conn.scalar(newest_first.where(table.c.status == PROCESSED).limit(1))
-    conn.execute(sa.delete(table).where(*finished, table.c.id <= too_old, table.c.id != (successful or 0)))
+    successful = conn.scalar(_SUCCESSFUL, node)
+    conn.execute(sa.delete(table).where(*_FINISHED, table.c.id <= too_old, table.c.id != (successful or 0)), node)
 
 
 def discard(conn: sa.Connection, inventory_id: int) -> None:

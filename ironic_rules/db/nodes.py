@@ -31,8 +31,23 @@ _ALL = sa.select(nodes)
 # Made once, as in the other modules: to build a statement takes longer than to run it.
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
+#: Of a node that a ramdisk is looking for; a whole row costs several times as much.
+_FOUND = ("id", "uuid", "conductor_group", "properties", "instance_info", "driver_internal_info")
+_IN_STATE = sa.select(*columns_of(nodes, _FOUND)).where(
+    nodes.c.provision_state == sa.bindparam("state")).order_by(nodes.c.id).limit(2)
+_IN_STATE_BY_UUID = _IN_STATE.where(nodes.c.uuid == sa.bindparam("uuid"))
+_IN_STATE_BY_ID = _IN_STATE.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 _STATES = sa.select(nodes.c.id, nodes.c.provision_state).where(
     nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
+# What is set comes with the execution, where a parameter has a column's name.
+_OWNED = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation == sa.bindparam("owner_is"))
+_OWNED_CHANGED = _OWNED.values(revision=nodes.c.revision + 1)
+_RESERVE_IN_STATE = sa.update(nodes).where(
+    nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None),
+    nodes.c.provision_state == sa.bindparam("state_is")).values(revision=nodes.c.revision + 1)
+_TOKEN = sa.select(nodes.c.agent_token_hash).where(nodes.c.id == sa.bindparam("node_id"))
+_CLAIM_TOKEN = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.agent_token_hash.is_(None))
+_CLAIM_TOKEN_IN = _CLAIM_TOKEN.where(nodes.c.provision_state.in_(sa.bindparam("states", expanding=True)))
 _UNLOCKED = {"reservation": None, "reservation_purpose": None, "reserved_at": None}
 
 
@@ -93,6 +108,17 @@ def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[
     return {row.id for row in found if row.provision_state == state}
 
 
+def candidates(conn: sa.Connection, state: str, *, uuid: str | None = None,
+               node_ids: Collection[int] | None = None) -> list[Row]:
+    """Return at most two nodes in provision state ``state`` that have the canonical UUID or one of the ids.
+
+    The rows have what the node's ramdisk gets to see, id, UUID and conductor group.
+    """
+    if uuid is not None:
+        return list(conn.execute(_IN_STATE_BY_UUID, {"state": state, "uuid": uuid}))
+    return list(conn.execute(_IN_STATE_BY_ID, {"state": state, "node_ids": sorted(node_ids or ())}))
+
+
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
     """Store a new node and return it; ``uuid``, ``created_at`` and ``provision_state`` (enroll) have defaults.
 
@@ -114,7 +140,8 @@ def update(conn: sa.Connection, node_id: int, values: Mapping[str, Any], *, unlo
     :raises NodeNotFound: 404
     :raises NodeLocked, NodeChanged, DuplicateNodeName, InstanceAssociated: 409
     """
-    statement = sa.update(nodes).where(nodes.c.id == node_id).values(_changed(values))
+    statement = sa.update(nodes).where(nodes.c.id == node_id).values(
+        {**_stamped(values), "revision": nodes.c.revision + 1})
     if unlocked:
         statement = statement.where(nodes.c.reservation.is_(None))
     if revision is not None:
@@ -165,10 +192,9 @@ def reserve_in_state(conn: sa.Connection, node_id: int, owner: str, purpose: str
     :raises NodeNotFound: 404, no such node, or it is in another state
     :raises NodeLocked: 409, with who holds it
     """
-    statement = sa.update(nodes).where(
-        nodes.c.id == node_id, nodes.c.reservation.is_(None), nodes.c.provision_state == state)
     lock = {"reservation": owner, "reservation_purpose": purpose, "reserved_at": clock.now()}
-    while conn.execute(statement.values({**_changed(values), **lock})).rowcount == 0:
+    parameters = {**_stamped(values), **lock, "node_id": node_id, "state_is": state}
+    while conn.execute(_RESERVE_IN_STATE, parameters).rowcount == 0:
         now = _hold(conn, node_id)
         if now.reservation is not None:
             raise NodeLocked(node=now.uuid, host=now.reservation)
@@ -215,10 +241,21 @@ def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
 
     :param while_in: only while the node is in one of these provision states
     """
-    statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.agent_token_hash.is_(None))
-    if while_in is not None:
-        statement = statement.where(nodes.c.provision_state.in_(sorted(while_in)))
-    return conn.execute(statement.values(agent_token_hash=token_hash)).rowcount == 1
+    parameters = {"node_id": node_id, "agent_token_hash": token_hash}
+    if while_in is None:
+        return conn.execute(_CLAIM_TOKEN, parameters).rowcount == 1
+    return conn.execute(_CLAIM_TOKEN_IN, {**parameters, "states": sorted(while_in)}).rowcount == 1
+
+
+def has_agent_token(conn: sa.Connection, node_id: int) -> bool:
+    """Say whether a ramdisk of the node has a token.
+
+    :raises NodeNotFound: 404
+    """
+    row = conn.execute(_TOKEN, {"node_id": node_id}).one_or_none()
+    if row is None:
+        raise NodeNotFound(node=node_id)
+    return row.agent_token_hash is not None
 
 
 def waiting_longer_than(conn: sa.Connection, state: str, before: datetime.datetime) -> list[Row]:
@@ -230,16 +267,16 @@ def waiting_longer_than(conn: sa.Connection, state: str, before: datetime.dateti
 
 def _write_as_owner(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any],
                     lock: Mapping[str, Any]) -> None:
-    changes = _changed(values) if values else {}
-    statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation == owner)
-    if not _write(conn, statement.values({**changes, **lock}), node_id, values):
+    changes = _stamped(values) if values else {}
+    parameters = {**changes, **lock, "node_id": node_id, "owner_is": owner}
+    if not _write(conn, _OWNED_CHANGED if values else _OWNED, node_id, values, parameters):
         raise LockLost(node=_hold(conn, node_id).uuid, host=owner)
 
 
-def _changed(values: Mapping[str, Any]) -> dict[str, Any]:
+def _stamped(values: Mapping[str, Any]) -> dict[str, Any]:
     now = clock.now()
     stamps = {"provision_updated_at": now} if "provision_state" in values else {}
-    return {**stamps, **values, "revision": nodes.c.revision + 1, "updated_at": now}
+    return {**stamps, **values, "updated_at": now}
 
 
 def _hold(conn: sa.Connection, node_id: int) -> Row:
@@ -252,13 +289,14 @@ def _hold(conn: sa.Connection, node_id: int) -> Row:
     return row
 
 
-def _write(conn: sa.Connection, statement: sa.Update, node_id: int, values: Mapping[str, Any]) -> bool:
+def _write(conn: sa.Connection, statement: sa.Update, node_id: int, values: Mapping[str, Any],
+           parameters: Mapping[str, Any] | None = None) -> bool:
     uuid = None
     if values.get("instance_uuid") is not None:
         # Before the write: PostgreSQL would not answer after a failed one, and the message names the node.
         uuid = conn.execute(sa.select(nodes.c.uuid).where(nodes.c.id == node_id)).scalar()
     with _taken(values, uuid):
-        return conn.execute(statement).rowcount == 1
+        return conn.execute(statement, parameters).rowcount == 1
 
 
 def _taken(values: Mapping[str, Any], uuid: str | None) -> Any:

@@ -20,6 +20,8 @@ _DEFAULTS: dict[str, Any] = {
     column.name: None for column in ports.c if column.name not in _GENERATED
 } | {"pxe_enabled": True, "is_smartnic": False, "local_link_connection": {}, "internal_info": {}, "extra": {}}
 
+_INSERT = sa.insert(ports)
+
 
 def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> None:
     """Delete, update and create the ports of a node, in this order, so that an address may pass from one to another.
@@ -65,7 +67,7 @@ def _create(conn: sa.Connection, node_id: int, created: list[dict[str, Any]]) ->
              "uuid": identity.assigned(values), "node_id": node_id, "created_at": now} for values in created]
     addresses = {row["address"]: row["uuid"] for row in rows}
     with _taken(conn, addresses, ports.c.uuid), references(lambda key: NodeNotFound(node=node_id)):
-        conn.execute(sa.insert(ports), rows)
+        conn.execute(_INSERT, rows)
 
 
 def _taken(conn: sa.Connection, addresses: Mapping[str, Any], own: sa.Column[Any]) -> Any:

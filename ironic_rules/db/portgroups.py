@@ -90,7 +90,7 @@ def destroy(conn: sa.Connection, portgroup_id: int) -> None:
     """Delete the port group.
 
     :raises PortgroupNotFound: 404
-    :raises PortgroupNotEmpty: 409
+    :raises PortgroupNotEmpty: 400
     """
     uuid = conn.scalar(sa.select(portgroups.c.uuid).where(portgroups.c.id == portgroup_id))
     if uuid is None:

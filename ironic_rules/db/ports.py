@@ -47,12 +47,12 @@ _OWNERS = sa.select(ports.c.address, ports.c.node_id).where(
 
 
 def get(conn: sa.Connection, ident: str) -> Row:
-    """Return the port whose UUID or MAC address ``ident`` is.
+    """Return the port whose UUID, MAC address or name ``ident`` is.
 
     :raises PortNotFound: 404
     """
     by_address = mac_addresses.is_mac(ident)
-    condition = ports.c.address == mac_addresses.normalize(ident) if by_address else identity.has_uuid(ports, ident)
+    condition = ports.c.address == mac_addresses.normalize(ident) if by_address else identity.is_called(ports, ident)
     return _one(conn, condition, ident)
 
 

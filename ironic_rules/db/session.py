@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -13,20 +15,25 @@ from oslo_config import cfg
 from oslo_db import api as oslo_db_api
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import enginefacade
+from oslo_log import log as logging
 from sqlalchemy import event, pool
 
-from ironic_rules.db.errors import refusals_to_write
+from ironic_rules.db import liveness
+from ironic_rules.db.errors import refusals
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 #: SQLite waits this long (milliseconds) for another writer before it reports a lock.
 SQLITE_BUSY_TIMEOUT_MS = 30_000
+#: Each open file has a page cache of its own.
+_SQLITE_POOL_SIZE = 5
 #: One writer per database file, among the threads of this process.
 _sqlite_writers: defaultdict[str | None, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Database:
-    """The service's database: ``reader()`` and ``writer()`` give a connection inside one transaction."""
+    """The service's database: ``reader()`` gives a connection to read, ``writer()`` one inside a transaction."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._manager = enginefacade.transaction_context()
@@ -41,13 +48,40 @@ class Database:
             sqlite_synchronous=conf.database.sqlite_synchronous)
         self._manager.configure(connection_parameters=_connection_parameters(conf))
         self._max_retries = conf.database.db_max_retries
-        self.engine: sa.Engine = self._manager.writer.get_engine()
+        _make_private(conf.database.connection)
+        self.engine: sa.Engine = self._connected(conf)
         # Errors and logs would quote them: passwords of nodes, and what sensitive rules hide.
         self.engine.hide_parameters = True
         if self.engine.dialect.name == "sqlite":
-            _prepare_sqlite(self.engine, conf.database.max_pool_size or 5)
-        elif self.engine.dialect.name == "mysql":
+            _prepare_sqlite(self.engine, min(_SQLITE_POOL_SIZE, conf.database.max_pool_size or _SQLITE_POOL_SIZE))
+        else:
+            liveness.watch(self.engine)
+        if self.engine.dialect.name == "mysql":
             _prepare_mysql(self.engine)
+        # PostgreSQL's reads begin and end no transaction, two round trips less; PyMySQL would need as many to say so.
+        self._reading = self.engine
+        if self.engine.dialect.name == "postgresql":
+            self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    def _connected(self, conf: cfg.ConfigOpts) -> sa.Engine:
+        """Return the engine once the server answers.
+
+        :raises DBConnectionError: not in ``[database]max_retries`` attempts
+        """
+        attempts = conf.database.max_retries  # -1 never gives up
+        # oslo.db waits for the others itself.
+        if sa.make_url(conf.database.connection).get_backend_name() != "postgresql":
+            return self._manager.writer.get_engine()
+        while True:
+            try:
+                with refusals():
+                    return self._manager.writer.get_engine()
+            except db_exc.DBConnectionError as error:
+                if attempts == 0:
+                    raise
+                LOG.warning("The database can not be reached: %s", str(error).partition("\n")[0])
+            attempts -= 1
+            time.sleep(conf.database.retry_interval)
 
     @property
     def dialect(self) -> str:
@@ -56,11 +90,11 @@ class Database:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[sa.Connection]:
-        """Give a connection in one transaction that writes nothing.
+        """Give a connection for statements that write nothing.
 
         Each statement sees what is committed; on SQLite all of them see the same state.
         """
-        with refusals_to_write(), self.engine.connect() as connection:
+        with refusals(), self._reading.connect() as connection:
             yield connection
 
     @contextlib.contextmanager
@@ -92,7 +126,7 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
     On SQLite it begins IMMEDIATE: a second writer waits here and never fails half-way with "database is locked".
     """
-    with refusals_to_write(), engine.connect() as connection:
+    with refusals(), engine.connect() as connection:
         if engine.dialect.name != "sqlite":
             with connection.begin():
                 yield connection
@@ -145,6 +179,16 @@ def _prepare_mysql(engine: sa.Engine) -> None:
 
     # oslo.db has opened a connection to see whether it can.
     engine.dispose()
+
+
+def _make_private(url: str | None) -> None:
+    """Make a SQLite file that is not there yet one that only its owner reads: it has the passwords of BMCs."""
+    parts = sa.make_url(url) if url else None
+    if parts is None or parts.get_backend_name() != "sqlite" or parts.database in (None, "", ":memory:"):
+        return
+    # Where that does not go, opening the database says why.
+    with contextlib.suppress(OSError):
+        os.close(os.open(str(parts.database), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _prepare_sqlite(engine: sa.Engine, size: int) -> None:

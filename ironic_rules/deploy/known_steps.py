@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironic_rules.deploy.step_checks import StepCheck
+from ironic_rules.deploy.step_checks import StepCheck, against
 from ironic_rules.exceptions import Problem
 from ironic_rules.hardware.registered_steps import RegisteredSteps
-from ironic_rules.hardware.steps import StepInfo, wrong_arguments
-from ironic_rules.models import pointer
 from ironic_rules.models.deploy_templates import DeployStep
 
 
@@ -19,20 +17,9 @@ def fits(registered: RegisteredSteps) -> StepCheck:
     the template is for, nobody knows yet.
     """
     def check(step: DeployStep) -> Iterator[Problem]:
-        offers = [_problems(info, step) for info in registered.named(step.interface, step.step)]
+        offers = [against(info, step) for info in registered.named(step.interface, step.step)]
         if offers and all(offers):
             common = [problem for problem in offers[0] if all(problem in others for others in offers[1:])]
             yield from common or [Problem("/args", "are not what any interface with this step takes; the first one: "
                                           + "; ".join(str(problem) for problem in offers[0]))]
     return check
-
-
-def _problems(info: StepInfo, step: DeployStep) -> list[Problem]:
-    found = []
-    if info.core and step.priority:
-        found.append(Problem("/priority", "must be 0: a core step can only be left out"))
-    # A step that is left out gets no arguments.
-    if step.priority:
-        found += [Problem(pointer.format(("args", name)), text)
-                  for name, text in wrong_arguments(info.argsinfo, step.args)]
-    return found

@@ -1,20 +1,21 @@
 """Which deploy steps a node runs, and what is wrong with those that it is asked for.
 
-What a node's interfaces offer comes from this process's hardware (``steps_for``, ``problems_of``), or from what
-conductors have registered (``order``, ``problems``).
+What a node's interfaces offer comes from this process's hardware (``steps_for``), or from whoever knows it: in the API
+that is what conductors have registered.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from oslo_config import cfg
 
-from ironic_rules.deploy import steps
+from ironic_rules.deploy import step_checks, steps
 from ironic_rules.deploy.steps import Step, StepLike, TemplateLike
 from ironic_rules.hardware.registry import Hardware
-from ironic_rules.hardware.steps import StepInfo, with_priorities, wrong_arguments
+from ironic_rules.hardware.steps import StepInfo, with_priorities
 from ironic_rules.rules.base import printable
 
 #: Problems that are told of one node; more would not be read.
@@ -29,16 +30,7 @@ def steps_for(hardware: Hardware, conf: cfg.ConfigOpts, node: Any, templates: It
     :param requested: the steps of the request itself
     :raises DriverNotFound, InterfaceNotFound: this process does not serve the node
     """
-    return order(_offered(hardware, conf, node), templates, requested)
-
-
-def problems_of(hardware: Hardware, conf: cfg.ConfigOpts, node: Any, templates: Iterable[TemplateLike],
-                requested: Iterable[Step] = ()) -> list[str]:
-    """Return what keeps ``node`` from running the steps: each text names template, step and argument.
-
-    :raises DriverNotFound, InterfaceNotFound: this process does not serve the node
-    """
-    return problems(_offered(hardware, conf, node), templates, requested)
+    return order(with_priorities(hardware.deploy_steps(node), conf.deploy.step_priorities), templates, requested)
 
 
 def order(offered: Collection[StepInfo], templates: Iterable[TemplateLike],
@@ -49,18 +41,18 @@ def order(offered: Collection[StepInfo], templates: Iterable[TemplateLike],
     return steps.merge(defaults, templates, requested, _core(offered))
 
 
-def problems(offered: Collection[StepInfo], templates: Iterable[TemplateLike],
-             requested: Iterable[Step] = ()) -> list[str]:
-    """Return what keeps a node whose interfaces offer ``offered`` from running the steps; at most MAX_PROBLEMS."""
-    known = {(info.interface, info.step): info for info in offered}
-    found = []
-    for title, asked in _asked(templates, requested):
-        for position, step in enumerate(asked):
-            for text in _wrong(known.get((step.interface, step.step)), step):
-                found.append(f"{title}, /steps/{position} ({step.interface}.{printable(step.step[:255])}): {text}")
-                if len(found) == MAX_PROBLEMS:
-                    return found
-    return found
+def problems(offered: Iterable[StepInfo], templates: Iterable[TemplateLike], requested: Iterable[Step] = (),
+             disallowed: Collection[str] = ()) -> list[str]:
+    """Return what keeps a node whose interfaces offer ``offered`` from running the steps; at most MAX_PROBLEMS.
+
+    :param disallowed: names of steps that must not run, whenever their templates were made
+    """
+    return _problems(offered, _asked(templates, requested), disallowed)
+
+
+def problems_of_runs(offered: Iterable[StepInfo], runs: Iterable[Step]) -> list[str]:
+    """As :func:`problems`, for steps in the order in which they run; each text names the step's source."""
+    return _problems(offered, ((f"the {step.source}", step) for step in runs))
 
 
 def requested_traits(instance_info: Mapping[str, Any]) -> list[str]:
@@ -80,26 +72,33 @@ def trait_problems(instance_info: Mapping[str, Any], traits: Collection[str]) ->
             for index, trait in enumerate(asked) if trait not in traits][:MAX_PROBLEMS]
 
 
-def _offered(hardware: Hardware, conf: cfg.ConfigOpts, node: Any) -> list[StepInfo]:
-    return with_priorities(hardware.deploy_steps(node), conf.deploy.step_priorities)
-
-
 def _core(offered: Iterable[StepInfo]) -> frozenset[tuple[str, str]]:
     return frozenset((info.interface, info.step) for info in offered if info.core)
 
 
-def _asked(templates: Iterable[TemplateLike], requested: Iterable[Step]) -> Iterator[tuple[str, Iterable[StepLike]]]:
+def _asked(templates: Iterable[TemplateLike], requested: Iterable[Step]) -> Iterator[tuple[str, StepLike]]:
+    """Yield each step that is asked for, and before it where that is."""
     for template in templates:
-        yield f"deploy template {template.name}", template.steps
-    yield "the request", requested
+        for position, step in enumerate(template.steps):
+            yield f"deploy template {template.name}, /steps/{position}", step
+    for position, step in enumerate(requested):
+        yield f"the request, /steps/{position}", step
 
 
-def _wrong(info: StepInfo | None, step: StepLike) -> Iterator[str]:
-    if info is None:
+def _problems(offered: Iterable[StepInfo], asked: Iterable[tuple[str, StepLike]],
+              disallowed: Collection[str] = ()) -> list[str]:
+    known = {(info.interface, info.step): info for info in offered}
+    texts = (f"{where} ({step.interface}.{printable(step.step[:255])}): {text}" for where, step in asked
+             for text in _wrong(known.get((step.interface, step.step)), step, disallowed))
+    return list(itertools.islice(texts, MAX_PROBLEMS))
+
+
+def _wrong(info: StepInfo | None, step: StepLike, disallowed: Collection[str]) -> Iterator[str]:
+    # What is left out does no harm.
+    if step.priority and f"{step.interface}.{step.step}" in disallowed:
+        yield f"the step is not allowed ({step_checks.DISALLOWED})"
+    elif info is None:
         yield f"the {step.interface} interface of the node does not offer this step"
-        return
-    if info.core and step.priority:
-        yield "a core step can only be left out, with priority 0"
-    if step.priority:
-        for name, text in wrong_arguments(info.argsinfo, step.args):
-            yield f"/args/{printable(name[:64])}: {text}"
+    else:
+        for problem in step_checks.against(info, step):
+            yield f"{printable(problem.where[:128])}: {problem.text}"

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
+from ironic_rules.deploy.steps import StepLike
 from ironic_rules.exceptions import Problem
+from ironic_rules.hardware.steps import StepInfo, wrong_arguments
 from ironic_rules.models import pointer, secrets
 from ironic_rules.models.deploy_templates import DeployStep
 
 #: ``where`` of the problems is a JSON pointer below the step, e.g. ``/args/size_gb``.
 StepCheck = Callable[[DeployStep], Iterable[Problem]]
+#: The option with the steps that are not allowed.
+DISALLOWED = "[api]disallow_deploy_steps"
 
 
 def problems(steps: Iterable[DeployStep], checks: Collection[StepCheck], where: str = "/steps") -> list[Problem]:
@@ -28,8 +32,17 @@ def without(disallowed: Collection[str]) -> StepCheck:
     def check(step: DeployStep) -> Iterator[Problem]:
         if step.name in disallowed:
             # The step is one of the operator's option, so that its name is safe to show.
-            yield Problem("/step", f"the step {step.name} is not allowed ([api]disallow_deploy_steps)")
+            yield Problem("/step", f"the step {step.name} is not allowed ({DISALLOWED})")
     return check
+
+
+def against(info: StepInfo, step: StepLike) -> list[Problem]:
+    """Return why an interface that says ``info`` of the step does not take it; nothing if it is left out."""
+    if not step.priority:
+        return []
+    found = [Problem("/priority", "must be 0: a core step can only be left out")] if info.core else []
+    return found + [Problem(pointer.format(("args", *place)), text)
+                    for place, text in wrong_arguments(info.argsinfo, step.args)]
 
 
 def real_secrets(step: DeployStep) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ One command runs at a time; the agent keeps the results of all of them, in their
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,6 +68,8 @@ class AgentClient:
         return command.get("command_result")
 
     def _call(self, method: str, body: Any = None) -> dict[str, Any]:
+        # httpx bounds each read, and not all of them: an agent that sends byte after byte must end too.
+        deadline = time.monotonic() + self._timeout_s
         try:
             with (
                 httpx.Client(verify=self._tls, trust_env=False, timeout=self._timeout_s) as client,
@@ -77,6 +80,8 @@ class AgentClient:
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
                         raise IronicRulesError("The agent's answer is too long.")
+                    if time.monotonic() > deadline:
+                        raise IronicRulesError("The agent's answer takes too long.")
                 found: Any = httpx.Response(200, content=content).json()
                 status = answer.status_code
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as exc:

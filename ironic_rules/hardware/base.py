@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from oslo_config import cfg
 
 from ironic_rules.exceptions import UnsupportedDriverExtension
+from ironic_rules.hardware import step_values
 from ironic_rules.hardware.steps import StepInfo, deploy_step
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
@@ -173,6 +174,18 @@ class BootInterface(Interface):
         """Undo ``prepare_ramdisk``. Safe to repeat, also when nothing was prepared."""
 
 
+def boot_device_args(device: Mapping[str, Any] = step_values.TEXT) -> dict[str, dict[str, Any]]:
+    """Return the ``argsinfo`` of ``set_boot_device``.
+
+    :param device: the JSON schema of the devices that an interface knows
+    """
+    return {
+        "device": {"description": "What to boot from: pxe, disk, cdrom, bios, …", "required": True, "schema": device},
+        "persistent": {"description": "Always, and not only at the next boot. Default: false.",
+                       "schema": step_values.BOOLEAN},
+    }
+
+
 class ManagementInterface(Interface, abc.ABC):
     kind = "management"
 
@@ -184,10 +197,7 @@ class ManagementInterface(Interface, abc.ABC):
     def get_boot_device(self, task: Task) -> dict[str, Any]:
         """Return ``{"boot_device": name or None, "persistent": bool or None}``; None is unknown."""
 
-    @deploy_step(priority=0, argsinfo={
-        "device": {"description": "What to boot from: pxe, disk, cdrom, bios, …", "required": True},
-        "persistent": {"description": "Always, and not only at the next boot. Default: false."},
-    }, rerunnable=True)
+    @deploy_step(priority=0, argsinfo=boot_device_args(), rerunnable=True)
     @abc.abstractmethod
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         """Make the node boot from ``device`` next time, or always.
@@ -252,6 +262,9 @@ class DeployInterface(Interface, abc.ABC):
     @abc.abstractmethod
     def tear_down(self, task: Task) -> None:
         """Stop the instance."""
+
+    def clean_up(self, task: Task) -> None:
+        """Undo, after a failure, what would boot the ramdisk again. Safe to repeat, also when nothing was prepared."""
 
 
 class RescueInterface(Interface, abc.ABC):

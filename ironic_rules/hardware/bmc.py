@@ -18,13 +18,16 @@ from typing import Any
 from oslo_log import log
 
 from ironic_rules.models import addresses as bmc_addresses
+from ironic_rules.rules.base import printable
 
 LOG = log.getLogger(__name__)
 
 RESOLVER_THREADS = 8
 MAX_ADDRESSES = 32
-# The last label begins with a letter: getaddrinfo would read "32" and "0x20" as IPv4 addresses.
-_HOST_NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]{0,62}\.)*[A-Za-z][A-Za-z0-9-]{0,62}\.?")
+# The last label is no number: getaddrinfo would read "32", "0x20" and "10.1" as IPv4 addresses.
+_HOST_NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]{0,62}\.)*(?!(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?\Z)"
+                        r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\.?")
+RESOLVE_TIMEOUT_S = 10.0
 #: Seconds for which an answer is kept, and one that there is no such name.
 KEEP_S = 60.0
 KEEP_NOTHING_S = 15.0
@@ -75,6 +78,8 @@ def addresses(driver_info: Mapping[str, Any], timeout_s: float) -> list[str]:
             found.add(bmc_addresses.normalize(name))
         elif len(name) < 254 and _HOST_NAME.fullmatch(name):
             names.append(name)
+        else:
+            LOG.warning("Ignored, neither an IP address nor a host name of a BMC: %s", printable(name))
     found.update(map(bmc_addresses.normalize, _resolve(names, timeout_s)))
     return sorted(address for address in found if address is not None)[:MAX_ADDRESSES]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
-from ironic_rules.models import states
+from ironic_rules.hardware import step_values
+from ironic_rules.models import pointer, states
 from ironic_rules.models.deploy_templates import INTERFACES, MAX_PRIORITY
 from ironic_rules.models.task import Task
 
@@ -28,9 +29,9 @@ class StepInfo:
     """What an interface says of one of its deploy steps.
 
     ``interface`` is its kind, ``step`` the method's name; ``priority`` 0 means that it does not run by default.
-    ``argsinfo`` is ``{argument: {"description": text, "required": bool}}``. A ``rerunnable`` step can be run again by
-    the conductor that takes over from a dead one. A ``core`` step can be left out, and never moved. ``configured`` says
-    that the priority is the operator's.
+    ``argsinfo`` is ``{argument: {"description": text, "required": bool}}``, with the ``schema`` of the value where the
+    interface gives one. A ``rerunnable`` step can be run again by the conductor that takes over from a dead one. A
+    ``core`` step can be left out, and never moved. ``configured`` says that the priority is the operator's.
     """
 
     interface: str
@@ -73,12 +74,14 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
     overrides it is the same step, unless it is declared anew; ``name = None`` in a class takes the step away.
 
     :param priority: when it runs by default, the highest first; 0: only where somebody asks for it
-    :param argsinfo: ``{argument: {"description": text, "required": bool}}``; ``required`` is false by default
+    :param argsinfo: ``{argument: {"description": text, "required": bool, "schema": JSON schema}}``; ``required`` is
+        false by default, and without a schema any value is taken
     :param rerunnable: it is safe to run it again where a dead conductor may have begun it
     :param core: the deployment is none without it: it can be left out, and never moved
     :raises TypeError: the declaration does not fit the method; when its module is imported
     """
-    args = {name: {"description": info["description"], "required": info.get("required", False)}
+    args = {name: {"description": info["description"], "required": info.get("required", False),
+                   **({"schema": info["schema"]} if "schema" in info else {})}
             for name, info in (argsinfo or {}).items()}
 
     def declare(method: Method) -> Method:
@@ -86,6 +89,8 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
             raise TypeError(f"{method.__qualname__}: the priority must be 0...{MAX_PRIORITY}, "
                             "and the name that of a step")
         _check_parameters(method, args)
+        for info in args.values():
+            step_values.check_schema(info.get("schema", {}))
         setattr(method, _MARK, _Declaration(priority, args, rerunnable, core))
         return method
 
@@ -137,18 +142,22 @@ def execute(interface: Interface, task: Task, step: str, args: Mapping[str, Any]
         raise InvalidParameterValue(f"{interface.kind}.{step}: the node's {interface.kind} interface does not offer "
                                     "this step.")
     if wrong := wrong_arguments(declared.argsinfo, args):
-        raise InvalidParameterValue(f"{interface.kind}.{step}: {'; '.join(f'{name}: {text}' for name, text in wrong)}.")
-    ends: Any = getattr(interface, step)(task, **args)
+        raise InvalidParameterValue("; ".join(f"{pointer.format(('args', *place))}: {text}" for place, text in wrong))
+    ends: str | None = getattr(interface, step)(task, **args)
     if ends not in (None, states.DEPLOYWAIT):
         raise IronicRulesError(f"{interface.kind}.{step} ended in no state that a deploy step can end in.")
-    return ends if ends is None else states.DEPLOYWAIT
+    return ends
 
 
-def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return ``(argument, text)`` of each argument that the step does not have, or that is missing."""
-    wrong = [(name, "the step has no such argument") for name in args if name not in argsinfo]
-    wrong += [(name, "the step requires this argument")
-              for name, info in argsinfo.items() if info["required"] and name not in args]
+def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str, Any]) -> list[step_values.Wrong]:
+    """Return place and text of each argument that the step does not have, that is missing, or has a wrong value."""
+    wrong: list[step_values.Wrong] = [((name,), "the step has no such argument") for name in args
+                                      if name not in argsinfo]
+    for name, info in argsinfo.items():
+        if name not in args:
+            wrong += [((name,), "the step requires this argument")] * info["required"]
+        elif "schema" in info:
+            wrong += [((name, *place), text) for place, text in step_values.problems(info["schema"], args[name])]
     return wrong
 
 

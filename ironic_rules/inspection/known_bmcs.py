@@ -30,10 +30,12 @@ def follow(conn: sa.Connection, node_id: int, old: Mapping[str, Any], new: Mappi
 def resolved(conn: sa.Connection, node_id: int, driver_info: Mapping[str, Any], found: list[str]) -> None:
     """Write the node's BMC addresses when a ramdisk is expected, by which alone a lookup compares.
 
-    A node whose ``driver_info`` names no BMC keeps what discovery learned of its machine.
+    A node whose ``driver_info`` names no BMC keeps what discovery learned of its machine. So does one of whose names
+    none resolves: while a name server is away, a known machine must not become one that nobody knows.
 
     :param found: what the names in ``driver_info`` resolve to, besides the addresses in it
     :raises NodeNotFound: 404
     """
-    if addresses.hosts(driver_info):
-        bmc_addresses.set_for(conn, node_id, sorted({*found, *addresses.literals(driver_info)}))
+    known = sorted({*found, *addresses.literals(driver_info)})
+    if known:
+        bmc_addresses.set_for(conn, node_id, known)

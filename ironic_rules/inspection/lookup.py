@@ -45,21 +45,19 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
             f"BMC addresses {enumeration(addresses)}")
     owners = set(ports.node_ids_by_addresses(conn, macs).values()) if macs else set()
     by_bmc = bmc_addresses.node_ids(conn, addresses) if addresses else set()
-    by_bmc = nodes.in_state(conn, by_bmc, states.INSPECTWAIT)
+    if not by_bmc <= owners:
+        by_bmc = nodes.in_state(conn, by_bmc, states.INSPECTWAIT)
     if len(owners) > 1:
         _refuse(sent, "the MAC addresses belong to several nodes")
-    filters: dict[str, Any] = {"provision_state": states.INSPECTWAIT}
     if node_uuid:
-        filters["uuid_in"] = [identity.canonical(node_uuid) or ""]
-    if owners:
-        filters["id_in"] = sorted(owners)
-    elif not node_uuid:
-        if not by_bmc:
+        found = nodes.candidates(conn, states.INSPECTWAIT, uuid=identity.canonical(node_uuid) or "")
+        found = [node for node in found if not owners or node.id in owners]
+    else:
+        if not owners and not by_bmc:
             _refuse(sent, "no waiting node has any of them", unknown=True)
-        if len(by_bmc) > MAX_SHARING:
+        if not owners and len(by_bmc) > MAX_SHARING:
             _refuse(sent, f"{len(by_bmc)} nodes have the BMC address")
-        filters["id_in"] = sorted(by_bmc)
-    found = nodes.list_nodes(conn, filters, Page(limit=2))
+        found = nodes.candidates(conn, states.INSPECTWAIT, node_ids=owners or by_bmc)
     if not found:
         _refuse(sent, "the node does not wait for inspection, or UUID and MAC addresses are of different nodes")
     if len(found) > 1:

@@ -28,7 +28,7 @@ class Payload:
 
     :ivar inventory: as sent
     :ivar plugin_data: everything else, without ``logs`` (an archive of the ramdisk's journal, often megabytes)
-    :ivar macs: the interfaces' MAC addresses, normalised, each once
+    :ivar macs: the interfaces' MAC addresses, normalised, each once; without those that no port can have
     :ivar bmc_addresses: of the machine's BMC, normalised
     """
 
@@ -52,7 +52,7 @@ def split(body: Any) -> Payload:
     return Payload(
         inventory, {key: value for key, value in body.items() if key not in ("inventory", "logs")},
         _unique(mac.normalize(item["mac_address"]) for item in inventory.get("interfaces") or ()
-                if item["mac_address"] and not is_infiniband(item["mac_address"])),
+                if mac.is_mac(item["mac_address"])),
         _unique(address for address in found if address is not None))
 
 
@@ -96,7 +96,8 @@ def _mac(value: Any, where: str, problems: list[Problem]) -> None:
     if is_infiniband(value):
         return
     try:
-        mac.normalize(value)
+        # One odd address, such as the zeros of an interface that is down, must not cost the whole report.
+        mac.check_form(value)
     except ValueError as exc:
         problems.append(Problem(where, str(exc)))
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from oslo_log import log as logging
 
+from ironic_rules.db.errors import AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.settings import Settings
@@ -20,9 +22,11 @@ from ironic_rules.inspection.text import printable
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Facts, RuleSet, Trace
 
-#: What a hook may raise that meets data it was not written for: it fails one inspection, not the conductor's thread.
-_HOOK_ERRORS = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+LOG = logging.getLogger(__name__)
+
+_OURS = "ironic_rules.inspection.hooks."
+#: In place of an error that could quote what a sensitive rule wrote.
+WITHHELD = "details are withheld, a sensitive rule matched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Pipeline:
 
     def __init__(self, hooks: Sequence[tuple[str, InspectionHook]], settings: Settings | None = None) -> None:
         self._hooks = tuple(hooks)
+        #: Ours write nothing but JSON, and need not be checked.
+        self._foreign = frozenset(name for name, hook in hooks if not type(hook).__module__.startswith(_OURS))
         try:
             self._with_rules = re.compile((settings or Settings()).supported_interfaces)
         except re.error as exc:
@@ -65,19 +71,47 @@ class Pipeline:
         :raises RuleFailed: from the first rule that failed
         """
         received = _Inventory(inventory)
+        sealed = False
         data: dict[str, Any] = orjson.loads(orjson.dumps(plugin_data or {}))
         facts = Facts(task, received.data, data)
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         traces: list[Trace] = []
         for name, hook in self._hooks:
-            _call(name, hook.preprocess, task, received, data)
+            self._call(name, hook.preprocess, task, received, data, sealed)
         if rules is not None:
             traces += rules.run("preprocess", facts)
+            sealed = any(trace.sensitive and trace.matched for trace in traces)
         for name, hook in self._hooks:
-            _call(name, hook, task, received, data)
+            self._call(name, hook, task, received, data, sealed)
         if rules is not None:
             traces += rules.run("main", facts)
         return Outcome(traces, data, list(task.messages))
+
+    def _call(self, name: str, hook: Callable[..., None], task: Task, received: _Inventory, data: dict[str, Any],
+              sealed: bool) -> None:
+        """Run a hook, or its preprocess.
+
+        :param sealed: a sensitive rule has matched; no error may quote what it wrote
+        :raises HookFailed: whatever it raised, but for a database that is away: then the inspection is resumed
+        """
+        try:
+            hook(task, received.data, data)
+        except AWAY:
+            raise
+        except Exception as exc:
+            if sealed:
+                # Without its cause: a traceback in the log would show what the rule wrote.
+                raise HookFailed(hook=name, reason=f"{type(exc).__name__}; {WITHHELD}") from None
+            if isinstance(exc, HookFailed):
+                raise
+            if isinstance(exc, IronicRulesError):
+                raise HookFailed(hook=name, reason=exc) from exc
+            LOG.exception("Inspection hook %s failed for node %s", name, task.node.uuid)
+            raise HookFailed(hook=name, reason=f"{type(exc).__name__}: {printable(exc)}") from exc
+        if not received.is_unchanged():
+            raise HookFailed(hook=name, reason="it changed the inventory, which hooks must not do")
+        if name in self._foreign and (problem := _unstorable(task, data)):
+            raise HookFailed(hook=name, reason=f"it left a value that can not be stored: {problem}")
 
 
 class _Inventory:
@@ -94,14 +128,13 @@ class _Inventory:
             return False
 
 
-def _call(name: str, hook: Callable[..., None], task: Task, received: _Inventory, data: dict[str, Any]) -> None:
+def _unstorable(task: Task, data: dict[str, Any]) -> str | None:
+    """Return why what was changed so far can not be written to the database; None if it can. Quotes no value."""
+    changes = task.port_changes()
+    # Without the names of the columns, which the database may have given as a kind of text that JSON does not take.
+    rows = [list(row.values()) for row in (task.node.changes(), *changes.created, *changes.updated.values())]
     try:
-        hook(task, received.data, data)
-    except HookFailed:
-        raise
-    except IronicRulesError as exc:
-        raise HookFailed(hook=name, reason=exc) from exc
-    except _HOOK_ERRORS as exc:
-        raise HookFailed(hook=name, reason=f"{type(exc).__name__}: {printable(exc)}") from exc
-    if not received.is_unchanged():
-        raise HookFailed(hook=name, reason="it changed the inventory, which hooks must not do")
+        orjson.dumps([data, rows])
+    except orjson.JSONEncodeError as exc:
+        return printable(exc)
+    return None

@@ -54,7 +54,8 @@ def limits(conf: cfg.ConfigOpts) -> Limits:
     group = conf.inspection_rules
     return Limits(
         conditions=group.max_conditions, actions=group.max_actions, loop_items=group.max_loop_items,
-        depth=group.max_depth, text=group.max_text_size, result=group.max_result_size)
+        depth=group.max_depth, text=group.max_text_size, result=group.max_result_size,
+        subject=group.max_regex_subject, written=group.max_written_size)
 
 
 def _built_in(conf: cfg.ConfigOpts) -> tuple[dict[str, Any], ...]:

@@ -26,7 +26,11 @@ class Settings:
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Settings:
-    """Return the settings that ``conf`` has."""
+    """Return the settings that ``conf`` has.
+
+    :raises cfg.Error: an option of ``[inspector]`` has a value that it can not have, also one that is read later only
+    """
+    dict(conf.inspector)
     return Settings(
         add_ports=conf.inspector.add_ports, keep_ports=conf.inspector.keep_ports,
         update_pxe_enabled=conf.inspector.update_pxe_enabled,

@@ -257,6 +257,9 @@ class NodeDraft(_Draft):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, set(value) if name == "traits" else value)
+        if name == "agent_token_hash":
+            # A ramdisk may have got a token since: what is set here is written, whatever it was.
+            self._original.pop(name, None)
 
     def read(self) -> dict[str, Any]:
         """Return all current values; ``traits`` as a sorted list."""

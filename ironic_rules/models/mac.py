@@ -16,15 +16,24 @@ def normalize(text: object) -> str:
 
     :raises ValueError: it is not a 6-octet unicast address; the message says why and is safe to show
     """
+    mac = check_form(text)
+    if int(mac[:2], 16) & 1:
+        raise ValueError("a multicast or broadcast address can not belong to a port")
+    if mac == "00:00:00:00:00:00":
+        raise ValueError("the all-zero address can not belong to a port")
+    return mac
+
+
+def check_form(text: object) -> str:
+    """Return ``text`` in lower case with colons if it is any MAC address, also one that no port can have.
+
+    :raises ValueError: it is not; the message says why and is safe to show
+    """
     if not isinstance(text, str):
         raise ValueError("a MAC address must be a string")
     mac = text.lower().replace("-", ":")
     if len(text) != 17 or _FORM.fullmatch(mac) is None:
         raise ValueError("expected a MAC address of the form xx:xx:xx:xx:xx:xx")
-    if int(mac[:2], 16) & 1:
-        raise ValueError("a multicast or broadcast address can not belong to a port")
-    if mac == "00:00:00:00:00:00":
-        raise ValueError("the all-zero address can not belong to a port")
     return mac
 
 

@@ -1,7 +1,8 @@
 """Which values are secret, told by their key, and how they are hidden.
 
 A key is secret where ``oslo_utils.strutils.mask_dict_password`` thinks so (``*password*``, ``*token*``, ``*secret*``,
-``*private_key*``, ``configdrive``, ...), and for the BMC keys that it does not know.
+``*private_key*``, ``configdrive``, ...), for the BMC keys that it does not know, and for ``image_url``, which may be a
+temporary URL: whoever has it reads the image.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 from oslo_utils import strutils
 
 MASK = "******"
-_MORE = re.compile(r"auth_token|agent_secret_token|ipmi_hex_kg_key|snmp_.*_key|.*private_key|configdrive", re.DOTALL)
+_MORE = re.compile(r"auth_token|agent_secret_token|ipmi_hex_kg_key|snmp_.*_key|.*private_key|configdrive|image_url",
+                   re.DOTALL)
 
 
 def is_secret_key(name: object) -> bool:

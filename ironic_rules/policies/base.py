@@ -25,7 +25,10 @@ class Policy:
 
 RULES = [
     Policy("admin_api", "role:admin", "May write everything"),
-    Policy("observer_api", "rule:admin_api or role:reader or role:observer", "May read everything but secrets"),
+    # Keystone gives the role reader to every member of every project. Nodes are no project's: only the whole system's
+    # readers may see them.
+    Policy("observer_api", "rule:admin_api or role:observer or (role:reader and system_scope:all)",
+           "May read everything but secrets"),
 ]
 
 

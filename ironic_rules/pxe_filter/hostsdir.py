@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -24,6 +25,10 @@ _LOCK = ".ironic-pxe-filter.lock"
 _NEW = ".ironic-pxe-filter.new"
 #: A file of ours with more than this was not written by us.
 _MAX_SIZE = 64 * 1024 * 1024
+#: What dnsmasq needs, which has given up root's rights when it reads; not what the process' umask leaves of 0o666.
+_READABLE = 0o444
+#: Names that dnsmasq does not read.
+_IGNORED = re.compile(r"\..*|#.*#|#|.*~", re.DOTALL).fullmatch
 
 
 class _Written(NamedTuple):
@@ -32,7 +37,16 @@ class _Written(NamedTuple):
     inode: int
     size: int
     modified_ns: int
+    mode: int
     content: int
+
+    def is_of(self, found: os.stat_result) -> bool:
+        """Say whether the file is still that one."""
+        return self[:4] == (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
+
+
+def _written(found: os.stat_result, content: str) -> _Written:
+    return _Written(found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode, hash(content))
 
 
 class Hostsdir:
@@ -44,7 +58,7 @@ class Hostsdir:
         self._lock = -1
         self._identity: tuple[int, int] | None = None
         self._written: dict[str, _Written] = {}
-        #: lines that were written since reset_lines(): as many has dnsmasq read
+        #: lines that were written since dnsmasq last reloaded: as many has it read
         self.lines = 0
 
     def open(self) -> None:
@@ -66,12 +80,16 @@ class Hostsdir:
         found = os.fstat(self._folder)
         self._identity = (found.st_dev, found.st_ino)
         self._lock = os.open(_LOCK, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=self._folder)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise BlockingIOError(exc.errno, "another ironic-pxe-filter works there") from exc
         with contextlib.suppress(FileNotFoundError):
             os.unlink(_NEW, dir_fd=self._folder)  # a filter was killed while it wrote
 
     def close(self) -> None:
         """Close the folder."""
+        self._identity = None
         for descriptor in (self._lock, self._folder):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -84,8 +102,22 @@ class Hostsdir:
             return False
         self.close()
         self._written.clear()
-        self._open()
+        try:
+            self._open()
+        except OSError:
+            self.close()  # nothing may be written there without the lock
+            raise
         return True
+
+    def peek(self) -> list[tuple[str, str]]:
+        """Return what ``read`` yields, of a folder that another filter may have open; nothing if it can not be read."""
+        try:
+            self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            return list(self.read())
+        except OSError:
+            return []
+        finally:
+            self.close()
 
     def read(self) -> Iterator[tuple[str, str]]:
         """Yield name and content of every file of ours."""
@@ -104,15 +136,15 @@ class Hostsdir:
                 if known is None and not plan.is_ours(entry.name):
                     continue
                 found = entry.stat(follow_symlinks=False)
-                if known is None or known[:3] != (found.st_ino, found.st_size, found.st_mtime_ns):
+                if known is None or not known.is_of(found):
                     yield entry.name, self._read(entry.name) or ""
         yield from ((name, "") for name in missing)
 
     def foreign_names(self) -> list[str]:
         """Return the names of files that dnsmasq reads and that are none of ours."""
         with os.scandir(self._folder) as entries:
-            return sorted(entry.name for entry in entries if not plan.is_ours(entry.name)
-                          and not entry.name.startswith((".", "#")) and not entry.name.endswith("~"))
+            return sorted(entry.name for entry in entries
+                          if not plan.is_ours(entry.name) and not _IGNORED(entry.name))
 
     def forget(self, name: str) -> None:
         """Know nothing of a file, so that the next ``write`` writes it."""
@@ -121,13 +153,11 @@ class Hostsdir:
     def write(self, name: str, content: str) -> bool:
         """Make ``content`` the file's, at once; say whether it was something else."""
         known = self._written.get(name)
-        digest = hash(content)
-        if known is not None and known.content == digest and known.size == len(content):
+        if (known is not None and known.content == hash(content) and known.size == len(content)
+                and known.mode & _READABLE == _READABLE):
             return False
         data = content.encode("ascii")
-        # Not 0o666 and the process' umask: dnsmasq has given up root's rights when it reads.
-        new = os.open(_NEW, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644,
-                      dir_fd=self._folder)
+        new = self._create()
         try:
             try:
                 os.fchmod(new, 0o644)
@@ -141,9 +171,18 @@ class Hostsdir:
             with contextlib.suppress(OSError):
                 os.unlink(_NEW, dir_fd=self._folder)
             raise
-        self._written[name] = _Written(found.st_ino, found.st_size, found.st_mtime_ns, digest)
+        self._written[name] = _written(found, content)
         self.lines += content.count("\n")
         return True
+
+    def _create(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.open(_NEW, flags, 0o644, dir_fd=self._folder)
+        except FileExistsError:
+            # The disk let nobody write when it was to be removed.
+            os.unlink(_NEW, dir_fd=self._folder)
+            return os.open(_NEW, flags, 0o644, dir_fd=self._folder)
 
     def remove(self, name: str) -> None:
         """Delete the file."""
@@ -169,5 +208,5 @@ class Hostsdir:
                 text = reader.read()
         finally:
             os.close(file)
-        self._written[name] = _Written(found.st_ino, found.st_size, found.st_mtime_ns, hash(text))
+        self._written[name] = _written(found, text)
         return text

@@ -40,6 +40,8 @@ class Keeper:
         self._lock = threading.Lock()
         #: addresses of messages since the database was asked
         self._recent: set[str] = set()
+        #: ids of nodes that such messages came about while their change was read: which one is newer is not known
+        self._unsure: set[int] = set()
         #: files to write, by folder; what could not be written stays
         self._unwritten: dict[Hostsdir, set[str]] = {folder: set() for folder in self._folders}
         self._broken: set[Hostsdir] = set()
@@ -50,8 +52,10 @@ class Keeper:
         #: when all ports were read; None: they have to be
         self._read_all_at: float | None = None
         self._reload_fails = False
-        #: files that were there at the start
-        self._found: list[tuple[Hostsdir, str]] = []
+        #: names of files that were there at the start
+        self._found: set[str] = set()
+        #: whether what had gone before the start waits for a dnsmasq that can be told
+        self._purges = True
 
     def open(self) -> None:
         """Open the folders and take over what a filter has left in them, in either layout.
@@ -61,8 +65,8 @@ class Keeper:
         for folder in self._folders:
             folder.open()
             for name, text in folder.read():
-                self._found.append((folder, name))
-                self._plan.remember(self._macs_of(name, text))
+                self._found.add(name)
+                self._plan.remember(plan.addresses_of(name, text))
             foreign = folder.foreign_names()
             if foreign:
                 LOG.warning("%s has files of somebody else, which dnsmasq reads too: %s", folder.path,
@@ -140,9 +144,9 @@ class Keeper:
             if changed is None:
                 files = self._plan.layout.arrange(records.all_ports(conn), refused)
             else:
-                ports = records.ports_of(conn, changed | (known ^ inspecting))
+                asked = changed | (known ^ inspecting) | self._unsure
+                ports = records.ports_of(conn, asked)
         with self._lock:
-            was_open = self._plan.allows_unknown
             if files is not None:
                 dirty = self._plan.replace(files, inspecting, self._recent)
                 self._read_all_at = time.monotonic()
@@ -150,8 +154,8 @@ class Keeper:
                 dirty = self._plan.update(changed or (), ports, inspecting, self._recent, refused)
             if periodic:
                 dirty |= self._plan.forget_told(self._recent)
-            if self._synced and was_open != self._plan.allows_unknown:
-                LOG.info("Unknown addresses are %s from now on", "allowed" if self._plan.allows_unknown else "denied")
+            subjects = {self._plan.node_of(mac) or plan.GONE for mac in self._recent} - {plan.GONE}
+            self._unsure = subjects if changed is None else subjects & asked
             self._filled = True
             self._write(dirty)
         self._refuse(refused, everything=files is not None)
@@ -162,24 +166,38 @@ class Keeper:
         names = set(names)
         for folder, unwritten in self._unwritten.items():
             unwritten |= names
-            try:
-                # In this order: what is about single addresses comes before the file about the unknown ones.
-                for name in sorted(unwritten):
-                    if self._plan.has_file(name):
-                        self.statistics.written += folder.write(name, self._plan.content(name))
-                    else:
-                        folder.remove(name)
-                    unwritten.discard(name)
-            except OSError as exc:
+            problem = self._write_into(folder, unwritten)
+            if problem is not None:
                 self.statistics.write_errors += 1
                 if folder not in self._broken:
                     LOG.error("Cannot write into %s: %s. %s files wait for it to be possible; it is tried again and "
-                              "again", folder.path, exc, len(unwritten))
+                              "again", folder.path, problem, len(unwritten))
                 self._broken.add(folder)
-            else:
-                if folder in self._broken:
-                    LOG.info("%s can be written again; it is up to date", folder.path)
+            elif folder in self._broken:
+                LOG.info("%s can be written again; it is up to date", folder.path)
                 self._broken.discard(folder)
+        self.statistics.unwritten = sum(map(len, self._unwritten.values()))
+        if self._synced and self.statistics.allows_unknown != self._plan.allows_unknown:
+            LOG.info("Unknown addresses are %s from now on", "allowed" if self._plan.allows_unknown else "denied")
+        self.statistics.allows_unknown = self._plan.allows_unknown
+
+    def _write_into(self, folder: Hostsdir, unwritten: set[str]) -> OSError | None:
+        """Write the files that can be written, and take them out of ``unwritten``; return why the first one can not."""
+        problem: OSError | None = None
+        # In this order: what is about single addresses comes before the file about the unknown ones.
+        for name in sorted(unwritten):
+            if problem is not None and name == plan.UNKNOWN_FILE and self._plan.allows_unknown:
+                break  # it would let in those whose denial could not be written
+            try:
+                if self._plan.has_file(name):
+                    self.statistics.written += folder.write(name, self._plan.content(name))
+                else:
+                    folder.remove(name)
+            except OSError as exc:
+                problem = problem or exc
+            else:
+                unwritten.discard(name)
+        return problem
 
     def _heal(self) -> None:
         """Repair files that somebody else has changed."""
@@ -197,7 +215,7 @@ class Keeper:
                                 printable(name, 64), folder.path)
                     self.statistics.healed += 1
                     # dnsmasq has read the lines, and whichever it reads last is in force.
-                    dirty |= {name, plan.UNKNOWN_FILE} | self._plan.remember(self._macs_of(name, text))
+                    dirty |= {name, plan.UNKNOWN_FILE} | self._plan.remember(plan.addresses_of(name, text))
             except OSError as exc:
                 LOG.error("Cannot look into %s: %s", folder.path, exc)
                 continue
@@ -208,24 +226,25 @@ class Keeper:
 
     def _remove_leftovers(self) -> None:
         """Delete files of another layout, once all that they said stands in ours."""
-        while self._found and not self.is_behind:
-            folder, name = self._found.pop()
-            if not self._plan.has_file(name):
-                folder.remove(name)
+        if self._found and not self.is_behind:
+            found, self._found = self._found, set()
+            self._write({name for name in found if not self._plan.has_file(name)})
 
     def _reload(self, first: bool) -> None:
         """Let dnsmasq forget: what is gone, and what it has read several times."""
         pid_files = self._settings.pid_files
         surplus = max(folder.lines for folder in self._folders) - len(self._plan) + self._plan.gone
-        due = surplus > self._settings.reload_after or (first and self._plan.gone)
+        self._purges = self._purges and self._plan.gone > 0
+        due = self._purges or surplus > self._settings.reload_after
         if not pid_files or not due or self.is_behind:
             return
         absent = [pid_file for pid_file in pid_files if dnsmasq.running(pid_file) is None]
         if absent:
-            if not self._reload_fails:
+            # At the start it may be dnsmasq that waits for the filter.
+            if not first and not self._reload_fails:
                 LOG.warning("No dnsmasq runs with the process id in %s; addresses that are gone stay in the files",
                             ", ".join(absent))
-            self._reload_fails = True
+            self._reload_fails = not first
             return
         gone = self._plan.gone_macs()
         self._write(self._plan.forget_gone())
@@ -235,15 +254,9 @@ class Keeper:
             return
         for folder in self._folders:
             folder.lines = len(self._plan)
+        self._purges = False
         self.statistics.reloads += 1
         LOG.info("dnsmasq was told to reload; it forgets %s addresses that are gone", len(gone))
-
-    @staticmethod
-    def _macs_of(name: str, text: str) -> list[str]:
-        found = plan.addresses_in(text)
-        # A file named after an address was about it, even if it is empty or broken now.
-        mac = plan.usable(name.strip(), set())
-        return [*found, mac] if mac else found
 
     def _refuse(self, refused: Collection[str], *, everything: bool) -> None:
         for address in sorted(set(refused) - self._refused)[:_MAX_REFUSED]:
@@ -260,6 +273,4 @@ class Keeper:
         numbers.synced_at = time.time()
         numbers.addresses, numbers.gone = len(self._plan), self._plan.gone
         numbers.inspecting = len(self._plan.inspecting)
-        numbers.unwritten = sum(map(len, self._unwritten.values()))
         numbers.refused = len(self._refused)
-        numbers.allows_unknown = self._plan.allows_unknown

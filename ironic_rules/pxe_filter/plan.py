@@ -48,6 +48,12 @@ def addresses_in(text: str) -> list[str]:
     return [mac for mac in _LINE.findall(text) if _UNICAST(mac)]
 
 
+def addresses_of(name: str, text: str) -> list[str]:
+    """Return the addresses that a file is about. One named after an address is, even if it is empty or broken now."""
+    mac = usable(name.strip(), set())
+    return [*addresses_in(text), mac] if mac else addresses_in(text)
+
+
 def is_ours(name: str) -> bool:
     """Say whether a file with that name was written by a filter, in either layout; also by one that left line ends."""
     return name == UNKNOWN_FILE or _SHARD.fullmatch(name) is not None or mac_addresses.is_mac(name.strip())
@@ -216,7 +222,7 @@ class Plan:
         """Take what the database says of some nodes.
 
         :param changed: ids of the nodes whose ports may have changed
-        :param ports: the ports of those, and of the nodes whose inspection has begun or ended
+        :param ports: the ports of those, of the nodes whose inspection has begun or ended, and of others to be sure of
         :param inspecting: ids of all nodes on inspection
         :param keep: addresses that were the subject of messages since the database was asked
         :param refused: gets the addresses that are none

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
@@ -13,6 +13,7 @@ from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.text import enumeration, printable
 from ironic_rules.pxe_filter import plan
+from ironic_rules.pxe_filter.hostsdir import Hostsdir
 from ironic_rules.pxe_filter.settings import Settings
 
 LOG = logging.getLogger(__name__)
@@ -50,17 +51,18 @@ def _names(node_ids: set[int], db: Database) -> dict[int, str]:
 def status(settings: Settings, db: Database) -> Iterator[str]:
     """Yield the lines of ``--status``: what would be written, and why, address by address; tabs between the columns."""
     refused: set[str] = set()
+    wanted = plan.Plan(plan.Layout(settings.files), deny_unknown=settings.deny_unknown, discovery=settings.discovery)
+    for folder in settings.folders:
+        for name, text in Hostsdir(folder).peek():
+            wanted.remember(plan.addresses_of(name, text))
     with db.reader() as conn:
         inspecting = records.on_inspection(conn, settings.interfaces)
-        wanted = plan.Plan(
-            plan.Layout(settings.files), deny_unknown=settings.deny_unknown, discovery=settings.discovery)
         wanted.replace(wanted.layout.arrange(records.all_ports(conn), refused), inspecting)
         ports = sorted(wanted.macs())
-        nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports})
+        nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports} - {plan.GONE})
     yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(settings, len(inspecting))}"
     for mac, node_id in ports:
-        why = _why(nodes[node_id], settings) if node_id in nodes else "its node has just been deleted"
-        yield f"{mac}\t{_verdict(node_id in inspecting)}\t{why}"
+        yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
     for address in sorted(refused):
         yield f"{printable(address, 64)}\trefused\tno unicast MAC address"
 
@@ -77,7 +79,12 @@ def _why_unknown(settings: Settings, inspecting: int) -> str:
     return f"{inspecting} nodes are on inspection"
 
 
-def _why(node: records.Node, settings: Settings) -> str:
+def _why(node_id: int, nodes: Mapping[int, records.Node], settings: Settings) -> str:
+    if node_id == plan.GONE:
+        return "an old file has it and no port (any more), so it is an unknown one"
+    node = nodes.get(node_id)
+    if node is None:
+        return "its node has just been deleted"
     text = f"node {node.uuid} is in '{node.provision_state}'"
     if node.provision_state in records.STATES and node.inspect_interface not in settings.interfaces:
         text += (f", but its inspect interface '{node.inspect_interface}' is not in "

@@ -168,8 +168,11 @@ class FilterService:
                 LOG.error("The database can not be read; the files stay as they are, and messages are heeded: %s",
                           printable(str(exc).partition("\n")[0]))
             self._database_is_away = True
+            if self._keeper.is_behind:
+                self._keeper.retry()
         except Exception:  # one bad pass must not stop the rest
             LOG.exception("A pass of the filter failed; it goes on")
         if periodic:
-            away = min(_RETRY_S, self._period_s)
-            self._next_period = time.monotonic() + (away if self._database_is_away else self._period_s)
+            self._next_period = time.monotonic() + self._period_s
+        if self._database_is_away:
+            self._next_period = min(self._next_period, time.monotonic() + _RETRY_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from oslo_config import cfg
@@ -33,7 +34,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
     folders, pid_files = tuple(options.dhcp_hostsdir), tuple(options.dnsmasq_pid_file)
     if not folders:
         raise ConfigurationError("[pxe_filter]dhcp_hostsdir is not set.")
-    if len(set(folders)) < len(folders):
+    if len(set(map(os.path.realpath, folders))) < len(folders):
         raise ConfigurationError("[pxe_filter]dhcp_hostsdir names a folder twice.")
     if pid_files and len(pid_files) != len(folders):
         raise ConfigurationError("[pxe_filter]dnsmasq_pid_file must name one file for each folder of dhcp_hostsdir.")

@@ -12,6 +12,7 @@ from ironic_rules.rules import capabilities, paths
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase, printable
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.kinds import (
+    TRAIT,
     Capability,
     DataPath,
     Flag,
@@ -171,7 +172,12 @@ class SetAttribute(InspectionRuleActionBase):
         task.node.write(path, value)
 
     def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-        return _field_problem(draft.NodeDraft, literals)
+        tokens = _tokens(literals)
+        if tokens[:1] != ("traits",) or len(tokens) == 1:
+            return _field_problem(draft.NodeDraft, literals)
+        if tokens[1:] != ("-",):
+            return [("path", "write /traits (a list) or /traits/- (one more)")]
+        return _trait_problem(literals)
 
 
 @ACTIONS.add("extend-attribute")
@@ -192,7 +198,10 @@ class ExtendAttribute(InspectionRuleActionBase):
         task.node.extend(path, value, unique)
 
     def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-        return _list_problem(literals, allowed=("traits",))
+        tokens = _tokens(literals)
+        if tokens[:1] != ("traits",):
+            return _list_problem(literals)
+        return _trait_problem(literals) if len(tokens) == 1 else [("path", "a trait has no parts")]
 
 
 @ACTIONS.add("del-attribute")
@@ -289,6 +298,13 @@ class SetCapability(InspectionRuleActionBase):
         found = task.node.properties.get("capabilities")
         task.node.write("/properties/capabilities", capabilities.put(found, name, value))
 
+    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        if "value" in literals:
+            try:
+                capabilities.put(None, "", literals["value"])
+            except ActionError as exc:
+                yield "value", str(exc)
+
 
 @ACTIONS.add("unset-capability")
 class UnsetCapability(InspectionRuleActionBase):
@@ -347,14 +363,23 @@ def _port(task: Task, port_id: str) -> PortDraft:
     return port
 
 
+def _tokens(literals: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parts of a literal path; none of one that is only known at run time."""
+    return pointer.parse(literals["path"], relative=True) if "path" in literals else ()
+
+
 def _field_problem(fields: type[draft.NodeDraft] | type[PortDraft],
                    literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    tokens = pointer.parse(literals["path"], relative=True) if "path" in literals else ()
+    tokens = _tokens(literals)
     if len(tokens) == 1 and "value" in literals and (reason := fields.value_problem(tokens[0], literals["value"])):
         yield "value", reason
 
 
-def _list_problem(literals: Mapping[str, Any], allowed: tuple[str, ...] = ()) -> Iterable[tuple[str, str]]:
-    tokens = pointer.parse(literals["path"], relative=True) if "path" in literals else ()
-    if len(tokens) == 1 and tokens[0] not in allowed:
+def _list_problem(literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    if len(_tokens(literals)) == 1:
         yield "path", "this field is not a list"
+
+
+def _trait_problem(literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    if "value" in literals and (reason := TRAIT.literal_problem(literals["value"])):
+        yield "value", reason

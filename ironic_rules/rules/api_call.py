@@ -32,7 +32,7 @@ _PORTS = {"http": 80, "https": 443}
 _HOST = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
 # Strict, so that no other reader of the URL can find another host in it: no user, no backslash, no white space.
 _URL = re.compile(rf"(?P<scheme>https?)://(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?P<rest>[/?].*)?",
-                  re.IGNORECASE | re.DOTALL)
+                  re.ASCII | re.IGNORECASE | re.DOTALL)  # not ASCII, and a long s were an s
 _ALLOWED = re.compile(rf"(?P<host>{_HOST}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(?::(?P<port>[0-9]{{1,5}}))?")
 _REST = re.compile(r"[^\s\\#\x00-\x1f\x7f]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

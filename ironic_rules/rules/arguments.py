@@ -12,7 +12,7 @@ from ironic_rules.rules.kinds import Kind
 from ironic_rules.rules.mask import View
 from ironic_rules.rules.names import nearest
 from ironic_rules.rules.registry import Parameter, Plugin
-from ironic_rules.rules.values import Compiled, Const, Getter, Scope, as_getter, compile_value
+from ironic_rules.rules.values import Compiled, Const, Getter, Path, Scope, as_getter, compile_value
 
 
 class Bound:
@@ -132,6 +132,9 @@ def _rest(scope: Scope, value: Any, where: str, formatted: bool) -> list[Compile
             scope.complain(where, "must be a list, or a template that gives one")
             return []
         return [Const(item) for item in compiled.value]
+    if isinstance(value, str) and not isinstance(compiled, Path):
+        scope.complain(where, "must be a list, or a template that gives one; text around a template makes it text")
+        return []
     get = compiled
     single = isinstance(value, (list, tuple))
 
@@ -152,18 +155,20 @@ def _convert(scope: Scope, kind: Kind, value: Any, where: str, formatted: bool, 
     compiled = compile_value(scope, value, where, formatted=formatted, regex=kind.regex)
     if len(scope.problems) > before:
         return compiled
+    convert = kind.converter(scope.limits)
     if isinstance(compiled, Const):
         reason = kind.literal_problem(compiled.value)
         if reason is not None:
             scope.complain(where, reason)
             return compiled
         bound.literals[name] = compiled.value
-        return Const(kind.convert(compiled.value)) if kind.convert is not None else compiled
+        return Const(convert(compiled.value)) if convert is not None else compiled
     if isinstance(value, str):
+        if not isinstance(compiled, Path) and not kind.takes_text:
+            scope.complain(where, f"must be {kind.expected}; text around a template makes it text")
         _check_prefix(scope, kind, value, where)
     elif kind.literal is not None and not isinstance(value, kind.literal):
         scope.complain(where, f"must be {kind.expected}")
-    convert = kind.convert
     if convert is None:
         return compiled
     return _converting(compiled, convert)

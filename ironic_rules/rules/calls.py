@@ -12,40 +12,49 @@ from ironic_rules.models import plain
 from ironic_rules.models.task import Task
 from ironic_rules.rules import arguments
 from ironic_rules.rules.base import ActiveRule
+from ironic_rules.rules.errors import ActionError
+from ironic_rules.rules.limits import MAX_LEVELS
 from ironic_rules.rules.loop import Items
 from ironic_rules.rules.mask import View, Views
 from ironic_rules.rules.registry import Plugin
-from ironic_rules.rules.values import Compiled, Const, Getter, Path, as_getter
+from ironic_rules.rules.values import Compiled, Const, as_getter
+
+_SCALARS = frozenset({int, float, bool, type(None)})
+#: What a value counts besides its characters: about what JSON needs for it.
+_PER_VALUE = 8
 
 
 class Action(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
-    __slots__ = ("op", "touches", "where")
+    __slots__ = ("most", "op", "touches", "where")
 
-    def __init__(self, where: str, plugin: Plugin) -> None:
+    def __init__(self, where: str, plugin: Plugin, most: int) -> None:
         self.where = where
         self.op = plugin.name
         self.touches: frozenset[str] = plugin.call.touches
+        #: what all actions together may be given to write for a node
+        self.most = most
 
     @abc.abstractmethod
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
         """Do the work and return how many times it was done; raises what the plug-in raises."""
 
 
-def action(where: str, plugin: Plugin, bound: arguments.Bound, items: Items | None, early: bool) -> Action:
+def action(where: str, plugin: Plugin, bound: arguments.Bound, items: Items | None, early: bool, most: int) -> Action:
     """Return a plug-in with its arguments.
 
     :param items: what it is to be called for one after the other
     :param early: whether there is no node
+    :param most: what all actions together may be given to write for a node, as ``Limits.written``
     """
     if early or bound.named or bound.rest is not None or len(bound.positional) != 2:
-        once: Action = _Any(where, plugin, bound, early)
+        once: Action = _Any(where, plugin, bound, early, most)
     elif isinstance(bound.positional[0], Const) and not _is_mutable(bound.positional[0].value):
-        once = _PathAndValue(where, plugin, bound.positional[0].value, bound.positional[1])
+        once = _PathAndValue(where, plugin, bound.positional[0].value, bound.positional[1], most)
     else:
-        once = _Any(where, plugin, bound, early)
-    return once if items is None else _Loop(where, plugin, once, items)
+        once = _Any(where, plugin, bound, early, most)
+    return once if items is None else _Loop(where, plugin, once, items, most)
 
 
 class _Any(Action):
@@ -53,14 +62,17 @@ class _Any(Action):
 
     __slots__ = ("_call", "_early", "_fill")
 
-    def __init__(self, where: str, plugin: Plugin, bound: arguments.Bound, early: bool) -> None:
-        super().__init__(where, plugin)
+    def __init__(self, where: str, plugin: Plugin, bound: arguments.Bound, early: bool, most: int) -> None:
+        super().__init__(where, plugin, most)
         self._call = plugin.call.call_early if early else plugin.call.__call__
         self._early = early
         self._fill = arguments.values_of(bound)
 
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
-        positional, named = arguments.private(self._fill(view))
+        given = self._fill(view)
+        for argument in (*given[0], *given[1].values()):
+            _count(views, argument, self.most)
+        positional, named = arguments.private(given)
         if self._early:
             self._call(rule, *positional, **named)
         else:
@@ -74,14 +86,21 @@ class _PathAndValue(Action):
 
     __slots__ = ("_call", "_constant", "_get")
 
-    def __init__(self, where: str, plugin: Plugin, constant: Any, value: Compiled) -> None:
-        super().__init__(where, plugin)
+    def __init__(self, where: str, plugin: Plugin, constant: Any, value: Compiled, most: int) -> None:
+        super().__init__(where, plugin, most)
         self._call = plugin.call.__call__
         self._constant = constant
-        self._get = _private_getter(value)
+        self._get = as_getter(value)
 
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
-        self._call(task, rule, self._constant, self._get(view))
+        value = self._get(view)
+        if value.__class__ is str and views.written < self.most - len(value):
+            # What most actions get, without a call.
+            views.written += len(value) + _PER_VALUE
+        elif value.__class__ not in _SCALARS:
+            _count(views, value, self.most)
+            value = plain.clone(value)
+        self._call(task, rule, self._constant, value)
         if not views.made.isdisjoint(self.touches):
             views.forget(self.touches)
         return 1
@@ -92,8 +111,8 @@ class _Loop(Action):
 
     __slots__ = ("_items", "_once")
 
-    def __init__(self, where: str, plugin: Plugin, once: Action, items: Items) -> None:
-        super().__init__(where, plugin)
+    def __init__(self, where: str, plugin: Plugin, once: Action, items: Items, most: int) -> None:
+        super().__init__(where, plugin, most)
         self._items = items
         self._once = once
 
@@ -105,18 +124,28 @@ class _Loop(Action):
         return len(found)
 
 
-def _private_getter(compiled: Compiled) -> Getter:
-    """Return a getter whose result an action can keep without sharing it with the data or the rule."""
-    get = as_getter(compiled)
-    if isinstance(compiled, Path):
-        return compiled.private
-    if isinstance(compiled, Const) and not _is_mutable(compiled.value):
-        return get
+def _count(views: Views, value: Any, most: int) -> None:
+    """Count what an action is about to get, before it is copied: few characters of a rule can stand for very much.
 
-    def get_copy(view: View) -> Any:
-        return plain.clone(get(view))
+    :raises ActionError: it is too much, or nested too deep
+    """
+    views.written = _counted(value, views.written, most, MAX_LEVELS)
 
-    return get_copy
+
+def _counted(value: Any, written: int, most: int, levels: int) -> int:
+    if isinstance(value, str):
+        written += len(value)
+    elif isinstance(value, (dict, list)):
+        if not levels:
+            raise ActionError(f"the value is nested deeper than {MAX_LEVELS} levels")
+        for item in value:
+            written = _counted(item, written, most, levels - 1)
+            if isinstance(value, dict):
+                written = _counted(value[item], written, most, levels - 1)
+    written += _PER_VALUE
+    if written > most:
+        raise ActionError(f"the rules write more than {most} characters for this node")
+    return written
 
 
 def _is_mutable(value: Any) -> bool:

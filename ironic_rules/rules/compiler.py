@@ -145,7 +145,7 @@ def _action(scope: Scope, item: Any, where: str) -> Action | None:
     for name, reason in plugin.call.problems(bound.literals):
         place = f"/{list(plugin.argument_names()).index(name)}" if isinstance(item.get("args"), list) else f"/{name}"
         scope.complain(f"{where}/args{place}", reason)
-    return calls.action(where, plugin, bound, items, scope.early)
+    return calls.action(where, plugin, bound, items, scope.early, scope.limits.written)
 
 
 def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) -> bool:

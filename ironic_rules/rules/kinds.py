@@ -7,7 +7,8 @@ when the rule is compiled; a templated value at each evaluation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -17,14 +18,22 @@ import re2
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import draft, mac, plain, pointer, traits
 from ironic_rules.rules import capabilities, paths
-from ironic_rules.rules.errors import OperandError
-from ironic_rules.rules.limits import MAX_REGEX
+from ironic_rules.rules.errors import CannotEvaluate, OperandError
+from ironic_rules.rules.limits import DEFAULT, MAX_LEVELS, MAX_PROGRAM, MAX_REGEX, Limits
 from ironic_rules.rules.names import nearest
 
 _HINTS = {
     "invalid perl operator": " (RE2 has no look-around)",
     "invalid escape sequence": " (RE2 has no back references)",
 }
+#: In how many places of an expression RE2's complaint is looked for.
+_MAX_PLACES = 10
+#: Bytes that RE2 may use for one expression, most of them for the states that it has met; with fewer it gets slow for
+#: harmless texts.
+_MAX_MEMORY = 2 * 1024 * 1024
+_TOO_LARGE = "pattern too large - compile failed"
+#: A parenthesis, or what may have one that means itself: an escape, a quotation, a character class.
+_PARENTHESES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|[()]", re.DOTALL)
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
@@ -37,6 +46,7 @@ class Kind:
     :ivar convert: from the value to what the function gets; raises OperandError; None = as it is
     :ivar regex: the text is a regular expression, so ``{2,3}`` in it is no template
     :ivar prefix: checks the literal beginning of a path that continues with a template
+    :ivar check: what a literal must be besides; data need not: they make no error of the rule's author
     """
 
     name: str
@@ -46,6 +56,16 @@ class Kind:
     convert: Callable[[Any], Any] | None = None
     regex: bool = False
     prefix: Callable[[str], Any] | None = None
+    check: Callable[[Any], Any] | None = None
+
+    def converter(self, limits: Limits) -> Callable[[Any], Any] | None:
+        """Return ``convert``, which keeps to ``limits``."""
+        return functools.partial(_regex, most=limits.subject) if self.regex else self.convert
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether a text can be one."""
+        return self.literal is None or str in self.literal
 
     def literal_problem(self, value: Any) -> str | None:
         """Say why ``value`` can not stand in a rule; None if it can. Never quotes the value."""
@@ -53,9 +73,9 @@ class Kind:
             not isinstance(value, self.literal) or (isinstance(value, bool) and bool not in self.literal)
         ):
             return f"must be {self.expected}"
-        if self.convert is not None:
+        for check in filter(None, (self.convert, self.check)):
             try:
-                self.convert(value)
+                check(value)
             except OperandError as exc:
                 return str(exc)
         return None
@@ -69,6 +89,41 @@ class Network(NamedTuple):
     last: int
 
 
+class Pattern:
+    """A regular expression for texts of at most ``most`` bytes: the time that one takes grows with the text."""
+
+    __slots__ = ("_fullmatch", "_most", "_search")
+
+    def __init__(self, compiled: Any, most: int) -> None:
+        self._search = compiled.search
+        self._fullmatch = compiled.fullmatch
+        self._most = most
+
+    def is_in(self, text: bytes) -> bool:
+        """Say whether it is found somewhere in ``text``.
+
+        :raises CannotEvaluate: the text is too long
+        """
+        if len(text) > self._most:
+            raise self._too_long()
+        return self._search(text) is not None
+
+    def is_in_any(self, texts: Sequence[bytes]) -> bool:
+        """Say whether it is found in one of ``texts``, which together must not be too long."""
+        if sum(map(len, texts)) > self._most:
+            raise self._too_long()
+        return any(self._search(text) is not None for text in texts)
+
+    def is_all_of(self, text: bytes) -> bool:
+        """Say whether it matches the whole of ``text``."""
+        if len(text) > self._most:
+            raise self._too_long()
+        return self._fullmatch(text) is not None
+
+    def _too_long(self) -> CannotEvaluate:
+        return CannotEvaluate(f"the text is longer than the {self._most} bytes that regular expressions are tried on")
+
+
 @functools.lru_cache(maxsize=512)
 def compile_regex(text: str) -> Any:
     """Return a compiled RE2 pattern for UTF-8 bytes: on these, the binding is a third faster than on strings.
@@ -77,25 +132,85 @@ def compile_regex(text: str) -> Any:
     """
     if len(text) > MAX_REGEX:
         raise OperandError(f"a regular expression has at most {MAX_REGEX} characters")
+    try:
+        compiled = _compiled(text)
+        if compiled.programsize <= MAX_PROGRAM:
+            return compiled
+        reason = part = _TOO_LARGE
+    except re2.error as exc:
+        reason, part = _complaint(exc)
+    except UnicodeEncodeError:
+        raise OperandError("not a regular expression: lone surrogate characters") from None
+    if reason == _TOO_LARGE:
+        raise OperandError("the regular expression takes too much work: use fewer and smaller repetitions; "
+                           "'.', [^..], \\D, \\S, \\W and \\p{..} are the costly ones to repeat")
+    # RE2 quotes a part, or all, of the expression; the quote may be a secret and helps nobody.
+    column = _column(text, reason, part)
+    place = "" if column is None else f" at column {column}"
+    raise OperandError(f"not a regular expression that RE2 accepts: {reason}{_HINTS.get(reason, '')}{place}")
+
+
+def _compiled(text: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
-    try:
-        return re2.compile(text.encode("utf-8"), options)
-    except re2.error as exc:
-        raise OperandError(_regex_reason(text, exc)) from None
-    except UnicodeEncodeError:
-        raise OperandError("not a regular expression: lone surrogate characters") from None
+    options.max_mem = _MAX_MEMORY
+    return re2.compile(text.encode("utf-8"), options)
 
 
-def _regex_reason(text: str, exc: Exception) -> str:
+def _complaint(exc: Exception) -> tuple[str, str]:
+    """Return what RE2 complains of, and the part of the expression that it names."""
     raw = exc.args[0] if exc.args else b""
     message = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
     reason, _, part = message.partition(": ")
-    # RE2 quotes the whole expression where it can not name a part; the quote may be a secret and helps nobody.
-    at = text.find(part) if part and part != text else -1
-    place = f" at column {at + 1}" if at >= 0 and text.count(part) == 1 else ""
-    return f"not a regular expression that RE2 accepts: {reason}{_HINTS.get(reason, '')}{place}"
+    return reason, part
+
+
+def _column(text: str, reason: str, part: str) -> int | None:
+    """Return where in ``text`` that is which RE2 complains of; None if that can not be told."""
+    if reason == "trailing \\":
+        return len(text)
+    if reason == "missing ]":
+        return len(text) - len(part) + 1
+    if reason == "missing )":
+        return _last_open(text)
+    part = ")" if reason == "unexpected )" else part
+    at = text.find(part) if part else -1
+    if text.count(part) == 1:
+        return at + 1
+    # Of several places it is the first at which RE2, having read so far, complains of the same.
+    for _ in range(_MAX_PLACES):
+        if at < 0:
+            return None
+        try:
+            _compiled(text[:at + len(part)])
+        except re2.error as exc:
+            if _complaint(exc)[0] == reason:
+                return at + 1
+        at = text.find(part, at + 1)
+    return None
+
+
+def _last_open(text: str) -> int | None:
+    """Return the column of the last parenthesis that is never closed."""
+    opened: list[int] = []
+    for found in _PARENTHESES.finditer(text):
+        if found.group() == "(":
+            opened.append(found.start() + 1)
+        elif found.group() == ")" and opened:
+            opened.pop()
+    return opened[-1] if opened else None
+
+
+# netaddr needs 5 us per address; the rules of one inspection ask for the same few again and again.
+@functools.lru_cache(maxsize=1024)
+def parse_address(text: str) -> tuple[int, int] | None:
+    """Return version and number of an IP address, which may have a zone; None if it is none."""
+    try:
+        address = netaddr.IPAddress(text.strip().partition("%")[0])
+    except (netaddr.AddrFormatError, ValueError, TypeError):
+        return None
+    return address.version, int(address)
 
 
 @functools.lru_cache(maxsize=512)
@@ -115,10 +230,15 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _regex(value: Any) -> Any:
+def _regex(value: Any, most: int = DEFAULT.subject) -> Pattern:
     if not isinstance(value, str):
         raise OperandError("a regular expression must be a string")
-    return compile_regex(value)
+    return Pattern(compile_regex(value), most)
+
+
+def _check_address(text: str) -> None:
+    if parse_address(text) is None:
+        raise OperandError("must be an IP address, or a template that gives one")
 
 
 def _network(value: Any) -> Network:
@@ -178,10 +298,15 @@ def _port_id(value: Any) -> str:
 
 def _data_path(value: Any) -> str:
     try:
-        paths.parse(value)
+        _check_length(paths.parse(value))
     except pointer.PointerError as exc:
         raise OperandError(exc.reason) from None
     return str(value)
+
+
+def _check_length(tokens: tuple[str, ...]) -> None:
+    if len(tokens) > MAX_LEVELS:
+        raise OperandError(f"a path has at most {MAX_LEVELS} parts")
 
 
 def _writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], deleting: bool = False) -> Callable[[Any], str]:
@@ -190,7 +315,9 @@ def _writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], deleting: b
             raise OperandError("a path must be a string, such as /extra/rack")
         try:
             if not deleting:
-                return draft.FieldPath(value, fields)
+                path = draft.FieldPath(value, fields)
+                _check_length(path.tokens)
+                return path
             fields.path_tokens(value, deleting)
         except pointer.PointerError as exc:
             raise OperandError(exc.reason) from None
@@ -225,7 +352,7 @@ def _prefix(fields: type[draft.NodeDraft] | type[draft.PortDraft]) -> Callable[[
 _STRING = {"type": "string"}
 ANY = Kind("any", {})
 TEXT = Kind("string", _STRING, (str,), "a string", _text)
-ADDRESS = Kind("address", _STRING, (str,), "a string")
+ADDRESS = Kind("address", _STRING, (str,), "a string", check=_check_address)
 BOOLEAN = Kind("boolean", {"type": ["boolean", "string"]}, (bool,), "true or false", _boolean)
 INTEGER = Kind("integer", {"type": ["integer", "string"]}, (int,), "an integer", _integer)
 LIST = Kind("list", {"type": ["array", "string"]}, (list,), "a list, or a template that gives one", _list)
@@ -248,7 +375,7 @@ Text = Annotated[str, TEXT]
 Address = Annotated[Any, ADDRESS]
 Flag = Annotated[bool, BOOLEAN]
 Values = Annotated[list[Any], LIST]
-Regex = Annotated[Any, REGEX]
+Regex = Annotated[Pattern, REGEX]
 Subnet = Annotated[Network, NETWORK]
 Level = Annotated[str, LEVEL]
 Trait = Annotated[str, TRAIT]

@@ -15,9 +15,22 @@ class Limits:
     depth: int = 20
     text: int = 65536
     result: int = 65536
+    #: bytes, in UTF-8, of the text that a regular expression is tried on
+    subject: int = 32768
+    #: all that actions write while the rules of a phase run on one node
+    written: int = 8 * 1024 * 1024
 
 
 DEFAULT = Limits()
 
 #: Characters of a regular expression, the same in every service: what RE2 makes of one is many times as large.
 MAX_REGEX = 4096
+
+#: Instructions of the program that RE2 makes of a regular expression. In the worst case each takes 7 ns per byte of the
+#: text (measured on a virtual machine of 2 cores): with the largest text that is accepted by default, one second. The
+#: longest expression of ASCII characters that mean themselves fits.
+MAX_PROGRAM = 4100
+
+#: Levels of lists and objects in what an action gets, and parts of the path to which it writes: together fewer than
+#: the 254 levels that can be written as JSON.
+MAX_LEVELS = 100

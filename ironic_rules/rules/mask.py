@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ironic_rules.models import plain, secrets
+from ironic_rules.models import secrets
 
 MODES = ("always", "never", "sensitive")
 
@@ -48,10 +48,6 @@ class View(dict[str, Any]):
             known[path] = secrets.mask(value)
         return known[path]
 
-    def copied(self, root: str, path: str, value: Any) -> Any:
-        """Return a copy of what ``shown`` returns."""
-        return plain.clone(self.shown(root, path, value))
-
     def forget(self, root: str) -> None:
         """Make ``root`` anew when it is read next."""
         self.pop(root, None)
@@ -64,11 +60,13 @@ class Views:
     :param mode: ``[inspection_rules]mask_secrets``: always, never, or sensitive (only sensitive rules see secrets)
     """
 
-    __slots__ = ("_masked", "_mode", "_open", "made")
+    __slots__ = ("_masked", "_mode", "_open", "made", "written")
 
     def __init__(self, sources: Mapping[str, Callable[[], Any]], mode: str) -> None:
         #: roots that were read since they changed
         self.made: set[str] = set()
+        #: how much actions were given to write until now, in characters
+        self.written = 0
         self._masked = View(sources, True, self.made)
         self._open = View(sources, False, self.made)
         self._mode = mode

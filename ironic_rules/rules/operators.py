@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-import netaddr
-
-from ironic_rules.rules.kinds import Address, Flag, Regex, Subnet, Values
+from ironic_rules.rules.kinds import Address, Flag, Regex, Subnet, Values, parse_address
 from ironic_rules.rules.registry import Plugin, Registry, read_parameters
 
 
 def _read(name: str, function: Callable[..., bool]) -> Plugin:
-    return Plugin(name, function, read_parameters(function, skip=0), function.__doc__ or "")
+    parameters = read_parameters(function, skip=0)
+    # A condition without any value is not what anybody meant: it would hold for every node.
+    return Plugin(name, function, tuple(
+        replace(parameter, required=True) if parameter.variadic else parameter for parameter in parameters),
+        function.__doc__ or "")
 
 
 OPERATORS = Registry("operator", _read)
@@ -80,18 +82,8 @@ def in_net(address: Address, subnet: Subnet) -> bool:
 
     .. rule:: {op: in-net, args: {address: "{inventory[bmc_address]}", subnet: 192.0.2.0/24}}
     """
-    parsed = _address(address) if isinstance(address, str) else None
+    parsed = parse_address(address) if isinstance(address, str) else None
     return parsed is not None and parsed[0] == subnet.version and subnet.first <= parsed[1] <= subnet.last
-
-
-# netaddr needs 5 us per address; the rules of one inspection ask for the same few again and again.
-@functools.lru_cache(maxsize=1024)
-def _address(text: str) -> tuple[int, int] | None:
-    try:
-        address = netaddr.IPAddress(text.strip().partition("%")[0])
-    except (netaddr.AddrFormatError, ValueError, TypeError):
-        return None
-    return address.version, int(address)
 
 
 @OPERATORS.add("contains")
@@ -104,9 +96,9 @@ def contains(value: Any, regex: Regex) -> bool:
     .. rule:: {op: contains, args: ["{inventory[system_vendor][manufacturer]}", "(?i)dell"]}
     """
     if isinstance(value, list):
-        return any(contains(item, regex) for item in value if not isinstance(item, list))
+        return regex.is_in_any([text for item in value if (text := _text(item)) is not None])
     text = _text(value)
-    return text is not None and regex.search(text) is not None
+    return text is not None and regex.is_in(text)
 
 
 @OPERATORS.add("matches")
@@ -119,7 +111,7 @@ def matches(value: Any, regex: Regex) -> bool:
     .. rule:: {op: matches, args: {value: "{inventory[hostname]}", regex: "rack[0-9]{2}-.*"}}
     """
     text = _text(value)
-    return text is not None and regex.fullmatch(text) is not None
+    return text is not None and regex.is_all_of(text)
 
 
 def _text(value: Any) -> bytes | None:

@@ -89,6 +89,6 @@ def arguments_schema(plugin: Plugin) -> dict[str, Any]:
             properties[parameter.name] = {"type": ["array", "string"]}
         else:
             properties[parameter.name] = dict(parameter.kind.schema)
-            if parameter.required:
-                required.append(parameter.name)
+        if parameter.required:
+            required.append(parameter.name)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": open_ended}

@@ -32,14 +32,10 @@ Getter = Callable[[View], Any]
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A value that is exactly one ``{...}``: called as a getter, and known by the place that it reads.
-
-    :ivar private: the getter that gives copies
-    """
+    """A value that is exactly one ``{...}``: called as a getter, and known by the place that it reads."""
 
     field: template.Field
     get: Getter
-    private: Getter
 
     def __call__(self, view: View) -> Any:
         return self.get(view)
@@ -151,8 +147,7 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
     if not fields:
         return Const("".join(part for part in parts if isinstance(part, str)))
     if len(parts) == 1:
-        used, strict = fields[0], scope.strict
-        return Path(used, path_getter(used, strict), path_getter(used, strict, private=True))
+        return Path(fields[0], path_getter(fields[0], scope.strict))
     return _text_getter(parts, scope.limits.result)
 
 
@@ -172,17 +167,15 @@ def _check_root(scope: Scope, used: template.Field, where: str) -> None:
 
 # Thousands of rules read the same few paths: with one function for all of them it stays in the processor's cache.
 @functools.lru_cache(maxsize=4096)
-def path_getter(used: template.Field, strict: bool, private: bool = False) -> Getter:
+def path_getter(used: template.Field, strict: bool) -> Getter:
     """Return a function that walks plain mappings and lists; a missing path is None, or MissingPath if strict.
 
     Under a masked view it gives what the walk would find in a masked copy of the root. Loop items are not masked again:
     they come from the rule itself, or from another getter.
-
-    :param private: dicts and lists are copies
     """
     if used.root == "item":
-        return _index_getter(used, strict, _cloned if private else _unchanged)
-    part = View.copied if private else View.shown
+        return _index_getter(used, strict, _unchanged)
+    part = View.shown
     if any(map(secrets.is_secret_key, used.steps)):
         return _secret_getter(used, strict, part)
     if any(step.isdecimal() for step in used.steps):
@@ -196,10 +189,6 @@ _Part = Callable[[View, str, str, Any], Any]
 
 def _unchanged(view: View, root: str, path: str, value: Any) -> Any:
     return value
-
-
-def _cloned(view: View, root: str, path: str, value: Any) -> Any:
-    return plain.clone(value)
 
 
 def _key_getter(used: template.Field, strict: bool, part: _Part) -> Getter:

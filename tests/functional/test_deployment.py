@@ -314,7 +314,7 @@ def test_a_machine_may_take_for_ever(whole):
 @pytest.mark.parametrize(("steps", "text"), [
     ([pretend(args=1, interface="vendor")], "does not offer"),
     ([{"interface": "raid", "step": "make_coffee", "args": {}, "priority": 1}], "raid.make_coffee"),
-    ([pretend(loudness=11)], "/args/loudness"),
+    ([pretend(loudness=11)], "/args/loudness"), ([pretend(seconds=-1)], "/args/seconds: must be a number from 0"),
     ([{"interface": "deploy", "step": "deploy", "args": {}, "priority": 7}], "core step"),
 ])
 def test_steps_that_the_node_can_not_run_are_refused(whole, steps, text):
@@ -368,6 +368,39 @@ def test_a_template_that_went_bad_after_the_request_fails_the_deployment(whole, 
     assert "raid.make_coffee" in shown["last_error"]
 
 
+def test_a_template_with_a_step_that_is_not_allowed_any_more(whole):
+    template(whole, "CUSTOM_FORBIDDEN", pretend(90))
+    node = node_with(whole, "CUSTOM_FORBIDDEN")
+
+    with whole.option("api", "disallow_deploy_steps", ["raid.pretend"]):
+        shown = whole.app.get(f"/v1/nodes/{node}/validate").json["deploy"]
+        preview = whole.app.get(f"/v1/nodes/{node}/deploy_steps").json["problems"]
+        listed, = whole.app.get("/v1/deploy_templates/CUSTOM_FORBIDDEN/nodes").json["nodes"]
+        reply = whole.ask(node, "active")
+
+    text = "deploy template CUSTOM_FORBIDDEN, /steps/0 (raid.pretend): the step is not allowed"
+    assert (reply.status_int, whole.row(node).provision_state) == (400, "available")
+    for told in (shown["reason"], preview[0], listed["problems"][0], fault(reply)):
+        assert text in told
+
+
+def test_a_step_that_is_forbidden_after_the_request_does_not_run(whole, monkeypatch):
+    template(whole, "CUSTOM_FORBIDDEN_LATE", pretend(90))
+    node = node_with(whole, "CUSTOM_FORBIDDEN_LATE")
+    take = nodes.reserve
+
+    def forbid_first(*arguments):
+        whole.conf.set_override("disallow_deploy_steps", ["raid.pretend"], group="api")
+        return take(*arguments)
+
+    monkeypatch.setattr(nodes, "reserve", forbid_first)
+    with whole.option("api", "disallow_deploy_steps", []):
+        shown = whole.provision(node, "active")
+
+    assert (shown["provision_state"], finished(whole, node)) == ("deploy failed", [])
+    assert "deploy template CUSTOM_FORBIDDEN_LATE, /steps/0 (raid.pretend)" in shown["last_error"]
+
+
 def test_a_template_that_changes_does_not_change_a_deployment_that_has_begun(whole):
     uuid = template(whole, "CUSTOM_CHANGED", pretend(90, asynchronous=True), pretend(10))
     node = node_with(whole, "CUSTOM_CHANGED")
@@ -382,11 +415,9 @@ def test_a_template_that_changes_does_not_change_a_deployment_that_has_begun(who
 
 def test_secrets_of_steps_are_hidden_wherever_the_node_shows_them(whole):
     secret = "correct horse"
-    settings = {"interface": "bios", "step": "apply_configuration", "priority": 96,
-                "args": {"settings": [{"name": "x", "value": {"password": secret}}]}}
     template(whole, "CUSTOM_SECRET", {"interface": "vendor", "step": "pretend", "priority": 50,
                                       "args": {"asynchronous": True}},
-             {**settings, "priority": 1})
+             pretend(1, "vendor", error={"password": secret}))
     node = node_with(whole, "CUSTOM_SECRET", vendor_interface="fake")
     assert whole.provision(node, "active")["provision_state"] == "wait call-back"
 

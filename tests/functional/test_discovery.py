@@ -161,6 +161,25 @@ def test_m25_a_bmc_is_known_by_its_name_from_the_start_of_an_inspection(whole, m
     assert post(whole, other).status_int == 404
 
 
+def test_a_machine_stays_known_by_its_bmc_while_no_name_server_answers(whole, machine, monkeypatch):
+    _, body = machine
+    known = [body["inventory"]["bmc_address"]]
+    monkeypatch.setattr(bmc, "cache", bmc.Cache())
+    monkeypatch.setattr(bmc, "_look_up", lambda name, answers: (bmc._slots.release(), answers.put((name, set()))))
+    node = discover(whole, body)["uuid"]
+    patch = [{"op": "add", "path": "/driver_info/redfish_address", "value": "https://bmc.example"}]
+    assert whole.app.patch_json(f"/v1/nodes/{node}", patch).status_int == 200
+    whole.provision(node, "manage")
+
+    whole.provision(node, "inspect")
+    whole.provision(node, "abort")
+
+    assert whole.bmc_addresses(node) == known
+    other = whole.machine()[1]
+    other["inventory"]["bmc_address"] = known[0]
+    assert post(whole, other).status_int == 404
+
+
 def test_a_callback_with_a_node_uuid_is_for_that_node_and_makes_none(whole, machine):
     before = count(whole)
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "doc" / "source"
 ENDPOINT = "http://127.0.0.1:6385"
 #: What the test does itself: the service runs, the packages are there.
-NOT_TYPED = re.compile(r"^\.venv/bin/(?:ironic-rules( |$)|pip )")
+NOT_TYPED = re.compile(r"^(?:python3 -m venv|\.venv/bin/(?:ironic-rules( |$)|pip ))")
 
 
 def commands(page: str) -> list[str]:
@@ -56,6 +56,18 @@ pytestmark = [
         subprocess.run(["bash", "-c", "curl --help all | grep -q -- --json"], check=False).returncode != 0,
         reason="curl 7.82 or newer is not installed"),
 ]
+
+
+def test_the_quick_start_leads_to_a_node_with_the_trait_of_a_rule(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        typed("install/quickstart.rst", url, tmp_path)
+        node = wait_for("the end of the inspection", lambda: next(
+            (node for node in get(url + "/v1/nodes/detail")["nodes"] if node["provision_state"] == "manageable"), None))
+
+        assert (node["name"], node["traits"]) == ("first", ["CUSTOM_LARGE_MEMORY"])
+        assert len(get(url + "/v1/ports?node=first")["ports"]) == 2
+
+        typed("user/inspection.rst", url, tmp_path)  # who has come so far goes on there, with the same service
 
 
 def test_the_inspection_guide_leads_to_an_inspected_node(tmp_path):

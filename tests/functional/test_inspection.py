@@ -8,6 +8,10 @@ import pytest
 
 from ironic_rules.conductor import recovery
 from ironic_rules.db import inventory, nodes, ports
+from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware import bmc
+from ironic_rules.hardware.boot.fake import FakeBoot
+from ironic_rules.hardware.inspect.agent import MANAGED, AgentInspect
 from tests.functional.whole import running
 
 TRAIT = {"op": "add-trait", "args": {"name": "CUSTOM_SEEN"}}
@@ -118,10 +122,30 @@ def test_an_aborted_inspection(whole, trouble):
 
     assert shown["provision_state"] == "inspect failed"
     assert shown["last_error"].startswith("Inspection was aborted by request.")
-    assert ("Switching the node off failed" in shown["last_error"]) == bool(trouble)
+    assert (" Cleaning up failed: " in shown["last_error"]) == bool(trouble)
     assert shown["power_state"] == ("power on" if trouble else "power off")
     assert (whole.bmc_addresses(node), whole.row(node).agent_token_hash) == (["192.0.2.35"], None)
     assert whole.callback(node, whole.machine()[1]).status_int == 404
+
+
+@pytest.mark.parametrize(("set_by_rule", "kept"), [(None, ["198.51.100.26", "198.51.100.27"]),
+                                                   ("new-bmc.example.org", ["198.51.100.26"])])
+def test_a_node_inspected_out_of_band_is_known_by_the_name_of_its_bmc(whole, monkeypatch, set_by_rule, kept):
+    def inspect_hardware(self, task):
+        task.process_inspection({"cpu": {"architecture": "x86_64"}}, {})
+        return "manageable"
+
+    monkeypatch.setattr(AgentInspect, "inspect_hardware", inspect_hardware)
+    monkeypatch.setattr(bmc, "cache", bmc.Cache())
+    monkeypatch.setattr(bmc.socket, "getaddrinfo", lambda *arguments, **named: [(0, 0, 0, "", ("198.51.100.27", 0))])
+    node = whole.enroll("manageable", driver_info={
+        "redfish_address": "https://old-bmc.example.org", "ipmi_address": "198.51.100.26"})
+    if set_by_rule:
+        rule(whole, {"op": "set-attribute", "args": {"path": "/driver_info/redfish_address", "value": set_by_rule}})
+
+    assert whole.provision(node, "inspect")["provision_state"] == "manageable"
+
+    assert whole.bmc_addresses(node) == kept
 
 
 def wait_long(whole, node, **values):
@@ -238,6 +262,22 @@ def test_an_address_that_another_node_gets_meanwhile_fails_the_inspection(whole,
     assert (shown["provision_state"], shown["reservation"]) == ("inspect failed", None)
     assert f"A port with MAC address {mac} already exists" in shown["last_error"]
     assert (port_addresses(whole, node), whole.inventories(node)) == ([], ["failed"])
+
+
+def test_a_drive_that_can_not_be_emptied_is_not_told_as_a_failed_power_off(whole, monkeypatch):
+    def clean_up_ramdisk(self, task):
+        raise BMCError(node="n", reason="the drive is stuck")
+
+    node = whole.enroll("manageable")
+    whole.provision(node, "inspect")
+    whole.put(node, driver_internal_info={MANAGED: {"driver": "fake-hardware", "boot_interface": "fake"}})
+    monkeypatch.setattr(FakeBoot, "clean_up_ramdisk", clean_up_ramdisk)
+
+    shown = whole.provision(node, "abort")
+
+    assert (shown["provision_state"], shown["power_state"]) == ("inspect failed", "power off")
+    assert "Undoing its boot (media, boot scripts) failed: The BMC of node n: the drive is stuck" in shown["last_error"]
+    assert "off failed" not in shown["last_error"]
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, "\ud800"])

@@ -19,7 +19,7 @@ from tests.functional.processes import Process
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ironic_rules"
 #: Not part of the source: environments, caches, what was built, git's own.
-OUTSIDE = (".*", "*.egg-info", "__pycache__", "*.pyc", "build", "dist", "htmlcov", "ironic-rules-data")
+OUTSIDE = (".*", "*.egg-info", "__pycache__", "*.pyc", "build", "dist", "htmlcov", "ironic-rules-d*")
 
 pytest.importorskip("setuptools", reason="what builds packages is not in this environment")
 

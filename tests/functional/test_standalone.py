@@ -8,6 +8,8 @@ import signal
 import urllib.request
 from pathlib import Path
 
+from ironic_rules.cmd import dbsync
+from ironic_rules.rpc import memory
 from tests.functional import databases
 from tests.functional.fleets import Simulation
 from tests.functional.processes import Process, free_port, standalone, wait_for
@@ -145,6 +147,38 @@ def test_a_bad_configuration_is_told_in_one_line(tmp_path):
         wait_for("the end of the process", lambda: not process.is_running())
         assert process.status == 2
         assert "no-such-hook" in process.text()
+        assert "Traceback" not in process.text()
+    finally:
+        process.close()
+
+
+def test_listening_for_everybody_without_authentication_is_warned_of(tmp_path):
+    # 192.0.2.1 is nobody's: the warning comes before the address turns out to be of no use.
+    config = tmp_path / "api.conf"
+    config.write_text(f"[DEFAULT]\ntransport_url = {memory.DEFAULT_URL}\n"
+                      f"[database]\nconnection = sqlite:///{tmp_path}/api.sqlite\n")
+    assert dbsync.main(["--config-file", str(config), "upgrade"]) == 0
+    listen = ["--host", "192.0.2.1", "--port", "0"]
+    for module, arguments in (("standalone", ["--state-dir", str(tmp_path / "s")]),
+                              ("api", ["--config-file", str(config)])):
+        process = Process(f"ironic_rules.cmd.{module}", [*arguments, *listen], tmp_path, module)
+        try:
+            wait_for("the end of the process", lambda process=process: not process.is_running())
+            assert "noauth and the API listens on 192.0.2.1: whoever reaches its port" in process.text()
+            assert "Cannot listen on 192.0.2.1" in process.text()
+        finally:
+            process.close()
+
+
+def test_a_missing_file_of_users_is_told_in_one_line(tmp_path):
+    file = tmp_path / "basic.conf"
+    file.write_text(f"[DEFAULT]\nauth_strategy = http_basic\nhttp_basic_auth_user_file = {tmp_path}/nosuch\n")
+    process = Process("ironic_rules.cmd.standalone", ["--config-file", str(file), "--state-dir", str(tmp_path / "s")],
+                      tmp_path, "basic")
+    try:
+        wait_for("the end of the process", lambda: not process.is_running())
+        assert process.status == 2
+        assert "http_basic_auth_user_file can not be read" in process.text()
         assert "Traceback" not in process.text()
     finally:
         process.close()

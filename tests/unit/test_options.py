@@ -53,4 +53,5 @@ def test_every_group_module_is_listed():
     listed = {module.__name__.rpartition(".")[2] for module in service_conf.MODULES}
     present = {path.stem for path in Path(service_conf.__file__).parent.glob("*.py")}
 
-    assert present - listed == {"__init__", "opts"}
+    # The options of "database" are oslo.db's, which lists them itself.
+    assert present - listed == {"__init__", "opts", "database"}

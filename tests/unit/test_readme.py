@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ironic_rules.cmd import lifecycle
 from ironic_rules.conf import opts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +81,15 @@ def test_the_help_of_a_command_names_every_option_that_the_documentation_uses(co
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_extra_that_a_page_installs_exists(page):
-    assert set(re.findall(r"'\.\[(\w+)\]'", page.read_text(encoding="utf-8"))) <= EXTRAS
+    assert set(re.findall(r"'(?:\.|ironic-rules)\[([\w-]+)\]'", page.read_text(encoding="utf-8"))) <= EXTRAS
+
+
+def test_every_extra_that_an_error_tells_to_install_exists():
+    assert set(lifecycle._EXTRAS.values()) <= EXTRAS
+
+
+def test_extras_have_names_that_every_pip_finds():
+    assert {name for name in EXTRAS if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name)} == set()
 
 
 @pytest.mark.parametrize("target", re.findall(r"`[^`<]+<([^>]+)>`_", README))

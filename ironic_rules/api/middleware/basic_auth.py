@@ -7,24 +7,31 @@ import binascii
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Any
 
 import bcrypt
+from oslo_log import log as logging
 
 from ironic_rules.api import faults
-from ironic_rules.exceptions import Unauthorized
+from ironic_rules.exceptions import ConfigurationError, Unauthorized, Unavailable
+
+LOG = logging.getLogger(__name__)
 
 _REMEMBERED = 1000
-#: Checked when the user does not exist, so that both take the same time.
+#: Checked when the user does not exist, with the cost of those who do, so that both take the same time.
 _NOBODY = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(10))
+_HASH = re.compile(rb"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 
 
 class BasicAuth:
     """Lets users of the file in, as ``REMOTE_USER``. The file is read again when it changes.
 
     bcrypt takes tens of milliseconds by design, so passwords that were right are remembered as salted hashes.
+
+    :raises ConfigurationError: the file can not be read
     """
 
     def __init__(self, app: Any, path: str) -> None:
@@ -33,10 +40,20 @@ class BasicAuth:
         self._salt = secrets.token_bytes(32)
         self._version: tuple[int, int] | None = None
         self._users: dict[str, bytes] = {}
+        self._nobody = _NOBODY
         self._right: set[bytes] = set()
+        try:
+            self._reload()
+        except (OSError, UnicodeDecodeError) as exc:
+            raise ConfigurationError(f"[DEFAULT]http_basic_auth_user_file can not be read: {exc}") from exc
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        user = self._user(environ.get("HTTP_AUTHORIZATION", ""))
+        try:
+            user = self._user(environ.get("HTTP_AUTHORIZATION", ""))
+        except (OSError, UnicodeDecodeError) as exc:
+            # Whom it would let in now is not known: nobody gets in until it can be read again.
+            LOG.error("[DEFAULT]http_basic_auth_user_file can not be read any more: %s", exc)
+            return faults.send(faults.from_error(Unavailable()), start_response)
         if user is None:
             return faults.send(faults.from_error(Unauthorized()), start_response)
         environ["REMOTE_USER"] = user
@@ -59,7 +76,7 @@ class BasicAuth:
         known = self._users.get(user)
         # bcrypt looks at 72 bytes at most; more than that is never a password from the file.
         given = password.encode()
-        if not bcrypt.checkpw(given[:72], known or _NOBODY) or known is None or len(given) > 72:
+        if not bcrypt.checkpw(given[:72], known or self._nobody) or known is None or len(given) > 72:
             return None
         if len(self._right) >= _REMEMBERED:
             self._right = set()
@@ -70,6 +87,23 @@ class BasicAuth:
         status = os.stat(self._path)
         version = (status.st_mtime_ns, status.st_size)
         if version != self._version:
-            lines = (line.strip().partition(":") for line in self._path.read_text(encoding="utf-8").splitlines())
-            users = {user: known.encode() for user, _, known in lines if known.startswith(("$2y$", "$2a$", "$2b$"))}
+            users: dict[str, bytes] = {}
+            for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), 1):
+                user, _, known = line.strip().partition(":")
+                if _is_hash(known.encode()):
+                    users[user] = known.encode()
+                elif user and not user.startswith("#"):
+                    LOG.warning("%s, line %d, has no valid bcrypt hash; it lets nobody in.", self._path, number)
+            cost = max((known[4:6] for known in users.values()), default=_NOBODY[4:6])
+            self._nobody = _NOBODY[:4] + cost + _NOBODY[6:]
             self._users, self._right, self._version = users, set(), version
+
+
+def _is_hash(known: bytes) -> bool:
+    if _HASH.fullmatch(known) is None:
+        return False
+    try:
+        bcrypt.checkpw(b"", known[:4] + b"04" + known[6:])  # the lowest cost: a millisecond
+    except ValueError:
+        return False
+    return True

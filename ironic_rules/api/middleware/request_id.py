@@ -6,6 +6,8 @@ import re
 import uuid
 from typing import Any
 
+from ironic_rules.context import RequestContext
+
 _FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
@@ -19,6 +21,8 @@ class RequestId:
         given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         request_id = given if _FORM.fullmatch(given) else f"req-{uuid.uuid4()}"
         environ["openstack.request_id"] = request_id
+        # Until it is known who asks. Log lines name the thread's last context, that of another request without this.
+        RequestContext(request_id=request_id)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             headers += (("x-openstack-request-id", request_id), ("openstack-request-id", request_id))

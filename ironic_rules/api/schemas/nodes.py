@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from oslo_utils import uuidutils
@@ -12,23 +13,25 @@ from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import node_fields, states, traits
 
 _HOST_NAME = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.IGNORECASE)
-#: Words that are routes at the place of a node's name.
-RESERVED_NAMES = frozenset({"detail", "validate"})
+#: Words that are routes at the place of a name. Ironic refuses more for nodes, and clients may know all of both.
+RESERVED_NAMES = frozenset({"detail"})
+RESERVED_NODE_NAMES = RESERVED_NAMES | {"maintenance", "management", "states", "validate", "vendor_passthru"}
 
 
 class LogicalName(schema.Text):
     """A name that can stand in a URL in place of a UUID: RFC 3986's unreserved characters, and no UUID itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, reserved: Collection[str] = RESERVED_NAMES) -> None:
         super().__init__(255, min_length=1, pattern=r"[A-Za-z0-9\-._~]+", nullable=True, expected=(
             "is an invalid name: letters, digits, '-', '.', '_' and '~' are allowed"))
+        self.reserved = reserved
 
     def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
         name = super().convert(value, where, problems)
         if uuidutils.is_uuid_like(name):
             raise ValueError("is an invalid name: a name must not look like a UUID")
-        if name in RESERVED_NAMES:
-            raise ValueError(f"is an invalid name: {', '.join(sorted(RESERVED_NAMES))} are reserved words")
+        if name in self.reserved:
+            raise ValueError(f"is an invalid name: reserved words are {', '.join(sorted(self.reserved))}")
         return name
 
 
@@ -56,7 +59,7 @@ def _field(name: str) -> schema.Schema:
 #: Every field that somebody may write. ``null`` stands for the field's default.
 FIELDS: dict[str, schema.Schema] = {
     **{name: _field(name) for name in node_fields.TYPES},
-    "name": LogicalName(),
+    "name": LogicalName(RESERVED_NODE_NAMES),
     "instance_uuid": schema.Uuid(nullable=True),
     "conductor_group": schema.Text(255, pattern=r"[A-Za-z0-9_\-.]*", nullable=True, expected=(
         "letters, digits, '-', '_' and '.' are allowed")),

@@ -9,7 +9,7 @@ from ironic_rules.api import schema, versions
 
 
 class HttpUrl(schema.Text):
-    """The URL of an agent: a host, perhaps a port, no credentials. The service will send requests there."""
+    """The URL of an agent: a host, perhaps a port, nothing else. The service adds the paths of its requests."""
 
     def __init__(self) -> None:
         super().__init__(1024, pattern=r"https?://[!-~]+", expected="must be an HTTP or HTTPS URL")
@@ -18,11 +18,12 @@ class HttpUrl(schema.Text):
         url = super().convert(value, where, problems)
         try:
             parts = urlsplit(url)
-            complete = parts.hostname and parts.port != 0
+            complete = parts.hostname and parts.port != 0 and parts.path in ("", "/")
         except ValueError:
             complete = False
-        if not complete or parts.username is not None:
-            raise ValueError("must be an HTTP or HTTPS URL of a host, without user and password")
+        # An empty query or fragment is not told from none, and what is added after "#" would go nowhere.
+        if not complete or parts.username is not None or "?" in url or "#" in url:
+            raise ValueError("must be an HTTP or HTTPS URL of a host, without user, password, path and query")
         return url
 
 

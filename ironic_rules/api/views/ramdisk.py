@@ -23,6 +23,14 @@ _CONFIG: dict[str, Any] = {
 }
 
 
+#: By these a report is told to be the node's; who knows a MAC address need not know them.
+_WITHHELD = frozenset({"lookup_bmc_addresses"})
+
+
+def _shown(driver_internal_info: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in driver_internal_info.items() if key not in _WITHHELD}
+
+
 def lookup(node: Row, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
     """Return ``{"node": …, "config": …}`` with every secret of the node masked.
 
@@ -33,7 +41,7 @@ def lookup(node: Row, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
             "uuid": node.uuid,
             "properties": secrets.mask(node.properties),
             "instance_info": secrets.mask(node.instance_info),
-            "driver_internal_info": secrets.mask(node.driver_internal_info),
+            "driver_internal_info": secrets.mask(_shown(node.driver_internal_info)),
             "links": links.resource("nodes", node.uuid),
         },
         "config": {

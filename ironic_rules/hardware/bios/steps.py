@@ -10,6 +10,19 @@ from ironic_rules.hardware.base import BIOSInterface
 from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models.task import Task
 
+_SETTINGS = {
+    "description": "a list of one or more objects", "type": "array", "minItems": 1,
+    "items": {
+        "description": "an object with name and value", "type": "object",
+        "required": ["name", "value"], "additionalProperties": False,
+        "properties": {
+            "name": {"description": "a text that no other setting has", "type": "string", "minLength": 1},
+            "value": {"description": "a text, a number, true, false or null",
+                      "type": ["string", "number", "boolean", "null"]},
+        },
+    },
+}
+
 
 class BIOSSteps(BIOSInterface, abc.ABC):
     """Mix-in of the interfaces that can write settings."""
@@ -23,7 +36,8 @@ class BIOSSteps(BIOSInterface, abc.ABC):
         """Give all settings the values of the factory. Safe to repeat."""
 
     @deploy_step(priority=0, argsinfo={
-        "settings": {"description": "The settings, a list of objects with name and value.", "required": True},
+        "settings": {"description": "The settings, a list of objects with name and value.", "required": True,
+                     "schema": _SETTINGS},
     }, rerunnable=True)
     def apply_configuration(self, task: Task, settings: Any) -> None:
         """Write settings of the firmware setup."""
@@ -35,21 +49,14 @@ class BIOSSteps(BIOSInterface, abc.ABC):
         self.reset_settings(task)
 
 
-def checked(settings: Any) -> dict[str, Any]:
-    """Return a list of ``{"name": …, "value": …}`` as names and values.
+def checked(settings: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return settings that fit the step's schema as names and values.
 
-    :raises InvalidParameterValue: it is none; the text has the place
+    :raises InvalidParameterValue: one comes twice; the text has the place
     """
-    if not isinstance(settings, list) or not settings:
-        raise InvalidParameterValue("/args/settings: must be a list of one or more objects")
     found: dict[str, Any] = {}
     for index, setting in enumerate(settings):
-        if not isinstance(setting, dict) or set(setting) != {"name", "value"}:
-            raise InvalidParameterValue(f"/args/settings/{index}: must be an object with name and value")
-        name, value = setting["name"], setting["value"]
-        if not isinstance(name, str) or not name or name in found:
+        if setting["name"] in found:
             raise InvalidParameterValue(f"/args/settings/{index}/name: must be a text that no other setting has")
-        if isinstance(value, (dict, list)):
-            raise InvalidParameterValue(f"/args/settings/{index}/value: must be a text, a number, true, false or null")
-        found[name] = value
+        found[setting["name"]] = setting["value"]
     return found

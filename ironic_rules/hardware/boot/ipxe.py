@@ -22,6 +22,8 @@ from ironic_rules.models.task import Task
 LOG = log.getLogger(__name__)
 
 FOLDER = "pxelinux.cfg"
+#: key of ``driver_internal_info``; names of the scripts that were written
+SCRIPTS = "ipxe_scripts"
 BOOT_SCRIPT = """\
 #!ipxe
 # Written by ironic-rules. Goes on with the script of this machine, if it is to boot a ramdisk.
@@ -53,15 +55,21 @@ class IPXEBoot(BootInterface):
         ramdisk.check(parameters)
         kernel, image = (images.url(self.conf, task, key) for key in ("deploy_kernel", "deploy_ramdisk"))
         self._write_boot_script()
-        for address in _addresses(task):
+        addresses = _addresses(task)
+        # Remembered, because a port may be gone or have another address when the scripts have to go.
+        task.node.driver_internal_info[SCRIPTS] = sorted(
+            {*task.node.driver_internal_info.get(SCRIPTS, ()), *map(_dashed, addresses)})
+        for address in addresses:
             script = _script(kernel, image, {**parameters, "BOOTIF": f"01-{_dashed(address)}"})
             self._folder().write(_dashed(address), script.encode("ascii"))
         self.interface_of(task.node, "management").set_boot_device(task, "pxe")
         LOG.info("Node %s boots %s over the network", task.node.uuid, kernel)
 
     def clean_up_ramdisk(self, task: Task) -> None:
-        for address in _addresses(task, every=True):
-            self._folder().remove(_dashed(address))
+        written = task.node.driver_internal_info.get(SCRIPTS, ())
+        for name in {*written, *map(_dashed, _addresses(task, every=True))}:
+            self._folder().remove(name)
+        task.node.driver_internal_info.pop(SCRIPTS, None)
 
     def _folder(self) -> PublishedFolder:
         return PublishedFolder(self.conf, FOLDER)

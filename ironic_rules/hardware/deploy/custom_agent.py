@@ -50,7 +50,7 @@ class CustomAgentDeploy(DeployInterface):
         parameters = self._parameters(task)
         power = self.interface_of(task.node, "power")
         forget(task)
-        # A ramdisk that runs already would keep the new one from getting a token.
+        # A ramdisk that runs already must not keep the new one from getting a token.
         task.node.agent_token_hash = None
         if parameters is None:
             self.interface_of(task.node, "management").set_boot_device(task, "pxe")
@@ -78,6 +78,9 @@ class CustomAgentDeploy(DeployInterface):
 
     def tear_down(self, task: Task) -> None:
         self.tear_down_agent(task)
+
+    def clean_up(self, task: Task) -> None:
+        self.interface_of(task.node, "boot").clean_up_ramdisk(task)
 
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
         """Ask the agent for its steps, which ends ``deploy``."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from oslo_log import log
 
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesError
+from ironic_rules.exceptions import BMCError, Invalid, InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware import bmc, ramdisk
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.models import states
@@ -14,10 +17,10 @@ from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 
-RESOLVE_TIMEOUT_S = 10.0
 #: key of ``driver_internal_info``; lookups compare with it
 BMC_ADDRESSES = "lookup_bmc_addresses"
-#: key of ``driver_internal_info``; true while a ramdisk runs that this service booted
+#: key of ``driver_internal_info``; while a ramdisk runs that this service booted, the node's fields that say by which
+#: boot interface: until its end, a user or a rule may have given the node another one
 MANAGED = "inspection_managed_boot"
 
 
@@ -36,23 +39,22 @@ class AgentInspect(InspectInterface):
         parameters = self._managed_parameters(task)
         node = task.node
         node.agent_token_hash = None
-        node.driver_internal_info[BMC_ADDRESSES] = bmc.addresses(node.driver_info, RESOLVE_TIMEOUT_S)
+        node.driver_internal_info[BMC_ADDRESSES] = bmc.addresses(node.driver_info, bmc.RESOLVE_TIMEOUT_S)
         power = self.interface_of(node, "power")
         if parameters is None:
             node.driver_internal_info.pop(MANAGED, None)
             self.interface_of(node, "management").set_boot_device(task, "pxe")
             power.set_power_state(task, states.REBOOT)
             return states.INSPECTWAIT
-        node.driver_internal_info[MANAGED] = True
+        node.driver_internal_info[MANAGED] = {"driver": node.driver, "boot_interface": node.boot_interface}
         if not node.disable_power_off:
             power.set_power_state(task, states.POWER_OFF)
-        try:
+        with contextlib.ExitStack() as on_failure:
+            # The caller forgets this draft, and with it that there is something to undo.
+            on_failure.callback(self._undo_boot, task)
             self.interface_of(node, "boot").prepare_ramdisk(task, parameters)
             power.set_power_state(task, states.REBOOT if node.disable_power_off else states.POWER_ON)
-        except IronicRulesError:
-            # The caller forgets this draft, and with it that there is something to undo.
-            self._undo_boot(task)
-            raise
+            on_failure.pop_all()
         return states.INSPECTWAIT
 
     def _managed_parameters(self, task: Task) -> dict[str, str] | None:
@@ -77,10 +79,16 @@ class AgentInspect(InspectInterface):
         """Process what the ramdisk sent, then switch the node off.
 
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
+        :raises BMCError: the node can not be switched off, or its boot not be undone
         """
         # Set by whoever runs the task, because hooks and rules are above this layer.
         task.process_inspection(inventory, plugin_data or {})
-        self._finish(task)
+        try:
+            self._finish(task)
+        except BMCError as exc:
+            # Who reads this must not look for a mistake in the report or in a rule.
+            raise BMCError(f"{exc} That was at the end of the inspection, when the machine is switched off and its "
+                           "boot undone; nothing of what hooks and rules had done is saved.") from exc
         return states.MANAGEABLE
 
     def abort(self, task: Task) -> None:
@@ -90,13 +98,18 @@ class AgentInspect(InspectInterface):
     def _finish(self, task: Task) -> None:
         node = task.node
         node.agent_token_hash = None
+        failures: list[str] = []
         try:
             if self.conf.inspector.power_off and not node.disable_power_off:
-                self._power_off(task)
+                with _noting("Switching the machine off failed", failures):
+                    self._power_off(task)
         finally:
-            if node.driver_internal_info.get(MANAGED):
-                self.interface_of(node, "boot").clean_up_ramdisk(task)
-                node.driver_internal_info.pop(MANAGED, None)
+            if booted_by := node.driver_internal_info.get(MANAGED):
+                with _noting("Undoing its boot (media, boot scripts) failed", failures):
+                    self.interface_of(SimpleNamespace(**booted_by), "boot").clean_up_ramdisk(task)
+                    node.driver_internal_info.pop(MANAGED, None)
+        if failures:
+            raise BMCError(" ".join(failures))
 
     def _undo_boot(self, task: Task) -> None:
         try:
@@ -115,3 +128,12 @@ class AgentInspect(InspectInterface):
             power.set_power_state(task, states.POWER_OFF)
         except IronicRulesError as exc:
             LOG.info("The discovered node %s is not switched off: %s", task.node.uuid, exc)
+
+
+@contextlib.contextmanager
+def _noting(what: str, failures: list[str]) -> Iterator[None]:
+    """Add an error to ``failures`` in place of raising it: what comes next is to be done all the same."""
+    try:
+        yield
+    except IronicRulesError as exc:
+        failures.append(f"{what}: {exc}")

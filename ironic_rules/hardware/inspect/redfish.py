@@ -16,8 +16,6 @@ from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 
-RESOLVE_TIMEOUT_S = 10.0
-
 
 class RedfishInspect(RedfishInterface, InspectInterface):
     """Reads the inventory over Redfish; hooks and rules run over it as over a ramdisk's. The power stays as it is."""
@@ -40,7 +38,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         if not (found["interfaces"] or found["disks"] or found["memory"]["total"] or found["cpu"]["count"]):
             raise BMCError(node=task.node.uuid, reason="it tells neither network interfaces nor disks, memory or "
                                                        "processors of the machine; use in-band inspection.")
-        for address in bmc.addresses(task.node.driver_info, RESOLVE_TIMEOUT_S):
+        for address in bmc.addresses(task.node.driver_info, bmc.RESOLVE_TIMEOUT_S):
             key = "bmc_address" if ipaddress.ip_address(address).version == 4 else "bmc_v6address"
             found.setdefault(key, address)
         # Set by whoever runs the task, because hooks and rules are above this layer.

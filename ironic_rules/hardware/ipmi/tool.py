@@ -65,7 +65,8 @@ class IPMIInterface(Interface):
         time.sleep(_PAUSES.reserve((wanted.address, wanted.port), self.conf.ipmi.min_command_interval))
         # Only this user can open it, and it is gone with the end of the block.
         with tempfile.NamedTemporaryFile("w", prefix="ironic-rules-", encoding="utf-8") as password:
-            password.write(wanted.password)
+            # From an empty file ipmitool takes no password but asks for one, at the terminal if there is one.
+            password.write(wanted.password or "\0")
             password.flush()
             arguments, environment = _call(wanted, password.name, self.conf)
             try:
@@ -75,11 +76,11 @@ class IPMIInterface(Interface):
             except FileNotFoundError as exc:
                 raise ConfigurationError("The command ipmitool is not installed on the conductor's machine.") from exc
             except subprocess.TimeoutExpired as exc:
-                raise _error(task, wanted, "does not answer in time", "") from exc
+                raise _error(task, wanted, f"does not answer '{' '.join(command)}' in time", "") from exc
         output = done.stdout.decode(errors="replace")
         LOG.debug("ipmitool %s at %s: status %s", " ".join(command), wanted.address, done.returncode)
         if done.returncode != 0:
-            raise _error(task, wanted, "did not do what ipmitool asked for",
+            raise _error(task, wanted, f"did not do what ipmitool asked for, '{' '.join(command)}'",
                          done.stderr.decode(errors="replace") or output)
         return output
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import re
 from typing import Any
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
-from ironic_rules.hardware.base import ManagementInterface
+from ironic_rules.hardware import step_values
+from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.redfish import inventory
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.steps import deploy_step
@@ -16,7 +16,11 @@ from ironic_rules.models.task import Task
 _DEVICES = {"pxe": "Pxe", "disk": "Hdd", "cdrom": "Cd", "bios": "BiosSetup"}
 _NAMES = {**{value: name for name, value in _DEVICES.items()}, "UsbCd": "cdrom"}
 _MODES = {"uefi": "UEFI", "bios": "Legacy"}
-_OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")
+_TIME = {"description": "a time with an offset, such as 2026-11-21T12:00:00+00:00", "type": ["string", "null"],
+         "format": "date-time"}
+#: The length keeps a line feed out, before which ``$`` matches too.
+_OFFSET = {"description": "an offset such as +01:00", "type": ["string", "null"], "maxLength": 6,
+           "pattern": "^[+-](0[0-9]|1[0-4]):[0-5][0-9]$"}
 
 
 class RedfishManagement(RedfishInterface, ManagementInterface):
@@ -33,6 +37,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             return {"boot_device": None, "persistent": None}
         return {"boot_device": _NAMES[target], "persistent": None if enabled is None else enabled == "Continuous"}
 
+    @deploy_step(priority=0, argsinfo=boot_device_args(step_values.one_of(_DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in _DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(_DEVICES)}.")
@@ -47,7 +52,9 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
         with self.system(task) as system:
             return inventory.boot_mode(system)
 
-    @deploy_step(priority=0, argsinfo={"mode": {"description": "uefi or bios.", "required": True}}, rerunnable=True)
+    @deploy_step(priority=0, argsinfo={
+        "mode": {"description": "uefi or bios.", "required": True, "schema": step_values.one_of(_MODES)},
+    }, rerunnable=True)
     def set_boot_mode(self, task: Task, mode: str) -> None:
         if mode not in _MODES:
             raise InvalidParameterValue(f"Unknown boot mode '{mode}'. Valid: {', '.join(_MODES)}.")
@@ -56,38 +63,22 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
                 system.set_system_boot_options(mode=self.sushy.BootSourceOverrideMode(_MODES[mode]))
 
     @deploy_step(priority=0, argsinfo={
-        "target_datetime": {"description": "The time to set, such as 2026-11-21T12:00:00+00:00. Default: now."},
-        "datetime_local_offset": {"description": "The offset of the BMC's time zone, such as +01:00."},
+        "target_datetime": {"description": "The time to set, such as 2026-11-21T12:00:00+00:00. Default: now.",
+                            "schema": _TIME},
+        "datetime_local_offset": {"description": "The offset of the BMC's time zone, such as +01:00.",
+                                  "schema": _OFFSET},
     }, rerunnable=True)
-    def set_bmc_clock(self, task: Task, target_datetime: Any = None, datetime_local_offset: Any = None) -> None:
+    def set_bmc_clock(self, task: Task, target_datetime: str | None = None,
+                      datetime_local_offset: str | None = None) -> None:
         """Set the clock of the BMC."""
-        offset = datetime_local_offset
-        if offset is not None and (not isinstance(offset, str) or not _OFFSET.fullmatch(offset)):
-            raise InvalidParameterValue("/args/datetime_local_offset: must be an offset such as +01:00")
-        wanted = _time(target_datetime)
+        wanted = (datetime.datetime.fromisoformat(target_datetime) if target_datetime is not None
+                  else datetime.datetime.now(datetime.UTC))
         with self.system(task) as system:
             managers = system.managers
             if not managers:
                 raise BMCError(node=task.node.uuid, reason="it does not tell which manager the system has.")
-            managers[0].set_datetime(wanted, offset)
+            managers[0].set_datetime(wanted.isoformat(timespec="seconds"), datetime_local_offset)
 
     def get_mac_addresses(self, task: Task) -> list[str]:
         with self.system(task) as system:
             return [interface["mac_address"] for interface in inventory.interfaces(system)]
-
-
-def _time(text: Any) -> str:
-    """Return a time as Redfish writes it; the present one for None.
-
-    :raises InvalidParameterValue: it is none, or has no offset
-    """
-    if text is None:
-        return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    try:
-        found = datetime.datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        found = None
-    if found is None or found.tzinfo is None:
-        raise InvalidParameterValue("/args/target_datetime: must be a time with an offset, such as "
-                                    "2026-11-21T12:00:00+00:00")
-    return found.isoformat(timespec="seconds")

@@ -22,6 +22,9 @@ class Drive:
     path: str
     capacity_bytes: int
     is_used: bool = False
+    #: ``hdd`` or ``ssd``, and ``nvme``, ``sas``, ``sata``, ...; None is unknown
+    disk_type: str | None = None
+    interface_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +40,25 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """``fewest`` drives, of which ``redundant`` hold no data; with mirrors, half of them do not; ``step`` by number."""
+    """``fewest`` drives, of which ``redundant`` hold no data; ``step`` by number.
+
+    With mirrors half of the drives hold none, and with copies all but one.
+    """
 
     fewest: int
     redundant: int = 0
     mirrored: bool = False
+    copied: bool = False
     step: int = 1
 
     def data_drives(self, count: int) -> int:
+        if self.copied:
+            return 1
         return count // 2 if self.mirrored else count - self.redundant
 
 
 _LEVELS = {
-    "0": _Level(1), "1": _Level(2, redundant=1), "5": _Level(3, redundant=1), "6": _Level(4, redundant=2),
+    "0": _Level(1), "1": _Level(2, copied=True), "5": _Level(3, redundant=1), "6": _Level(4, redundant=2),
     "1+0": _Level(4, mirrored=True, step=2), "5+0": _Level(6, redundant=2, step=2),
     "6+0": _Level(8, redundant=4, step=2),
 }
@@ -59,28 +68,33 @@ def lay_out(disks: Iterable[dict[str, Any]], drives: Sequence[Drive]) -> list[Vo
     """Return the volumes for ``disks``, valid logical disks, in their order.
 
     A disk takes the drives that it names, or the first of one controller that nothing else uses: with ``MAX`` all of
-    them (a mirror: two), else as few as hold it.
+    them (a mirror: two), else as few as hold it. Who names drives chooses first, and ``MAX`` comes last.
 
     :raises InvalidParameterValue: there are not enough
     """
     free = [drive for drive in drives if not drive.is_used]
-    volumes = []
-    for index, disk in enumerate(disks):
-        volume = _volume(disk, drives if disk.get("physical_disks") else free, f"logical disk {index}")
-        free = [drive for drive in free if drive not in volume.drives]
-        volumes.append(volume)
-    return volumes
+    volumes: dict[int, Volume] = {}
+    for index, disk in sorted(enumerate(disks), key=lambda item: _turn(item[1])):
+        volumes[index] = _volume(disk, drives if disk.get("physical_disks") else free, f"logical disk {index}")
+        free = [drive for drive in free if drive not in volumes[index].drives]
+    return [volumes[index] for index in sorted(volumes)]
+
+
+def _turn(disk: dict[str, Any]) -> tuple[bool, bool]:
+    return not disk.get("physical_disks"), disk["size_gb"] == MAX_SIZE
 
 
 def _volume(disk: dict[str, Any], drives: Sequence[Drive], what: str) -> Volume:
     level = _LEVELS.get(disk["raid_level"])
     if level is None:
         raise InvalidParameterValue(f"{what}: Redfish has no RAID level {disk['raid_level']}")
+    if disk.get("share_physical_disks"):
+        raise InvalidParameterValue(f"{what}: volumes do not share drives here (share_physical_disks)")
     wanted, named = disk.get("controller"), disk.get("physical_disks")
     for controller in dict.fromkeys(drive.controller for drive in drives):
         if wanted in (None, controller):
             chosen = _choose(disk, level, [drive for drive in drives if drive.controller == controller
-                                           and (not named or drive.name in named)])
+                                           and (not named or drive.name in named) and _is_kind(drive, disk)])
             if chosen:
                 room = level.data_drives(len(chosen)) * min(drive.capacity_bytes for drive in chosen)
                 size = room if disk["size_gb"] == MAX_SIZE else disk["size_gb"] * GIB
@@ -88,6 +102,11 @@ def _volume(disk: dict[str, Any], drives: Sequence[Drive], what: str) -> Volume:
     where = "" if wanted is None else f" at the controller {printable(str(wanted))}"
     raise InvalidParameterValue(f"{what}: there are not the drives for {disk['size_gb']} GB in RAID level "
                                 f"{disk['raid_level']}{where}")
+
+
+def _is_kind(drive: Drive, disk: dict[str, Any]) -> bool:
+    return (disk.get("disk_type") in (None, drive.disk_type)
+            and disk.get("interface_type") in (None, drive.interface_type))
 
 
 def _choose(disk: dict[str, Any], level: _Level, drives: Sequence[Drive]) -> Sequence[Drive] | None:
@@ -108,8 +127,6 @@ def _choose(disk: dict[str, Any], level: _Level, drives: Sequence[Drive]) -> Seq
             continue
         chosen = drives[:count]
         room = level.data_drives(count) * min(drive.capacity_bytes for drive in chosen)
-        if disk["raid_level"] == "1":
-            room = min(drive.capacity_bytes for drive in chosen)
         if disk["size_gb"] == MAX_SIZE or room >= disk["size_gb"] * GIB:
             return chosen
     return None

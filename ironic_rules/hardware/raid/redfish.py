@@ -28,7 +28,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
         before = 0
         volumes: list[Volume] = []
         with self.system(task) as system:
-            storages = {storage.identity: storage for storage in system.storage.get_members()}
+            storages = {storage.identity: storage for storage in _storages(system)}
             before = sum(len(_volumes(storage)) for storage in storages.values())
             volumes = layout.lay_out(disks, [drive for storage in storages.values() for drive in _drives(storage)])
             for volume in volumes:
@@ -43,7 +43,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
     def delete_volumes(self, task: Task) -> None:
         later = False
         with self.system(task) as system:
-            for storage in system.storage.get_members():
+            for storage in _storages(system):
                 when, waits = self._when(storage.volumes)
                 for volume in _volumes(storage):
                     later |= waits
@@ -77,9 +77,14 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
 
         def is_done() -> bool:
             with self.system(task) as system:
-                return sum(len(_volumes(storage)) for storage in system.storage.get_members()) == count
+                return sum(len(_volumes(storage)) for storage in _storages(system)) == count
 
         wait_until(task, is_done, what, self.conf.redfish.configuration_timeout)
+
+
+def _storages(system: Any) -> list[Any]:
+    """Return the controllers that make volumes: others, such as those of single NVMe drives, do not tell of any."""
+    return [storage for storage in system.storage.get_members() if "Volumes" in storage.json]
 
 
 def _volumes(storage: Any) -> list[Any]:
@@ -90,8 +95,14 @@ def _volumes(storage: Any) -> list[Any]:
 def _drives(storage: Any) -> list[Drive]:
     used = {link.get("@odata.id") for volume in _volumes(storage)
             for link in volume.json.get("Links", {}).get("Drives", ())}
-    return [Drive(storage.identity, drive.identity, drive.path, drive.capacity_bytes or 0, drive.path in used)
+    return [Drive(storage.identity, drive.identity, drive.path, drive.capacity_bytes or 0, drive.path in used,
+                  _lower(drive.media_type), _lower(drive.protocol))
             for drive in storage.drives]
+
+
+def _lower(value: Any) -> str | None:
+    """Return what a logical disk calls a kind of drives."""
+    return None if value is None else str(getattr(value, "value", value)).lower()
 
 
 def _payload(volume: Volume) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class ValidateInterfacesHook(InspectionHook):
         plugin_data["all_interfaces"] = known
         plugin_data["valid_interfaces"] = valid
         plugin_data["macs"] = [interface["mac_address"] for interface in valid.values()]
-        _put(plugin_data, "boot_interface", plugin_data.get("boot_interface") or boot_interface)
+        _put(plugin_data, "boot_interface", boot_interface)
         _put(plugin_data, "bmc_address", addresses.normalize(inventory.get("bmc_address"))
              or addresses.normalize(inventory.get("bmc_v6address")))
 

@@ -11,9 +11,11 @@ import bcrypt
 import pytest
 from oslo_policy import policy as oslo_policy
 
+from ironic_rules.api import auth
 from ironic_rules.api.app import make_app
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.policies import policies
 from tests.functional.api.conftest import Client
 
@@ -23,7 +25,10 @@ PUBLIC = {"/", "/v1", "/healthcheck", "/v1/lookup", "/v1/continue_inspection", "
 
 
 class FakeAuthToken:
-    """keystonemiddleware's contract: 401 without a token; otherwise the token's roles in headers."""
+    """keystonemiddleware's contract: 401 without a token; otherwise the token's roles and scope in headers.
+
+    A token is a role, of a project or, with ``system:`` before it, of the whole system.
+    """
 
     def __init__(self, app: Any, conf: dict[str, Any]) -> None:
         self._app = app
@@ -33,7 +38,9 @@ class FakeAuthToken:
         if not token:
             start_response("401 Unauthorized", [("Content-Type", "application/json")])
             return [b"{}"]
-        environ["HTTP_X_ROLES"] = environ["HTTP_X_USER_ID"] = token
+        scope, _, role = token.rpartition(":")
+        environ["HTTP_X_ROLES"] = environ["HTTP_X_USER_ID"] = role
+        environ |= {"HTTP_OPENSTACK_SYSTEM_SCOPE": "all"} if scope == "system" else {"HTTP_X_PROJECT_ID": "someones"}
         return self._app(environ, start_response)
 
 
@@ -71,14 +78,16 @@ def test_a_stranger_gets_403_and_nobody_401(keystone, method, path, route):
     if route.public:
         assert keystone.request(path, method=method, expect_errors=True).status_int not in (401, 403)
         return
-    stranger = keystone.request(path, method=method, headers={"X-Auth-Token": "member"}, expect_errors=True)
+    # Every member of every project has the role reader there.
+    for token in ("member", "member,reader"):
+        stranger = keystone.request(path, method=method, headers={"X-Auth-Token": token}, expect_errors=True)
 
-    assert stranger.status_int == 403
-    assert route.policy in stranger.fault["faultstring"]
+        assert stranger.status_int == 403
+        assert route.policy in stranger.fault["faultstring"]
     assert keystone.request(path, method=method, expect_errors=True).status_int == 401
 
 
-@pytest.mark.parametrize("role", ["reader", "observer"])
+@pytest.mark.parametrize("role", ["system:reader", "observer", "system:observer"])
 def test_a_reader_reads_and_does_not_write(keystone, role):
     token = {"X-Auth-Token": role}
 
@@ -106,6 +115,16 @@ def test_an_operators_policy_file_can_close_a_public_endpoint(conf, tmp_path, ke
     conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
 
     keystone.get("/v1/lookup?addresses=52:54:00:00:00:01", status=403)
+
+
+@pytest.mark.parametrize("token", [{}, {"X-Auth-Token": "admin"}])
+def test_a_public_endpoint_believes_no_header_that_says_who_asks(conf, tmp_path, keystone, token):
+    (tmp_path / "policy.yaml").write_text('"baremetal:driver:ipa_lookup": "rule:observer_api"\n')
+    oslo_policy.Enforcer(conf)  # registers its options
+    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    claims = {"X-Roles": "admin", "X-Identity-Status": "Confirmed", "OpenStack-System-Scope": "all", "X-User-Id": "me"}
+
+    keystone.get("/v1/lookup?addresses=52:54:00:00:00:01", headers={**claims, **token}, status=403)
 
 
 def credentials(user: str, password: str) -> dict[str, str]:
@@ -148,3 +167,69 @@ def test_basic_authentication_notices_a_changed_file(basic, tmp_path):
 def test_public_routes_need_no_password(basic):
     assert basic.get("/v1").status_int == 200
     basic.get("/nosuch", status=401)
+
+
+def test_a_file_of_users_that_can_not_be_read_stops_the_start(conf, db, rpc, tmp_path):
+    conf.set_override("auth_strategy", "http_basic")
+    conf.set_override("http_basic_auth_user_file", str(tmp_path / "nosuch"))
+    with pytest.raises(ConfigurationError, match=r"http_basic_auth_user_file can not be read: .*nosuch"):
+        make_app(conf, db, rpc)
+
+    (tmp_path / "nosuch").write_bytes(b"admin:\xff\n")
+    with pytest.raises(ConfigurationError, match=r"http_basic_auth_user_file can not be read: .*utf-8"):
+        make_app(conf, db, rpc)
+
+
+def test_nobody_gets_in_while_the_file_of_users_can_not_be_read(basic, tmp_path, caplog):
+    basic.get("/v1/nodes", headers=credentials("admin", "pass"))
+    (tmp_path / "htpasswd").rename(tmp_path / "away")
+
+    for password in ("pass", "wrong"):
+        basic.get("/v1/nodes", headers=credentials("admin", password), status=503)
+    assert "can not be read any more" in caplog.text
+
+    (tmp_path / "away").rename(tmp_path / "htpasswd")
+    basic.get("/v1/nodes", headers=credentials("admin", "pass"))
+
+
+@pytest.mark.parametrize("hashed", ["$2y$04$abc", "$2b$04$" + "!" * 53, "$2b$04$" + "z" * 53, "$2b$99$" + "a" * 53,
+                                    "x"])
+def test_a_malformed_hash_lets_nobody_in_and_is_logged(basic, tmp_path, caplog, hashed):
+    users = (tmp_path / "htpasswd").read_text()
+    (tmp_path / "htpasswd").write_text(f"broken:{hashed}\n{users}")
+
+    broken = basic.get("/v1/nodes", headers=credentials("broken", "pass"), status=401)
+    unknown = basic.get("/v1/nodes", headers=credentials("nobody", "pass"), status=401)
+
+    assert broken.body == unknown.body
+    assert "htpasswd, line 1, has no valid bcrypt hash" in caplog.text
+    assert hashed not in caplog.text
+    basic.get("/v1/nodes", headers=credentials("admin", "pass"))
+
+
+def test_unknown_names_are_checked_at_the_cost_of_known_ones(basic, tmp_path, monkeypatch):
+    users = (tmp_path / "htpasswd").read_text()
+    hashed = bcrypt.hashpw(b"pass", bcrypt.gensalt(5)).decode()
+    (tmp_path / "htpasswd").write_text(f"{users}other:{hashed}\n")
+    basic.get("/v1/nodes", headers=credentials("other", "pass"))
+    costs = []
+    check = bcrypt.checkpw
+    monkeypatch.setattr(bcrypt, "checkpw", lambda given, known: costs.append(known[4:6]) or check(given, known))
+
+    basic.get("/v1/nodes", headers=credentials("nobody", "pass"), status=401)
+
+    assert costs == [b"05"]
+
+
+@pytest.mark.parametrize(("strategy", "host", "warns"), [
+    ("noauth", "0.0.0.0", True), ("noauth", "::", True), ("noauth", "192.0.2.1", True),
+    ("noauth", "host.example", True),
+    ("noauth", "127.0.0.1", False), ("noauth", "127.1.2.3", False), ("noauth", "::1", False),
+    ("noauth", "localhost", False), ("http_basic", "0.0.0.0", False), ("keystone", "0.0.0.0", False),
+])
+def test_who_listens_without_authentication_is_warned(conf, caplog, strategy, host, warns):
+    conf.set_override("auth_strategy", strategy)
+    conf.set_override("host_ip", host, "api")
+
+    assert bool(auth.warn_if_open(conf)) is warns
+    assert (f"noauth and the API listens on {host}:" in caplog.text) is warns

@@ -93,7 +93,7 @@ def test_a_version_out_of_range_is_406_with_the_bounds(app, version):
 def test_an_unknown_path_is_404_in_ironics_form(app, path):
     response = app.get(path, status=404)
 
-    assert response.fault == {"code": 404, "title": "Not Found", "description": ""}
+    assert response.fault == {"code": 404, "title": "Not Found", "description": "There is no such resource."}
     assert response.headers[versions.HEADER] == "1.96"
 
 
@@ -146,6 +146,15 @@ def test_the_request_log_has_one_line_without_control_characters(app, caplog):
     assert len(lines) == 1
     assert lines[0].startswith('192.0.2.77 "GET /v1/nodes?')
     assert "\n" not in lines[0]
+
+
+def test_the_request_log_names_who_asked_and_not_who_is_said_to_have_asked(app, caplog):
+    caplog.set_level("INFO", logger="ironic_rules.api.middleware.request_log")
+
+    app.get("/v1/nodes", headers={"X-Forwarded-For": "198.51.100.7", "Forwarded": "for=198.51.100.7"})
+
+    assert caplog.messages[-1].startswith('192.0.2.77 "GET /v1/nodes"')
+    assert "198.51.100.7" not in caplog.text
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/x-www-form-urlencoded", ""])

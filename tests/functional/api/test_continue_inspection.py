@@ -40,7 +40,7 @@ def test_the_data_go_to_a_conductor_and_the_base_version_answers_with_the_uuid(a
 
     assert (response.status_int, response.json) == (200, {"uuid": waiting.uuid})
     [(method, node_id, arguments)] = rpc.calls
-    assert (method, node_id, arguments["group"]) == ("continue_inspection", waiting.uuid, "rack-1")
+    assert (method, node_id, arguments["group"]) == ("continue_inspection", waiting.id, "rack-1")
     assert arguments["inventory"]["cpu"]["architecture"] == "x86_64"
     assert arguments["plugin_data"]["dmi"] == {"serial": "x\u0000"}
     assert "logs" not in arguments["plugin_data"]

@@ -85,6 +85,19 @@ def test_what_keeps_the_deployment_from_beginning_is_told(app, node, template):
         "argument"]
 
 
+def test_a_template_that_is_only_enabled_keeps_it_from_beginning_too(app, node, template):
+    template("CUSTOM_A")
+    template("CUSTOM_BAD", ("bios", "make_coffee", {}, 5))
+    row = node("CUSTOM_A", "CUSTOM_BAD")
+
+    found = app.get(f"/v1/nodes/{row.uuid}/deploy_steps?traits=CUSTOM_A").json
+
+    assert found["problems"] == ["deploy template CUSTOM_BAD, /steps/0 (bios.make_coffee): the bios interface of the "
+                                 "node does not offer this step"]
+    assert found["deploy_templates"] == ["CUSTOM_A"]
+    assert "make_coffee" not in [step["step"] for step in found["deploy_steps"]]
+
+
 def test_secrets_in_arguments_are_hidden(app, node, template):
     template("CUSTOM_A", ("bios", "x", {"settings": [{"admin_password": "s3cr3t"}], "auth_token": "s3cr3t"}, 5))
 

@@ -37,7 +37,7 @@ def test_a_node_goes_again_when_no_conductor_accepted_its_data(app, db, rpc, err
 @pytest.mark.parametrize("error", [NoFreeWorker(node="x"), RPCTimeout()])
 def test_a_node_that_a_conductor_took_stays_whatever_became_of_the_answer(app, db, rpc, error, monkeypatch):
     def accepts_and_fails(context, node_id, *arguments, **named):
-        db.write(lambda conn: discovery.accept(conn, nodes.get_id(conn, node_id)))
+        db.write(lambda conn: discovery.accept(conn, node_id))
         raise error
 
     monkeypatch.setattr(rpc, "continue_inspection", accepts_and_fails)
@@ -53,7 +53,8 @@ def test_a_machine_that_repeats_its_callback_gets_the_node_that_nobody_accepted(
 
     again = app.post_json(URL, inventory(MAC, "52:54:00:00:00:02"), headers=BASE).json["uuid"]
 
-    assert [call[1] for call in rpc.calls] == [first, first]
+    node, = stored(db)
+    assert [call[1] for call in rpc.calls] == [node.id, node.id]
     assert (again, len(stored(db))) == (first, 1)
 
 

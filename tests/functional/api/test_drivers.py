@@ -42,6 +42,23 @@ def test_one_driver_has_its_interfaces_and_properties(app):
     app.get("/v1/drivers/fake-hardware?fields=nosuch", status=400)
 
 
+def test_drivers_are_paged_by_name(app, db):
+    with db.writer() as conn:
+        conductors.register(conn, "conductor-2", "", {"redfish": {}, "ipmi": {}}, "instance-2")
+
+    names, path = [], "/v1/drivers?limit=1&fields=name"
+    while path:
+        page = app.get(path).json
+        names += [driver["name"] for driver in page["drivers"]]
+        path = page.get("next")
+
+    assert names == ["fake-hardware", "ipmi", "redfish"]
+    listed = app.get("/v1/drivers?sort_dir=desc&marker=redfish").json["drivers"]
+    assert [driver["name"] for driver in listed] == ["ipmi", "fake-hardware"]
+    for query, status in (("marker=nosuch", 404), ("sort_key=hosts", 400), ("fields=name&detail=true", 400)):
+        app.get(f"/v1/drivers?{query}", status=status)
+
+
 def test_there_are_no_classic_drivers(app):
     assert app.get("/v1/drivers?type=classic").json == {"drivers": []}
     app.get("/v1/drivers?type=modern", status=400)

@@ -47,3 +47,19 @@ def test_r12_an_early_rule_can_not_name_the_node(app):
 def test_r13_node_actions_are_refused_in_early(app):
     rule = {"phase": "early", "actions": [{"op": "set-attribute", "args": ["/extra/a", 1]}]}
     assert "/actions/0" in app.post_json("/v1/inspection_rules", rule, status=400).text
+
+
+def test_a_regex_that_a_long_text_could_keep_busy_is_refused_with_its_place(app):
+    rule = {"phase": "early", "actions": [{"op": "log", "args": ["x"]}],
+            "conditions": [{"op": "contains", "args": ["{plugin_data[site]}", ".{1,1000}.{1,1000}y"]}]}
+    text = app.post_json("/v1/inspection_rules", rule, status=400).text
+    assert "/conditions/0/args/1: the regular expression takes too much work" in text
+
+
+@pytest.mark.parametrize("op", ["contains", "!contains", "matches", "!matches"])
+def test_no_regex_is_tried_on_a_text_that_is_too_long(app, rpc, waiting_node, op):
+    make_rule(app, conditions=[{"op": op, "args": ["{plugin_data[site]}", "x*"]}],
+              actions=[{"op": "set-plugin-data", "args": ["seen", True]}])
+    for length, tried in ((32768, not op.startswith("!")), (32769, False)):
+        app.post_json("/v1/continue_inspection", {**DATA, "site": "x" * length}, status=200)
+        assert ("seen" in rpc.calls[-1][2]["plugin_data"]) is tried

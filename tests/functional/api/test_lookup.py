@@ -18,8 +18,10 @@ BEAT = {"callback_url": "http://192.0.2.5:9999", "agent_version": "13.0.0"}
 @pytest.fixture
 def node(db, make_node) -> Any:
     made = make_node(name="n", provision_state="inspect wait", properties={"cpu_arch": "x86_64"},
-                     instance_info={"configdrive": "secret", "image_source": "x"}, driver_info={"ipmi_password": "p"},
-                     driver_internal_info={"agent_secret_token": "secret", "x": {"password": "secret"}})
+                     instance_info={"configdrive": "secret", "image_source": "x", "image_url": "http://x/?sig=secret"},
+                     driver_info={"ipmi_password": "p"},
+                     driver_internal_info={"agent_secret_token": "secret", "x": {"password": "secret"},
+                                           "lookup_bmc_addresses": ["192.0.2.77"]})
     db.write(lambda conn: ports.create(conn, {"address": MAC, "node_id": made.id}))
     return made
 
@@ -47,6 +49,7 @@ def test_no_secret_leaves_with_the_node(app, node):
     text = lookup(app, f"addresses={MAC}").text
 
     assert "secret" not in text.replace("agent_secret_token", "")
+    assert "192.0.2.77" not in text
     assert "driver_info" not in text.replace("driver_internal_info", "")
 
 

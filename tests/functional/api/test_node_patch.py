@@ -206,6 +206,29 @@ def test_interfaces_of_a_deployed_node_can_be_changed_in_maintenance_only(patch,
     assert patch(node, replace("/inspect_interface", "no-inspect")).status_int == status
 
 
+@pytest.mark.parametrize("minor", [31, 96])
+@pytest.mark.parametrize(("operation", "field"), [
+    (replace("/power_interface", "ipmitool"), "power_interface"), (remove("/boot_interface"), "boot_interface"),
+    (replace("/driver", "ipmi"), "driver"),
+])
+def test_who_waits_for_a_ramdisk_keeps_the_interfaces_that_can_end_it(patch, make_node, operation, field, minor):
+    values = INTERFACE_VALUES | {"boot_interface": "old", "provision_state": "inspect wait"}
+    reply = patch(make_node(**values, target_provision_state="manageable"), operation, minor=minor)
+
+    assert reply.status_int == 409
+    assert f"can not have {field} updated unless it is in one of the states enroll, inspecting, manageable, " \
+           'available, or in maintenance. Its state is "inspect wait"' in reply.fault["faultstring"]
+
+
+def test_who_waits_for_a_ramdisk_can_be_changed_otherwise(patch, make_node):
+    waiting = {"provision_state": "inspect wait", "target_provision_state": "manageable", **INTERFACE_VALUES}
+
+    # What stays as it is is no change.
+    assert patch(make_node(**waiting), replace("/resource_class", "x"),
+                 replace("/inspect_interface", INTERFACE_VALUES["inspect_interface"])).status_int == 200
+    assert patch(make_node(**waiting, maintenance=True), replace("/inspect_interface", "no-inspect")).status_int == 200
+
+
 def test_removing_an_interface_sets_the_default(patch, node):
     assert patch(node, replace("/inspect_interface", "no-inspect")).json["inspect_interface"] == "no-inspect"
     assert patch(node, remove("/inspect_interface")).json["inspect_interface"] == "agent"

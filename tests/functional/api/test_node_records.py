@@ -68,6 +68,13 @@ def test_history_is_short_unless_asked_for_in_full(app, entries):
     assert app.get(short[1]["links"][0]["href"].removeprefix("http://localhost")).json == full[1]
 
 
+def test_history_has_the_fields_that_are_named(app, entries):
+    listed = app.get(f"{URL}/history?fields=user,event").json["history"]
+
+    assert {frozenset(entry) for entry in listed} == {frozenset({"event", "user", "links"})}
+    assert len(listed[0]["event"]) == 308
+
+
 def test_history_has_pages(app, entries):
     first = app.get("/v1/nodes/n/history?limit=2").json
     rest = app.get(first["next"].removeprefix("http://localhost")).json
@@ -78,6 +85,7 @@ def test_history_has_pages(app, entries):
 @pytest.mark.parametrize(("path", "minor", "status"), [
     ("", 77, 404), ("", 78, 200), ("/nosuch", 96, 404), (f"/{UUID}", 96, 404), ("/a%00", 96, 400),
     ("?nosuch=1", 96, 400),
+    ("?fields=nosuch", 96, 400), ("?fields=uuid&detail=true", 96, 400), ("?detail=false", 96, 200),
     ("?marker=x", 96, 400), (f"?marker={UUID}", 96, 404), ("?limit=0", 96, 400),
 ])
 def test_history_is_checked(app, entries, path, minor, status):
@@ -129,6 +137,9 @@ def test_a_node_has_no_volumes(app, node):
     volume = app.get(f"{URL}/volume").json
 
     for name in ("connectors", "targets"):
-        assert app.get(volume[name][0]["href"].removeprefix("http://localhost")).json == {name: []}
+        path = volume[name][0]["href"].removeprefix("http://localhost")
+        for query in ("", "?detail=True", "?limit=1&sort_key=uuid&sort_dir=desc", "?fields=uuid,node_uuid"):
+            assert app.get(path + query).json == {name: []}
+        assert app.get(f"{path}?fields=nosuch", expect_errors=True).status_int == 400
     assert app.get("/v1/nodes/nosuch/volume", expect_errors=True).status_int == 404
     assert app.get(f"{URL}/volume", headers=at(31), expect_errors=True).status_int == 404

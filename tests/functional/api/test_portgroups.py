@@ -115,7 +115,7 @@ def test_ports_join_and_leave(app, node):
     for path in ("/v1/portgroups/bond0/ports", f"/v1/portgroups/{UUID}/ports/detail", "/v1/ports?portgroup=bond0",
                  f"/v1/ports/detail?portgroup={UUID}"):
         assert [port["uuid"] for port in app.get(path).json["ports"]] == [PORT]
-    assert app.delete("/v1/portgroups/bond0", expect_errors=True).status_int == 409
+    assert app.delete("/v1/portgroups/bond0", expect_errors=True).status_int == 400
 
     app.patch_json(f"/v1/ports/{PORT}", [{"op": "remove", "path": "/portgroup_uuid"}])
     assert app.get("/v1/portgroups/bond0/ports").json == {"ports": []}

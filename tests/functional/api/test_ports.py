@@ -42,6 +42,17 @@ def test_a_new_port_has_every_field_and_its_url(app, node):
     assert app.get(f"/v1/ports/{UUID}").json == app.get(f"/v1/ports/{MAC}").json == port
 
 
+def test_a_port_goes_by_its_name_too(app, node):
+    create(app, uuid=UUID, name="uplink")
+
+    assert app.get("/v1/ports/uplink").json["uuid"] == UUID
+    assert app.get("/v1/ports/uplink", headers=at(87), status=404)
+    assert app.get("/v1/ports/downlink", status=404)
+    renamed = patch(app, {"op": "replace", "path": "/name", "value": "downlink"}, port="uplink")
+    assert (renamed.status_int, renamed.json["name"]) == (200, "downlink")
+    assert app.delete("/v1/ports/downlink", status=204)
+
+
 @pytest.mark.parametrize(("fields", "place"), [
     ({"address": MAC + "\n"}, "/address"), ({"address": "52:54:00:aa:00"}, "/address"),
     ({"address": "ff:ff:ff:ff:ff:ff"}, "/address"),

@@ -130,7 +130,7 @@ def full_rule(words: Words, cmdb: str, **more: Any) -> dict[str, Any]:
         {"op": "one-of", "args": ["{item}", [words.choice]], "loop": [words.loop, {words.loop_key: 1}],
          "multiple": "all"},
         {"op": "is-true", "args": ["{item[key]}"], "loop": {words.loop_object: words.loop_value}},
-        {"op": "in-net", "args": [words.address, "192.0.2.0/24"]},
+        {"op": "in-net", "args": [f"{{plugin_data[{words.address}]}}", "192.0.2.0/24"]},
     ], "actions": [
         {"op": "set-attribute", "args": [f"/extra/{words.path}", {words.key: [words.deep]}]},
         {"op": "set-attribute", "args": {"path": "/driver_info/ipmi_password", "value": words.password}},

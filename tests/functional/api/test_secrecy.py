@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
 from typing import Any
 
 import pytest
@@ -164,6 +165,7 @@ def test_a_second_caller_gets_no_token_whichever_way_it_asks(app, three):
     "", "http://", "https:///x", "ftp://192.0.2.5", "//192.0.2.5", "javascript:alert(1)", "http:/192.0.2.5",
     "xhttp://a", "http://a b", "http://a\n", "http://a\r\nX: y", "http://ä", "http://user:password@192.0.2.5",
     "http://[::1", "http://:80", "http://a:0",
+    "http://a/latest", "http://a/#", "http://a?", "http://a/?x=1",
     "http://a:port", "http://a:99999", "http://" + "x" * 1100, "http://?", "http://#",
     "file:///etc/passwd", None, 5, [],
 ])
@@ -177,8 +179,32 @@ def test_a_callback_url_is_an_http_url_of_a_host(app, three, rpc, url):
     assert rpc.calls == []
 
 
-@pytest.mark.parametrize("url", ["http://192.0.2.5:9999", "https://[2001:db8::1]:9999/", "https://agent.example/x?y=1"])
+@pytest.mark.parametrize("url", ["http://192.0.2.5:9999", "https://[2001:db8::1]:9999/", "https://agent.example"])
 def test_the_callback_urls_of_agents_pass(app, three, url):
     body = json.dumps({"callback_url": url, "agent_token": "token-1"}).encode()
 
     assert send(app, "POST", f"/v1/heartbeat/{WAITING}", "", body).status == 202
+
+
+SQL = "x' OR '1'='1'; DROP TABLE nodes; --"
+
+
+def test_sql_in_what_a_ramdisk_sends_is_text(app, three, rpc):
+    report = {"interfaces": [{"name": SQL, "mac_address": MACS[IDLE]}], "hostname": SQL, "bmc_address": SQL,
+              "system_vendor": {"serial_number": SQL}}
+    bodies = [{"inventory": report, SQL: SQL},
+              {"inventory": {"interfaces": [{"mac_address": f"{MACS[WAITING]}{SQL}"}]}},
+              {"inventory": {**report, "bmc_address": f"{BMCS[WAITING]}{SQL}"}}]
+    for body in bodies:
+        assert send(app, "POST", "/v1/continue_inspection", "", json.dumps(body).encode()).status in (400, 404)
+    for query in ({"node_uuid": SQL}, {"node_uuid": f"{WAITING}{SQL}"}, {"addresses": f"{MACS[WAITING]}{SQL}"}):
+        assert send(app, "GET", "/v1/lookup", urllib.parse.urlencode(query)).status in (400, 404)
+    assert not rpc.calls
+    assert json.loads(look_up(app, WAITING).body)["node"]["uuid"] == WAITING
+
+
+def test_nothing_of_a_report_is_logged(app, three, rpc, caplog):
+    caplog.set_level("DEBUG")
+    body = {"inventory": {"interfaces": [{"mac_address": MACS[WAITING]}], "hostname": "sesame"}, "note": "sesame"}
+    assert send(app, "POST", "/v1/continue_inspection", "", json.dumps(body).encode()).status == 200
+    assert "sesame" not in caplog.text

@@ -186,8 +186,8 @@ def test_a_wrong_rule_is_refused_with_the_place_of_the_mistake(cli):
 
 
 def test_d_25_deploy_templates_are_created_changed_and_deleted(cli, endpoint, tmp_path):
-    raid = {"interface": "raid", "step": "create_configuration", "args": {"logical_disks": [{"raid_level": "1"}]},
-            "priority": 10}
+    raid = {"interface": "raid", "step": "create_configuration", "priority": 10,
+            "args": {"logical_disks": [{"raid_level": "1", "size_gb": "MAX"}]}}
     bios = {"interface": "bios", "step": "set_password", "args": {"password": "secret"}, "priority": 150}
     (tmp_path / "steps.yaml").write_text(json.dumps([raid, {**bios, "priority": "150"}]))
     created = cli.json("deploy template create CUSTOM_CLI --steps steps.yaml --extra rack=7 --extra", 'a={"b": 1}')

@@ -113,6 +113,11 @@ def test_a_wrong_transition_says_why(sdk, node):
         sdk.set_node_provision_state(node, "provide")
 
 
+def test_what_the_asked_version_does_not_know_is_named(sdk):
+    with pytest.raises(exceptions.HttpException, match=r"owner needs at least API version 1\.50"):
+        exceptions.raise_from_response(sdk.get("/nodes?owner=me", microversion="1.49"))
+
+
 def test_maintenance_power_and_validation(sdk, node):
     sdk.set_node_maintenance(node, reason="new fans")
     in_maintenance = sdk.get_node(node.id)
@@ -191,7 +196,8 @@ def test_drivers_and_conductors_are_shown(sdk):
 
 
 def test_d_32_deploy_templates_are_created_changed_listed_and_deleted(sdk):
-    bios = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
+    bios = {"interface": "bios", "step": "apply_configuration", "priority": 150,
+            "args": {"settings": [{"name": "LogicalProc", "value": "Enabled"}]}}
     raid = {"interface": "raid", "step": "set_password", "args": {"password": "secret"}, "priority": 10}
     hidden = {**raid, "args": {"password": "******"}}
     created = [sdk.create_deploy_template(name=f"CUSTOM_SDK_{number}", steps=[bios], extra={"a": number})

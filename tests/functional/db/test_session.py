@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from oslo_db import exception as db_exc
 
-from ironic_rules.db import nodes
+from ironic_rules.db import liveness, nodes
 from ironic_rules.db.session import Database
+from tests.functional import databases
 from tests.functional.db.concurrency import at_once
+from tests.functional.processes import wait_for
+from tests.functional.pxe_filter.relay import Relay
 
 
 def test_a_failed_writer_leaves_nothing(db: Database) -> None:
@@ -55,6 +62,96 @@ def test_a_reader_does_not_wait_for_a_writer(db: Database) -> None:
         thread.start()
         thread.join(30)
         assert seen == ["old"]
+
+
+_OTHERS = {
+    "postgresql": "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    "mysql": "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id()",
+}
+_END = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}
+
+
+def _end_connections(db: Database) -> None:
+    """End all connections of the service but the one that does it, as an administrator of the server would."""
+    others = sa.text(_OTHERS[db.dialect])
+    with db.reader() as conn:
+        for number in conn.scalars(others).all():
+            conn.execute(sa.text(_END[db.dialect].format(number)))
+        # The server does it by and by.
+        wait_for("the end of the connections", lambda: not conn.scalars(others).all(), 20)
+
+
+def test_connections_that_the_server_has_ended_are_replaced(db: Database) -> None:
+    if db.dialect == "sqlite":
+        pytest.skip("there is no server")
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            conn = stack.enter_context(db.reader())
+            conn.execute(sa.text("SELECT 1"))
+    _end_connections(db)
+
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(db.reader()).scalar(sa.text("SELECT 1")) for _ in range(4)]
+    assert found == [1] * 4
+    assert db.write(lambda conn: conn.scalar(sa.text("SELECT 1"))) == 1
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_a_server_that_is_away_is_told_alike_and_waited_for_at_the_start(kind: str) -> None:
+    with databases.temporary_database(kind) as url:
+        server = sa.make_url(url)
+        relay = Relay(server.host or "127.0.0.1", server.port or {"mysql": 3306, "postgresql": 5432}[kind])
+        through = server.set(host="127.0.0.1", port=relay.port).render_as_string(hide_password=False)
+        database = databases.open_database(through, max_retries=0)
+        relay.cut()
+        with pytest.raises(db_exc.DBConnectionError), database.reader() as conn:
+            conn.execute(sa.text("SELECT 1"))
+        with pytest.raises(db_exc.DBConnectionError):
+            database.write(lambda conn: conn.execute(sa.text("SELECT 1")))
+        database.dispose()
+
+        threading.Timer(1.5, relay.mend).start()
+        late = databases.open_database(through, max_retries=30, retry_interval=1)
+        with late.reader() as conn:
+            assert conn.scalar(sa.text("SELECT 1")) == 1
+        late.dispose()
+        relay.cut()
+
+
+def test_a_connection_that_rests_is_not_asked_whether_it_lives(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    if db.dialect == "sqlite":
+        pytest.skip("there is no server")
+    with db.reader() as conn:
+        conn.execute(sa.text("SELECT 1"))
+    asked: list[Any] = []
+    monkeypatch.setattr(type(db.engine.dialect), "do_ping", lambda *arguments: asked.append(arguments) or True)
+    with db.reader() as conn:
+        driver_connection = conn.connection.dbapi_connection
+        assert conn.scalar(sa.text("SELECT 1")) == 1
+    assert liveness._is_quiet(driver_connection)
+    assert asked == []
+
+
+def test_reads_leave_no_transaction_behind_and_writes_are_whole(db: Database) -> None:
+    """PostgreSQL's connections are taken in turns for reads without a transaction and for writes with one."""
+    for _ in range(3):
+        with db.reader() as conn:
+            conn.execute(sa.text("SELECT 1"))
+        with pytest.raises(RuntimeError), db.writer() as conn:
+            nodes.create(conn, {"driver": "d", "name": "half"})
+            raise RuntimeError
+        with db.reader() as conn:
+            assert conn.scalar(sa.select(sa.func.count()).select_from(nodes.nodes)) == 0
+
+
+def test_a_database_file_is_its_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new.sqlite"
+    database = databases.open_database(f"sqlite:///{path}")
+    with database.engine.connect() as conn:
+        conn.exec_driver_sql("CREATE TABLE t (x)")
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+    database.dispose()
 
 
 def test_every_connection_speaks_utf8_and_commits_are_seen_at_once(db: Database) -> None:

@@ -140,6 +140,26 @@ def test_the_filter_has_dnsmasq_forget_what_is_gone(site: Site, net: Network) ->
     assert net.ask(mac)  # strangers are let in now, and this machine is one
 
 
+def test_what_is_gone_is_forgotten_when_dnsmasq_starts_after_the_filter(site: Site, net: Network, tmp_path: Path,
+                                                                        caplog: pytest.LogCaptureFixture) -> None:
+    """As with the units for systemd."""
+    node, mac = site.machine(states.ACTIVE)
+    site.machine(states.INSPECTWAIT)
+    site.close(site.synced())
+    site.drop_node(node)
+    keeper = site.synced(dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
+    assert keeper.statistics.gone == 1
+    assert "No dnsmasq runs" not in caplog.text
+    dnsmasq = net.dnsmasq(site.folder)
+    assert str(dnsmasq.pid_file) == str(tmp_path / "dnsmasq-0" / "dnsmasq.pid")
+
+    keeper.sync(periodic=True)
+    assert (keeper.statistics.reloads, keeper.statistics.gone) == (1, 0)
+    keeper.sync(periodic=True)
+    assert keeper.statistics.reloads == 1
+    assert net.ask(mac)
+
+
 def test_lines_that_dnsmasq_has_read_again_and_again_are_forgotten(site: Site, net: Network) -> None:
     machines = [site.machine() for _ in range(300)]
     keeper = site.synced(hosts_files=1, reload_after=1000)

@@ -17,16 +17,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules import context
 from ironic_rules.db.tables import ports
 from ironic_rules.models import states
-from ironic_rules.rpc import pxe_filter as rpc
-from ironic_rules.rpc import transport as rpc_transport
-from tests.functional.brokers import temporary_vhost
 from tests.functional.processes import Process, free_port, wait_for
 from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.network import lines
-from tests.functional.pxe_filter.relay import Relay
 from tests.functional.pxe_filter.site import Site
 
 
@@ -96,6 +91,20 @@ def test_status_tells_what_and_why_and_writes_nothing(site):
     assert lines(site.folder) == {}
 
 
+def test_status_tells_of_addresses_that_are_only_in_the_files(site):
+    busy, mac = site.machine(states.ACTIVE)
+    site.close(site.synced())
+    site.drop_node(busy)
+    with running(site, sync_period=3600):
+        before = lines(site.folder)
+        done = command(site, "--status")
+
+        assert done.stdout.splitlines() == [
+            "*:*:*:*:*:*\tdeny\t0 nodes are on inspection",
+            f"{mac}\tdeny\tan old file has it and no port (any more), so it is an unknown one"]
+        assert lines(site.folder) == before
+
+
 def test_status_ends_quietly_when_its_reader_does(site):
     site.node(states.ACTIVE, *(site.mac() for _ in range(5000)))
     file = site.config_file("command")
@@ -111,6 +120,7 @@ def test_status_ends_quietly_when_its_reader_does(site):
     ({"dhcp_hostsdir": "/no/such/folder"}, r"\[pxe_filter\]dhcp_hostsdir can not be used: .*No such file"),
     ({"dhcp_hostsdir": "/etc/passwd"}, r"can not be used: .*Not a directory"),
     ({"dhcp_hostsdir": "/a,/a"}, "names a folder twice"),
+    ({"dhcp_hostsdir": "/tmp,/tmp/"}, "names a folder twice"),
     ({"dnsmasq_pid_file": "/a,/b"}, "must name one file for each folder"),
 ])
 def test_a_wrong_configuration_is_told_in_one_line(site, options, complaint):
@@ -248,6 +258,25 @@ def test_a_read_only_folder_is_told_and_retried(site):
             shows(site, {mac: True, "*": True})
 
 
+def test_old_files_that_can_not_be_removed_are_told_and_go_later(site, caplog):
+    _, mac = site.machine()
+    with small_disk(site.folder):
+        site.close(site.synced(hosts_files=4))
+        old = site.folder / mac
+        old.write_text(f"{mac},ignore\n")
+        keeper = site.keeper(hosts_files=4)
+        subprocess.run(["mount", "-o", "remount,ro", site.folder], check=True)
+        keeper.sync(periodic=True)
+        assert "Read-only file system" in caplog.text
+        assert keeper.is_behind
+
+        subprocess.run(["mount", "-o", "remount,rw", site.folder], check=True)
+        keeper.retry()
+        assert not old.exists()
+        assert not keeper.is_behind
+        site.close(keeper)
+
+
 def test_one_broken_folder_does_not_keep_the_other_back(tmp_path):
     with sites.site(tmp_path, folders=2) as site, small_disk(site.folders[0]):
         node, mac = site.machine()
@@ -255,61 +284,7 @@ def test_one_broken_folder_does_not_keep_the_other_back(tmp_path):
             subprocess.run(["mount", "-o", "remount,ro", site.folder], check=True)
             site.move(node, states.INSPECTWAIT)
             process.printed("Cannot write into")
-            assert sites.verdicts(site.folders[1]) == {mac: True, "*": True}
-
-
-@pytest.mark.servers
-@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
-def test_the_database_goes_away_and_comes_back(tmp_path, kind):
-    with sites.site(tmp_path, kind) as site:
-        url = sa.make_url(site.url)
-        relay = Relay(url.host or "127.0.0.1", url.port or {"mysql": 3306, "postgresql": 5432}[kind])
-        site.url = url.set(host="127.0.0.1", port=relay.port).render_as_string(hide_password=False)
-        node, mac = site.machine()
-        with running(site) as process:
-            relay.cut()
-            site.move(node, states.INSPECTWAIT)
-            process.printed("The database can not be read; the files stay as they are")
-            assert site.verdicts() == {mac: False, "*": False}
-
-            relay.mend()
-            shows(site, {mac: True, "*": True})
-            process.printed("The database can be read again")
-            assert process.text().count("can not be read") == 1
-        relay.cut()
-
-
-def test_without_a_broker_the_files_follow_the_database(tmp_path):
-    with sites.site(tmp_path, transport=f"rabbit://guest:guest@127.0.0.1:{free_port()}/") as site:
-        node, mac = site.machine()
-        with running(site) as process:
-            site.move(node, states.INSPECTWAIT)
-            shows(site, {mac: True, "*": True})
-            assert process.terminate() < 5
-
-
-@pytest.mark.servers
-def test_the_broker_goes_away_and_comes_back(tmp_path):
-    with temporary_vhost() as vhost:
-        host, port, _path = re.fullmatch(r"rabbit://(?:.*@)?([^:/]+):(\d+)/(.*)", vhost).groups()
-        relay = Relay(host, int(port))
-        with sites.site(tmp_path, transport=vhost.replace(f"{host}:{port}", f"127.0.0.1:{relay.port}")) as site:
-            (node, mac), (_, other) = site.machine(), site.machine()
-            with running(site) as process:
-                process.printed("Listening for messages to ironic.pxe_filter")
-                relay.cut()
-                site.move(node, states.INSPECTWAIT)
-                shows(site, {mac: True, other: False, "*": True})
-                relay.mend()
-                site.transport = vhost
-                client = rpc.PXEFilterAPI(rpc_transport.get_transport(site.conf(name="sender")))
-
-                def served() -> bool:
-                    client.update_pxe_filters(context.admin(), allow=[other])
-                    return site.verdicts()[other]
-
-                wait_for("messages to arrive again", served, 60, 0.2)
-        relay.cut()
+            wait_for("the other folder", lambda: sites.verdicts(site.folders[1]) == {mac: True, "*": True}, 20)
 
 
 def test_a_filter_that_is_killed_while_it_writes_leaves_whole_files(site):

@@ -16,6 +16,10 @@ from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.network import lines
 
 
+def lines_of_files(site: sites.Site) -> dict[str, str]:
+    return {path.name: path.read_text() for path in site.folder.iterdir() if path.is_file() and path.name[0] != "."}
+
+
 def test_the_files_pass_through_the_states_of_the_reference_filter(site):
     keeper = site.synced(hosts_files=0)
     assert lines(site.folder) == {"unknown_hosts_filter": "*:*:*:*:*:*,ignore\n"}
@@ -279,6 +283,40 @@ def test_files_of_others_stay_and_are_named(site, caplog):
     assert "52:54:00:00:77:01\n" not in lines(site.folder)
     assert site.verdicts()["52:54:00:00:77:01"] is False
     assert "files of somebody else, which dnsmasq reads too: printers" in caplog.text
+
+
+def test_one_file_that_can_not_be_written_keeps_no_other_back(site, caplog):
+    busy, others = site.machine(), [site.machine() for _ in range(3)]
+    keeper = site.synced(hosts_files=0)
+    path = site.folder / busy[1]
+    path.unlink()
+    path.mkdir()
+    for node, _ in (busy, *others):
+        site.move(node, states.INSPECTWAIT)
+    keeper.sync(periodic=False)
+
+    # Were the unknown addresses let in, so would be that one, whatever is to become of it.
+    assert lines_of_files(site) == {
+        **{mac: f"{mac}\n" for _, mac in others}, "unknown_hosts_filter": "*:*:*:*:*:*,ignore\n"}
+    assert keeper.is_behind
+    assert keeper.statistics.unwritten == 2
+    assert "Is a directory" in caplog.text
+
+    (site.folder / busy[1]).rmdir()
+    keeper.retry()
+    assert site.verdicts() == dict.fromkeys((mac for _, mac in (busy, *others)), True) | {"*": True}
+    assert keeper.statistics.unwritten == 0
+
+
+def test_the_door_is_closed_even_if_another_file_can_not_be_written(site):
+    node, mac = site.machine(states.INSPECTWAIT)
+    keeper = site.synced(hosts_files=0)
+    (site.folder / mac).unlink()
+    (site.folder / mac).mkdir()
+    site.move(node, states.ACTIVE)
+    keeper.sync(periodic=False)
+
+    assert lines_of_files(site) == {"unknown_hosts_filter": "*:*:*:*:*:*,ignore\n"}
 
 
 def test_two_filters_do_not_write_one_folder(site):

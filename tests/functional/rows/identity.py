@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: Roles that are valid tokens as they stand; anything else is unknown.
-ROLES = ("admin", "reader", "member")
+#: Valid tokens, and the roles of each; anything else is unknown. That of "reader" is for the whole system, the others
+#: are for a project, where Keystone gives the role reader to every member.
+TOKENS = {"admin": ("admin", "member", "reader"), "reader": ("reader",), "member": ("member", "reader")}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -21,7 +22,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.endswith("/auth/tokens"):
             version = {"id": "v3.14", "status": "stable", "links": [{"rel": "self", "href": _url(self.server) + "/v3"}]}
             self._reply(200, {"version": version})
-        elif self.headers["X-Subject-Token"] in ROLES:
+        elif self.headers["X-Subject-Token"] in TOKENS:
             self._reply(200, {"token": self._token(self.headers["X-Subject-Token"])})
         else:
             self._reply(404, {"error": {"code": 404, "message": "no such token", "title": "Not Found"}})
@@ -30,13 +31,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         self._reply(201, {"token": self._token("service")}, {"X-Subject-Token": "of-the-service"})
 
-    def _token(self, role: str) -> dict[str, Any]:
+    def _token(self, name: str) -> dict[str, Any]:
         now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
         endpoint = {"id": "e", "interface": "admin", "region": "r", "region_id": "r", "url": _url(self.server) + "/v3"}
         return {
-            "methods": ["password"], "user": {"id": f"id-of-{role}", "name": role, "domain": {"id": "d", "name": "d"}},
-            "project": {"id": "p", "name": "p", "domain": {"id": "d", "name": "d"}},
-            "roles": [{"id": f"id-of-{role}", "name": role}], "issued_at": now.isoformat() + "Z",
+            "methods": ["password"], "user": {"id": f"id-of-{name}", "name": name, "domain": {"id": "d", "name": "d"}},
+            **({"system": {"all": True}} if name == "reader" else
+               {"project": {"id": "p", "name": "p", "domain": {"id": "d", "name": "d"}}}),
+            "roles": [{"id": f"id-of-{role}", "name": role} for role in TOKENS.get(name, (name,))],
+            "issued_at": now.isoformat() + "Z",
             "expires_at": (now + datetime.timedelta(hours=1)).isoformat() + "Z", "audit_ids": ["a"],
             "catalog": [{"id": "c", "type": "identity", "name": "keystone", "endpoints": [
                 endpoint, {**endpoint, "id": "i", "interface": "internal"}]}],

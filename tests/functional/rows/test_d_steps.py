@@ -254,7 +254,7 @@ def test_d_14_a_request_can_not_move_a_core_step(whole):
     reply = whole.ask(node_with(whole), "active", deploy_steps=[step("deploy.write_image", 5)])
 
     assert reply.status_int == 400
-    assert "(deploy.write_image): a core step can only be left out, with priority 0" in fault(reply)
+    assert "(deploy.write_image): /priority: must be 0: a core step can only be left out" in fault(reply)
 
 
 def test_d_33_a_template_goes_by_its_name_alone(whole):

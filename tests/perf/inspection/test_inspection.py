@@ -87,7 +87,9 @@ def test_memory_after_many_inspections(tmp_path: Path) -> None:
 def cluster(folder: Path, kind: str) -> Iterator[str]:
     """Run an API process and two conductors over RabbitMQ; give the API's URL."""
     with temporary_database(kind) as database, temporary_vhost() as transport:
-        processes = Cluster(folder, database, transport)
+        # The intervals of the service (tests of failures have shorter ones), and no PXE filters, as in one process.
+        processes = Cluster(folder, database, transport, "heartbeat_interval = 10\nheartbeat_timeout = 60\n"
+                                                         "recovery_interval = 10\n[pxe_filter]\nnotify = false\n")
         try:
             processes.sync_database()
             for name in ("conductor-1", "conductor-2"):

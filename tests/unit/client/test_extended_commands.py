@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from ironicclient.common import utils
 from ironicclient.osc.v1 import baremetal_inspection_rule as theirs
 from osc_lib.exceptions import CommandError
 
@@ -162,3 +163,31 @@ def test_a_fault_is_shown_with_the_reason_of_the_service():
 
     with pytest.raises(CommandError, match=r"^/uuid: can not be changed \(HTTP 400\)$"):
         run(ours.SetRule, Connection(refuse), "u", "--uuid", "v")
+
+
+def carried_out(monkeypatch, our, their, *arguments: str) -> argparse.Namespace:
+    """Return what python-ironicclient's code gets to carry out."""
+    monkeypatch.setattr(their, "take_action", lambda self, parsed_args: parsed_args)
+    command = our(app(None), None)
+    parsed: argparse.Namespace = command.take_action(command.get_parser("openstack").parse_args(arguments))
+    return parsed
+
+
+def test_r75_several_conditions_are_unset_from_the_last_so_that_none_moves(monkeypatch):
+    arguments = ["u", "--condition", "0", "--condition", "10", "--condition", "2", "--condition", "2"]
+    connection = Connection(answer)
+    run(ours.UnsetRule, connection, *arguments, "--scope")
+
+    parsed = carried_out(monkeypatch, *PAIRS[4], *arguments)
+
+    assert parsed.condition == ["10", "2", "0"]
+    assert [operation["path"] for operation in connection.requests[0][2]] == [
+        "/scope", "/conditions/10", "/conditions/2", "/conditions/0"]
+
+
+@pytest.mark.parametrize("description", ["2024", "true", "[rack 7]", 'a "b"=c'])
+def test_r74_a_description_is_a_text_whatever_it_looks_like(monkeypatch, description):
+    parsed = carried_out(monkeypatch, *PAIRS[3], "u", "--description", description)
+
+    assert utils.args_array_to_patch("add", [f"description={parsed.description}"]) == [
+        {"op": "add", "path": "/description", "value": description}]

@@ -30,7 +30,12 @@ def written(tmp_path):
     ("[]", []),
     ("description: 2024-01-01\n", [{"description": "2024-01-01"}]),
     ("- 5\n", [5]),
-], ids=["one in YAML", "list in YAML", "documents", "one in JSON", "JSON that is not YAML", "none", "date", "no rule"])
+    ("- [52:54:00:12:34:56, 1:30, 1:30.5, =]\n", [["52:54:00:12:34:56", "1:30", "1:30.5", "="]]),
+    ("- [40, -3, 1_000, 0x1f, 2.5, -1.0e+3]\n", [[40, -3, 1000, 31, 2.5, -1000.0]]),
+    ("- &base {priority: 5}\n- {<<: *base, description: x}\n", [{"priority": 5}, {"priority": 5, "description": "x"}]),
+    (f"{YAML}---\n", [RULE]),
+], ids=["one in YAML", "list in YAML", "documents", "one in JSON", "JSON that is not YAML", "none", "date", "no rule",
+        "MAC address", "numbers", "merge key", "empty document"])
 def test_rules_are_read_in_order(written, text, rules):
     assert rule_file.read(written(text)) == rules
 
@@ -46,6 +51,9 @@ def test_a_minus_is_the_standard_input(monkeypatch):
     ("text", "holds neither a rule nor a list"),
     ("a: [", "neither JSON nor YAML"),
     ("!!python/object:os.system {}", "neither JSON nor YAML"),
+    ("- op: !eq\n", r"(?s)must be quoted, as in op: \"!eq\".*line 1, column 7"),
+    ("priority: 1\npriority: 2\n", "(?s)this key is there twice.*line 2, column 1"),
+    ("a: 0b_\n", "neither JSON nor YAML"),
     (b"\xff\xfe\x00", "cannot be read"),
 ])
 def test_other_files_are_refused(written, text, complaint):

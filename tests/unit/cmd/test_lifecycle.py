@@ -51,6 +51,31 @@ def test_what_keeps_a_command_from_running_is_one_line_and_status_2(capsys, erro
     assert capsys.readouterr().err.endswith(": no way\n")
 
 
+def test_a_folder_for_the_log_that_is_missing_is_told(tmp_path, capsys):
+    (tmp_path / "service.conf").write_text(f"[DEFAULT]\nlog_dir = {tmp_path}/nowhere\n")
+    assert dbsync.main(["--config-file", str(tmp_path / "service.conf"), "version"]) == 2
+    assert f"{tmp_path}/nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("module", "told"), [
+    ("pymysql", "pip install 'ironic-rules[mysql]'"), ("keystonemiddleware", "pip install 'ironic-rules[keystone]'"),
+    ("MySQLdb", "mysql+pymysql://")])
+def test_what_an_extra_would_bring_is_told(capsys, module, told):
+    def command(argv):
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    assert lifecycle.guarded(command, []) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_module_that_no_configuration_asks_for_is_a_fault_of_ours():
+    def command(argv):
+        raise ModuleNotFoundError("No module named 'nonsense'", name="nonsense")
+
+    with pytest.raises(ModuleNotFoundError):
+        lifecycle.guarded(command, [])
+
+
 def test_a_command_that_is_interrupted_at_its_start_ends_at_once(capsys, monkeypatch):
     statuses = []
     monkeypatch.setattr(lifecycle, "exit_now", lambda status=0: statuses.append(status))

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
-from ironic_rules.db.errors import DatabaseFull, duplicates, references, refusals_to_write
+from ironic_rules.db.errors import DatabaseFull, duplicates, references, refusals
 from ironic_rules.exceptions import Conflict, DuplicateNodeName, NodeAlreadyExists, NodeNotFound
 
 
@@ -56,7 +56,7 @@ class DiskFull(Exception):
 def test_a_database_that_can_not_write_is_as_one_that_is_away(original: Exception) -> None:
     error = sa.exc.OperationalError("COMMIT", {}, original)
     for raised in (error, db_exc.DBError(error)):
-        with pytest.raises(DatabaseFull), refusals_to_write():
+        with pytest.raises(DatabaseFull), refusals():
             raise raised
     assert issubclass(DatabaseFull, db_exc.DBConnectionError)
 
@@ -66,6 +66,6 @@ def test_a_database_that_can_not_write_is_as_one_that_is_away(original: Exceptio
     sa.exc.OperationalError("SELECT", {}, pymysql.err.OperationalError(1146, "no such table")),
     db_exc.DBDuplicateEntry(["name"])])
 def test_other_errors_stay_what_they_are(error: Exception) -> None:
-    with pytest.raises(type(error)) as caught, refusals_to_write():
+    with pytest.raises(type(error)) as caught, refusals():
         raise error
     assert caught.value is error

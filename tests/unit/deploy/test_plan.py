@@ -33,7 +33,7 @@ def test_a_problem_names_template_step_and_argument():
         "deploy template CUSTOM_A, /steps/1 (bios.apply): /args/speed: the step has no such argument",
         "deploy template CUSTOM_A, /steps/1 (bios.apply): /args/settings: the step requires this argument",
         "deploy template CUSTOM_A, /steps/2 (raid.destroy): the raid interface of the node does not offer this step",
-        "deploy template CUSTOM_A, /steps/3 (deploy.deploy): a core step can only be left out, with priority 0"]
+        "deploy template CUSTOM_A, /steps/3 (deploy.deploy): /priority: must be 0: a core step can only be left out"]
 
 
 def test_a_step_that_is_left_out_needs_no_arguments():
@@ -45,6 +45,22 @@ def test_the_request_is_checked_like_a_template():
 
     assert plan.problems(OFFERED, [], asked) == [
         "the request, /steps/0 (raid.create): /args/x: the step has no such argument"]
+
+
+def test_steps_that_are_left_in_a_deployment_name_who_asked_for_them():
+    runs = [steps.Step("raid", "create", {}, 9, "template CUSTOM_A"), steps.Step("raid", "no", {}, 8, "request"),
+            steps.Step("raid", "create", {"x": 1}, 7, "template CUSTOM_A")]
+
+    assert plan.problems_of_runs(OFFERED, runs) == [
+        "the request (raid.no): the raid interface of the node does not offer this step",
+        "the template CUSTOM_A (raid.create): /args/x: the step has no such argument"]
+
+
+def test_a_step_that_is_not_allowed_any_more():
+    asked = [template("CUSTOM_A", ("bios", "reset", {}, 5), ("raid", "create", {"x": 1}, 1), ("raid", "create", {}, 0))]
+
+    assert plan.problems([*OFFERED, StepInfo("bios", "reset", 0)], asked, disallowed=["raid.create"]) == [
+        "deploy template CUSTOM_A, /steps/1 (raid.create): the step is not allowed ([api]disallow_deploy_steps)"]
 
 
 def test_names_that_are_not_printable_are_escaped_and_cut():
@@ -100,10 +116,10 @@ def test_the_configuration_changes_priorities_and_a_template_goes_before_it(conf
         ("deploy.deploy", "code"), ("bios.factory_reset", "template CUSTOM_A")]
 
 
-def test_what_a_node_offers_depends_on_its_interfaces(conf, hardware):
+def test_what_a_node_offers_depends_on_its_interfaces(hardware):
     asked = [template("CUSTOM_A", ("raid", "delete_configuration", {}, 5))]
 
-    assert plan.problems_of(hardware, conf, node(), asked) == []
-    assert plan.problems_of(hardware, conf, node(raid_interface="no-raid"), asked) == [
+    assert plan.problems(hardware.deploy_steps(node()), asked) == []
+    assert plan.problems(hardware.deploy_steps(node(raid_interface="no-raid")), asked) == [
         "deploy template CUSTOM_A, /steps/0 (raid.delete_configuration): the raid interface of the node does not "
         "offer this step"]

@@ -41,11 +41,27 @@ def test_a_name_that_does_not_resolve_gives_nothing(resolver):
     assert bmc.addresses({"ipmi_address": "nosuch", "ilo_address": "192.0.2.1"}, 5) == ["192.0.2.1"]
 
 
-@pytest.mark.parametrize("name", ["0x20", "32", "1.2.3", "-bmc", "bmc_", "a" * 300, "x\n", "ü"])
-def test_what_is_no_host_name_is_not_asked_for(resolver, name):
+@pytest.mark.parametrize("name", ["3com-bmc", "7r660", "bmc.7r660", "4.3com.", "0xg", "1e3", "127.1.x", "bmc-3.2a"])
+def test_a_name_may_have_a_last_label_that_begins_with_a_digit(resolver, name):
+    resolver[name] = ["192.0.2.1"]
+
+    assert bmc.addresses({"ipmi_address": name}, 5) == ["192.0.2.1"]
+
+
+@pytest.mark.parametrize("name", [
+    "0x20", "32", "1.2.3", "1.2.3.", "10.0x1F", "0XA", "0x", "010", "192.0.2.300", "bmc.7", "-bmc", "bmc_", "a" * 300,
+    "ü"])
+def test_what_is_no_host_name_is_not_asked_for_and_the_log_says_so(resolver, caplog, name):
     resolver[name] = ["192.0.2.1"]
 
     assert bmc.addresses({"ipmi_address": name}, 5) == []
+    assert "neither an IP address nor a host name" in caplog.text
+
+
+def test_white_space_around_a_name_does_not_count(resolver):
+    resolver["bmc"] = ["192.0.2.1"]
+
+    assert bmc.addresses({"ipmi_address": " bmc\n"}, 5) == ["192.0.2.1"]
 
 
 def test_a_slow_name_server_costs_the_timeout_and_not_the_other_names(resolver):
@@ -59,11 +75,12 @@ def test_a_slow_name_server_costs_the_timeout_and_not_the_other_names(resolver):
 
 
 def test_slow_names_leave_no_thread_that_holds_up_the_end(resolver):
-    resolver["slow"] = threading.Event()
+    # A name of its own: the thread of another test may still have an answer to give.
+    resolver["slower"] = threading.Event()
 
-    bmc.addresses({"ipmi_address": "slow"}, 0.05)
+    bmc.addresses({"ipmi_address": "slower"}, 0.05)
     waiting = [thread for thread in threading.enumerate() if thread.name == "bmc-resolver"]
-    resolver["slow"].set()
+    resolver["slower"].set()
 
     assert waiting
     assert all(thread.daemon for thread in waiting)

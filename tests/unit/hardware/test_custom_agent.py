@@ -109,6 +109,15 @@ def test_an_answer_that_is_too_long(agent, client, monkeypatch):
         client.commands()
 
 
+def test_an_answer_that_never_ends(agent, monkeypatch):
+    clock = iter([0, 100])
+    monkeypatch.setattr(agent_client, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    agent.commands = b" " * 10
+
+    with pytest.raises(IronicRulesError, match="takes too long"):
+        AgentClient(agent.url, TOKEN).commands()
+
+
 def test_an_error_of_the_agent_is_told_in_printable_form(agent, client):
     agent.status, agent.reply = 409, {"faultstring": "busy\x1b[2J"}
 

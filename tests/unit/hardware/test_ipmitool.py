@@ -85,6 +85,16 @@ def test_the_password_is_in_a_private_file_that_is_gone_afterwards(ipmitool, pow
         "-f", call["file"], "-U", "u; id", "power", "status"]
 
 
+@pytest.mark.parametrize("password", [None, ""])
+def test_without_a_password_ipmitool_asks_for_none(ipmitool, power, password):
+    ipmitool.plan(out="Chassis Power is on")
+
+    power.get_power_state(make_task({"driver_info": {**INFO, "ipmi_password": password}}))
+
+    # From an empty file ipmitool reads no password, and asks at the terminal.
+    assert ipmitool.calls()[0]["password"] == "\0"
+
+
 @pytest.mark.parametrize(("key", "where"), [("01" * 20, "environment"), ("01" * 19 + "00", "arguments")])
 def test_the_kg_key_stays_out_of_the_list_of_processes_where_that_is_possible(ipmitool, power, key, where):
     ipmitool.plan(out="Chassis Power is off")
@@ -111,7 +121,8 @@ def test_a_failure_is_told_in_one_line_without_secrets(ipmitool, power):
     with pytest.raises(BMCError) as caught:
         power.get_power_state(make_task({"driver_info": INFO}))
 
-    assert "192.0.2.1 did not do what ipmitool asked for: Error: session for ****** refused" in str(caught.value)
+    assert ("192.0.2.1 did not do what ipmitool asked for, 'power status': Error: session for ****** refused"
+            in str(caught.value))
 
 
 def test_a_tool_that_hangs_is_ended(ipmitool, power, conf, monkeypatch):
@@ -119,7 +130,7 @@ def test_a_tool_that_hangs_is_ended(ipmitool, power, conf, monkeypatch):
     monkeypatch.setattr(tool, "GRACE_S", -0.8)
     ipmitool.plan(sleep=30)
 
-    with pytest.raises(BMCError, match="does not answer in time"):
+    with pytest.raises(BMCError, match="does not answer 'power status' in time"):
         power.get_power_state(make_task({"driver_info": INFO}))
 
 

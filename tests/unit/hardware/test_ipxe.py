@@ -59,6 +59,19 @@ def test_it_is_safe_to_repeat_and_to_undo(boot, tmp_path):
     assert (tmp_path / "boot.ipxe").exists()
 
 
+def test_the_scripts_of_ports_that_are_gone_go_too(boot, tmp_path):
+    task = make_task({"driver_info": INFO}, [*PORTS, {"address": "52:54:00:00:00:03"}])
+    boot.prepare_ramdisk(task, PARAMETERS)
+    prepared = dict(task.node.driver_internal_info)
+
+    # As after an inspection with keep_ports, or when an operator has changed the ports meanwhile.
+    later = make_task({"driver_info": INFO, "driver_internal_info": prepared}, PORTS[1:])
+    boot.clean_up_ramdisk(later)
+
+    assert list((tmp_path / "pxelinux.cfg").iterdir()) == []
+    assert later.node.driver_internal_info == {}
+
+
 @pytest.mark.parametrize("url", [
     "http://web/k || shell", "http://web/k\nshell", "http://web/${x}", "http://web/$(x)", "http://web/'k", 'http://web/"k',
     "http://web/k;x", "http://web/k\\", "javascript:x", "k", "", 7, "http://web/" + "x" * 2048, "http://web/k\t",

@@ -15,15 +15,16 @@ FAILURE = BMCError(node="n", reason="it is broken")
 class Machine:
     """The power, management and boot interface of one machine; ``fails`` names the calls that do."""
 
-    def __init__(self, *fails, managed=True):
+    def __init__(self, *fails, managed=True, failure=FAILURE):
         self.fails = set(fails)
+        self.failure = failure
         self.managed = managed
         self.calls = []
 
     def _do(self, name):
         self.calls.append(name)
         if name in self.fails:
-            raise FAILURE
+            raise self.failure
 
     def validate_inspection(self, task):
         if not self.managed:
@@ -88,6 +89,46 @@ def test_a_boot_that_does_not_begin_leaves_nothing(agent, fails, calls):
     assert machine.calls == calls
 
 
+@pytest.mark.parametrize("fails", ["prepare", "power on"])
+def test_what_no_interface_should_raise_leaves_nothing_either(agent, fails):
+    machine = Machine(fails, failure=IndexError("a surprise"))
+
+    with pytest.raises(IndexError):
+        agent(machine).inspect_hardware(make_task())
+
+    assert machine.calls[-1] == "clean up"
+
+
+def test_the_interface_that_booted_the_ramdisk_cleans_up_though_the_node_has_another_one_now(conf):
+    conf.set_override("public_endpoint", "http://api", group="api")
+    machines = {"old": Machine(), "new": Machine()}
+    interface = AgentInspect(conf, lambda node, kind: machines[node.boot_interface if kind == "boot" else "old"])
+    task = make_task({"boot_interface": "old"})
+    interface.inspect_hardware(task)
+
+    def set_boot_interface(inventory, plugin_data):
+        task.node.boot_interface = "new"
+
+    task.process_inspection = set_boot_interface
+    interface.continue_inspection(task, {}, {})
+
+    assert machines["old"].calls[-2:] == ["power off", "clean up"]
+    assert machines["new"].calls == []
+    assert task.node.driver_internal_info == {"lookup_bmc_addresses": []}
+
+
+@pytest.mark.parametrize("fails", ["power off", "clean up"])
+def test_a_bmc_that_fails_at_the_end_is_not_taken_for_a_failed_rule(agent, fails):
+    machine, task = Machine(), make_task()
+    task.process_inspection = lambda *args: None
+    interface = agent(machine)
+    interface.inspect_hardware(task)
+    machine.fails = {fails}
+
+    with pytest.raises(BMCError, match=r"it is broken.* at the end of the inspection.*nothing .* is saved"):
+        interface.continue_inspection(task, {}, {})
+
+
 def test_the_end_cleans_up_after_a_power_off_that_fails(agent):
     machine, task = Machine(), make_task()
     interface = agent(machine)
@@ -99,6 +140,24 @@ def test_the_end_cleans_up_after_a_power_off_that_fails(agent):
         interface.abort(task)
 
     assert machine.calls == ["power off", "clean up"]
+
+
+@pytest.mark.parametrize(("fails", "told"), [
+    (["power off"], ["Switching the machine off"]), (["clean up"], ["Undoing its boot"]),
+    (["power off", "clean up"], ["Switching the machine off", "Undoing its boot"]),
+])
+def test_the_end_says_what_failed(agent, fails, told):
+    machine, task = Machine(), make_task()
+    interface = agent(machine)
+    interface.inspect_hardware(task)
+    machine.fails = set(fails)
+
+    with pytest.raises(BMCError) as caught:
+        interface.abort(task)
+
+    parts = ("Switching the machine off", "Undoing its boot")
+    assert [part for part in parts if part in str(caught.value)] == told
+    assert str(caught.value).count("it is broken") == len(told)
 
 
 def test_what_others_boot_is_not_cleaned_up(agent, conf):

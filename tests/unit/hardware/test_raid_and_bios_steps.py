@@ -62,12 +62,34 @@ def test_a_raid_configuration_is_applied(hardware, task):
     ([{**DATA, "raid_level": "7"}], "^/args/logical_disks/0/raid_level: must be one of JBOD"),
     ([{**DATA, "raid_level": ["1"]}], "^/args/logical_disks/0/raid_level: "),
     ([{**DATA, "is_root_volume": 1}], "^/args/logical_disks/0/is_root_volume: "),
-    ([{**DATA, "colour": 1}], "^/args/logical_disks/0: has a key that is none of"),
+    ([{**DATA, "colour": 1}], "^/args/logical_disks/0/colour: is none of controller"),
+    ([{**DATA, "physical_disks": 5}], "^/args/logical_disks/0/physical_disks: "),
+    ([{**DATA, "physical_disks": "ab"}], "^/args/logical_disks/0/physical_disks: "),
+    ([{**DATA, "controller": ["x"]}], "^/args/logical_disks/0/controller: "),
+    ([{**DATA, "number_of_physical_disks": True}], "^/args/logical_disks/0/number_of_physical_disks: "),
+    ([{**DATA, "disk_type": "tape"}], "^/args/logical_disks/0/disk_type: must be one of hdd, ssd"),
     ([ROOT, ROOT], "only one volume can be the root volume"),
 ])
 def test_bad_logical_disks_are_refused_with_their_place(hardware, task, disks, text):
     with pytest.raises(InvalidParameterValue, match=text):
         run(hardware, task, "raid.create_configuration", logical_disks=disks)
+
+
+@pytest.mark.parametrize("name", ["delete_configuration", "delete_existing", "create_root_volume",
+                                  "create_nonroot_volumes"])
+def test_a_text_is_no_truth(hardware, task, name):
+    task.node.raid_config = {"logical_disks": [ROOT]}
+
+    with pytest.raises(InvalidParameterValue, match=f"^/args/{name}: must be true or false"):
+        run(hardware, task, "raid.create_configuration", logical_disks=[DATA], **{name: "false"})
+    assert task.node.raid_config == {"logical_disks": [ROOT]}
+
+
+def test_a_target_that_is_wrong_is_refused(hardware, task):
+    task.node.target_raid_config = {"logical_disks": [{**DATA, "raid_level": "7"}]}
+
+    with pytest.raises(InvalidParameterValue, match=r"^/args/logical_disks/0/raid_level: "):
+        run(hardware, task, "raid.create_configuration")
 
 
 def test_no_volume_left_to_make_is_refused(hardware, task):
@@ -91,7 +113,7 @@ def test_settings_are_remembered_and_reset(hardware, task):
 
 @pytest.mark.parametrize(("settings", "text"), [
     ([], "^/args/settings: must be a list"), ({"A": 1}, "^/args/settings: must be a list"),
-    ([{"name": "A"}], "^/args/settings/0: must be an object with name and value"),
+    ([{"name": "A"}], "^/args/settings/0/value: is required"),
     ([{"name": "A", "value": 1}, {"name": "A", "value": 2}], "^/args/settings/1/name: "),
     ([{"name": "", "value": 1}], "^/args/settings/0/name: "), ([{"name": 1, "value": 1}], "^/args/settings/0/name: "),
     ([{"name": "A", "value": [1]}], "^/args/settings/0/value: "),
@@ -130,7 +152,7 @@ def test_every_fake_interface_can_pretend(hardware, task, monkeypatch, kind):
 
 
 @pytest.mark.parametrize("args", [{"seconds": -1}, {"seconds": 3601}, {"seconds": "1"}, {"seconds": True},
-                                  {"seconds": float("nan")}, {"asynchronous": 1}])
+                                  {"asynchronous": 1}])
 def test_pretending_has_bounds(hardware, task, args):
     with pytest.raises(InvalidParameterValue, match=r"^/args/"):
         run(hardware, task, "deploy.pretend", **args)
@@ -138,7 +160,8 @@ def test_pretending_has_bounds(hardware, task, args):
 
 @pytest.mark.parametrize(("name", "args"), [
     ("firmware.update", {"settings": [{"component": "bmc"}]}), ("firmware.update", {"settings": []}),
-    ("vendor.send_raw", {"raw_bytes": 1}),
+    ("vendor.send_raw", {"raw_bytes": 1}), ("management.set_boot_device", {"device": "coffee"}),
+    ("management.set_boot_device", {"device": "pxe", "persistent": "false"}),
 ])
 def test_other_fake_steps_check_their_arguments(hardware, task, name, args):
     with pytest.raises(InvalidParameterValue, match=r"^/args/"):
@@ -204,3 +227,35 @@ def test_a_volume_never_spans_controllers():
 def test_what_the_drives_do_not_give_is_refused(asked, text):
     with pytest.raises(InvalidParameterValue, match=text):
         layout.lay_out([asked], drives(10, 10, 10))
+
+
+@pytest.mark.parametrize("asked", [disk("1", number_of_physical_disks=3), disk("1", physical_disks=["0", "1", "2"])])
+def test_a_mirror_of_three_drives_holds_what_one_does(asked):
+    (volume,) = layout.lay_out([asked], drives(10, 10, 10))
+
+    assert (len(volume.drives), volume.capacity_bytes) == (3, 10 * GIB)
+
+
+def test_who_names_drives_chooses_first_and_max_takes_what_is_left():
+    everything, sized, named = layout.lay_out(
+        [disk("0"), disk("0", 5), disk("1", physical_disks=["0", "1"])], drives(10, 10, 10, 10, 10))
+
+    assert [[drive.name for drive in volume.drives] for volume in (everything, sized, named)] == [
+        ["3", "4"], ["2"], ["0", "1"]]
+
+
+def test_the_kind_of_the_drives_counts():
+    found = [Drive("c", "0", "/0", GIB), Drive("c", "1", "/1", GIB, disk_type="hdd", interface_type="sas"),
+             Drive("c", "2", "/2", GIB, disk_type="ssd", interface_type="sas")]
+
+    def chosen(**more):
+        return [drive.name for drive in layout.lay_out([disk("0", **more)], found)[0].drives]
+
+    assert (chosen(), chosen(disk_type="ssd"), chosen(interface_type="sas")) == (["0", "1", "2"], ["2"], ["1", "2"])
+    with pytest.raises(InvalidParameterValue, match="not the drives"):
+        chosen(disk_type="ssd", interface_type="sata")
+
+
+def test_volumes_do_not_share_drives():
+    with pytest.raises(InvalidParameterValue, match="logical disk 0: volumes do not share drives"):
+        layout.lay_out([disk("0", share_physical_disks=True)], drives(10))

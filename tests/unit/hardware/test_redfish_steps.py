@@ -187,6 +187,25 @@ def test_a_controller_that_needs_a_reboot_gets_one(conf, bmc, task):
     assert (bmc.told[0][2], power.told) == ({"@Redfish.OperationApplyTime": "OnReset"}, ["rebooting"])
 
 
+def test_a_controller_that_makes_no_volumes_is_left_alone(conf, bmc, task):
+    bmc.content[f"{SYSTEM}/Storage"].update(members(f"{SYSTEM}/Storage/nvme", STORAGE))
+    bmc.content[f"{SYSTEM}/Storage/nvme"] = {"Id": "nvme", "Name": "N", "Status": OK, "Drives": []}
+
+    run(RedfishRAID, conf, task, "create_configuration", delete_configuration=True,
+        logical_disks=[{"size_gb": "MAX", "raid_level": "1"}])
+
+    assert [entry[:2] for entry in bmc.told] == [("DELETE", f"{STORAGE}/Volumes/old"), ("POST", f"{STORAGE}/Volumes")]
+
+
+def test_a_volume_gets_drives_of_the_kind_that_is_asked_for(conf, bmc, task):
+    bmc.content[f"{STORAGE}/Drives/3"].update(MediaType="SSD", Protocol="SAS")
+
+    run(RedfishRAID, conf, task, "create_configuration", logical_disks=[
+        {"size_gb": "MAX", "raid_level": "0", "disk_type": "ssd", "interface_type": "sas"}])
+
+    assert bmc.told[0][2]["Links"] == {"Drives": [{"@odata.id": f"{STORAGE}/Drives/3"}]}
+
+
 def test_too_few_drives_are_told_before_anything_is_made(conf, bmc, task):
     with pytest.raises(InvalidParameterValue, match="logical disk 0: there are not the drives"):
         run(RedfishRAID, conf, task, "create_configuration", logical_disks=[{"size_gb": "MAX", "raid_level": "5"}])

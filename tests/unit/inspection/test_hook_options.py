@@ -176,6 +176,21 @@ def test_a_malformed_spacing_is_refused(value, tmp_path):
         settings.from_conf(conf)
 
 
+@pytest.mark.parametrize("value", ["foo", "ftp://192.0.2.1", "http://", "192.0.2.1:6385", "/v1"])
+def test_a_callback_endpoint_that_is_no_url_stops_the_start(value, tmp_path):
+    conf = configured(f"callback_endpoint_override = {value}", tmp_path)
+
+    with pytest.raises(cfg.ConfigFileValueError, match=r"callback_endpoint_override .*an http or https URL"):
+        settings.from_conf(conf)
+
+
+def test_a_callback_endpoint_may_be_a_url(tmp_path):
+    conf = configured("callback_endpoint_override = https://[2001:db8::1]:6385", tmp_path)
+
+    settings.from_conf(conf)
+    assert conf.inspector.callback_endpoint_override == "https://[2001:db8::1]:6385"
+
+
 @pytest.mark.parametrize(("option", "values"), [
     ("add_ports", ["all", "active", "pxe", "disabled"]), ("keep_ports", ["all", "present", "added"])])
 def test_every_choice_of_ports_has_a_vector(option, values, tmp_path):

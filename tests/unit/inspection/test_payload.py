@@ -69,6 +69,15 @@ def test_an_interface_without_an_ethernet_address_passes_and_gives_none(address)
     assert split(body(interfaces=[{"name": "ib0", "mac_address": address}])).macs == ()
 
 
+@pytest.mark.parametrize("address", ["ff:ff:ff:ff:ff:ff", "00-00-00-00-00-00", "01:00:5E:00:00:01"])
+def test_an_address_that_no_port_can_have_costs_itself_only(address):
+    sent = [{"name": "a", "mac_address": address}, {"name": "b", "mac_address": "52:54:00:00:00:01"}]
+
+    payload = split(body(interfaces=sent))
+
+    assert (payload.macs, payload.inventory["interfaces"]) == (("52:54:00:00:00:01",), sent)
+
+
 @pytest.mark.parametrize("inventory", [{"interfaces": []}, {"interfaces": None}])
 def test_an_inventory_without_interfaces_is_valid(inventory):
     assert split(body(**inventory)).macs == ()
@@ -98,8 +107,8 @@ def test_an_inventory_that_is_no_object_is_refused(inventory):
 
 
 @pytest.mark.parametrize("address", [
-    "zz", "52:54:00:00:00:01\n", " 52:54:00:00:00:01", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00", "01:00:5e:00:00:01", 5,
-    [], False, "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:a5:b1:0\n",
+    "zz", "52:54:00:00:00:01\n", " 52:54:00:00:00:01", "ff:ff:ff:ff:ff:fg", "00:00:00:00:00", 5, [], False,
+    "a0:00:02:20:fe:80:00:00:00:00:00:00:e4:1d:2d:03:00:a5:b1:0\n",
 ])
 def test_a_malformed_mac_address_is_refused_with_its_place(address):
     assert list(problems(body(interfaces=[{"mac_address": ""}, {"mac_address": address}]))) == [

@@ -1,4 +1,9 @@
+import subprocess
+
+import httpx
 import pytest
+import sqlalchemy as sa
+from oslo_db import exception as db_exc
 
 from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError, HookFailed, InvalidInventory, RuleFailed
@@ -31,9 +36,10 @@ class Custom(InspectionHook):
         self.work(task, inventory, plugin_data)
 
 
-def rule(phase, op="extend-plugin-data", **args):
+def rule(phase, op="extend-plugin-data", *, sensitive=False, **args):
     return rules.compile({
-        "uuid": "8b7ee0c6-1f5c-4c1f-8a3e-6f2d9c0a4b11", "phase": phase, "actions": [{"op": op, "args": args}]})
+        "uuid": "8b7ee0c6-1f5c-4c1f-8a3e-6f2d9c0a4b11", "phase": phase, "sensitive": sensitive,
+        "actions": [{"op": op, "args": args}]})
 
 
 def note(phase):
@@ -107,6 +113,64 @@ def test_an_error_of_the_service_gets_the_name_of_the_hook():
 def test_data_that_a_hook_does_not_expect_fail_with_its_name():
     with pytest.raises(HookFailed, match="hook custom failed: KeyError: 'disks'"):
         run_custom(lambda task, inventory, data: inventory["disks"])
+
+
+@pytest.mark.parametrize("error", [
+    subprocess.CalledProcessError(3, ["smartctl"]), httpx.ConnectTimeout("slow"), Exception("odd"), StopIteration()])
+def test_whatever_a_hook_raises_has_its_name_and_a_traceback_in_the_log(caplog, error):
+    def fail(task, inventory, data):
+        raise error
+
+    with pytest.raises(HookFailed, match=f"hook custom failed: {type(error).__name__}: "):
+        run_custom(fail)
+
+    assert ("Traceback" in caplog.text, "hook custom failed" in caplog.text) == (True, True)
+
+
+def test_a_database_that_is_away_is_nobodys_failure():
+    def fail(task, inventory, data):
+        raise db_exc.DBConnectionError
+
+    with pytest.raises(db_exc.DBConnectionError):
+        run_custom(fail)
+
+
+@pytest.mark.parametrize("error", [ValueError, HookFailed, InvalidInventory, Exception])
+def test_no_error_of_a_hook_quotes_what_a_sensitive_rule_wrote(caplog, error):
+    def fail(task, inventory, data):
+        raise error(data["secret"])
+
+    rule_set = rules.RuleSet([rule("preprocess", "set-plugin-data", sensitive=True, path="/secret", value="swordfish")])
+
+    with pytest.raises(HookFailed, match=f"hook custom failed: {error.__name__}; details are withheld") as caught:
+        Pipeline([("custom", Custom(fail))]).run(make_task(), {}, {}, rule_set)
+
+    assert caught.value.__suppress_context__
+    assert "swordfish" not in f"{caught.value} {caplog.text}"
+
+
+@pytest.mark.parametrize("value", [{1}, b"x", 2**80, "\ud800", {1: 2}, object()])
+@pytest.mark.parametrize("where", ["plugin data", "node", "new port", "port"])
+def test_a_value_that_can_not_be_stored_is_told_with_the_hooks_name(where, value):
+    def work(task, inventory, data):
+        if where == "plugin data":
+            data["deep"] = {"list": [value]}
+        elif where == "node":
+            task.node.extra["bad"] = value
+        elif where == "port":
+            task.ports[0].extra["bad"] = value
+        else:
+            task.add_port("52:54:00:00:00:02", extra={"bad": value})
+
+    with pytest.raises(HookFailed, match="hook custom failed: it left a value that can not be stored: "):
+        run_custom(work, task=make_task(ports=[{"address": "52:54:00:00:00:01"}]))
+
+
+def test_the_names_of_columns_may_be_a_database_librarys_texts():
+    def work(task, inventory, data):
+        task.node.description = "good"
+
+    run_custom(work, task=make_task({sa.sql.quoted_name("description", True): None}))
 
 
 def test_a_failing_rule_ends_the_inspection():

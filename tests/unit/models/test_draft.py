@@ -40,6 +40,15 @@ def test_assigning_the_old_value_is_none(node: NodeDraft) -> None:
     assert node.changes() == {}
 
 
+def test_a_token_that_is_void_is_written_whatever_it_was() -> None:
+    node = NodeDraft({**VALUES, "agent_token_hash": None})
+    assert node.changes() == {}
+
+    node.agent_token_hash = None
+
+    assert node.changes() == {"agent_token_hash": None}
+
+
 def test_change_in_place_is_a_change_of_the_draft_alone() -> None:
     values = copy.deepcopy(VALUES)
     node = NodeDraft(values)

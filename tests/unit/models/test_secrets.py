@@ -9,13 +9,14 @@ from ironic_rules.models import secrets
     "password", "ipmi_password", "redfish_password", "BMC_Password", "auth_token", "agent_secret_token",
     "ipmi_hex_kg_key",
     "snmp_auth_key", "snmp_priv_key", "SNMP_x_key", "private_key", "ssh_private_key", "configdrive", "admin_pass",
-    "secret",
+    "secret", "image_url",
 ])
 def test_secret_keys_are_known(name: str) -> None:
     assert secrets.is_secret_key(name)
 
 
-@pytest.mark.parametrize("name", ["ipmi_username", "key", "snmp_version", "", 5, None, "ipmi_hex_kg_keys", "address"])
+@pytest.mark.parametrize("name", ["ipmi_username", "key", "snmp_version", "", 5, None, "ipmi_hex_kg_keys", "address",
+                                  "image_source", "image_url_expires"])
 def test_other_keys_are_not_secret(name: object) -> None:
     assert not secrets.is_secret_key(name)
 

@@ -40,6 +40,57 @@ def test_what_others_do_is_noticed(folder, tmp_path):
     assert folder.foreign_names() == ["printers"]
 
 
+def test_a_file_that_dnsmasq_may_not_read_is_written_again(folder, tmp_path):
+    folder.write("macs-0000", "a\n")
+    (tmp_path / "macs-0000").chmod(0o600)
+
+    assert list(folder.changed_by_others()) == [("macs-0000", "a\n")]
+    assert folder.write("macs-0000", "a\n") is True
+    assert (tmp_path / "macs-0000").stat().st_mode & 0o777 == 0o644
+    assert list(folder.changed_by_others()) == []
+
+
+def test_what_a_failed_write_left_does_not_hinder_the_next(folder, tmp_path):
+    (tmp_path / ".ironic-pxe-filter.new").write_text("half")
+
+    assert folder.write("macs-0000", "a\n") is True
+    assert (tmp_path / "macs-0000").read_text() == "a\n"
+
+
+def test_foreign_files_are_those_that_dnsmasq_reads(folder, tmp_path):
+    for name in ("#a", "a#", "#a#", "#", "b~", "~b", ".c", "d"):
+        (tmp_path / name).touch()
+
+    assert folder.foreign_names() == ["#a", "a#", "d", "~b"]
+
+
+def test_a_folder_made_anew_that_another_filter_has_is_not_written(tmp_path):
+    mine, other = Hostsdir(str(tmp_path / "hosts")), Hostsdir(str(tmp_path / "hosts"))
+    (tmp_path / "hosts").mkdir()
+    mine.open()
+    (tmp_path / "hosts").rename(tmp_path / "old")
+    (tmp_path / "hosts").mkdir()
+    other.open()
+
+    for _ in range(2):
+        with pytest.raises(BlockingIOError, match="another ironic-pxe-filter works there"):
+            mine.reopen_if_replaced()
+        with pytest.raises(OSError):
+            mine.write("macs-0000", "a\n")
+    other.close()
+    assert mine.reopen_if_replaced() is True
+    assert mine.write("macs-0000", "a\n") is True
+    mine.close()
+
+
+def test_looking_into_a_folder_takes_no_lock_and_needs_none(folder, tmp_path):
+    folder.write("macs-0000", "a\n")
+
+    assert Hostsdir(str(tmp_path)).peek() == [("macs-0000", "a\n")]
+    assert Hostsdir(str(tmp_path / "none")).peek() == []
+    assert folder.write("macs-0000", "b\n") is True
+
+
 def test_links_are_replaced_and_never_followed(folder, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("52:54:00:00:00:01\n")

@@ -14,6 +14,7 @@ from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError, RuleFailed
 from ironic_rules.inspection.http_get import MAX_ANSWER_BYTES, HttpGet
 from ironic_rules.rules.api_call import GATE, Gate
+from ironic_rules.rules.errors import OperandError
 from tests.unit.rules import conftest, world
 
 
@@ -103,6 +104,14 @@ def test_an_allowed_host_may_be_called(web: conftest.Web, entry: str, url: str) 
     gate = Gate()
     gate.open([entry], web.get)
     assert gate.check(url) == url
+
+
+@pytest.mark.parametrize("url", ["http\u017f://cmdb/", "HTTP\u017f://cmdb/", "http://cmd\u1e05/", "ftp://cmdb/"])
+def test_what_only_looks_like_an_allowed_url_is_refused(web: conftest.Web, url: str) -> None:
+    gate = Gate()
+    gate.open(["cmdb"], web.get)
+    with pytest.raises(OperandError):
+        gate.check(url)
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -262,8 +262,11 @@ def test_the_defaults_of_the_options_are_those_of_the_engine(conf: cfg.ConfigOpt
 def test_every_limit_but_that_of_regexes_has_an_option(conf: cfg.ConfigOpts) -> None:
     for name in ("conditions", "actions", "loop_items", "depth", "text_size", "result_size"):
         conf.set_override(f"max_{name}", 1 if "size" not in name else 256, "inspection_rules")
+    conf.set_override("max_written_size", 65536, "inspection_rules")
+    conf.set_override("max_regex_subject", 256, "inspection_rules")
     found = rule_settings.limits(conf)
-    assert found == rules.Limits(conditions=1, actions=1, loop_items=1, depth=1, text=256, result=256)
+    assert found == rules.Limits(conditions=1, actions=1, loop_items=1, depth=1, text=256, result=256, subject=256,
+                                 written=65536)
 
 
 def test_a_host_that_is_none_stops_the_start(conf: cfg.ConfigOpts) -> None:

@@ -6,6 +6,7 @@ import json
 import traceback
 from typing import Any
 
+import orjson
 import pytest
 
 from ironic_rules import rules
@@ -250,3 +251,93 @@ def test_error_of_a_plugin_fails_the_rule_and_is_undone(monkeypatch: pytest.Monk
         world.run(world.rule(actions=[{"op": "broken"}]), given=facts)
     assert world.effects(facts) == {"plugin_data": {"deep": {"l": [1]}}}
     assert not facts.task.port_changes()  # type: ignore[union-attr]
+
+
+class LostLogin(Exception):
+    """What a library raises that derives its errors from nothing in particular, as most do."""
+
+
+class Fetch(rules.InspectionRuleActionBase):
+    """A plug-in that fails in the library that it uses."""
+
+    formatted_params = ["password"]
+    supports_early = True
+
+    def __call__(self, task: Any, rule: rules.ActiveRule, password: str) -> None:
+        raise LostLogin(f"401 for admin:{password}")
+
+    def call_early(self, rule: rules.ActiveRule, password: str) -> None:  # type: ignore[override]
+        self(None, rule, password)
+
+
+@pytest.mark.parametrize("phase", ["early", "main"])
+@pytest.mark.parametrize(("sensitive", "reason"), [
+    (False, "/actions/0: LostLogin: 401 for admin:calvin"), (True, "/actions/0: details are withheld")])
+def test_whatever_a_plugin_raises_fails_the_rule(monkeypatch: pytest.MonkeyPatch, phase: str, sensitive: bool,
+                                                 reason: str) -> None:
+    registry = Registry("action", rules.ACTIONS._read)
+    registry.add("fetch", Fetch)
+    monkeypatch.setattr("ironic_rules.rules.compiler.ACTIONS", registry)
+    rule = world.rule(phase=phase, sensitive=sensitive, actions=[{"op": "fetch", "args": ["calvin"]}])
+    with pytest.raises(RuleFailed, match=reason) as caught:
+        world.run(rule, given=world.facts(early=phase == "early"), phase=phase)
+    assert ("calvin" in "".join(traceback.format_exception(caught.value))) is not sensitive
+
+
+def copies(count: int) -> list[int]:
+    """Return items for a loop that would make something 2 to the power of ``count`` times as large."""
+    return list(range(count))
+
+
+@pytest.mark.parametrize("action", [
+    {"op": "set-plugin-data", "args": ["x{item}", "{plugin_data}"], "loop": copies(64)},
+    {"op": "extend-plugin-data", "args": ["x", "{plugin_data}"], "loop": copies(64)},
+    {"op": "set-attribute", "args": ["/extra/x{item}", "{node.extra}"], "loop": copies(64)},
+    {"op": "extend-attribute", "args": ["/extra/x", "{node.extra}"], "loop": copies(64)},
+    {"op": "set-attribute", "args": ["/extra/x", {str(number): "{inventory}" for number in range(3000)}]},
+    {"op": "set-plugin-data", "args": ["x", ["{inventory}"] * 3000]},
+    {"op": "set-plugin-data", "args": ["x{item}", "x" * 60000], "loop": copies(100)},
+    {"op": "log", "args": ["{item}" + "x" * 60000], "loop": copies(100)},
+], ids=lambda action: f"{action['op']}: {str(action['args'])[:30]}")
+def test_what_rules_write_is_bounded(action: dict[str, Any]) -> None:
+    facts = world.facts(plugin_data={"a": 1})
+    compiled = rules.compile(world.rule(actions=[action]), limits=rules.Limits(written=1_000_000))
+    with pytest.raises(RuleFailed, match="the rules write more than 1000000 characters for this node"):
+        rules.evaluate(compiled, facts)
+    facts.messages.clear()
+    assert world.effects(facts) == {"plugin_data": {"a": 1}}
+
+
+def test_the_bound_is_for_all_rules_of_a_phase_together() -> None:
+    facts = world.facts()
+    many = [
+        world.rule(uuid=f"0d2f8a52-70f4-4f3b-8b4e-8f2f7d6f3a{number}",
+                   actions=[{"op": "set-plugin-data", "args": [f"x{number}", "x" * 400]}])
+        for number in range(10, 13)]
+    limits = rules.Limits(written=1000)
+    with pytest.raises(RuleFailed, match="3a12 failed at /actions/0: the rules write more than 1000 characters"):
+        rules.RuleSet([rules.compile(one, limits=limits) for one in many]).run("main", facts)
+    assert set(facts.plugin_data) == {"x10", "x11"}
+
+
+@pytest.mark.parametrize("action", [
+    {"op": "set-plugin-data", "args": ["x", "{plugin_data}"], "loop": copies(200)},
+    {"op": "set-attribute", "args": ["/extra/x", "{node.extra}"], "loop": copies(200)},
+])
+def test_what_rules_write_can_be_stored_however_often_it_is_nested(action: dict[str, Any]) -> None:
+    facts = world.facts(plugin_data={"a": 1}, node={"extra": {}})
+    with pytest.raises(RuleFailed, match="nested deeper than 100 levels"):
+        world.run(world.rule(actions=[action]), given=facts)
+
+
+@pytest.mark.parametrize("op", ["set-plugin-data", "set-attribute"])
+def test_the_deepest_value_at_the_end_of_the_longest_path_can_be_stored(op: str) -> None:
+    facts = world.facts()
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+    facts.plugin_data["deep"] = deep
+    path = "/extra" + "/a" * 99
+    world.run(world.rule(actions=[{"op": op, "args": [path, "{plugin_data[deep]}"]}]), given=facts)
+    assert facts.task is not None
+    assert orjson.loads(orjson.dumps([facts.plugin_data, facts.task.node.read()]))

@@ -75,7 +75,8 @@ def good_actions() -> st.SearchStrategy[Any]:
     """Return a strategy for actions whose arguments are templates: right or wrong by the data alone."""
     def arguments(name: str) -> st.SearchStrategy[Any]:
         plugin = rules.ACTIONS.get(name)
-        free = {"value": GOOD_VALUES, "unique": st.booleans(), "url": GOOD_URLS}
+        free = {"value": DATA_TEXT if name == "set-capability" else GOOD_VALUES, "unique": st.booleans(),
+                "url": GOOD_URLS}
         return st.fixed_dictionaries({
             "op": st.just(name), "loop": LOOPS,
             "args": st.fixed_dictionaries({p.name: free.get(p.name, DATA_TEXT) for p in plugin.parameters}),
@@ -88,7 +89,8 @@ def good_conditions() -> st.SearchStrategy[Any]:
     """Return a strategy for conditions whose arguments are templates."""
     def arguments(name: str) -> st.SearchStrategy[Any]:
         plugin = rules.OPERATORS.get(name.lstrip("! "))
-        values = {"force_strings": st.booleans(), "subnet": DATA_TEXT, "regex": DATA_TEXT, "values": DATA_TEXT}
+        values = {"force_strings": st.booleans(), "address": DATA_TEXT, "subnet": DATA_TEXT, "regex": DATA_TEXT,
+                  "values": DATA_TEXT}
         return st.fixed_dictionaries({
             "op": st.just(name), "loop": LOOPS,
             "multiple": st.sampled_from(["any", "all", "first", "last"]),

@@ -33,8 +33,9 @@ def test_all_problems_are_found_at_once() -> None:
         "actions": [{"op": "set-attribute", "args": {"path": "/uuid", "value": "{nod.x}", "extra": 1}}, {"args": []}],
     })
     assert set(found) == {
-        "/uuid", "/priority", "/phase", "/nosuch", "/conditions/0/op", "/conditions/1/args/1", "/conditions/2",
-        "/actions/0/args/path", "/actions/0/args/value", "/actions/0/args/extra", "/actions/1/op",
+        "/uuid", "/priority", "/phase", "/nosuch", "/conditions/0/op", "/conditions/1/args/0", "/conditions/1/args/1",
+        "/conditions/2", "/actions/0/args/path", "/actions/0/args/value", "/actions/0/args/extra",
+        "/actions/1/op",
     }
     assert "did you mean 'eq'?" in found["/conditions/0/op"]
     assert found["/actions/0/args/value"] == "column 2: there is no such name; did you mean 'node'?"
@@ -148,12 +149,18 @@ def test_limits_are_kept(limits: rules.Limits, rule: dict[str, Any], where: str)
 
 
 def test_limits_hold_for_data_too() -> None:
-    limits = rules.Limits(loop_items=2, result=5)
+    limits = rules.Limits(loop_items=2, result=5, subject=10)
     conditions = [
         {"op": "is-true", "args": [True], "loop": "{inventory[cpu][flags]}"}, {"op": "eq",
         "args": ["{inventory[hostname]}!"]},
+        {"op": "contains", "args": ["{inventory[hostname]}", "x"]}, {"op": "!matches", "args": ["é" * 5, ".*"]},
+        {"op": "contains", "args": [["12345", "67890", 1], "^1"]}, {"op": "contains", "args": ["ten bytes!", "^t"]},
+        {"op": "!matches", "args": ["é" * 5 + "e", "x"]},
     ]
     trace = rules.evaluate(rules.compile(world.rule(conditions=conditions), limits=limits), world.facts(), explain=True)
+    too_long = "the text is longer than the 10 bytes that regular expressions are tried on"
     assert trace is not None
     assert [condition.note for condition in trace.conditions] == [
-        "the loop has more than 2 items", "the text is longer than 5 characters"]
+        "the loop has more than 2 items", "the text is longer than 5 characters", too_long, None, too_long, None,
+        too_long]
+    assert [condition.outcome for condition in trace.conditions] == [None, None, None, False, None, True, None]

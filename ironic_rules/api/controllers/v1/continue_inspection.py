@@ -82,7 +82,7 @@ def _hand_over(node: Any, sent: payload.Payload, is_new: bool) -> None:
     """
     request = pecan.request
     try:
-        request.rpc.continue_inspection(request.context, node.uuid, sent.inventory, sent.plugin_data,
+        request.rpc.continue_inspection(request.context, node.id, sent.inventory, sent.plugin_data,
                                         group=node.conductor_group)
     except NotFound as error:
         raise LookupFailed() from error

@@ -37,8 +37,8 @@ class NodeDeployStepsController(Resource):
         """Return the steps that a deployment of the node would run, in their order, each with where it comes from.
 
         ``traits`` are those of the instance; without it, those of the node's ``instance_info`` count. ``problems`` has
-        what would keep the deployment from beginning. ``complete`` is false where a ramdisk adds steps of its own,
-        which nobody knows before it runs.
+        what would keep the deployment from beginning, templates that are only enabled among it. ``complete`` is false
+        where a ramdisk adds steps of its own, which nobody knows before it runs.
 
         :raises NodeNotFound: 404
         :raises NoValidHost: 503, no conductor of the node's group is alive
@@ -49,17 +49,20 @@ class NodeDeployStepsController(Resource):
             registered = registered_steps(conn).get(row.conductor_group)
             own = traits.list_for(conn, [row.id])[row.id]
             instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
+            requested = plan.requested_traits(instance_info)
             # As in a deployment: while conductors are pinned, templates do not count.
-            asked = [] if pecan.request.conf.conductor.pin_release_version else deploy_templates.for_traits(
-                conn, plan.requested_traits(instance_info))
+            found = [] if pecan.request.conf.conductor.pin_release_version else deploy_templates.for_traits(
+                conn, {*requested, *own})
         if registered is None:
             raise NoValidHost
         offered = registered.of_node(row)
         in_ramdisk = registered.has_ramdisk(row)
+        # Those that are only enabled run nothing, and keep a deployment from beginning all the same.
+        asked = [template for template in found if template.name in requested]
         steps = plan.order(offered, asked)
         return views.preview(
             ramdisk_steps.behind_boot(steps, offered) if in_ramdisk else steps, [template.name for template in asked],
-            plan.trait_problems(instance_info, own) + _problems(asked, registered, row), complete=not in_ramdisk)
+            plan.trait_problems(instance_info, own) + _problems(found, registered, row), complete=not in_ramdisk)
 
 
 class TemplateNodesController(Resource):
@@ -136,4 +139,4 @@ def _problems(templates: Sequence[DeployTemplate], registered: RegisteredSteps, 
     offered = registered.of_node(row)
     if registered.has_ramdisk(row):
         offered = ramdisk_steps.assumed(offered, templates)
-    return plan.problems(offered, templates)
+    return plan.problems(offered, templates, disallowed=pecan.request.conf.api.disallow_deploy_steps)

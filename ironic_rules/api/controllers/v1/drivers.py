@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pecan
 
-from ironic_rules.api import filters
+from ironic_rules.api import filters, pagination
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import drivers as views
@@ -14,7 +14,7 @@ from ironic_rules.db import conductors
 from ironic_rules.exceptions import DriverNameNotFound
 from ironic_rules.policies import drivers as policies
 
-_LIST = filters.Query(type=filters.one_of("classic", "dynamic"), detail=filters.boolean, fields=filters.names)
+_LIST = filters.Listing(sort_keys=("name",), marker=filters.text, type=filters.one_of("classic", "dynamic"))
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 
 
@@ -37,10 +37,14 @@ class DriversController(Resource):
 
     @expose(policy=policies.GET, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
-        """List drivers by name; their interfaces with ``detail``."""
+        """List drivers by name, which is the marker; their interfaces with ``detail``."""
         found = {} if query.get("type") == "classic" else _drivers()
         minor, detail = pecan.request.version, query.get("detail", False)
-        return {"drivers": [_selected(views.driver(entry, minor, detail=detail), query) for entry in found.values()]}
+        asked = pagination.page({"sort_key": "name", **query})
+        return pagination.collection(
+            "drivers", pagination.of_few(list(found.values()), asked, "name"), asked,
+            lambda shown: [_selected(views.driver(entry, minor, detail=detail), query) for entry in shown],
+            marker="name")
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, driver: str, query: dict[str, Any]) -> dict[str, Any]:

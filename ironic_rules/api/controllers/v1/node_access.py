@@ -31,14 +31,18 @@ _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
 def check_ident(ident: str, kind: str = "node") -> str:
     """Return ``ident`` if it can be a UUID or a name.
 
-    :raises InvalidParameterValue: 400, also for names below 1.5, which knows UUIDs only
+    :raises InvalidParameterValue: 400
     """
-    if uuidutils.is_uuid_like(ident):
-        return ident
-    if pecan.request.version < versions.NAME:
-        raise InvalidParameterValue(f"Expected the UUID of a {kind}; names need at least API version 1.5.")
-    if not _NAME.fullmatch(ident):
+    if not uuidutils.is_uuid_like(ident) and not _NAME.fullmatch(ident):
         raise InvalidParameterValue(f"Expected the UUID or the name of a {kind}.")
+    return ident
+
+
+def _node_ident(ident: str) -> str:
+    check_ident(ident)
+    if pecan.request.version < versions.NAME and not uuidutils.is_uuid_like(ident):
+        # Nodes have no names there, so there is none of this name.
+        raise NodeNotFound(node=ident)
     return ident
 
 
@@ -47,7 +51,7 @@ def find(conn: sa.Connection, ident: str) -> Any:
 
     :raises NodeNotFound: 404;  InvalidParameterValue: 400
     """
-    return nodes.get(conn, check_ident(ident))
+    return nodes.get(conn, _node_ident(ident))
 
 
 def hold(conn: sa.Connection, ident: str) -> Any:
@@ -58,7 +62,7 @@ def hold(conn: sa.Connection, ident: str) -> Any:
 
     :raises NodeNotFound: 404;  InvalidParameterValue: 400;  NodeLocked: 409
     """
-    return _unlocked(nodes.get(conn, check_ident(ident), for_update=True))
+    return _unlocked(nodes.get(conn, _node_ident(ident), for_update=True))
 
 
 def hold_by_id(conn: sa.Connection, node_id: int) -> Any:

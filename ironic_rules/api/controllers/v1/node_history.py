@@ -16,11 +16,10 @@ from ironic_rules.policies import nodes as policies
 
 _SHORT = ("uuid", "created_at", "severity", "event")
 _FULL = (*_SHORT, "event_type", "conductor", "user")
-#: A list without ``detail`` cuts longer texts.
+#: A list without ``detail`` and ``fields`` cuts longer texts.
 _MAX_EVENT = 255
 _SORT_KEYS = ("id", "uuid", "created_at", "severity", "event_type", "conductor", "user")
-_LIST = filters.Query(limit=filters.positive, marker=filters.uuid, detail=filters.boolean,
-                      sort_key=filters.one_of(*_SORT_KEYS), sort_dir=filters.one_of("asc", "desc"))
+_LIST = filters.Listing(sort_keys=_SORT_KEYS, fields=(*_FULL, "links"))
 
 
 class HistoryController(Resource):
@@ -28,17 +27,17 @@ class HistoryController(Resource):
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY, query=_LIST)
     def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
-        """List the entries, oldest first; with ``detail`` all their fields, and long texts in full.
+        """List the entries, oldest first; with ``detail`` all their fields, or those of ``fields``, in full.
 
         :raises NodeNotFound: 404
         """
         page = pagination.page(query)
-        detail = query.get("detail", False)
+        fields = query.get("fields") or (_FULL if query.get("detail") else None)
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
             entries = history.list_for(conn, row.id, page)
         return pagination.collection(
-            "history", entries, page, lambda shown: [_view(row.uuid, entry, detail=detail) for entry in shown])
+            "history", entries, page, lambda shown: [_view(row.uuid, entry, fields) for entry in shown])
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY)
     def get_one(self, node: str, event: str) -> dict[str, Any]:
@@ -52,12 +51,13 @@ class HistoryController(Resource):
                 entry = history.get(conn, row.id, node_access.check_ident(event, "history entry"))
             except HistoryNotFound as error:
                 raise HistoryNotFound(event=event, node=row.uuid) from error
-        return _view(row.uuid, entry, detail=True)
+        return _view(row.uuid, entry, _FULL)
 
 
-def _view(node: str, entry: Any, *, detail: bool) -> dict[str, Any]:
-    shown = {name: getattr(entry, name) for name in (_FULL if detail else _SHORT)}
-    if not detail and shown["event"] and len(shown["event"]) > _MAX_EVENT:
+def _view(node: str, entry: Any, fields: tuple[str, ...] | None) -> dict[str, Any]:
+    """Return an entry with ``fields``; None: the short ones, and no long text."""
+    shown = {name: getattr(entry, name) for name in _FULL if name in (fields or _SHORT)}
+    if fields is None and shown["event"] and len(shown["event"]) > _MAX_EVENT:
         shown["event"] = shown["event"][:_MAX_EVENT - 3] + "..."
     shown["links"] = links.resource("nodes", node, "history", entry.uuid)[:1]
     return shown

@@ -19,7 +19,6 @@ from ironic_rules.exceptions import (
     InvalidState,
     NodeLocked,
     NodeProtected,
-    NotAcceptable,
     Problem,
 )
 from ironic_rules.models import states
@@ -105,7 +104,7 @@ class StatesController(Resource):
 
 def _require(name: str, minor: int) -> None:
     if pecan.request.version < minor:
-        raise NotAcceptable(f'Request not acceptable. "{name}" needs at least API version 1.{minor}.')
+        raise versions.too_new(f'"{name}"', minor)
 
 
 def _locate_states(node: str) -> None:

@@ -18,8 +18,11 @@ UPDATE_ALLOWED = frozenset({
     states.DEPLOYFAIL, states.INSPECTING, states.INSPECTFAIL, states.INSPECTWAIT, states.CLEANFAIL, states.ERROR,
     states.VERIFYING, states.ADOPTFAIL, states.RESCUEFAIL, states.UNRESCUEFAIL, states.SERVICEHOLD, states.SERVICEFAIL,
 })
-#: Interfaces and the resource class can be changed only in these: a deployed node depends on them.
+#: The resource class can be changed only in these: a deployed node depends on it.
 UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE, states.AVAILABLE)
+#: The driver and interfaces can be changed only in these, or in maintenance. Unlike in Ironic, not while a ramdisk is
+#: awaited: its machine runs, with media inserted, and only the interfaces that began this can end it.
+SWITCHABLE = tuple(state for state in UNUSED if state != states.INSPECTWAIT)
 
 #: Fields that a patch may only write, not read (``test``, ``copy``, ``move``): they are masked in replies.
 _SECRET = frozenset({"driver_info", "instance_info"})
@@ -137,9 +140,10 @@ def _check_changes(row: Any, changes: dict[str, Any]) -> None:
     for name in changes:
         of_driver = name == "driver" or name in node_fields.INTERFACE_FIELDS
         fixed = not row.maintenance if of_driver else name == "resource_class" and row.resource_class is not None
-        if fixed and row.provision_state not in UNUSED:
+        allowed, exception = (SWITCHABLE, ", or in maintenance") if of_driver else (UNUSED, "")
+        if fixed and row.provision_state not in allowed:
             raise Conflict(f'Node {row.uuid} can not have {name} updated unless it is in one of the states '
-                           f'{", ".join(UNUSED)}, or in maintenance. Its state is "{row.provision_state}".')
+                           f'{", ".join(allowed)}{exception}. Its state is "{row.provision_state}".')
     if "driver" in changes and row.console_enabled:
         raise Conflict(f"Node {row.uuid} can not update the driver while the console is enabled.")
     if changes.get("protected") and row.provision_state not in (states.ACTIVE, states.RESCUE):

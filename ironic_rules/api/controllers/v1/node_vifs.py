@@ -17,7 +17,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import portgroups, ports
 from ironic_rules.db.vifs import KEY
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, NotAcceptable, Problem, VifConflict
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, VifConflict
 from ironic_rules.policies import nodes as policies
 
 
@@ -39,13 +39,12 @@ class VifsController(Resource):
     def post(self, node: str, body: dict[str, Any]) -> None:
         """Attach the VIF ``id`` to a free port: those that the node boots from first, or the one that the body names.
 
-        :raises NodeNotFound: 404;  Invalid: 400, no such port
-        :raises VifConflict: 409, the VIF is attached already or no port is free;  NodeLocked: 409
+        :raises NodeNotFound: 404;  Invalid: 400, no such port, or none is free
+        :raises VifConflict: 409, the VIF is attached already;  NodeLocked: 409
         """
         chosen = {name: body[name] for name in ("port_uuid", "portgroup_uuid") if body.get(name)}
         if chosen and pecan.request.version < versions.VIF_PORT:
-            raise NotAcceptable(f"Request not acceptable. {', '.join(chosen)} needs at least API version "
-                                f"1.{versions.VIF_PORT}.")
+            raise versions.too_new(", ".join(chosen), versions.VIF_PORT)
         if len(chosen) > 1:
             raise InvalidParameterValue("Cannot specify both port_uuid and portgroup_uuid.")
 
@@ -97,4 +96,5 @@ def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, 
     for table, place in places:
         if KEY not in place.internal_info:
             return table, place
-    raise VifConflict(vif=vif, node=node, reason="no port is free")
+    # Nova takes a 409 for "attached already", and would let the instance start without this network.
+    raise Invalid(f"Unable to attach VIF {vif} to node {node}: no port is free.")

@@ -7,32 +7,42 @@ from typing import Any, ClassVar
 import pecan
 
 from ironic_rules.api import links, versions
-from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.controllers.v1 import node_access, volume
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.policies import volume as policies
 
 
-class _EmptyController(Resource):
-    """One of the collections of a node."""
+class NodeTargetsController(Resource):
+    """``/v1/nodes/{node}/volume/targets``."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @expose(since=versions.VOLUME, policy=policies.LIST)
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=volume.TARGETS_BELOW)
     def get_all(self, node: str) -> dict[str, Any]:
         """Return an empty list.
 
         :raises NodeNotFound: 404
         """
         _uuid(node)
-        return {self._name: []}
+        return {"targets": []}
+
+
+class NodeConnectorsController(Resource):
+    """``/v1/nodes/{node}/volume/connectors``."""
+
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=volume.CONNECTORS_BELOW)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return an empty list.
+
+        :raises NodeNotFound: 404
+        """
+        _uuid(node)
+        return {"connectors": []}
 
 
 class NodeVolumeController(Resource):
     """``/v1/nodes/{node}/volume``."""
 
-    below: ClassVar = {name: _EmptyController(name) for name in ("connectors", "targets")}
+    below: ClassVar = {"connectors": NodeConnectorsController(), "targets": NodeTargetsController()}
 
     @expose(since=versions.VOLUME, policy=policies.LIST)
     def get_all(self, node: str) -> dict[str, Any]:

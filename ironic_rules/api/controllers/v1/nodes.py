@@ -29,17 +29,19 @@ from ironic_rules.exceptions import (
     NodeAssociated,
     NodeNotRemovable,
     NodeProtected,
-    NotAcceptable,
 )
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import states
 from ironic_rules.policies import nodes as policies
 
+#: Why a node may have been put into maintenance by the service (Ironic, "Node fault").
+_FAULTS = ("power failure", "clean failure", "rescue abort failure", "service failure")
 _FILTERS: dict[str, filters.Kind] = {
-    "provision_state": filters.one_of(*sorted(states.ALL)), "instance_uuid": filters.uuid, "shard": filters.names,
+    "provision_state": filters.one_of(*sorted(states.ALL)), "fault": filters.one_of(*_FAULTS),
+    "instance_uuid": filters.uuid, "shard": filters.names,
     **dict.fromkeys(("associated", "maintenance", "retired", "sharded", "include_children", "auto_discovered"),
                     filters.boolean),
-    **dict.fromkeys(("driver", "resource_class", "fault", "conductor_group", "conductor", "owner", "lessee", "project",
+    **dict.fromkeys(("driver", "resource_class", "conductor_group", "conductor", "owner", "lessee", "project",
                      "description_contains", "parent_node", "inspection_scope"), filters.text),
 }
 _LIST = filters.Listing(sort_keys=sorted(views.SORT_KEYS), fields=None, **_FILTERS)
@@ -57,7 +59,7 @@ def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
         return None
     minor = pecan.request.version
     if minor < versions.FIELDS:
-        raise NotAcceptable(f"Request not acceptable. fields needs at least API version 1.{versions.FIELDS}.")
+        raise versions.too_new("fields", versions.FIELDS)
     filters.check_fields(fields, views.FIELDS)
     node_versions.NODE_FIELDS.refuse(fields, minor)
     return fields
@@ -180,8 +182,7 @@ class NodesController(Resource):
         minor = pecan.request.version
         reset = query.get("reset_interfaces")
         if reset is not None and minor < versions.RESET_INTERFACES:
-            raise NotAcceptable("Request not acceptable. reset_interfaces needs at least API version "
-                                f"1.{versions.RESET_INTERFACES}.")
+            raise versions.too_new("reset_interfaces", versions.RESET_INTERFACES)
         update = node_update.Update(patch.operations(body), minor, reset_interfaces=bool(reset))
 
         def change(conn: sa.Connection) -> dict[str, Any]:

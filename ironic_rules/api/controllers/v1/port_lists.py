@@ -11,7 +11,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
 from ironic_rules.db import portgroups, ports
-from ironic_rules.exceptions import InvalidParameterValue, NotAcceptable
+from ironic_rules.exceptions import InvalidParameterValue
 
 _PORT_SORT = ("id", "uuid", "created_at", "updated_at", "address", "is_smartnic", "physical_network", "pxe_enabled",
               "name")
@@ -36,7 +36,7 @@ def check_fields(query: dict[str, Any], known: frozenset[str], since: node_versi
     minor = pecan.request.version
     if fields is not None:
         if minor < versions.FIELDS:
-            raise NotAcceptable(f"Request not acceptable. fields needs at least API version 1.{versions.FIELDS}.")
+            raise versions.too_new("fields", versions.FIELDS)
         filters.check_fields(fields, known)
         since.refuse(fields, minor)
     return fields

@@ -7,13 +7,22 @@ from typing import Any
 
 import pecan
 import sqlalchemy as sa
+from oslo_utils import uuidutils
 
 from ironic_rules.api import node_versions, patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
 from ironic_rules.db import portgroups, ports
-from ironic_rules.exceptions import Conflict, Invalid, InvalidParameterValue, NodeChanged, PortgroupNotFound, Problem
+from ironic_rules.exceptions import (
+    Conflict,
+    Invalid,
+    InvalidParameterValue,
+    NodeChanged,
+    PortgroupNotFound,
+    PortNotFound,
+    Problem,
+)
 from ironic_rules.models import mac, states
 
 #: What the network knows of a port changes only in these states, or in maintenance.
@@ -24,11 +33,15 @@ _PATCHED = schema.Object(schemas.FIELDS)
 
 
 def find(conn: sa.Connection, ident: str) -> Any:
-    """Return the port that a URL names by its UUID or MAC address.
+    """Return the port that a URL names by its UUID, its MAC address or, since API 1.88, its name.
 
     :raises PortNotFound: 404;  InvalidParameterValue: 400
     """
-    return ports.get(conn, ident if mac.is_mac(ident) else node_access.check_ident(ident, "port"))
+    if not mac.is_mac(ident):
+        node_access.check_ident(ident, "port")
+        if pecan.request.version < versions.PORT_NAME and not uuidutils.is_uuid_like(ident):
+            raise PortNotFound(port=ident)
+    return ports.get(conn, ident)
 
 
 def hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Any, Any]:

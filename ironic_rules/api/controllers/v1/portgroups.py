@@ -121,7 +121,7 @@ class PortgroupsController(Resource):
     def delete(self, portgroup: str) -> None:
         """Delete a port group.
 
-        :raises PortgroupNotFound: 404;  NodeLocked, PortgroupNotEmpty: 409
+        :raises PortgroupNotFound: 404;  PortgroupNotEmpty: 400;  NodeLocked: 409
         """
         node_id = _node_id(portgroup)
 

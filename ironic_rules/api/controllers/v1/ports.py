@@ -68,7 +68,7 @@ class PortgroupPortsController(Resource):
 
 
 class PortsController(Resource):
-    """``/v1/ports`` and ``/v1/ports/{port}``; a port goes by its UUID or its MAC address."""
+    """``/v1/ports`` and ``/v1/ports/{port}``; a port goes by its UUID, its MAC address or, since 1.88, its name."""
 
     below = {"detail": PortsDetailController()}
 
@@ -102,8 +102,8 @@ class PortsController(Resource):
             return ports.create(conn, port_update.new_port(conn, body, pecan.request.version))
 
         row = pecan.request.db.write(create)
-        # Should its node be on inspection, the filters see that when they look, which each message makes them do.
-        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context, deny=[row.address])
+        # What becomes of the address depends on its node and on the filters' settings: they look.
+        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
         pecan.response.extra_headers.append(("Location", links.url("ports", row.uuid)))
         return _show(row)
 
@@ -136,15 +136,14 @@ class PortsController(Resource):
         """
         node_id = _node_id(port)
 
-        def destroy(conn: sa.Connection) -> str:
+        def destroy(conn: sa.Connection) -> None:
             row, node = port_update.hold(conn, port, node_id)
             if row.internal_info.get(vifs.KEY) and not node.maintenance:
                 raise Conflict(f"Port {row.uuid} has a VIF attached and can not be deleted.")
             ports.destroy(conn, row.id)
-            return str(row.address)
 
-        address = pecan.request.db.write(destroy)
-        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context, deny=[address])
+        pecan.request.db.write(destroy)
+        pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
 
 
 def _node_id(port: str) -> int:

@@ -14,13 +14,16 @@ _FIELDS = ("uuid", "node_uuid", "extra", "created_at", "updated_at", "links")
 _TARGET_FIELDS = (*_FIELDS, "volume_type", "volume_id", "boot_index", "properties")
 _CONNECTOR_FIELDS = (*_FIELDS, "type", "connector_id")
 _SORT_KEYS = ("uuid", "created_at", "updated_at")
+TARGETS = filters.Listing(sort_keys=_SORT_KEYS, fields=_TARGET_FIELDS, node=filters.text)
+CONNECTORS = filters.Listing(sort_keys=_SORT_KEYS, fields=_CONNECTOR_FIELDS, node=filters.text)
+TARGETS_BELOW = filters.Listing(sort_keys=_SORT_KEYS, fields=_TARGET_FIELDS)
+CONNECTORS_BELOW = filters.Listing(sort_keys=_SORT_KEYS, fields=_CONNECTOR_FIELDS)
 
 
 class TargetsController(Resource):
     """``/v1/volume/targets``, since API 1.32."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST,
-            query=filters.Listing(sort_keys=_SORT_KEYS, fields=_TARGET_FIELDS, node=filters.text))
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS)
     def get_all(self) -> dict[str, Any]:
         """Return an empty list."""
         return {"targets": []}
@@ -34,8 +37,7 @@ class TargetsController(Resource):
 class ConnectorsController(Resource):
     """``/v1/volume/connectors``, since API 1.32."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST,
-            query=filters.Listing(sort_keys=_SORT_KEYS, fields=_CONNECTOR_FIELDS, node=filters.text))
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS)
     def get_all(self) -> dict[str, Any]:
         """Return an empty list."""
         return {"connectors": []}

@@ -1,0 +1,76 @@
+"""Whether the value of a step's argument is what its JSON schema says. Pure: schemas travel with registered steps."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import jsonschema
+from jsonschema.protocols import Validator
+
+#: The place below the value, and what is wrong there. Never has the value: it may be a secret.
+Wrong = tuple[tuple[str, ...], str]
+
+#: Schemas that many steps need.
+BOOLEAN = {"description": "true or false", "type": "boolean"}
+TEXT = {"description": "a text of one or more characters", "type": "string", "minLength": 1}
+
+# 100.0 is no integer here: it would go to a BMC as it is.
+_TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+    "integer", lambda checker, value: isinstance(value, int) and not isinstance(value, bool))
+_VALIDATOR = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=_TYPES)
+_FORMATS = jsonschema.FormatChecker(formats=())
+
+
+@_FORMATS.checks("date-time", raises=ValueError)
+def _is_time(value: Any) -> bool:
+    return not isinstance(value, str) or datetime.datetime.fromisoformat(value).tzinfo is not None
+
+
+def one_of(values: Iterable[str]) -> dict[str, Any]:
+    """Return the schema of a text that is one of ``values``."""
+    known = list(values)
+    return {"description": f"one of {', '.join(known)}", "enum": known}
+
+
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse what is no JSON schema.
+
+    :raises TypeError: it is none
+    """
+    try:
+        _VALIDATOR.check_schema(schema)
+    except jsonschema.SchemaError as exc:
+        raise TypeError(f"a schema of argsinfo is none: {exc.message}") from exc
+
+
+def problems(schema: Mapping[str, Any], value: Any) -> list[Wrong]:
+    """Return what is wrong with ``value``, in the order of the places.
+
+    A schema's ``description`` completes "must be …".
+    """
+    validator = _validator(json.dumps(schema, sort_keys=True))
+    found = {wrong for error in validator.iter_errors(value) for wrong in _problems(error)}
+    return sorted(found)
+
+
+@functools.lru_cache(maxsize=256)
+def _validator(schema: str) -> Validator:
+    found: Validator = _VALIDATOR(json.loads(schema), format_checker=_FORMATS)
+    return found
+
+
+def _problems(error: jsonschema.ValidationError) -> Iterator[Wrong]:
+    place = tuple(map(str, error.absolute_path))
+    schema: Any = error.schema
+    if error.validator == "required":
+        yield from (((*place, name), "is required") for name in schema["required"] if name not in error.instance)
+    elif error.validator == "additionalProperties":
+        known = schema.get("properties", {})
+        yield from (((*place, name), f"is none of {', '.join(sorted(known))}")
+                    for name in error.instance if name not in known)
+    else:
+        yield place, f"must be {schema['description']}" if "description" in schema else "is not what the step takes"

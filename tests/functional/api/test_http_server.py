@@ -1,0 +1,83 @@
+"""The API's own HTTP server against clients that send too much, or what a proxy reads in another way."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from ironic_rules.api.app import make_app
+from ironic_rules.api.server import ApiServer
+
+MIB = 2**20
+LIMIT = 64 * 1024
+HEAD = b"POST /v1/continue_inspection HTTP/1.1\r\nHost: x\r\n"
+#: The body of this is never read: the version is refused before.
+UNREAD = HEAD + b"X-OpenStack-Ironic-API-Version: 1.9999\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture
+def server(conf, db, rpc) -> Iterator[ApiServer]:
+    conf.set_override("port", 0, group="api")
+    conf.set_override("max_json_body_size", LIMIT, group="api")
+    made = ApiServer(conf, make_app(conf, db, rpc))
+    made.start()
+    yield made
+    made.stop()
+
+
+def converse(server: ApiServer, start: bytes, more_mib: int = 0) -> tuple[bytes, int]:
+    """Send ``start``, then so many MiB as long as they are taken; return what came back and the MiB that were taken."""
+    host, port = server.url.removeprefix("http://").split(":")
+    replies, taken = b"", 0
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        with contextlib.suppress(OSError):
+            connection.sendall(start)
+            for taken in range(more_mib):  # noqa: B007
+                connection.sendall(b"x" * MIB)
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+            while piece := connection.recv(65536):
+                replies += piece
+    return replies, taken
+
+
+@pytest.mark.parametrize("start", [
+    b"GET /v1 HTTP/1.1\r\nX-Long: ", b"GET /", HEAD + CHUNKED + b"%x\r\n" % (64 * MIB), HEAD + CHUNKED + b"5;",
+    UNREAD + b"Content-Length: %d\r\n\r\n" % (64 * MIB),
+], ids=["header", "path", "chunk", "line before a chunk", "unread body"])
+def test_nothing_of_any_length_is_read_as_a_whole(server, start):
+    _, taken = converse(server, start, more_mib=64)
+
+    # The sockets' buffers take some; the rest finds the connection closed.
+    assert taken < 32
+
+
+def test_the_rest_of_a_chunked_body_is_no_request(server):
+    smuggled = b"\r\nGET /v1 HTTP/1.1\r\nHost: y\r\n\r\n"
+    body = b"%x;a /v1 HTTP/1.1\r\n%b\r\n0\r\n\r\n" % (len(smuggled), smuggled)
+
+    replies, _ = converse(server, UNREAD + CHUNKED + body)
+
+    assert replies.count(b"HTTP/1.1 ") == 1
+    assert replies.startswith(b"HTTP/1.1 406 ")
+
+
+@pytest.mark.parametrize(("size", "status"), [(LIMIT - 100, 404), (LIMIT + 1, 413)])
+def test_a_body_in_small_chunks_is_read_up_to_the_limit(server, size, status):
+    body = b'{"inventory": {"interfaces": [{"mac_address": "52:54:00:00:00:01"}]}}'.ljust(size)
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part)
+                      for part in (body[start:start + 1000] for start in range(0, size, 1000)))
+
+    replies, _ = converse(server, HEAD + CHUNKED + chunks + b"0\r\n\r\n")
+
+    assert replies.startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_a_connection_is_kept_over_requests_with_a_length(server):
+    replies, _ = converse(server, (HEAD + b"Content-Length: 2\r\n\r\n{}") * 2)
+
+    assert replies.count(b"HTTP/1.1 400 ") == 2

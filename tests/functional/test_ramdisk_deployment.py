@@ -1,0 +1,118 @@
+"""``custom-agent`` deployments over HTTP, in one process: tokens of ramdisks, and what a failure leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.api import agent_token
+from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware.boot.fake import FakeBoot
+from ironic_rules.hardware.deploy.custom_agent import CustomAgentDeploy
+from ironic_rules.hardware.power.fake import FakePower
+from ironic_rules.hardware.steps import StepInfo
+from ironic_rules.models import states
+from tests.functional.whole import running
+
+CALLBACK = {"callback_url": "http://192.0.2.7:9999"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    config = "[DEFAULT]\nenabled_deploy_interfaces = fake,custom-agent\n"
+    with running(tmp_path_factory.mktemp("ramdisks"), config) as service:
+        yield service
+
+
+@pytest.fixture
+def boots(monkeypatch):
+    """What the boot interface was told, in its order."""
+    told = []
+    monkeypatch.setattr(FakeBoot, "clean_up_ramdisk", lambda boot, task: told.append("clean up"))
+    return told
+
+
+def waiting(whole, *steps):
+    """Return a node that waits for its ramdisk."""
+    node = whole.enroll("available", deploy_interface="custom-agent")
+    assert whole.provision(node, "active", deploy_steps=list(steps))["provision_state"] == "wait call-back"
+    return node
+
+
+def token_of(whole, node):
+    return whole.app.get(f"/v1/lookup?node_uuid={node}").json["config"]["agent_token"]
+
+
+def beat(whole, node):
+    """Give a sign of life as the node's new ramdisk, and return the node when it rests."""
+    body = {**CALLBACK, "agent_token": token_of(whole, node)}
+    assert whole.app.post_json(f"/v1/heartbeat/{node}", body).status_int == 202
+    return whole.at_rest(node)
+
+
+def step(name, priority, interface="deploy"):
+    return {"interface": interface, "step": name, "args": {}, "priority": priority}
+
+
+def test_a_token_that_an_old_ramdisk_gets_while_the_new_one_is_booted_is_void(whole, monkeypatch):
+    set_power_state = FakePower.set_power_state
+
+    def claim_first(power, task, target, timeout_s=None):
+        whole.db.write(lambda conn: agent_token.claim(conn, task.node.id))
+        set_power_state(power, task, target, timeout_s)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FakePower, "set_power_state", claim_first)
+        node = waiting(whole)
+
+    assert whole.row(node).agent_token_hash is None
+    assert token_of(whole, node) != agent_token.HIDDEN
+
+
+def test_a_step_that_the_ramdisk_does_not_have_is_told_with_who_asked_for_it(whole, monkeypatch):
+    monkeypatch.setattr(CustomAgentDeploy, "continue_step", lambda *arguments: None)
+    monkeypatch.setattr(CustomAgentDeploy, "in_band_steps", lambda deploy, task: [StepInfo("raid", "make_tea", 0)])
+    body = {"name": "CUSTOM_IN_RAMDISK", "steps": [step("make_coffee", 90), step("make_tea", 80, "raid")]}
+    assert whole.app.post_json("/v1/deploy_templates", body).status_int == 201
+    node = whole.enroll("available", deploy_interface="custom-agent")
+    assert whole.app.put_json(f"/v1/nodes/{node}/traits", {"traits": ["CUSTOM_IN_RAMDISK"]}).status_int == 204
+    whole.put(node, instance_info={"traits": ["CUSTOM_IN_RAMDISK"]})
+    whole.provision(node, "active", deploy_steps=[step("grind", 70)])
+
+    row = beat(whole, node)
+
+    assert row.provision_state == "deploy failed"
+    assert "the template CUSTOM_IN_RAMDISK (deploy.make_coffee): " in row.last_error
+    assert "the request (deploy.grind): " in row.last_error
+    assert "make_tea" not in row.last_error
+
+
+def test_after_a_failure_the_machine_does_not_boot_the_ramdisk_again(whole, boots, monkeypatch):
+    def fail(deploy, task, step, args):
+        raise BMCError(node=task.node.uuid, reason="it smokes")
+
+    monkeypatch.setattr(CustomAgentDeploy, "continue_step", fail)
+    node = waiting(whole)
+    assert boots == []
+
+    row = beat(whole, node)
+
+    assert (row.provision_state, row.power_state, boots) == ("deploy failed", "power off", ["clean up"])
+
+
+@pytest.mark.parametrize("broken", [FakePower, FakeBoot])
+def test_a_failure_that_can_not_be_cleaned_up_is_one_all_the_same(whole, boots, monkeypatch, broken):
+    def fail(interface, task, *arguments):
+        boots.append(f"{interface.kind} fails")
+        raise BMCError(node=task.node.uuid, reason="it smokes")
+
+    node = waiting(whole)
+    monkeypatch.setattr(CustomAgentDeploy, "continue_step", fail)
+    monkeypatch.setattr(broken, "set_power_state" if broken is FakePower else "clean_up_ramdisk", fail)
+
+    row = beat(whole, node)
+
+    assert (row.provision_state, row.reservation) == ("deploy failed", None)
+    assert "deploy.deploy" in row.last_error
+    assert boots == {FakePower: ["deploy fails", "power fails", "clean up"],
+                     FakeBoot: ["deploy fails", "boot fails"]}[broken]
+    assert row.power_state == (states.POWER_ON if broken is FakePower else states.POWER_OFF)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.cmd import dbsync, status
+from ironic_rules.db import inspection_rules
+
+
+@pytest.fixture
+def check(tmp_path, capsys):
+    """``check(configuration, upgraded)`` returns the status, and ``{check: (result, details)}``."""
+
+    def run(text: str = "", upgraded: bool = True):
+        file = tmp_path / "service.conf"
+        file.write_text(f"{text}\n[database]\nconnection = sqlite:///{tmp_path}/database\n")
+        if upgraded:
+            assert dbsync.main(["--config-file", str(file), "upgrade"]) == 0
+        capsys.readouterr()
+        code = status.main(["--config-file", str(file), "upgrade", "check", "--json"])
+        return code, {entry["check"]: (entry["result"], entry["details"])
+                      for entry in json.loads(capsys.readouterr().out)["checks"]}
+
+    return run
+
+
+def test_an_installation_that_is_ready(check):
+    code, checks = check()
+    assert code == 0
+    assert len(checks) == 5
+
+
+def test_tables_that_are_missing(check):
+    code, checks = check(upgraded=False)
+    assert (code, [name for name, (result, _) in checks.items() if result]) == (2, ["Database schema"])
+    assert "ironic-rules-dbsync upgrade" in checks["Database schema"][1]
+
+
+@pytest.mark.parametrize(("text", "name", "told"), [
+    ("[DEFAULT]\nenabled_hardware_types = nonsense", "Hardware types and interfaces", "nonsense"),
+    ("[inspector]\nhooks = nonsense", "Inspection hooks", "nonsense"),
+    ("[inspector]\nhooks = $default_hooks,pci-devices\npci_device_alias = nonsense",
+     "Inspection hooks", "pci_device_alias"),
+    ("[inspection_rules]\nbuilt_in = /nonexistent", "Inspection rules", "/nonexistent"),
+    ("[auto_discovery]\nenabled = true", "Auto-discovery", "driver is required"),
+])
+def test_what_would_stop_the_start_is_a_failure(check, text, name, told):
+    code, checks = check(text)
+    assert (code, [name for name, (result, _) in checks.items() if result]) == (2, [name])
+    assert told in checks[name][1]
+
+
+def test_a_stored_rule_that_is_no_longer_valid(check, tmp_path):
+    assert check()[0] == 0
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        uuid = inspection_rules.create(connection, {"actions": [{"op": "gone", "args": []}]}).uuid
+
+    code, checks = check()
+    assert code == 2
+    told = "".join(checks["Inspection rules"][1].split())  # it is wrapped, also within words
+    assert all(part in told for part in (uuid, "/actions/0/op", "nosuchaction"))
+
+
+def test_a_configuration_file_that_is_missing_is_told_in_one_line(capsys):
+    assert status.main(["--config-file", "/nonexistent", "upgrade", "check"]) == 2
+    line, = capsys.readouterr().err.splitlines()
+    assert "/nonexistent" in line

@@ -1,0 +1,47 @@
+"""Values of arguments against the schema of their step."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.hardware import step_values
+
+SCHEMA = {"description": "an object", "type": "object", "required": ["a", "b"], "additionalProperties": False,
+          "properties": {"a": {"description": "a number", "type": "integer"}, "b": {"enum": [1]}}}
+
+
+def test_a_value_that_fits():
+    assert step_values.problems(SCHEMA, {"a": 2, "b": 1}) == []
+
+
+@pytest.mark.parametrize(("value", "wrong"), [
+    (5, [((), "must be an object")]), ({}, [(("a",), "is required"), (("b",), "is required")]),
+    ({"a": 1, "b": 1, "c": 1, "d": 1}, [(("c",), "is none of a, b"), (("d",), "is none of a, b")]),
+    ({"a": True, "b": 2}, [(("a",), "must be a number"), (("b",), "is not what the step takes")]),
+    ({"a": 1.0, "b": 1}, [(("a",), "must be a number")]),
+])
+def test_each_problem_has_its_place(value, wrong):
+    assert step_values.problems(SCHEMA, value) == wrong
+
+
+def test_no_problem_has_the_value():
+    assert "s3cr3t" not in str(step_values.problems({"items": {"type": "integer"}}, ["s3cr3t"]))
+
+
+def test_what_is_no_schema_is_refused():
+    with pytest.raises(TypeError, match="schema"):
+        step_values.check_schema({"type": "nonsense"})
+
+
+@pytest.mark.parametrize(("value", "fits"), [
+    ("2026-11-21T12:00:00+00:00", True), ("2026-11-21T12:00:00Z", True), ("2026-11-21T12:00:00", False),
+    ("2026-02-30T12:00:00Z", False), ("noon", False), ("", False), (5, True)])
+def test_a_time_has_an_offset(value, fits):
+    assert (step_values.problems({"format": "date-time"}, value) == []) == fits
+
+
+def test_one_of_a_few_texts():
+    schema = step_values.one_of(("a", "b"))
+
+    assert step_values.problems(schema, "b") == []
+    assert step_values.problems(schema, "c") == step_values.problems(schema, ["a"]) == [((), "must be one of a, b")]
