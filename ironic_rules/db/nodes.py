@@ -32,11 +32,10 @@ _ALL = sa.select(nodes)
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
 #: Of a node that a ramdisk is looking for; a whole row costs several times as much.
-_FOUND = ("id", "uuid", "conductor_group", "properties", "instance_info", "driver_internal_info")
-_IN_STATE = sa.select(*columns_of(nodes, _FOUND)).where(
-    nodes.c.provision_state == sa.bindparam("state")).order_by(nodes.c.id).limit(2)
-_IN_STATE_BY_UUID = _IN_STATE.where(nodes.c.uuid == sa.bindparam("uuid"))
-_IN_STATE_BY_ID = _IN_STATE.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
+_FOUND = sa.select(*columns_of(nodes, (
+    "id", "uuid", "provision_state", "conductor_group", "properties", "instance_info", "driver_internal_info")))
+_FOUND_BY_UUID = _FOUND.where(nodes.c.uuid == sa.bindparam("uuid"))
+_FOUND_BY_ID = _FOUND.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 _STATES = sa.select(nodes.c.id, nodes.c.provision_state).where(
     nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 # What is set comes with the execution, where a parameter has a column's name.
@@ -109,14 +108,15 @@ def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[
 
 
 def candidates(conn: sa.Connection, state: str, *, uuid: str | None = None,
-               node_ids: Collection[int] | None = None) -> list[Row]:
-    """Return at most two nodes in provision state ``state`` that have the canonical UUID or one of the ids.
+               node_ids: Collection[int] = ()) -> list[Row]:
+    """Return the nodes in provision state ``state`` that have the canonical UUID or one of the ids.
 
-    The rows have what the node's ramdisk gets to see, id, UUID and conductor group.
+    The rows have what the node's ramdisk gets to see, id, UUID and conductor group. As in :func:`in_state`, the state
+    is compared here.
     """
-    if uuid is not None:
-        return list(conn.execute(_IN_STATE_BY_UUID, {"state": state, "uuid": uuid}))
-    return list(conn.execute(_IN_STATE_BY_ID, {"state": state, "node_ids": sorted(node_ids or ())}))
+    query, parameters = (_FOUND_BY_ID, {"node_ids": sorted(node_ids)}) if uuid is None else (
+        _FOUND_BY_UUID, {"uuid": uuid})
+    return [row for row in conn.execute(query, parameters) if row.provision_state == state]
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
