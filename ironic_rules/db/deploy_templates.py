@@ -59,7 +59,7 @@ def list_templates(conn: sa.Connection, page: Page, columns: Iterable[str] | Non
     if page.sort_key not in SORT_KEYS:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
     query = sa.select(*columns_of(deploy_templates, columns, raw_json=raw_json))
-    return list(conn.execute(paginate(query, deploy_templates, page, marker_row(conn, deploy_templates, page))))
+    return list(conn.execute(paginate(query, deploy_templates, page, marker_row(conn, deploy_templates, page))).all())
 
 
 def steps_of(conn: sa.Connection, template_ids: Collection[int]) -> dict[int, list[tuple[str, str, str, int]]]:
@@ -71,7 +71,7 @@ def steps_of(conn: sa.Connection, template_ids: Collection[int]) -> dict[int, li
     if found:
         columns = columns_of(deploy_template_steps, ("deploy_template_id", *STEP_FIELDS), raw_json=True)
         query = sa.select(*columns).where(_STEPS.deploy_template_id.in_(list(found)))
-        for template_id, *step in conn.execute(query.order_by(_STEPS.deploy_template_id, _STEPS.position)):
+        for template_id, *step in conn.execute(query.order_by(_STEPS.deploy_template_id, _STEPS.position)).all():
             found[template_id].append(tuple(step))
     return found
 
