@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db.tables import node_inventory, nodes
@@ -27,6 +28,7 @@ def states_and_inventories(database_url: str) -> tuple[dict[str, int], int, int]
     return found, inventories or 0, locked or 0
 
 
+@pytest.mark.slow
 def test_200_nodes_over_rabbitmq_and_postgresql(tmp_path):
     with temporary_database("postgresql") as database, temporary_vhost() as transport:
         cluster = Cluster(tmp_path, database, transport)
@@ -43,6 +45,7 @@ def test_200_nodes_over_rabbitmq_and_postgresql(tmp_path):
             cluster.close()
 
 
+@pytest.mark.slow
 def test_200_nodes_over_rabbitmq_and_mariadb_while_a_conductor_is_killed(tmp_path):
     with temporary_database("mysql") as database, temporary_vhost() as transport:
         cluster = Cluster(tmp_path, database, transport)

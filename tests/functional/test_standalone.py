@@ -8,6 +8,8 @@ import signal
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from ironic_rules.cmd import dbsync
 from ironic_rules.rpc import memory
 from tests.functional import databases
@@ -21,6 +23,7 @@ def get(url):
         return json.load(response)
 
 
+@pytest.mark.slow
 def test_200_nodes_end_manageable_with_their_inventory(tmp_path):
     with standalone(tmp_path) as (process, url):
         report = Simulation(url, 200, tmp_path).report()

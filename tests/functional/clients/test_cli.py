@@ -63,6 +63,7 @@ def cli(endpoint: str, tmp_path: Path) -> Cli:
     return Cli(endpoint, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_node_is_created_changed_and_deleted(cli):
     created = cli.json("node create --driver fake-hardware --name web-1 --inspect-interface agent --resource-class r7 "
                        "--property cpu_arch=x86_64 --driver-info ipmi_password=secret --extra rack=7")
@@ -102,6 +103,7 @@ def test_nodes_are_listed_page_by_page(cli, endpoint):
     assert (detailed[0]["name"], detailed[0]["driver"], detailed[0]["traits"]) == ("listed-0", "fake-hardware", [])
 
 
+@pytest.mark.slow
 def test_a_node_is_inspected_and_provided(cli, endpoint):
     machine = machines.machine(1)
     machines.enrol(endpoint, "inspected", machine)
@@ -129,6 +131,7 @@ def test_a_node_is_inspected_and_provided(cli, endpoint):
     assert "aborted" in aborted["last_error"]
 
 
+@pytest.mark.slow
 def test_ports_and_port_groups_are_created_changed_and_deleted(cli, endpoint):
     node = machines.call(endpoint, "POST", "nodes", {"name": "connected", "driver": "fake-hardware"})["uuid"]
     group = cli.json(f"port group create --node {node} --name bond-1 --address 52:54:00:00:02:00")
@@ -155,6 +158,7 @@ def test_drivers_and_conductors_are_shown(cli):
     assert cli.json("driver show fake-hardware")["default_inspect_interface"] == "agent"
 
 
+@pytest.mark.slow
 def test_rules_are_created_changed_and_deleted(cli, endpoint):
     actions = [{"op": "set-attribute", "args": {"path": "/extra/a", "value": 1}},
                {"op": "add-trait", "args": {"name": "CUSTOM_A"}}]
@@ -185,6 +189,7 @@ def test_a_wrong_rule_is_refused_with_the_place_of_the_mistake(cli):
     assert "/actions/0/op: there is no such action; known: add-trait," in error
 
 
+@pytest.mark.slow
 def test_d_25_deploy_templates_are_created_changed_and_deleted(cli, endpoint, tmp_path):
     raid = {"interface": "raid", "step": "create_configuration", "priority": 10,
             "args": {"logical_disks": [{"raid_level": "1", "size_gb": "MAX"}]}}

@@ -34,6 +34,7 @@ def synced(keeper: Keeper, dnsmasq: Dnsmasq) -> None:
     read(dnsmasq, before + keeper.statistics.written - written)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", [0, 4])
 def test_clients_are_served_as_the_database_says(site: Site, net: Network, files: int) -> None:
     node, mac = site.machine()
@@ -175,6 +176,7 @@ def test_lines_that_dnsmasq_has_read_again_and_again_are_forgotten(site: Site, n
     assert not net.ask(machines[1][1])
 
 
+@pytest.mark.slow
 def test_a_folder_of_the_other_layout_is_taken_over_under_a_running_dnsmasq(site: Site, net: Network) -> None:
     node, mac = site.machine(states.INSPECTWAIT)
     gone_node, gone = site.machine()
@@ -193,6 +195,7 @@ def test_a_folder_of_the_other_layout_is_taken_over_under_a_running_dnsmasq(site
     assert net.ask(gone)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_addresses(site: Site, net: Network) -> None:
     """All of them through inotify, and none is lost."""
     addresses = [f"52:54:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}:07" for number in range(100_000)]

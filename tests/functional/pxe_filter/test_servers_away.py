@@ -17,6 +17,8 @@ from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.relay import Relay
 from tests.functional.pxe_filter.test_process import running, shows
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.servers
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
