@@ -76,12 +76,8 @@ def parse(own: str | None, standard: str | None) -> int:
 
 
 def too_new(name: str, since: int) -> NotAcceptable:
-    """Return the error for what a request names and only API 1.``since`` knows.
-
-    Its facts tell ``faults`` that it comes from a method: then it has a ``faultstring``, the one text of an error that
-    openstacksdk shows.
-    """
-    return NotAcceptable(f"Request not acceptable. {name} needs at least API version 1.{since}.", since=since)
+    """Return the error for what a request names and only API 1.``since`` knows."""
+    return NotAcceptable(f"Request not acceptable. {name} needs at least API version 1.{since}.")
 
 
 def _of_service(header: str) -> str | None:

@@ -22,7 +22,8 @@ from ironic_rules.exceptions import ConfigurationError, IronicRulesError
 LOG = logging.getLogger(__name__)
 
 #: What keeps a command from running and is not a fault of ours: configuration, database, broker.
-REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError, messaging.MessagingException,
+REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError,
+            sa.exc.OperationalError, messaging.MessagingException,
             ModuleNotFoundError, FileNotFoundError, PermissionError)
 
 #: Module -> what installs it. Each is needed only where the configuration asks for what it does.

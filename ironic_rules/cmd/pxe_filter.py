@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Sequence
 
-import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
@@ -101,7 +100,7 @@ def _made(conf: cfg.ConfigOpts) -> FilterService:
     while True:
         try:
             return service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0)
-        except (db_exc.DBConnectionError, sa.exc.OperationalError) as exc:  # the latter is PostgreSQL's
+        except db_exc.DBConnectionError as exc:
             LOG.error("The database can not be reached; the filter waits for it: %s",
                       printable(str(exc).partition("\n")[0]))
             time.sleep(_RETRY_S)

@@ -35,7 +35,7 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("max_regex_subject", default=32768, min=256, max=16777216,
                help="Bytes, in UTF-8, of a text on which a regular expression is tried, or of all texts of a list. A "
                     "condition on more can not be evaluated. The worst regular expression that is accepted takes about "
-                    "a second for the default, and in proportion for other values."),
+                    "a second for a text of the default size, and in proportion for other sizes."),
     cfg.IntOpt("max_written_size", default=8388608, min=65536, max=1073741824,
                help="Characters, about, of all that actions get to write while the rules of a phase run on one node. "
                     "An action that gets more fails its rule."),

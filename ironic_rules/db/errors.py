@@ -22,6 +22,7 @@ AWAY = (db_exc.DBConnectionError, db_exc.DBDeadlock, sa.exc.TimeoutError)
 #: How the databases say that they cannot write now. SQLite has texts, MariaDB numbers, PostgreSQL classes of SQLSTATE.
 _SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to write a readonly database")
 _MARIADB_REFUSALS = frozenset({1021, 1041, 1114, 1290, 1836})
+_POSTGRESQL_LATER = ("starting up", "shutting down", "recovery", "too many", "remaining connection slots")
 _POSTGRESQL_REFUSALS = ("53", "25006")
 
 
@@ -46,9 +47,12 @@ def refusals() -> Iterator[None]:
 
 
 def _has_no_connection(error: Exception) -> bool:
-    # psycopg gives no SQLSTATE where no server spoke.
+    # psycopg gives no SQLSTATE for a connection that it does not get.
     original = error.orig if isinstance(error, sa.exc.OperationalError) else None
-    return type(original).__module__.startswith("psycopg") and getattr(original, "sqlstate", None) is None
+    if not type(original).__module__.startswith("psycopg") or getattr(original, "sqlstate", None) is not None:
+        return False
+    # A wrong password stays wrong.
+    return "FATAL:" not in str(original) or any(text in str(original) for text in _POSTGRESQL_LATER)
 
 
 def _refuses_to_write(error: Exception) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
 
 #: The newest revision in ``migrations/versions``; a test compares.
@@ -31,7 +32,7 @@ _thread_lock = threading.Lock()
 
 def version(engine: sa.Engine) -> str | None:
     """Return the revision of the schema, None for a database without one."""
-    with engine.connect() as connection:
+    with refusals(), engine.connect() as connection:
         if not sa.inspect(connection).has_table("alembic_version"):
             return None
         return connection.scalar(sa.select(_TABLE.c.version_num))

@@ -186,6 +186,8 @@ def _make_private(url: str | None) -> None:
     parts = sa.make_url(url) if url else None
     if parts is None or parts.get_backend_name() != "sqlite" or parts.database in (None, "", ":memory:"):
         return
+    if str(parts.database).startswith("file:"):  # a URI, whose parts are SQLite's business
+        return
     # Where that does not go, opening the database says why.
     with contextlib.suppress(OSError):
         os.close(os.open(str(parts.database), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -73,10 +73,12 @@ class AgentClient:
         try:
             with (
                 httpx.Client(verify=self._tls, trust_env=False, timeout=self._timeout_s) as client,
-                client.stream(method, self._url, params={"agent_token": self._token}, json=body) as answer,
+                # Not compressed: a decoder may take in bytes without end before it gives out any.
+                client.stream(method, self._url, params={"agent_token": self._token}, json=body,
+                              headers={"Accept-Encoding": "identity"}) as answer,
             ):
                 content = b""
-                for chunk in answer.iter_bytes():
+                for chunk in answer.iter_raw():
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
                         raise IronicRulesError("The agent's answer is too long.")

@@ -184,9 +184,10 @@ class Keeper:
     def _write_into(self, folder: Hostsdir, unwritten: set[str]) -> OSError | None:
         """Write the files that can be written, and take them out of ``unwritten``; return why the first one can not."""
         problem: OSError | None = None
+        is_said = True  # what is to be said of single addresses
         # In this order: what is about single addresses comes before the file about the unknown ones.
         for name in sorted(unwritten):
-            if problem is not None and name == plan.UNKNOWN_FILE and self._plan.allows_unknown:
+            if not is_said and name == plan.UNKNOWN_FILE and self._plan.allows_unknown:
                 break  # it would let in those whose denial could not be written
             try:
                 if self._plan.has_file(name):
@@ -195,6 +196,7 @@ class Keeper:
                     folder.remove(name)
             except OSError as exc:
                 problem = problem or exc
+                is_said = is_said and not self._plan.has_file(name)
             else:
                 unwritten.discard(name)
         return problem

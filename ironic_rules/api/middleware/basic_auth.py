@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -65,7 +64,7 @@ class BasicAuth:
             return None
         try:
             user, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # neither base64 nor UTF-8
             return None
         if not colon:
             return None

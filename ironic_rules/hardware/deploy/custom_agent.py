@@ -167,7 +167,10 @@ def _machine(task: Task) -> dict[str, Any]:
     fields = ("uuid", "name", "driver", "properties", "instance_info", "driver_internal_info", "extra", "raid_config",
               "target_raid_config", "resource_class", "traits", "instance_uuid", "provision_state")
     ports = [port.read() for port in task.ports]
-    return {"node": secrets.mask({name: node[name] for name in fields}),
+    shown = secrets.mask({name: node[name] for name in fields})
+    if "image_url" in node["instance_info"]:
+        shown["instance_info"]["image_url"] = node["instance_info"]["image_url"]  # to fetch the image from
+    return {"node": shown,
             "ports": [{name: port.get(name) for name in ("uuid", "address", "pxe_enabled", "extra", "name")}
                       for port in ports]}
 

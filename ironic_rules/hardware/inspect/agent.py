@@ -106,7 +106,9 @@ class AgentInspect(InspectInterface):
         finally:
             if booted_by := node.driver_internal_info.get(MANAGED):
                 with _noting("Undoing its boot (media, boot scripts) failed", failures):
-                    self.interface_of(SimpleNamespace(**booted_by), "boot").clean_up_ramdisk(task)
+                    # Who booted it, not who would now. Earlier versions noted only that somebody did.
+                    booted = SimpleNamespace(**booted_by) if isinstance(booted_by, dict) else node
+                    self.interface_of(booted, "boot").clean_up_ramdisk(task)
                     node.driver_internal_info.pop(MANAGED, None)
         if failures:
             raise BMCError(" ".join(failures))

@@ -75,7 +75,10 @@ def lay_out(disks: Iterable[dict[str, Any]], drives: Sequence[Drive]) -> list[Vo
     free = [drive for drive in drives if not drive.is_used]
     volumes: dict[int, Volume] = {}
     for index, disk in sorted(enumerate(disks), key=lambda item: _turn(item[1])):
-        volumes[index] = _volume(disk, drives if disk.get("physical_disks") else free, f"logical disk {index}")
+        volume = _volume(disk, drives if disk.get("physical_disks") else free, f"logical disk {index}")
+        if any(drive in other.drives for other in volumes.values() for drive in volume.drives):
+            raise InvalidParameterValue(f"logical disk {index}: another logical disk names one of its drives")
+        volumes[index] = volume
         free = [drive for drive in free if drive not in volumes[index].drives]
     return [volumes[index] for index in sorted(volumes)]
 

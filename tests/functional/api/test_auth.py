@@ -147,7 +147,8 @@ def test_basic_authentication_lets_users_of_the_file_in(basic):
 
 @pytest.mark.parametrize("headers", [
     {}, credentials("admin", "wrong"), credentials("nobody", "pass"), credentials("weak", "plain"),
-    credentials("admin", "pass" + "x" * 100), {"Authorization": "Basic !!"}, {"Authorization": "Bearer x"},
+    credentials("admin", "pass" + "x" * 100), {"Authorization": "Basic !!"}, {"Authorization": "Basic \xe9"},
+    {"Authorization": "Bearer x"},
     {"Authorization": "Basic " + base64.b64encode(b"admin").decode()}, credentials("", ""),
 ])
 def test_basic_authentication_keeps_everybody_else_out(basic, headers):

@@ -308,6 +308,20 @@ def test_one_file_that_can_not_be_written_keeps_no_other_back(site, caplog):
     assert keeper.statistics.unwritten == 0
 
 
+def test_what_can_not_be_removed_keeps_nobody_out(site):
+    node, mac = site.machine()
+    keeper = site.synced()
+    (site.folder / "52:54:00:00:00:99").mkdir()
+    site.move(node, states.INSPECTWAIT)
+
+    keeper.sync(periodic=True)
+
+    assert (site.folder / "52:54:00:00:00:99").is_dir()
+    (site.folder / "52:54:00:00:00:99").rmdir()
+    verdicts = site.verdicts()
+    assert (verdicts[mac], verdicts["*"]) == (True, True)
+
+
 def test_the_door_is_closed_even_if_another_file_can_not_be_written(site):
     node, mac = site.machine(states.INSPECTWAIT)
     keeper = site.synced(hosts_files=0)

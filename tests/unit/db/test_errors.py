@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+import psycopg
 import pymysql
 import pytest
 import sqlalchemy as sa
@@ -59,6 +60,17 @@ def test_a_database_that_can_not_write_is_as_one_that_is_away(original: Exceptio
         with pytest.raises(DatabaseFull), refusals():
             raise raised
     assert issubclass(DatabaseFull, db_exc.DBConnectionError)
+
+
+@pytest.mark.parametrize(("said", "raised"), [
+    ("connection failed: Connection refused", db_exc.DBConnectionError),
+    ('FATAL:  the database system is starting up', db_exc.DBConnectionError),
+    ('FATAL:  sorry, too many clients already', db_exc.DBConnectionError),
+    ('FATAL:  password authentication failed for user "x"', sa.exc.OperationalError),
+    ('FATAL:  database "x" does not exist', sa.exc.OperationalError)])
+def test_a_connection_that_postgresql_refuses_for_good_is_not_waited_for(said: str, raised: type[Exception]) -> None:
+    with pytest.raises(raised), refusals():
+        raise sa.exc.OperationalError("SELECT", {}, psycopg.OperationalError(said))
 
 
 @pytest.mark.parametrize("error", [

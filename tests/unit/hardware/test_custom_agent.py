@@ -79,7 +79,7 @@ def deploy():
 def task(agent):
     values = {**dict.fromkeys(FIELDS), "driver_internal_info": {
         "agent_url": agent.url, custom_agent.LAST: "asked", custom_agent.VERSIONS: {"M": "1"}},
-        "instance_info": {"image_password": "secret"}}
+        "instance_info": {"image_password": "secret", "image_url": "http://images/1?sig=2"}}
     return Task(NodeDraft(values), context=SimpleNamespace(agent_token=TOKEN))
 
 
@@ -154,7 +154,8 @@ def test_a_step_is_started_watched_and_done(agent, deploy, task):
     started, = agent.started
     assert (started["name"], started["params"]["step"]) == ("deploy.execute_deploy_step", STEP)
     assert started["params"]["deploy_version"] == {"M": "1"}
-    assert started["params"]["node"]["instance_info"] == {"image_password": "******"}
+    assert started["params"]["node"]["instance_info"] == {
+        "image_password": "******", "image_url": "http://images/1?sig=2"}
 
     agent.commands.append(command("new", "RUNNING"))
     assert deploy.run_in_band(task, STEP) == "wait call-back"

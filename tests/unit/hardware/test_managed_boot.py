@@ -117,6 +117,19 @@ def test_the_interface_that_booted_the_ramdisk_cleans_up_though_the_node_has_ano
     assert task.node.driver_internal_info == {"lookup_bmc_addresses": []}
 
 
+def test_a_node_that_waits_since_before_an_upgrade_is_cleaned_up_by_its_own_interface(agent):
+    machine, task = Machine(), make_task()
+    task.process_inspection = lambda *args: None
+    interface = agent(machine)
+    interface.inspect_hardware(task)
+    task.node.driver_internal_info["inspection_managed_boot"] = True
+
+    interface.continue_inspection(task, {}, {})
+
+    assert machine.calls[-2:] == ["power off", "clean up"]
+    assert "inspection_managed_boot" not in task.node.driver_internal_info
+
+
 @pytest.mark.parametrize("fails", ["power off", "clean up"])
 def test_a_bmc_that_fails_at_the_end_is_not_taken_for_a_failed_rule(agent, fails):
     machine, task = Machine(), make_task()

@@ -244,6 +244,11 @@ def test_who_names_drives_chooses_first_and_max_takes_what_is_left():
         ["3", "4"], ["2"], ["0", "1"]]
 
 
+def test_a_drive_is_named_once():
+    with pytest.raises(InvalidParameterValue, match="logical disk 1: another logical disk names one of its drives"):
+        layout.lay_out([disk("0", physical_disks=["0"]), disk("0", physical_disks=["1", "0"])], drives(10, 10))
+
+
 def test_the_kind_of_the_drives_counts():
     found = [Drive("c", "0", "/0", GIB), Drive("c", "1", "/1", GIB, disk_type="hdd", interface_type="sas"),
              Drive("c", "2", "/2", GIB, disk_type="ssd", interface_type="sas")]
