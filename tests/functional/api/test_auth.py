@@ -9,6 +9,7 @@ from typing import Any
 
 import bcrypt
 import pytest
+from oslo_context import context
 from oslo_policy import policy as oslo_policy
 
 from ironic_rules.api import auth
@@ -17,7 +18,7 @@ from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.policies import policies
-from tests.functional.api.conftest import Client
+from tests.functional.api.conftest import Client, at
 
 ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.controller.route)
           for route in walk_routes(RootController())]
@@ -234,3 +235,11 @@ def test_who_listens_without_authentication_is_warned(conf, caplog, strategy, ho
 
     assert bool(auth.warn_if_open(conf)) is warns
     assert (f"noauth and the API listens on {host}:" in caplog.text) is warns
+
+
+def test_what_is_refused_at_once_is_logged_under_its_own_id_and_nobodys_name(keystone):
+    keystone.get("/v1/nodes", headers={"X-Auth-Token": "admin"})
+    for headers, status in ((at(9999), 406), ({}, 401)):
+        reply = keystone.get("/v1/nodes", headers=headers, status=status)
+        logged = context.get_current()
+        assert (logged.request_id, logged.user_id) == (reply.headers["openstack-request-id"], None)
