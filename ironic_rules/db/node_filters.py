@@ -53,7 +53,6 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
         "retired", "parent_node", "auto_discovered", "inspection_scope")},
     "provision_state": _one_of("provision_state"),
     "shard": _one_of("shard"),
-    "uuid_in": _one_of("uuid"),
     "id_in": _one_of("id"),
     "associated": _is_set("instance_uuid"),
     "sharded": _is_set("shard"),
@@ -72,7 +71,7 @@ NAMES: Collection[str] = frozenset(_CONDITIONS)
 def conditions(filters: Mapping[str, Any]) -> list[Condition]:
     """Return the WHERE conditions for ``filters``; None as a value means NULL.
 
-    ``provision_state``, ``shard``, ``uuid_in`` and ``id_in`` take one value or several. ``include_children=False``
+    ``provision_state``, ``shard`` and ``id_in`` take one value or several. ``include_children=False``
     leaves out nodes that have a parent. ``conductor`` takes the arguments of :func:`of_conductor`.
 
     :raises ValueError: a filter that does not exist (a fault of the caller: the API checks what users ask)

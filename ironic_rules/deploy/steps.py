@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from ironic_rules.models.deploy_templates import INTERFACES
+from ironic_rules.models.deploy_templates import INTERFACES, DeployStep
 
 #: Where steps come from; those of a template have ``template NAME``.
 CODE, CONFIGURATION, REQUEST = "code", "configuration", "request"
@@ -40,23 +40,14 @@ class TemplateLike(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(DeployStep):
     """One run of a step: ``source`` is ``code``, ``configuration``, ``template NAME`` or ``request``."""
 
-    interface: str
-    step: str
-    args: Mapping[str, Any]
-    priority: int
     source: str
-
-    @property
-    def name(self) -> str:
-        """The name as options and messages have it, e.g. ``raid.create_configuration``."""
-        return f"{self.interface}.{self.step}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the step as ``node.deploy_step`` and the API have it, without its source."""
-        return {"interface": self.interface, "step": self.step, "args": dict(self.args), "priority": self.priority}
+        return {**self.to_wire(), "args": dict(self.args)}
 
 
 class _Place(NamedTuple):

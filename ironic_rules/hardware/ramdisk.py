@@ -6,8 +6,13 @@ import re
 from collections.abc import Mapping
 
 from oslo_config import cfg
+from oslo_log import log
 
-from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.exceptions import Invalid, InvalidParameterValue
+from ironic_rules.hardware.base import Interface
+from ironic_rules.models.task import Task
+
+LOG = log.getLogger(__name__)
 
 _CALLBACK = "/v1/continue_inspection"
 # These end up in boot scripts: what could end a line or a quoted word there must never come so far.
@@ -30,6 +35,25 @@ def inspection_parameters(conf: cfg.ConfigOpts) -> dict[str, str]:
         parameters[name] = value
     check(parameters)
     return parameters
+
+
+def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | None:
+    """Return the kernel parameters for a boot by the node's boot interface; None if others boot the ramdisk, and may.
+
+    :param interface: the one that needs the ramdisk
+    :raises InvalidParameterValue: the node can not be booted, and nobody else may
+    """
+    try:
+        interface.interface_of(task.node, "boot").validate_inspection(task)
+        return inspection_parameters(interface.conf)
+    except Invalid as exc:
+        if interface.conf.inspector.require_managed_boot:
+            raise InvalidParameterValue(
+                f"The boot interface '{task.node.boot_interface}' of node {task.node.uuid} can not boot a ramdisk: "
+                f"{exc} Correct that, use another boot interface, or set [inspector]require_managed_boot to false "
+                "if a DHCP and TFTP environment outside this service boots the ramdisk.") from exc
+        LOG.debug("The boot of node %s is not managed: %s", task.node.uuid, exc)
+        return None
 
 
 def check(parameters: Mapping[str, str]) -> None:

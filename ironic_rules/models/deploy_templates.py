@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ class DeployStep:
 
     interface: str
     step: str
-    args: dict[str, Any]
+    args: Mapping[str, Any]
     priority: int
 
     @property

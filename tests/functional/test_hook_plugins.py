@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,10 @@ from typing import Any
 import pytest
 
 from ironic_rules import samples
+from tests.functional import plugins
 from tests.functional.processes import Process, standalone, wait_for
 
 pytestmark = pytest.mark.slow
-
-SAMPLE = Path(__file__).resolve().parents[1] / "plugins" / "sample_hooks"
 
 
 NODE = "4a1f3d52-7f5c-4e0e-9d0b-6d1f52c0ab31"
@@ -61,16 +58,8 @@ def inspect(url: str, report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample package, installed by pip into a folder of its own: build and installation need no network."""
-    folder = tmp_path_factory.mktemp("plugin")
-    # pip builds in the source tree; that of the repository stays clean.
-    source = shutil.copytree(SAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
-    target = folder / "site"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
-         "--no-build-isolation", "--target", str(target), str(source)],
-        check=True, capture_output=True, timeout=120)
-    return target
+    """The sample package."""
+    return plugins.install("sample_hooks", tmp_path_factory.mktemp("plugin"))
 
 
 @pytest.fixture

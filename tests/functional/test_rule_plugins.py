@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
+from tests.functional import plugins
 from tests.functional.fleets import Simulation
 from tests.functional.processes import Process, standalone, wait_for
 
-SAMPLE = Path(__file__).resolve().parents[1] / "plugins" / "sample_actions"
 HEADERS = {"X-OpenStack-Ironic-API-Version": "1.96", "Content-Type": "application/json"}
 
 
@@ -40,16 +40,8 @@ def extras(url: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample package, installed by pip into a folder of its own: build and installation need no network."""
-    folder = tmp_path_factory.mktemp("plugin")
-    # pip builds in the source tree; that of the repository stays clean.
-    source = shutil.copytree(SAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
-    target = folder / "site"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
-         "--no-build-isolation", "--target", str(target), str(source)],
-        check=True, capture_output=True, timeout=120)
-    return target
+    """The sample package."""
+    return plugins.install("sample_actions", tmp_path_factory.mktemp("plugin"))
 
 
 @pytest.fixture
@@ -74,7 +66,7 @@ def test_r45_an_action_of_another_package_works_from_its_installation_to_the_nod
 def test_the_tests_of_the_sample_package_pass(tmp_path, with_plugin):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), "-c", os.devnull,
-         str(SAMPLE / "test_sample_rule_actions.py")],
+         str(plugins.SAMPLES / "sample_actions" / "test_sample_rule_actions.py")],
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr

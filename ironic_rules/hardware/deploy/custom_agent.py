@@ -11,7 +11,7 @@ from typing import Any
 
 from oslo_log import log
 
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesError
+from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import ramdisk
 from ironic_rules.hardware.agent_client import RUNNING, SUCCEEDED, AgentClient, failure
 from ironic_rules.hardware.base import DeployInterface
@@ -130,22 +130,10 @@ class CustomAgentDeploy(DeployInterface):
         return None
 
     def _parameters(self, task: Task) -> dict[str, str] | None:
-        """Return the kernel parameters for a managed boot; None if others boot the ramdisk, and may.
-
-        :raises InvalidParameterValue: the node can not be booted, and nobody else may
-        """
-        try:
-            self.interface_of(task.node, "boot").validate_inspection(task)
-            parameters = ramdisk.inspection_parameters(self.conf)
-        except Invalid as exc:
-            if self.conf.inspector.require_managed_boot:
-                raise InvalidParameterValue(
-                    f"The boot interface '{task.node.boot_interface}' of node {task.node.uuid} can not boot a ramdisk: "
-                    f"{exc} Correct that, use another boot interface, or set [inspector]require_managed_boot to false "
-                    "if a DHCP and TFTP environment outside this service boots the ramdisk.") from exc
-            return None
-        # Or the agent would begin with an inspection.
-        parameters.pop("ipa-inspection-callback-url", None)
+        parameters = ramdisk.managed_parameters(self, task)
+        if parameters is not None:
+            # Or the agent would begin with an inspection.
+            parameters.pop("ipa-inspection-callback-url", None)
         return parameters
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from oslo_log import log
 
-from ironic_rules.exceptions import BMCError, Invalid, InvalidParameterValue, IronicRulesError
+from ironic_rules.exceptions import BMCError, IronicRulesError
 from ironic_rules.hardware import bmc, ramdisk
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.models import states
@@ -32,11 +32,11 @@ class AgentInspect(InspectInterface):
 
         :raises InvalidParameterValue: the boot interface does not, and ``[inspector]require_managed_boot`` is true
         """
-        self._managed_parameters(task)
+        ramdisk.managed_parameters(self, task)
 
     def inspect_hardware(self, task: Task) -> str:
         """Make the node boot into the ramdisk and remember by which BMC addresses it can be recognised."""
-        parameters = self._managed_parameters(task)
+        parameters = ramdisk.managed_parameters(self, task)
         node = task.node
         node.agent_token_hash = None
         node.driver_internal_info[BMC_ADDRESSES] = bmc.addresses(node.driver_info, bmc.RESOLVE_TIMEOUT_S)
@@ -56,23 +56,6 @@ class AgentInspect(InspectInterface):
             power.set_power_state(task, states.REBOOT if node.disable_power_off else states.POWER_ON)
             on_failure.pop_all()
         return states.INSPECTWAIT
-
-    def _managed_parameters(self, task: Task) -> dict[str, str] | None:
-        """Return the kernel parameters for a managed boot; None if others boot the ramdisk, and may.
-
-        :raises InvalidParameterValue: the node can not be booted, and nobody else may
-        """
-        try:
-            self.interface_of(task.node, "boot").validate_inspection(task)
-            return ramdisk.inspection_parameters(self.conf)
-        except Invalid as exc:
-            if self.conf.inspector.require_managed_boot:
-                raise InvalidParameterValue(
-                    f"The boot interface '{task.node.boot_interface}' of node {task.node.uuid} can not boot a ramdisk: "
-                    f"{exc} Correct that, use another boot interface, or set [inspector]require_managed_boot to false "
-                    "if a DHCP and TFTP environment outside this service boots the ramdisk.") from exc
-            LOG.debug("The boot of node %s is not managed: %s", task.node.uuid, exc)
-            return None
 
     def continue_inspection(
             self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any] | None = None) -> str:

@@ -16,7 +16,7 @@ from ironic_rules.db.session import Database
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
 from tests.functional.processes import wait_for
-from tests.functional.pxe_filter.relay import Relay
+from tests.functional.relay import Relay
 
 
 def test_a_failed_writer_leaves_nothing(db: Database) -> None:

@@ -14,8 +14,8 @@ from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.brokers import temporary_vhost
 from tests.functional.processes import Process, free_port, wait_for
 from tests.functional.pxe_filter import site as sites
-from tests.functional.pxe_filter.relay import Relay
 from tests.functional.pxe_filter.test_process import running, shows
+from tests.functional.relay import Relay
 
 pytestmark = pytest.mark.slow
 
