@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from ironic_rules.api import schema
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import mac as mac_addresses
+from ironic_rules.text import is_uuid, pointer_token
 
 #: Turns the text of a parameter into its value; ValueError says what would be right.
 Kind = Callable[[str], Any]
@@ -54,7 +55,7 @@ def positive(value: str) -> int:
 
 def uuid(value: str) -> str:
     """A UUID, in lower case afterwards."""
-    if not schema.is_uuid(value):
+    if not is_uuid(value):
         raise ValueError("must be a UUID")
     return value.lower()
 
@@ -98,7 +99,7 @@ class Query:
             known = ALIASES.get(name, name)
             kind = self.kinds.get(known)
             if kind is None:
-                unknown.append(schema.escape(name.encode("utf-8", "replace").decode()))
+                unknown.append(pointer_token(name.encode("utf-8", "replace").decode()))
                 continue
             try:
                 loaded = kind(value)
@@ -153,5 +154,5 @@ def check_fields(requested: Iterable[str], known: Iterable[str]) -> None:
     """
     unknown = sorted(set(requested).difference(known))
     if unknown:
-        shown = ", ".join(schema.escape(name) for name in unknown)
+        shown = ", ".join(pointer_token(name) for name in unknown)
         raise InvalidParameterValue(f"fields: unknown field(s): {shown}.")

@@ -15,7 +15,8 @@ import orjson
 
 from ironic_rules.api import json_body, schema
 from ironic_rules.exceptions import InvalidPatch, Problem
-from ironic_rules.models import pointer
+from ironic_rules.models import json_values, pointer
+from ironic_rules.text import printable
 
 _MAX_PATH = 1024
 #: Levels of lists and objects of a patched document; a request body has no more either.
@@ -82,7 +83,7 @@ def apply(document: Mapping[str, Any], patch: Iterable[Operation], *, defaults: 
         try:
             patching.apply(operation)
         except pointer.PointerError as error:
-            raise InvalidPatch(problems=[Problem(f"/{index}{schema.printable(error.path)}", error.reason)]) from error
+            raise InvalidPatch(problems=[Problem(f"/{index}{printable(error.path, 256)}", error.reason)]) from error
     return patching.document
 
 
@@ -123,7 +124,7 @@ class _Patching:
                 raise pointer.PointerError(pointer.format(tokens), "is read-only")
         match operation.op:
             case "test":
-                if not _same(pointer.get(self.document, path), operation.value):
+                if not json_values.same(pointer.get(self.document, path), operation.value):
                     raise pointer.PointerError(pointer.format(path), "does not have the value of the test")
             case "remove":
                 self._remove(path)
@@ -172,14 +173,3 @@ def _written(operation: Operation) -> list[tuple[str, ...]]:
     if operation.op == "test":
         return []
     return [operation.path, operation.source] if operation.op == "move" else [operation.path]
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Compare as JSON does: ``true`` is not ``1``."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    return bool(left == right)

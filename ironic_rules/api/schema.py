@@ -15,18 +15,12 @@ from typing import Any
 
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.models import mac
+from ironic_rules.text import is_uuid, pointer_token
 
 Problems = list[Problem]
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRUE = frozenset({"true", "yes", "on", "1", "t", "y"})
 _FALSE = frozenset({"false", "no", "off", "0", "f", "n"})
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-
-
-def is_uuid(text: object) -> bool:
-    """Say whether ``text`` is a UUID in the form with hyphens."""
-    return isinstance(text, str) and _UUID.fullmatch(text) is not None
 
 
 def as_bool(value: object) -> bool:
@@ -210,16 +204,5 @@ class Object(Schema):
             elif self.extra:
                 loaded[name] = item
             else:
-                problems.append(Problem(f"{where}/{escape(name)}", "is not a known field"))
+                problems.append(Problem(f"{where}/{pointer_token(name)}", "is not a known field"))
         return loaded
-
-
-def printable(text: str, limit: int = 256) -> str:
-    """Return ``text`` in a form that is safe to show: bounded, and control characters escaped."""
-    shown = _UNPRINTABLE.sub(lambda match: f"\\x{ord(match[0]):02x}", text[:limit])
-    return shown + ("…" if len(text) > limit else "")
-
-
-def escape(name: str, limit: int = 64) -> str:
-    """Return ``name`` as a JSON pointer token that is safe to show."""
-    return printable(name, limit).replace("~", "~0").replace("/", "~1")

@@ -15,11 +15,11 @@ from oslo_log import log as logging
 from ironic_rules import service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.db.session import Database
-from ironic_rules.inspection.text import printable
 from ironic_rules.pxe_filter import metrics, report, systemd
 from ironic_rules.pxe_filter import settings as filter_settings
 from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.service import FilterService
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 

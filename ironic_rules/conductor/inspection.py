@@ -27,9 +27,9 @@ from ironic_rules.exceptions import (
 from ironic_rules.hardware import bmc
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
-from ironic_rules.inspection.text import printable
 from ironic_rules.models import addresses, mac, states
 from ironic_rules.models.task import Task
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 

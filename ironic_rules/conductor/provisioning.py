@@ -14,9 +14,9 @@ from ironic_rules.conductor.workers import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import inventory, nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, InvalidState, NodeLocked, NodeProtected
-from ironic_rules.inspection.text import printable
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ def _set_power(engine: Engine, context: RequestContext, node_id: int, target: st
             values["power_state"] = power.get_power_state(task)
 
         if reason := work.attempt(switch, task):
-            values["last_error"] = printable(f"Failed to change the power state to '{target}': {reason}", work.MAX_TEXT)
+            values["last_error"] = printable(f"Failed to change the power state to '{target}': {reason}", MAX_MESSAGE)
             LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
         engine.db.write(lambda conn: tasks.save(conn, task, engine.host, values, release=True))
 

@@ -14,8 +14,8 @@ from ironic_rules.conductor.workers import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import InvalidState, IronicRulesError
-from ironic_rules.inspection.text import printable
 from ironic_rules.models import states
+from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def finish(engine: Engine, context: RequestContext, node_id: int, event: str, er
         if reason := work.attempt(lambda: clean_up(engine, task), task):
             # An inspection has more to undo than the power; the reason says which of it failed.
             what = "Cleaning up" if row.provision_state == states.INSPECTWAIT else "Switching the node off"
-            error = printable(f"{error} {what} failed: {reason}", work.MAX_TEXT)
+            error = printable(f"{error} {what} failed: {reason}", MAX_MESSAGE)
         values = {**work.state_values(transition), "last_error": error, "agent_token_hash": None}
 
         def store(conn: sa.Connection) -> None:

@@ -17,9 +17,9 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import errors, history, nodes
 from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
 from ironic_rules.inspection.pipeline import WITHHELD
-from ironic_rules.inspection.text import printable
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -33,8 +33,6 @@ ON_FAILURE: dict[str, Callable[[sa.Connection, Engine, int], None]] = {}
 UNFINISHED: dict[tuple[str, str], Callable[[Engine, RequestContext, int], None]] = {}
 
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
-#: Longest text in ``last_error`` and in the history: MariaDB's TEXT has 65535 bytes, and people read it.
-MAX_TEXT = 4096
 DATABASE_AWAY = errors.AWAY
 #: How a save fails because of what is to be saved.
 _BAD_DATA = (
@@ -149,7 +147,7 @@ def _is_bad_data(error: Exception) -> bool:
 def _leave(engine: Engine, row: sa.Row[Any], reason: str) -> None:
     """Release a node that rests already: whatever took its lock died before or after what it wanted."""
     unfinished = row.target_power_state is not None
-    values = {"target_power_state": None, "last_error": printable(reason, MAX_TEXT)} if unfinished else {}
+    values = {"target_power_state": None, "last_error": printable(reason, MAX_MESSAGE)} if unfinished else {}
     engine.db.write(lambda conn: nodes.release(conn, row.id, engine.host, values))
 
 
@@ -160,7 +158,7 @@ def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, cont
     if transition is None:
         raise IronicRulesError(f"State {row.provision_state} can not end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT
-    error = None if result.error is None else printable(result.error, MAX_TEXT)
+    error = None if result.error is None else printable(result.error, MAX_MESSAGE)
     values = {**state_values(transition), "last_error": error}
     stays = transition.state == row.provision_state
     if stays:
@@ -221,5 +219,5 @@ def add_history(conn: sa.Connection, engine: Engine, node_id: int, event_type: s
     """Write an entry into the node's history and drop the oldest beyond ``[conductor]node_history_max_entries``."""
     keep = engine.conf.conductor.node_history_max_entries
     if keep:
-        history.add(conn, node_id, event_type, printable(event, MAX_TEXT), severity, engine.host, context.user_id)
+        history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, engine.host, context.user_id)
         history.prune(conn, node_id, keep)

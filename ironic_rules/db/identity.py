@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.models import plain
+from ironic_rules.text import is_storable
 
 
 def canonical(ident: str) -> str | None:
@@ -27,7 +27,7 @@ def is_called(table: sa.Table, ident: str) -> sa.ColumnElement[bool]:
     if canonical(ident) is not None:
         return has_uuid(table, ident)
     # PostgreSQL refuses the whole query for a character that it can not store.
-    return table.c.name == ident if plain.is_storable(ident) else sa.false()
+    return table.c.name == ident if is_storable(ident) else sa.false()
 
 
 def assigned(values: Mapping[str, Any]) -> str:

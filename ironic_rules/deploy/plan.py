@@ -16,7 +16,7 @@ from ironic_rules.deploy import step_checks, steps
 from ironic_rules.deploy.steps import Step, StepLike, TemplateLike
 from ironic_rules.hardware.registry import Hardware
 from ironic_rules.hardware.steps import StepInfo, with_priorities
-from ironic_rules.rules.base import printable
+from ironic_rules.text import printable
 
 #: Problems that are told of one node; more would not be read.
 MAX_PROBLEMS = 100
@@ -68,7 +68,7 @@ def trait_problems(instance_info: Mapping[str, Any], traits: Collection[str]) ->
         return []
     if not isinstance(asked, list) or not all(isinstance(item, str) for item in asked):
         return ["/instance_info/traits: must be a list of traits"]
-    return [f"/instance_info/traits/{index}: the node does not have the trait {printable(trait[:255])}"
+    return [f"/instance_info/traits/{index}: the node does not have the trait {printable(trait, 255)}"
             for index, trait in enumerate(asked) if trait not in traits][:MAX_PROBLEMS]
 
 
@@ -88,7 +88,7 @@ def _asked(templates: Iterable[TemplateLike], requested: Iterable[Step]) -> Iter
 def _problems(offered: Iterable[StepInfo], asked: Iterable[tuple[str, StepLike]],
               disallowed: Collection[str] = ()) -> list[str]:
     known = {(info.interface, info.step): info for info in offered}
-    texts = (f"{where} ({step.interface}.{printable(step.step[:255])}): {text}" for where, step in asked
+    texts = (f"{where} ({step.interface}.{printable(step.step, 255)}): {text}" for where, step in asked
              for text in _wrong(known.get((step.interface, step.step)), step, disallowed))
     return list(itertools.islice(texts, MAX_PROBLEMS))
 
@@ -101,4 +101,4 @@ def _wrong(info: StepInfo | None, step: StepLike, disallowed: Collection[str]) -
         yield f"the {step.interface} interface of the node does not offer this step"
     else:
         for problem in step_checks.against(info, step):
-            yield f"{printable(problem.where[:128])}: {problem.text}"
+            yield f"{printable(problem.where, 128)}: {problem.text}"

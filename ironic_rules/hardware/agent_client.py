@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from ironic_rules.exceptions import IronicRulesError
-from ironic_rules.rules.base import printable
+from ironic_rules.text import printable
 
 RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
 TIMEOUT_S = 60.0
@@ -91,7 +91,7 @@ class AgentClient:
             raise IronicRulesError(f"The agent does not answer as it should ({type(exc).__name__}).") from None
         if status >= 400:
             text = found.get("faultstring") if isinstance(found, dict) else None
-            raise IronicRulesError(f"The agent answers with status {status}: {printable(str(text)[:_MAX_TEXT])}")
+            raise IronicRulesError(f"The agent answers with status {status}: {printable(text, _MAX_TEXT)}")
         if not isinstance(found, dict):
             raise IronicRulesError("The agent's answer is no object.")
         return found
@@ -102,4 +102,4 @@ def failure(command: Mapping[str, Any]) -> str:
     error = command.get("command_error")
     if isinstance(error, dict):
         error = error.get("details") or error.get("message") or error
-    return f"{printable(str(error)[:_MAX_TEXT])} ({printable(str(command.get('command_status'))[:64])})"
+    return f"{printable(error, _MAX_TEXT)} ({printable(command.get('command_status'), 64)})"

@@ -18,7 +18,7 @@ from typing import Any
 from oslo_log import log
 
 from ironic_rules.models import addresses as bmc_addresses
-from ironic_rules.rules.base import printable
+from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from ironic_rules.hardware.base import Interface
 from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
-from ironic_rules.rules.base import printable
+from ironic_rules.text import printable
 
 MAX_SECONDS = 3600
 _SECONDS = {"description": f"a number from 0 to {MAX_SECONDS}", "type": "number", "minimum": 0, "maximum": MAX_SECONDS}
@@ -31,5 +31,5 @@ class Pretends(Interface):
         """Do nothing, as long and with the end that the arguments say."""
         time.sleep(seconds)
         if error is not None:
-            raise IronicRulesError(f"{self.kind}.pretend fails as it was told to: {printable(str(error))}")
+            raise IronicRulesError(f"{self.kind}.pretend fails as it was told to: {printable(error)}")
         return states.DEPLOYWAIT if asynchronous else None

@@ -27,10 +27,10 @@ from ironic_rules.inspection import settings as inspection_settings
 from ironic_rules.inspection.hooks.ports import PortsHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.payload import Payload
-from ironic_rules.inspection.text import enumeration
 from ironic_rules.models import states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import PortChanges, Task
+from ironic_rules.text import enumeration
 
 LOG = log.getLogger(__name__)
 

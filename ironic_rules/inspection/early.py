@@ -6,8 +6,8 @@ from oslo_log import log as logging
 
 from ironic_rules.exceptions import LookupFailed, RuleFailed
 from ironic_rules.inspection.payload import Payload
-from ironic_rules.inspection.text import enumeration, printable
 from ironic_rules.rules import Facts, RuleSet
+from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
 

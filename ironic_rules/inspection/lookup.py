@@ -14,8 +14,8 @@ from oslo_log import log
 from ironic_rules.db import bmc_addresses, identity, nodes, ports
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown
-from ironic_rules.inspection.text import enumeration, printable
 from ironic_rules.models import states
+from ironic_rules.text import enumeration, printable
 
 LOG = log.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.inspection.hooks.base import warn
-from ironic_rules.inspection.text import enumeration
 from ironic_rules.models.task import Task
+from ironic_rules.text import enumeration
 
 _ID = re.compile(r"(?:0x)?([0-9a-f]{4})")
 _ADDRESS = re.compile(r"[0-9A-Za-z:._-]{1,64}")

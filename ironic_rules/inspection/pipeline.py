@@ -18,9 +18,9 @@ from ironic_rules.db.errors import AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.settings import Settings
-from ironic_rules.inspection.text import printable
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Facts, RuleSet, Trace
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 

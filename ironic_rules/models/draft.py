@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
-from ironic_rules.models import node_fields, plain, pointer, traits
+from ironic_rules.models import json_values, node_fields, pointer, traits
+from ironic_rules.text import is_storable, is_uuid
 
 _MISSING: Any = object()
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -91,7 +92,7 @@ class _Draft:
         self._private.clear()
         return {
             name: value for name, value in self._values.items()
-            if value is not (old := self._original.get(name, _MISSING)) and not plain.same(value, old)
+            if value is not (old := self._original.get(name, _MISSING)) and not json_values.same(value, old)
         }
 
     def original(self, name: str) -> Any:
@@ -129,7 +130,7 @@ class _Draft:
         """
         tokens = self.path_tokens(path)
         if value.__class__ not in _SCALARS:
-            value = plain.clone(value)
+            value = json_values.clone(value)
         if len(tokens) == 2 and tokens[0] in self._private:
             # What most rules do, without the detours.
             name, key = tokens
@@ -156,7 +157,7 @@ class _Draft:
         tokens = self.path_tokens(path)
         if len(tokens) == 1:
             raise InvalidParameterValue(f"{pointer.format(tokens)}: this field is not a list")
-        plain.append(self._open(tokens), tokens[1:], plain.clone(value), unique)
+        json_values.append(self._open(tokens), tokens[1:], json_values.clone(value), unique)
 
     def delete(self, path: str) -> None:
         """Remove what ``path`` leads to; a field gets its default. A missing key below a field is no error.
@@ -205,7 +206,7 @@ class _Draft:
             return "must be a string"
         if len(value) > cls.max_lengths.get(name, 255):
             return f"must be at most {cls.max_lengths.get(name, 255)} characters"
-        if not plain.is_storable(value):
+        if not is_storable(value):
             return "must not contain NUL or lone surrogate characters"
         return None
 
@@ -231,7 +232,7 @@ class _Draft:
 
     def _take(self, name: str) -> Any:
         if name not in self._owned:
-            self._set(name, plain.clone(self._values[name]))
+            self._set(name, json_values.clone(self._values[name]))
             self._owned.add(name)
         return self._values[name]
 
@@ -322,7 +323,7 @@ class NodeDraft(_Draft):
         reason = super().value_problem(name, value)
         if reason is not None or name != "name" or value is None:
             return reason
-        if not _NAME.fullmatch(value) or plain.is_uuid(value):
+        if not _NAME.fullmatch(value) or is_uuid(value):
             return "must consist of letters, digits, '-', '.', '_' and '~', and not look like a UUID"
         return None
 

@@ -10,11 +10,11 @@ from oslo_log import log as logging
 
 from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
-from ironic_rules.inspection.text import printable
 from ironic_rules.pxe_filter import dnsmasq, plan, report
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
 from ironic_rules.pxe_filter.settings import Settings
 from ironic_rules.pxe_filter.statistics import Statistics
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 

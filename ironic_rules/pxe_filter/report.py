@@ -11,10 +11,10 @@ from oslo_log import log as logging
 
 from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
-from ironic_rules.inspection.text import enumeration, printable
 from ironic_rules.pxe_filter import plan
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
 from ironic_rules.pxe_filter.settings import Settings
+from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.context import RequestContext
-from ironic_rules.inspection.text import printable
 from ironic_rules.models import mac as mac_addresses
 from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.statistics import Statistics
 from ironic_rules.rpc import pxe_filter as rpc
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 

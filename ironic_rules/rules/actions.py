@@ -9,7 +9,7 @@ from ironic_rules.models import draft, pointer
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities, paths
-from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase, printable
+from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.kinds import (
     TRAIT,
@@ -26,6 +26,7 @@ from ironic_rules.rules.kinds import (
     Trait,
 )
 from ironic_rules.rules.registry import BadPlugin, Plugin, Registry, read_parameters
+from ironic_rules.text import MAX_MESSAGE, printable
 
 _NOTHING: frozenset[str] = frozenset()
 _NODE = frozenset({"node"})
@@ -64,7 +65,7 @@ class Fail(InspectionRuleActionBase):
     touches = _NOTHING
 
     def __call__(self, task: Task | None, rule: ActiveRule, msg: Text) -> None:
-        raise ActionError(printable(msg))
+        raise ActionError(printable(msg, MAX_MESSAGE))
 
     def call_early(self, rule: ActiveRule, msg: str) -> None:  # type: ignore[override]
         self(None, rule, msg)

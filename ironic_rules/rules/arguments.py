@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ironic_rules.models import plain, pointer
+from ironic_rules.models import pointer
+from ironic_rules.models.json_values import clone
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.kinds import Kind
 from ironic_rules.rules.mask import View
-from ironic_rules.rules.names import nearest
 from ironic_rules.rules.registry import Parameter, Plugin
 from ironic_rules.rules.values import Compiled, Const, Getter, Path, Scope, as_getter, compile_value
+from ironic_rules.text import nearest
 
 
 class Bound:
@@ -238,4 +239,4 @@ def values_of(bound: Bound) -> Callable[[View], tuple[list[Any], dict[str, Any]]
 def private(arguments: tuple[list[Any], dict[str, Any]]) -> tuple[list[Any], dict[str, Any]]:
     """Copy what is mutable, so that an action can keep its arguments without sharing them with the data or the rule."""
     positional, named = arguments
-    return [plain.clone(value) for value in positional], {name: plain.clone(value) for name, value in named.items()}
+    return list(map(clone, positional)), {name: clone(value) for name, value in named.items()}

@@ -6,9 +6,10 @@ import abc
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from ironic_rules.text import MAX_MESSAGE, printable
+
 #: What an action may change unless it says otherwise; templates read it anew afterwards.
 EVERYTHING = frozenset({"node", "ports", "port_groups", "plugin_data"})
-MAX_MESSAGE = 4096
 
 
 class Identity(Protocol):
@@ -80,12 +81,12 @@ class ActiveRule:
 
     def log(self, level: str, text: str) -> None:
         """Leave a message for the caller to log; a sensitive rule says only that there was one."""
-        shown = "message withheld, the rule is sensitive" if self.sensitive else printable(text)
+        shown = "message withheld, the rule is sensitive" if self.sensitive else printable(text, MAX_MESSAGE)
         self.messages.append((level, f"Inspection rule {self.uuid}: {shown}"))
 
     def would(self, text: str) -> None:
         """Say in a dry run what is not done: "send GET to ...". The trace shows it, so it must have no secrets."""
-        self.withheld += (f"would {printable(text)}",)
+        self.withheld += (f"would {printable(text, MAX_MESSAGE)}",)
 
     def take_withheld(self) -> tuple[str, ...]:
         """Return what was not done since the last call."""
@@ -120,10 +121,3 @@ class InspectionRuleActionBase(metaclass=abc.ABCMeta):
     def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         """Say what is wrong with literal arguments that fit only together: (argument, reason) pairs, without values."""
         return ()
-
-
-def printable(text: str) -> str:
-    """Return ``text`` fit for a log line and ``last_error``: control characters escaped, at most 4096 characters."""
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE - 1] + "…"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from ironic_rules.exceptions import ConfigurationError, Problem
-from ironic_rules.models import plain
+from ironic_rules.models import json_values
 from ironic_rules.rules import fields, strict_yaml
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.validation import validate
@@ -112,7 +112,7 @@ def _checked(found: _Found, limits: Limits, problems: list[str]) -> dict[str, An
     wrong = validate(rule, built_in=True, limits=limits)
     if not wrong:
         try:
-            return {**{name: plain.clone(rule[name]) for name in fields.FIELDS if name in rule},
+            return {**{name: json_values.clone(rule[name]) for name in fields.FIELDS if name in rule},
                     "uuid": rule.get("uuid") or _identity(rule)}
         except orjson.JSONEncodeError:
             wrong = [Problem("", "has an integer of more than 64 bits")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from ironic_rules.models import plain
+from ironic_rules.models import json_values
 from ironic_rules.models.task import Task
 from ironic_rules.rules import arguments
 from ironic_rules.rules.base import ActiveRule
@@ -99,7 +99,7 @@ class _PathAndValue(Action):
             views.written += len(value) + _PER_VALUE
         elif value.__class__ not in _SCALARS:
             _count(views, value, self.most)
-            value = plain.clone(value)
+            value = json_values.clone(value)
         self._call(task, rule, self._constant, value)
         if not views.made.isdisjoint(self.touches):
             views.forget(self.touches)

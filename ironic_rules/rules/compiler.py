@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.exceptions import InvalidRule, Problem
-from ironic_rules.models import plain, pointer
+from ironic_rules.models import pointer
 from ironic_rules.rules import arguments, calls, fields, index, loop
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.calls import Action
 from ironic_rules.rules.index import Lookup
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.mask import View
-from ironic_rules.rules.names import nearest
 from ironic_rules.rules.operators import INVERSES, OPERATORS, PAIRS
 from ironic_rules.rules.registry import Plugin, UnknownName
 from ironic_rules.rules.values import EARLY_ROOTS, ROOTS, Scope
+from ironic_rules.text import is_storable, nearest
 
 _CONDITION_KEYS = ("op", "args", "loop", "multiple")
 _ACTION_KEYS = ("op", "args", "loop")
@@ -156,7 +156,7 @@ def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) ->
         if key not in keys:
             near = nearest(str(key), keys)
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(keys)}"
-            place = where + pointer.format((str(key),)) if plain.is_storable(str(key)) else where
+            place = where + pointer.format((str(key),)) if is_storable(str(key)) else where
             scope.complain(place, f"unknown field; {hint}")
     if not isinstance(item.get("op"), str):
         scope.complain(f"{where}/op", "must be a string" if "op" in item else "is required")

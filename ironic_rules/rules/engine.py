@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
-from ironic_rules.models import plain, secrets
+from ironic_rules.models import secrets
+from ironic_rules.models.json_values import clone, same
 from ironic_rules.models.task import Task
-from ironic_rules.rules.base import EVERYTHING, ActiveRule, printable
+from ironic_rules.rules.base import EVERYTHING, ActiveRule
 from ironic_rules.rules.calls import Action
 from ironic_rules.rules.compiler import CompiledRule
 from ironic_rules.rules.errors import CannotEvaluate
@@ -20,6 +21,7 @@ from ironic_rules.rules.kinds import compile_regex
 from ironic_rules.rules.mask import MODES, View, Views
 from ironic_rules.rules.plan import Phase, Plan, Step
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
+from ironic_rules.text import MAX_MESSAGE, printable
 
 WITHHELD = "details are withheld, the rule is sensitive"
 
@@ -256,14 +258,14 @@ def _action_traces(rule: CompiledRule, times: list[int], notes: list[tuple[str, 
 
 def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:
     """Keep what a failing rule has to give back. Our own actions copy on write; others may change any depth."""
-    return dict(plugin_data) if rule.touches != EVERYTHING else plain.clone(plugin_data)
+    return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
 
 
 def _failure(rule: CompiledRule, action: Action, reason: str, cause: Exception) -> RuleFailed:
     if rule.sensitive:
         # Without its cause: a traceback in the log would show what the rule does.
         return RuleFailed(rule=rule.uuid, where=action.where, reason=WITHHELD)
-    failure = RuleFailed(rule=rule.uuid, where=action.where, reason=printable(reason))
+    failure = RuleFailed(rule=rule.uuid, where=action.where, reason=printable(reason, MAX_MESSAGE))
     failure.__cause__ = cause
     return failure
 
@@ -276,11 +278,11 @@ def _condition_trace(condition: Any, view: View) -> ConditionTrace:
 
 
 def _state(facts: Facts, task: Task | None) -> dict[str, Any]:
-    state: dict[str, Any] = {"plugin_data": plain.clone(facts.plugin_data)}
+    state: dict[str, Any] = {"plugin_data": clone(facts.plugin_data)}
     if task is not None:
-        state["node"] = plain.clone(task.node.read())
+        state["node"] = clone(task.node.read())
         state["traits"] = {"traits": state["node"].pop("traits")}
-        state["ports"] = {str(port.address): plain.clone(port.read()) for port in task.ports}
+        state["ports"] = {str(port.address): clone(port.read()) for port in task.ports}
     return state
 
 
@@ -288,7 +290,7 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]
     changes: dict[str, Any] = {}
     for root, values in after.items():
         old = before[root]
-        changed = {key: value for key, value in values.items() if key not in old or not plain.same(value, old[key])}
+        changed = {key: value for key, value in values.items() if key not in old or not same(value, old[key])}
         changed.update({key: None for key in old if key not in values})
         if changed:
             changes[root] = secrets.mask(changed)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models import plain, pointer
-from ironic_rules.rules.names import nearest
+from ironic_rules.models import pointer
+from ironic_rules.text import is_storable, is_uuid, nearest
 
 PHASES = ("early", "preprocess", "main")
 MAX_PRIORITY = 9999
@@ -52,7 +52,7 @@ def without_nulls(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _uuid(value: Any) -> str | None:
-    return None if value is None or plain.is_uuid(value) else "must be a UUID (8-4-4-4-12 hexadecimal digits)"
+    return None if value is None or is_uuid(value) else "must be a UUID (8-4-4-4-12 hexadecimal digits)"
 
 
 def _text(value: Any) -> str | None:
@@ -62,7 +62,7 @@ def _text(value: Any) -> str | None:
         return "must be a string or null"
     if len(value) > MAX_TEXT:
         return f"must be at most {MAX_TEXT} characters"
-    return None if plain.is_storable(value) else "must not contain NUL and lone surrogate characters"
+    return None if is_storable(value) else "must not contain NUL and lone surrogate characters"
 
 
 def _priority(value: Any, built_in: bool) -> str | None:

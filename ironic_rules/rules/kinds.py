@@ -16,11 +16,11 @@ import netaddr
 import re2
 
 from ironic_rules.exceptions import Invalid
-from ironic_rules.models import draft, mac, plain, pointer, traits
+from ironic_rules.models import draft, mac, pointer, traits
 from ironic_rules.rules import capabilities, paths
 from ironic_rules.rules.errors import CannotEvaluate, OperandError
 from ironic_rules.rules.limits import DEFAULT, MAX_LEVELS, MAX_PROGRAM, MAX_REGEX, Limits
-from ironic_rules.rules.names import nearest
+from ironic_rules.text import is_uuid, nearest
 
 _HINTS = {
     "invalid perl operator": " (RE2 has no look-around)",
@@ -291,7 +291,7 @@ def _capability(value: Any) -> str:
 
 
 def _port_id(value: Any) -> str:
-    if not isinstance(value, str) or not (mac.is_mac(value) or plain.is_uuid(value)):
+    if not isinstance(value, str) or not (mac.is_mac(value) or is_uuid(value)):
         raise OperandError("must be the MAC address or UUID of a port")
     return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.models import plain, pointer
+from ironic_rules.models import json_values, pointer
 
 
 def parse(path: object) -> tuple[str, ...]:
@@ -24,14 +24,14 @@ def write(data: dict[str, Any], path: str, value: Any) -> None:
     """Set what ``path`` leads to; missing dicts on the way are made. What others hold of ``data`` stays as it was."""
     tokens = parse(path)
     pointer.unshare(data, tokens[:-1])
-    pointer.put(data, tokens, plain.clone(value), create=True)
+    pointer.put(data, tokens, json_values.clone(value), create=True)
 
 
 def extend(data: dict[str, Any], path: str, value: Any, unique: bool) -> None:
     """Append to the list at ``path``, made if missing."""
     tokens = parse(path)
     pointer.unshare(data, tokens)
-    plain.append(data, tokens, plain.clone(value), unique)
+    json_values.append(data, tokens, json_values.clone(value), unique)
 
 
 def unset(data: dict[str, Any], path: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ironic_rules.rules import kinds
 from ironic_rules.rules.kinds import Kind
-from ironic_rules.rules.names import nearest
+from ironic_rules.text import nearest
 
 
 class UnknownName(LookupError):

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models import plain, pointer, secrets
+from ironic_rules.models import pointer, secrets
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import CannotEvaluate, MissingPath
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.mask import View
-from ironic_rules.rules.names import nearest
+from ironic_rules.text import is_storable, nearest
 
 EARLY_ROOTS = ("inventory", "plugin_data")
 ROOTS = ("node", "ports", "port_groups", *EARLY_ROOTS)
@@ -113,7 +113,7 @@ def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bo
                   depth: int) -> Compiled:
     parts: dict[str, Compiled] = {}
     for key, item in value.items():
-        if not isinstance(key, str) or not plain.is_storable(key):
+        if not isinstance(key, str) or not is_storable(key):
             scope.complain(where, "keys must be strings without NUL and lone surrogate characters")
             continue
         place = where + pointer.format((key,))
@@ -128,7 +128,7 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
     if len(text) > scope.limits.text:
         scope.complain(where, f"longer than {scope.limits.text} characters")
         return Const("")
-    if not plain.is_storable(text):
+    if not is_storable(text):
         scope.complain(where, "must not contain NUL and lone surrogate characters")
         return Const("")
     if not formatted or ("{" not in text and "}" not in text):

@@ -28,7 +28,7 @@ LAYERS = (
     ("policy",),
     ("conf", "policies"),
     ("models", "plugins"),
-    ("exceptions", "context", "samples"),
+    ("exceptions", "context", "samples", "text"),
 )
 RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

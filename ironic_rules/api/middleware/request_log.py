@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Any
 
-from ironic_rules.api import schema
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
@@ -34,4 +34,4 @@ class RequestLog:
 def _target(environ: dict[str, Any]) -> str:
     query = environ.get("QUERY_STRING")
     target = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "") + (f"?{query}" if query else "")
-    return schema.printable(target, 1024)
+    return printable(target, 1024)

@@ -10,7 +10,7 @@ from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.redfish.waiting import wait_until
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
-from ironic_rules.rules.base import printable
+from ironic_rules.text import printable
 
 
 class RedfishBIOS(RedfishInterface, BIOSSteps):

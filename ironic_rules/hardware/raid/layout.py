@@ -8,7 +8,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.raid.steps import MAX_SIZE
-from ironic_rules.rules.base import printable
+from ironic_rules.text import printable
 
 GIB = 1024**3
 
@@ -102,7 +102,7 @@ def _volume(disk: dict[str, Any], drives: Sequence[Drive], what: str) -> Volume:
                 room = level.data_drives(len(chosen)) * min(drive.capacity_bytes for drive in chosen)
                 size = room if disk["size_gb"] == MAX_SIZE else disk["size_gb"] * GIB
                 return Volume(controller, disk["raid_level"], size, tuple(chosen), disk.get("volume_name"))
-    where = "" if wanted is None else f" at the controller {printable(str(wanted))}"
+    where = "" if wanted is None else f" at the controller {printable(wanted)}"
     raise InvalidParameterValue(f"{what}: there are not the drives for {disk['size_gb']} GB in RAID level "
                                 f"{disk['raid_level']}{where}")
 

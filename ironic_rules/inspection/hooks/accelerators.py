@@ -10,10 +10,10 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import pci
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.settings import Settings
-from ironic_rules.inspection.text import printable
-from ironic_rules.models.plain import clone
+from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task
 from ironic_rules.rules import strict_yaml
+from ironic_rules.text import printable
 
 OPTION = "[inspector]known_accelerators"
 #: More are not stored; a machine has some dozens, or hundreds with virtual functions.

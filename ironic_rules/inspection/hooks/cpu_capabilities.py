@@ -7,9 +7,9 @@ from typing import Any
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.settings import Settings
-from ironic_rules.inspection.text import printable
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
+from ironic_rules.text import printable
 
 OPTION = "[inspector]cpu_capabilities"
 

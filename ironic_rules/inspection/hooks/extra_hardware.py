@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.text import enumeration
 from ironic_rules.models.task import Task
+from ironic_rules.text import enumeration
 
 #: Digits with a zero in front are no number but a serial number, and longer ones do not fit into 64 bits.
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")

@@ -7,10 +7,10 @@ from typing import Any
 
 from ironic_rules.inspection import lldp
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.text import printable
 from ironic_rules.models import mac
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.task import Task
+from ironic_rules.text import printable
 
 _MAX_TEXT = 255
 

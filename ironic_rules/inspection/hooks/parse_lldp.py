@@ -6,8 +6,8 @@ from typing import Any
 
 from ironic_rules.inspection import lldp
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.text import enumeration, printable
 from ironic_rules.models.task import Task
+from ironic_rules.text import enumeration, printable
 
 
 class ParseLLDPHook(InspectionHook):

@@ -11,9 +11,9 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import pci
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.settings import Settings
-from ironic_rules.inspection.text import printable
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
+from ironic_rules.text import printable
 
 OPTION = "[inspector]pci_device_alias"
 _KEYS = {"vendor_id", "product_id", "name"}

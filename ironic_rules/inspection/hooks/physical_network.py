@@ -8,10 +8,10 @@ from typing import Any
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.settings import Settings
-from ironic_rules.inspection.text import printable
 from ironic_rules.models import addresses
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.task import Task
+from ironic_rules.text import printable
 
 OPTION = "[inspector]physical_network_cidr_map"
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -6,8 +6,8 @@ from typing import Any
 
 from ironic_rules.inspection import disk_hints
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.text import enumeration
 from ironic_rules.models.task import Task
+from ironic_rules.text import enumeration
 
 #: What tells disks apart, best first. ``wwn`` may be that of the controller, which all its volumes have in common.
 _IDENTITIES = ("serial", "wwn_with_extension", "wwn")

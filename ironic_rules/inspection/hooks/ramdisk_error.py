@@ -6,8 +6,8 @@ from typing import Any
 
 from ironic_rules.exceptions import HookFailed
 from ironic_rules.inspection.hooks.base import InspectionHook
-from ironic_rules.inspection.text import printable
 from ironic_rules.models.task import Task
+from ironic_rules.text import printable
 
 
 class RamdiskErrorHook(InspectionHook):

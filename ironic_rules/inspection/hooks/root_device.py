@@ -9,9 +9,9 @@ from oslo_utils import units
 from ironic_rules.exceptions import HookFailed, InvalidInventory
 from ironic_rules.inspection import disk_hints
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.text import enumeration, printable
-from ironic_rules.models.plain import clone
+from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task
+from ironic_rules.text import enumeration, printable
 
 #: bytes; ironic-python-agent installs on a smaller disk only if hints say so
 MIN_SIZE = 4 * units.Gi

@@ -8,7 +8,7 @@ from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.infiniband import is_infiniband
 from ironic_rules.models import addresses, mac
-from ironic_rules.models.plain import clone
+from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from ironic_rules.inspection.text import printable
+from ironic_rules.text import printable
 
 #: What a neighbour said, by the names that Ironic gives it.
 Values = dict[str, Any]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironic_rules.exceptions import Invalid
-from ironic_rules.models import plain, pointer
+from ironic_rules.models import json_values, pointer
 from ironic_rules.models.draft import FieldPath, NodeDraft, PortDraft
 
 VALUES: dict[str, Any] = {
@@ -41,7 +41,7 @@ def apply(document: dict[str, Any], step: str, path: str, value: Any) -> None:
     elif step == "extend":
         if document[tokens[0]] is None:
             document[tokens[0]] = {}
-        plain.append(document, tokens, copy.deepcopy(value), False)
+        json_values.append(document, tokens, copy.deepcopy(value), False)
     elif len(tokens) == 1:
         document[tokens[0]] = {"extra": {}, "owner": None}[tokens[0]]
     else:

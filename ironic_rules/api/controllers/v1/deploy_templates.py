@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import etags, filters, links, pagination, patch, schema, versions
+from ironic_rules.api import etags, filters, links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import deploy_steps, node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -18,6 +18,7 @@ from ironic_rules.deploy import known_steps, step_checks
 from ironic_rules.exceptions import DeployTemplateChanged, Invalid, InvalidPatch, Problem
 from ironic_rules.models.deploy_templates import DeployStep, DeployTemplate
 from ironic_rules.policies import deploy_templates as policies
+from ironic_rules.text import printable
 
 _LIST = filters.Listing(sort_keys=sorted(deploy_templates.SORT_KEYS), fields=views.FIELDS)
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
@@ -157,7 +158,7 @@ def _checked(steps: list[dict[str, Any]], more: tuple[step_checks.StepCheck, ...
     disallowed = frozenset(pecan.request.conf.api.disallow_deploy_steps)
     problems = step_checks.problems(checked, (step_checks.without(disallowed), step_checks.real_secrets, *more))
     if problems:
-        raise Invalid(problems=[Problem(schema.printable(problem.where), problem.text) for problem in problems])
+        raise Invalid(problems=[Problem(printable(problem.where, 256), problem.text) for problem in problems])
     return checked
 
 

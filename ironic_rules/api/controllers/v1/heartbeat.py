@@ -7,7 +7,7 @@ from typing import Any
 import pecan
 from oslo_log import log
 
-from ironic_rules.api import agent_token, schema, versions
+from ironic_rules.api import agent_token, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.ramdisk import require_endpoints
 from ironic_rules.api.resource import Resource
@@ -16,6 +16,7 @@ from ironic_rules.db import nodes
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound, NotFound, Problem
 from ironic_rules.policies import ramdisk as policies
+from ironic_rules.text import is_uuid, printable
 
 LOG = log.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class HeartbeatController(Resource):
         found = _find(node)
         token = body.pop("agent_token")
         if not agent_token.matches(token, found.agent_token_hash if found else None) or found is None:
-            LOG.warning("Heartbeat refused: wrong agent token for node %s", schema.printable(node, 64))
+            LOG.warning("Heartbeat refused: wrong agent token for node %s", printable(node, 64))
             raise LookupFailed()
         details = {name: value for name, value in body.items() if name not in ("callback_url", "agent_version")}
         try:
@@ -48,7 +49,7 @@ class HeartbeatController(Resource):
 
 def _find(ident: str) -> Row | None:
     """Return the node with this UUID. Names are not taken: nobody shall try them."""
-    if not schema.is_uuid(ident):
+    if not is_uuid(ident):
         return None
     with pecan.request.db.reader() as conn:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 import pecan
 
 from ironic_rules import rules
-from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, schema, versions
+from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, versions
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
@@ -23,6 +23,7 @@ from ironic_rules.exceptions import (
     RuleChanged,
 )
 from ironic_rules.policies import inspection_rules as policies
+from ironic_rules.text import is_uuid
 
 _LIST = filters.Listing(sort_keys=sorted(inspection_rules.SORT_KEYS), fields=views.FIELDS, scope=filters.text,
                         phase=filters.one_of(*rules.PHASES), priority=filters.integer)
@@ -164,7 +165,7 @@ def _tag(row: Row) -> str:
 
 
 def _uuid(ident: str) -> str:
-    if not schema.is_uuid(ident):
+    if not is_uuid(ident):
         raise Invalid("A rule is identified by its UUID.")
     return ident.lower()
 

@@ -12,6 +12,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, Problem
 from ironic_rules.models import node_fields, states
+from ironic_rules.text import pointer_token
 
 #: A node with a target state can be changed only in these (and in the resting ones, which have no target).
 UPDATE_ALLOWED = frozenset({
@@ -118,7 +119,7 @@ def _check_patchable(operations: Sequence[patch.Operation]) -> None:
             if path[0] == "traits":
                 problems.append(Problem(where, "traits can not be patched; use /v1/nodes/{node}/traits"))
             elif path[0] not in node_fields.PATCHABLE:
-                problems.append(Problem(where, f"Cannot patch /{schema.escape(path[0])}. Only the following can be "
+                problems.append(Problem(where, f"Cannot patch /{pointer_token(path[0])}. Only the following can be "
                                                f"updated: {', '.join(sorted(node_fields.PATCHABLE))}"))
         if (operation.op == "test" and operation.path[0] in _SECRET) or _SECRET.intersection(operation.source[:1]):
             problems.append(Problem(f"/{index}/op", f"{operation.op} can not read fields that may hold secrets"))

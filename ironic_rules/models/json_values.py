@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import re
 from typing import Any
 
 from ironic_rules.models import pointer
-
-_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 def clone(value: Any) -> Any:
@@ -46,13 +43,3 @@ def append(doc: Any, tokens: tuple[str, ...], value: Any, unique: bool) -> None:
         raise pointer.PointerError(pointer.format(tokens), "not a list")
     elif not (unique and any(same(value, item) for item in found)):
         found.append(value)
-
-
-def is_uuid(text: object) -> bool:
-    """Say whether ``text`` is a UUID in its usual spelling, 8-4-4-4-12 hexadecimal digits."""
-    return isinstance(text, str) and _UUID.fullmatch(text) is not None
-
-
-def is_storable(text: str) -> bool:
-    """Say whether every database can store ``text``: no NUL and no lone surrogates."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,65 @@
+"""Text from strangers, made fit for a log line or an error message; and what can be said about a text.
+
+Whoever sends a request or an inventory chooses every character of it. Nothing of that reaches a log, ``last_error`` or
+a reply but through :func:`printable`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable
+
+#: Characters of one text in a log line or a message, where the caller names no other limit.
+MAX_LENGTH = 2048
+#: Characters of a text that people read as a whole, such as ``last_error``; MariaDB's TEXT has 65,535 bytes.
+MAX_MESSAGE = 4096
+#: Longer names are no misspelling of anything.
+_MAX_NAME = 64
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+def printable(value: object, limit: int = MAX_LENGTH) -> str:
+    """Return ``value`` as one line of at most ``limit`` characters (and a note about the rest).
+
+    Everything that is not printable, line ends and terminal controls included, shows as a backslash escape.
+    """
+    text = str(value)
+    shown = text[:limit]
+    if not shown.isprintable():
+        shown = "".join(
+            character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+            for character in shown)[:limit]
+    rest = len(text) - limit
+    return f"{shown}… ({rest} more characters)" if rest > 0 else shown
+
+
+def enumeration(values: Collection[str], limit: int = 8) -> str:
+    """Return ``values`` separated by commas, at most ``limit`` of them, each printable; ``none`` if there are none."""
+    shown = ", ".join(printable(value, 64) for value in list(values)[:limit])
+    rest = len(values) - limit
+    return f"{shown} and {rest} more" if rest > 0 else shown or "none"
+
+
+def pointer_token(name: str) -> str:
+    """Return ``name`` as a token of a JSON pointer (RFC 6901), printable and of at most 64 characters."""
+    return printable(name, 64).replace("~", "~0").replace("/", "~1")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the most similar of the known names, for "did you mean"; None if none is similar."""
+    if len(name) > _MAX_NAME:
+        return None
+    folded = {item.lower().replace("_", "-"): item for item in known}
+    found = difflib.get_close_matches(name.lower().replace("_", "-"), list(folded), n=1)
+    return folded[found[0]] if found else None
+
+
+def is_uuid(text: object) -> bool:
+    """Say whether ``text`` is a UUID in its usual spelling, 8-4-4-4-12 hexadecimal digits."""
+    return isinstance(text, str) and _UUID.fullmatch(text) is not None
+
+
+def is_storable(text: str) -> bool:
+    """Say whether every database can store ``text``: no NUL and no lone surrogates."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
