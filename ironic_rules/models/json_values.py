@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeAlias
 
 from ironic_rules.models import pointer
+
+#: A JSON object whose keys are somebody else's business.
+JSONObject: TypeAlias = dict[str, Any]
 
 
 def clone(value: Any) -> Any:

@@ -1,0 +1,269 @@
+"""The one table of a resource's fields: declared with their types, read by all who need to know something of them.
+
+A resource is a class whose annotations are its fields. What else is to be said of a field stands beside its type::
+
+    @form
+    class Node(Protocol):
+        name: str | None = field(since=5, patch=True, rules=True, summary=True, text=Text.NAME)
+
+    NODE = Fields.of(Node)
+
+The type checker reads the annotation; the API (versions, views, sort keys, filters, bodies), drafts and rules read
+``NODE``. Columns and migrations stay in ``db``, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar, dataclass_transform
+
+Cls = TypeVar("Cls", bound=type)
+
+#: Characters of a text for which the table names no other limit.
+MAX_LENGTH = 255
+_METADATA = "ironic_rules"
+
+
+class Type(enum.Enum):
+    """What a field holds, as JSON has it; times travel as text of ISO 8601."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+    TIME = "time"
+    OBJECT = "object"
+    LIST = "list"
+
+
+class Text(enum.Enum):
+    """What a text must look like where a user writes it."""
+
+    LINE = "one line"
+    LINES = "several lines"
+    NAME = "a name that can stand in a URL"
+    GROUP = "the name of a conductor group"
+    UUID = "a UUID"
+    MAC = "a MAC address"
+
+
+_TYPES: dict[Any, Type] = {
+    str: Type.STRING, int: Type.INTEGER, bool: Type.BOOLEAN, datetime.datetime: Type.TIME, dict: Type.OBJECT,
+    list: Type.LIST, tuple: Type.LIST,
+}
+_EMPTY: dict[Type, Callable[[], Any]] = {
+    Type.STRING: str, Type.INTEGER: int, Type.BOOLEAN: bool, Type.OBJECT: dict, Type.LIST: list}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter of a list.
+
+    :ivar since: first minor version of the API that knows it
+    :ivar many: it takes several values, separated by commas
+    :ivar choices: the values that it takes; empty: any
+    """
+
+    name: str
+    type: Type = Type.STRING
+    since: int = 1
+    text: Text = Text.LINE
+    many: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a resource; :func:`field` says what each attribute means."""
+
+    name: str
+    type: Type
+    nullable: bool
+    since: int = 1
+    shown: bool = True
+    column: bool = True
+    create: bool = False
+    patch: bool = False
+    required: bool = False
+    rules: bool = False
+    secret: bool = False
+    summary: bool = False
+    state: bool = False
+    filter: int | None = None
+    choices: tuple[str, ...] = ()
+    text: Text = Text.LINE
+    max_length: int = MAX_LENGTH
+    min_length: int = 0
+    default: Any = None
+
+    def empty(self) -> Any:
+        """Return what a rule leaves that deletes the value: null, or the empty value of the type (false for a flag)."""
+        return None if self.nullable else _EMPTY[self.type]()
+
+    def initial(self) -> Any:
+        """Return the value where a request gives none, or removes it: the default, else as :meth:`empty`."""
+        return self.empty() if self.default is None else self.default
+
+
+def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bool | None = None, patch: bool = False,
+          required: bool = False, rules: bool = False, secret: bool = False, summary: bool = False, state: bool = False,
+          filter: int | None = None, choices: Iterable[str] = (), text: Text = Text.LINE,
+          max_length: int = MAX_LENGTH, min_length: int = 0, default: Any = dataclasses.MISSING,
+          default_factory: Any = dataclasses.MISSING) -> Any:
+    """Say of a field what its type does not.
+
+    :param since: first minor version of the API that knows it
+    :param shown: replies have it; only the service itself reads the others
+    :param column: a column of the resource's own table; others come from the tables that a query joins
+    :param create: a request may set it when the resource is created; as ``patch`` by default
+    :param patch: PATCH may write it
+    :param required: nobody can remove it; a request that creates the resource must name it, unless it has a default
+    :param rules: inspection rules may write it
+    :param secret: secrets in it read ``******`` in replies
+    :param summary: lists show it without ``detail`` and ``fields``
+    :param state: a part of ``/states`` of a node
+    :param filter: first minor version whose lists filter by it; None: none does
+    :param choices: the values that it can have, for the filter
+    :param text: what a text must look like;  max_length, min_length: its characters
+    :param default: its value where nobody gives one; without it null, or the empty value of its type
+    """
+    static = None if default is dataclasses.MISSING else default
+    said = {
+        "since": since, "shown": shown, "column": column, "create": patch if create is None else create, "patch": patch,
+        "required": required, "rules": rules, "secret": secret, "summary": summary, "state": state, "filter": filter,
+        "choices": tuple(choices), "text": text, "max_length": max_length, "min_length": min_length, "default": static}
+    made: Any = dataclasses.field(default=default, default_factory=default_factory, metadata={_METADATA: said})
+    return made
+
+
+def form(cls: Cls) -> Cls:
+    """Make a protocol out of a class whose fields are declared with :func:`field`: rows and drafts satisfy it.
+
+    What is said of the fields leaves the class: a draft that is derived from it has attributes of its own.
+    """
+    said = {name: value for name, value in vars(cls).items() if isinstance(value, dataclasses.Field)}
+    for name in said:
+        delattr(cls, name)
+    cls.__form_fields__ = said  # type: ignore[attr-defined]
+    return cls
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+def record(cls: Cls) -> Cls:
+    """Make an immutable dataclass out of a class whose fields are declared with :func:`field`."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(cls)  # type: ignore[return-value]
+
+
+class Fields(Mapping[str, Field]):
+    """The fields of a resource by name, in the order in which replies have them."""
+
+    def __init__(self, fields: Iterable[Field], made: Mapping[str, int], inputs: Mapping[str, int],
+                 filters: Iterable[Filter]) -> None:
+        """Prefer :meth:`of`, which reads a class.
+
+        :param made: fields of replies that are in no row, with the first minor version that has them
+        :param inputs: fields that requests may have and replies do not, likewise
+        :param filters: filters of lists besides those by the value of a field
+        """
+        self._fields = {entry.name: entry for entry in fields}
+        #: all fields of replies
+        self.shown = frozenset({*self.columns, *made})
+        self._since = {name: self._fields[name].since for name in self.columns} | dict(made) | dict(inputs)
+        self._hidden = {minor: frozenset(name for name, since in self._since.items() if minor < since)
+                        for minor in range(max(self._since.values()) + 1)}
+        by_value = (Filter(entry.name, entry.type, entry.filter, entry.text, choices=entry.choices)
+                    for entry in self._fields.values() if entry.filter is not None)
+        self.filters = {found.name: found for found in (*by_value, *filters)}
+
+    @classmethod
+    def of(cls, resource: type, *, made: Mapping[str, int] | None = None, inputs: Mapping[str, int] | None = None,
+           filters: Iterable[Filter] = ()) -> Fields:
+        """Return the fields of a class that :func:`form` or :func:`record` made."""
+        hints = typing.get_type_hints(resource)
+        declared: Mapping[str, Any] = getattr(resource, "__form_fields__", None) or {
+            entry.name: entry for entry in dataclasses.fields(resource)}
+        found = (_field(name, hints[name], entry.metadata[_METADATA]) for name, entry in declared.items())
+        return cls(found, made or {}, inputs or {}, filters)
+
+    def __getitem__(self, name: str) -> Field:
+        return self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def where(self, condition: Callable[[Field], bool]) -> tuple[str, ...]:
+        """Return the names of the fields for which ``condition`` holds, in order."""
+        return tuple(name for name, entry in self._fields.items() if condition(entry))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Fields of replies that are in the rows."""
+        return self.where(lambda entry: entry.shown)
+
+    @cached_property
+    def json(self) -> frozenset[str]:
+        """Fields whose columns hold JSON."""
+        return frozenset(self.where(lambda entry: entry.type in (Type.OBJECT, Type.LIST)))
+
+    @cached_property
+    def secret(self) -> frozenset[str]:
+        """Fields whose secrets replies hide."""
+        return frozenset(self.where(lambda entry: entry.secret))
+
+    @cached_property
+    def summary(self) -> tuple[str, ...]:
+        """Fields of a list without ``detail`` and ``fields``."""
+        return self.where(lambda entry: entry.summary)
+
+    @cached_property
+    def sort_keys(self) -> frozenset[str]:
+        """What lists can be sorted by: ``id`` is the order of creation."""
+        return frozenset(self.where(lambda entry: entry.shown and entry.column)) - self.json | {"id"}
+
+    @cached_property
+    def patchable(self) -> frozenset[str]:
+        """What a PATCH may write."""
+        return frozenset(self.where(lambda entry: entry.patch))
+
+    @cached_property
+    def writable_by_rules(self) -> frozenset[str]:
+        """What inspection rules may write."""
+        return frozenset(self.where(lambda entry: entry.rules))
+
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """What nobody can remove."""
+        return self.where(lambda entry: entry.required)
+
+    def defaults(self) -> dict[str, Any]:
+        """Return, of the fields that PATCH may write, those that get something else than null when they are removed."""
+        values = {name: self._fields[name].initial() for name in self._fields if self._fields[name].patch}
+        return {name: value for name, value in values.items() if value is not None and name not in self.required}
+
+    def since(self, name: str) -> int:
+        """Return the first minor version that knows a field."""
+        return self._since[name]
+
+    def hidden(self, minor: int) -> frozenset[str]:
+        """Return the fields that version ``minor`` does not know yet."""
+        return self._hidden.get(minor, frozenset())
+
+
+def values_of(fields: Fields, thing: object) -> dict[str, Any]:
+    """Return the fields of a row or record by name, of those that are columns."""
+    return {name: getattr(thing, name) for name in fields}
+
+
+def _field(name: str, hint: Any, said: Mapping[str, Any]) -> Field:
+    options = set(typing.get_args(hint)) if isinstance(hint, types.UnionType) else {hint}
+    kind, = options - {type(None)}
+    return Field(name, _TYPES[typing.get_origin(kind) or kind], type(None) in options, **said)

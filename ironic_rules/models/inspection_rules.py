@@ -1,0 +1,55 @@
+"""Inspection rules: their fields (document 000). What conditions and actions mean is told by ``rules``."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from ironic_rules.models.fields import Fields, field, record
+from ironic_rules.models.json_values import JSONObject
+
+PHASES = ("early", "preprocess", "main")
+#: The highest priority of a rule that users make; those of built-in rules are any integers.
+MAX_PRIORITY = 9999
+
+
+@record
+class Rule:
+    """A rule as it is stored, or as the operator's files have it (``built_in``).
+
+    ``uuid`` is empty for a rule that is not stored yet. ``position`` is the order of creation; ``revision`` is that of
+    the rule set at the last change of this rule.
+    """
+
+    position: int = field(shown=False, default=0)
+    revision: int = field(shown=False, default=0)
+
+    uuid: str = field(create=True, summary=True, default="")
+    created_at: datetime.datetime | None = field(default=None)
+    updated_at: datetime.datetime | None = field(default=None)
+    description: str | None = field(patch=True, summary=True, default=None)
+    priority: int = field(patch=True, summary=True, filter=1, default=0)
+    phase: str = field(patch=True, summary=True, filter=1, choices=PHASES, default="main")
+    scope: str | None = field(patch=True, summary=True, filter=1, default=None)
+    sensitive: bool = field(patch=True, summary=True, default=False)
+    built_in: bool = field(column=False, summary=True, default=False)
+    conditions: list[JSONObject] = field(patch=True, default_factory=list)
+    actions: list[JSONObject] = field(patch=True, required=True, default_factory=list)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Rule:
+        """Return the rule with these fields; null stands for the default, where a field cannot be null."""
+        return cls(**{name: value for name, value in values.items()
+                      if value is not None or name not in RULE or RULE[name].nullable})
+
+    def said(self) -> JSONObject:
+        """Return what a user has said of the rule: the fields that can be written."""
+        return {name: getattr(self, name) for name in WRITABLE if name != "uuid" or self.uuid}
+
+
+RULE = Fields.of(Rule, made={"links": 1})
+#: What a user may write when a rule is created: the UUID, and what PATCH may write.
+WRITABLE = RULE.where(lambda entry: entry.create)
+#: What nobody is shown of a sensitive rule.
+SEALED = ("conditions", "actions")

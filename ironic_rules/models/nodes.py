@@ -1,0 +1,132 @@
+"""Nodes: their fields, and what rows and drafts of them have in common."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Protocol
+
+from ironic_rules.models import states
+from ironic_rules.models.fields import Fields, Filter, Text, Type, field, form
+from ironic_rules.models.json_values import JSONObject
+
+_LONG = 4096
+#: Why a node may have been put into maintenance by the service (Ironic, "Node fault").
+FAULTS = ("power failure", "clean failure", "rescue abort failure", "service failure")
+
+
+@form
+class Node(Protocol):
+    """A bare-metal machine. Rows of the table satisfy it, and drafts, which can also be changed.
+
+    The numbers are minor versions of the API (https://docs.openstack.org/ironic, "REST API Version History").
+    """
+
+    id: int = field(shown=False)
+    revision: int = field(shown=False)
+
+    uuid: str = field(create=True, text=Text.UUID, summary=True)
+    created_at: datetime.datetime = field()
+    updated_at: datetime.datetime | None = field()
+    automated_clean: bool | None = field(since=47, patch=True, rules=True)
+    bios_interface: str | None = field(since=40, patch=True, rules=True)
+    boot_interface: str | None = field(since=31, patch=True, rules=True)
+    boot_mode: str | None = field(since=75, state=True)
+    clean_step: JSONObject = field(since=7, secret=True)
+    conductor_group: str = field(since=46, patch=True, rules=True, filter=46, text=Text.GROUP)
+    console_enabled: bool = field(state=True)
+    console_interface: str | None = field(since=31, patch=True, rules=True)
+    disable_power_off: bool = field(since=95, patch=True)
+    deploy_interface: str | None = field(since=31, patch=True, rules=True)
+    deploy_step: JSONObject = field(since=44, secret=True)
+    description: str | None = field(since=51, patch=True, rules=True, text=Text.LINES, max_length=_LONG)
+    driver: str = field(patch=True, required=True, rules=True, filter=16, min_length=1)
+    driver_info: JSONObject = field(patch=True, rules=True, secret=True)
+    driver_internal_info: JSONObject = field(since=3, secret=True)
+    extra: JSONObject = field(patch=True, rules=True)
+    fault: str | None = field(since=42, filter=42, choices=FAULTS)
+    firmware_interface: str | None = field(since=86, patch=True, rules=True)
+    inspection_finished_at: datetime.datetime | None = field(since=6)
+    inspection_started_at: datetime.datetime | None = field(since=6)
+    inspect_interface: str | None = field(since=31, patch=True, rules=True)
+    instance_info: JSONObject = field(patch=True, rules=True, secret=True)
+    instance_uuid: str | None = field(patch=True, text=Text.UUID, summary=True, filter=1)
+    last_error: str | None = field(state=True)
+    lessee: str | None = field(since=65, patch=True, rules=True, filter=65)
+    maintenance: bool = field(patch=True, summary=True, filter=1)
+    maintenance_reason: str | None = field(create=True, text=Text.LINES, max_length=_LONG)
+    management_interface: str | None = field(since=31, patch=True, rules=True)
+    name: str | None = field(since=5, patch=True, rules=True, text=Text.NAME, summary=True)
+    network_data: JSONObject = field(since=66, patch=True)
+    network_interface: str | None = field(since=20, patch=True, rules=True)
+    owner: str | None = field(since=50, patch=True, rules=True, filter=50)
+    parent_node: str | None = field(since=83, patch=True, filter=83, max_length=36)
+    power_interface: str | None = field(since=31, patch=True, rules=True)
+    power_state: str | None = field(state=True, summary=True)
+    properties: JSONObject = field(patch=True, rules=True)
+    protected: bool = field(since=48, create=False, patch=True, rules=True)
+    protected_reason: str | None = field(since=48, create=False, patch=True, text=Text.LINES, max_length=_LONG)
+    provision_state: str = field(state=True, summary=True, filter=9, choices=sorted(states.ALL))
+    provision_updated_at: datetime.datetime | None = field(state=True)
+    raid_config: JSONObject = field(since=12, state=True)
+    raid_interface: str | None = field(since=31, patch=True, rules=True)
+    rescue_interface: str | None = field(since=38, patch=True, rules=True)
+    reservation: str | None = field()
+    resource_class: str | None = field(since=21, patch=True, rules=True, filter=21, max_length=80)
+    retired: bool = field(since=61, patch=True, rules=True, filter=61)
+    retired_reason: str | None = field(since=61, patch=True, rules=True, text=Text.LINES, max_length=_LONG)
+    secure_boot: bool | None = field(since=75, state=True)
+    service_step: JSONObject = field(since=87, secret=True)
+    shard: str | None = field(since=82, patch=True)
+    storage_interface: str | None = field(since=33, patch=True, rules=True)
+    target_power_state: str | None = field(state=True)
+    target_provision_state: str | None = field(state=True)
+    target_raid_config: JSONObject = field(since=12, state=True)
+    vendor_interface: str | None = field(since=31, patch=True, rules=True)
+    auto_discovered: bool = field(filter=1)
+    inspection_scope: str | None = field(patch=True, rules=True, filter=1)
+
+    reservation_purpose: str | None = field(shown=False)
+    reserved_at: datetime.datetime | None = field(shown=False)
+    agent_token_hash: str | None = field(shown=False)
+
+
+class NodeFound(Protocol):
+    """What of a node is read for a ramdisk that looks for its node; a whole row costs several times as much."""
+
+    id: int
+    uuid: str
+    provision_state: str
+    conductor_group: str
+    properties: JSONObject
+    instance_info: JSONObject
+    driver_internal_info: JSONObject
+
+
+FOUND_BY_RAMDISK = tuple(NodeFound.__annotations__)
+
+#: Fields of replies that are links below the node.
+SUB_RESOURCES = ("ports", "states", "portgroups", "volume")
+#: Fields of replies that this service has for nobody.
+ALWAYS_NULL = ("allocation_uuid", "chassis_uuid")
+
+NODE = Fields.of(
+    Node,
+    # Traits and conductor come from other tables.
+    made={"traits": 37, "links": 1, "conductor": 49, "allocation_uuid": 52, "chassis_uuid": 1, "ports": 1, "states": 14,
+          "portgroups": 24, "volume": 32},
+    filters=(Filter("associated", Type.BOOLEAN), Filter("shard", since=82, many=True),
+             Filter("sharded", Type.BOOLEAN, since=82), Filter("include_children", Type.BOOLEAN, since=83),
+             Filter("conductor", since=49), Filter("project", since=65), Filter("description_contains", since=51)))
+
+_SUFFIX = "_interface"
+#: A node's interfaces by their fields and by their kinds: ``power_interface``, ``power``.
+INTERFACE_FIELDS = NODE.where(lambda entry: entry.name.endswith(_SUFFIX))
+INTERFACES = tuple(name.removesuffix(_SUFFIX) for name in INTERFACE_FIELDS)
+#: What decides which interfaces a node has.
+CHOOSES_INTERFACES = frozenset({"driver", "conductor_group", *INTERFACE_FIELDS})
+
+
+def interface_name(node: Node, kind: str) -> str | None:
+    """Return the name of the node's interface of ``kind``; None means its driver's default."""
+    name: str | None = getattr(node, kind + _SUFFIX)
+    return name
