@@ -14,7 +14,7 @@ from sphinx.util.nodes import nested_parse_with_titles
 
 from ironic_rules.hardware import steps
 from ironic_rules.hardware.registry import INTERFACES_GROUP
-from ironic_rules.models.deploy_templates import INTERFACES
+from ironic_rules.models.steps import STEP_INTERFACES
 
 #: Name of an interface -> its class, and what it says of a step.
 Offers = dict[str, tuple[Any, steps.StepInfo]]
@@ -24,7 +24,7 @@ def offers() -> dict[str, Offers]:
     """Return the interfaces that offer each step, by its name."""
     points = metadata.distribution("ironic-rules").entry_points
     found: dict[str, Offers] = {}
-    for kind in INTERFACES:
+    for kind in STEP_INTERFACES:
         for point in sorted(points.select(group=f"{INTERFACES_GROUP}.{kind}"), key=lambda point: point.name):
             cls = point.load()
             for info in steps.steps_of(cls):
@@ -36,7 +36,7 @@ def page() -> str:
     """Return the reStructuredText of all sections."""
     found = offers()
     lines = []
-    for kind in INTERFACES:
+    for kind in STEP_INTERFACES:
         lines += [kind, "-" * len(kind), ""]
         own = {name: by for name, by in found.items() if name.startswith(f"{kind}.")}
         highest = {name: max(info.priority for _, info in by.values()) for name, by in own.items()}

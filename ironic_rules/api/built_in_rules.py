@@ -12,39 +12,25 @@ import pecan
 from ironic_rules.api import etags
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid
+from ironic_rules.models.inspection_rules import Rule
 
 #: Makes the tags of sensitive rules unpredictable.
 _KEY = secrets.token_bytes(32)
 
 
-class BuiltIn:
-    """One built-in rule, as a row of the rules table looks that was read with ``raw_json``."""
-
-    def __init__(self, rule: Mapping[str, Any]) -> None:
-        self.rule = rule
-        self.uuid: str = rule["uuid"]
-
-    def __getattr__(self, name: str) -> Any:
-        value = self.rule.get(name)
-        return orjson.dumps(value).decode() if isinstance(value, list) else value
-
-
-def find(uuid: str | None) -> BuiltIn | None:
+def find(uuid: str | None) -> Rule | None:
     """Return the built-in rule with that UUID, None if there is none."""
-    for rule in pecan.request.rules.built_in:
-        if rule["uuid"] == uuid:
-            return BuiltIn(rule)
-    return None
+    built_in: tuple[Rule, ...] = pecan.request.rules.built_in
+    return next((rule for rule in built_in if rule.uuid == uuid), None)
 
 
-def tag(rule: Mapping[str, Any]) -> str:
+def tag(rule: Rule) -> str:
     """Return the entity tag of a built-in rule: it follows from what the rule says, wherever it stands.
 
     That of a sensitive rule is another one in every process: who can guess at it must not be able to check.
     """
-    said = {name: value for name, value in rule.items() if name != "position"}
-    content = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
-    return etags.tag(content, _KEY) if rule["sensitive"] else etags.tag(content)
+    content = orjson.dumps({**rule.said(), "built_in": True}, option=orjson.OPT_SORT_KEYS)
+    return etags.tag(content, _KEY) if rule.sensitive else etags.tag(content)
 
 
 def refuse(uuid: str) -> None:
@@ -56,13 +42,13 @@ def refuse(uuid: str) -> None:
         raise Invalid(f"Inspection rule {uuid} is built-in: it can only be changed where the service reads it.")
 
 
-def page(filters: Mapping[str, Any], asked: Page, taken: int) -> list[BuiltIn]:
+def page(filters: Mapping[str, Any], asked: Page, taken: int) -> list[Rule]:
     """Return the built-in rules of a page that has ``taken`` stored ones already: they come after those.
 
     :param filters: what the request asks of ``phase``, ``scope`` and ``priority``
     """
-    found = [BuiltIn(rule) for rule in pecan.request.rules.built_in
-             if all(rule.get(name) == value for name, value in filters.items())]
+    found = [rule for rule in pecan.request.rules.built_in
+             if all(getattr(rule, name) == value for name, value in filters.items())]
     if asked.sort_key not in ("id", "created_at", "updated_at"):
         found.sort(key=lambda rule: _order(getattr(rule, asked.sort_key)))
     if asked.sort_dir == "desc":

@@ -2,19 +2,20 @@
 
 ::
 
-    LIST = filters.Listing(sort_keys=("uuid", "priority"), fields=("uuid", "priority"), scope=filters.text)
+    LIST = filters.Listing.of(RULE)
     ONE = filters.Query(fields=filters.names)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
 from ironic_rules.api import schema
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import mac as mac_addresses
+from ironic_rules.models.fields import Fields, Filter, Text, Type
 from ironic_rules.text import is_uuid, pointer_token
 
 #: Turns the text of a parameter into its value; ValueError says what would be right.
@@ -139,12 +140,32 @@ class Listing(Query):
             limit=positive, marker=marker, sort_key=one_of(*sort_keys), sort_dir=one_of("asc", "desc"), fields=names,
             detail=boolean, **kinds)
 
+    @classmethod
+    def of(cls, table: Fields, *, checked: bool = True, without: Collection[str] = ()) -> Listing:
+        """Return the parameters of a list of a resource, from the table of its fields.
+
+        :param checked: ``fields`` may name what replies have, at any version; else the method checks it itself
+        :param without: filters that make no sense in this list
+        """
+        kinds = {name: _kind(entry) for name, entry in table.filters.items() if name not in without}
+        return cls(sort_keys=sorted(table.sort_keys), fields=table.shown if checked else None, **kinds)
+
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
         if given.get("detail") and "fields" in given:
             raise InvalidParameterValue("detail and fields can not be used in one request.")
         if self.fields is not None and "fields" in given:
             check_fields(given["fields"], self.fields)
         return given
+
+
+def _kind(entry: Filter) -> Kind:
+    if entry.choices:
+        return one_of(*entry.choices)
+    if entry.many:
+        return names
+    if entry.type in (Type.BOOLEAN, Type.INTEGER):
+        return boolean if entry.type is Type.BOOLEAN else integer
+    return {Text.UUID: uuid, Text.MAC: mac}.get(entry.text, text)
 
 
 def check_fields(requested: Iterable[str], known: Iterable[str]) -> None:

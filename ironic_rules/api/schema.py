@@ -10,17 +10,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from oslo_utils import uuidutils
+
 from ironic_rules.exceptions import Invalid, Problem
-from ironic_rules.models import mac
+from ironic_rules.models import fields, mac
 from ironic_rules.text import is_uuid, pointer_token
 
 Problems = list[Problem]
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TRUE = frozenset({"true", "yes", "on", "1", "t", "y"})
 _FALSE = frozenset({"false", "no", "off", "0", "f", "n"})
+#: Words that are routes at the place of a name.
+RESERVED_NAMES = frozenset({"detail"})
 
 
 def as_bool(value: object) -> bool:
@@ -206,3 +210,50 @@ class Object(Schema):
             else:
                 problems.append(Problem(f"{where}/{pointer_token(name)}", "is not a known field"))
         return loaded
+
+
+class Name(Text):
+    """A name that can stand in a URL in place of a UUID: RFC 3986's unreserved characters, and no UUID itself."""
+
+    def __init__(self, reserved: Collection[str] = RESERVED_NAMES) -> None:
+        super().__init__(255, min_length=1, pattern=r"[A-Za-z0-9\-._~]+", nullable=True, expected=(
+            "is an invalid name: letters, digits, '-', '.', '_' and '~' are allowed"))
+        self.reserved = reserved
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        name = super().convert(value, where, problems)
+        if uuidutils.is_uuid_like(name):
+            raise ValueError("is an invalid name: a name must not look like a UUID")
+        if name in self.reserved:
+            raise ValueError(f"is an invalid name: reserved words are {', '.join(sorted(self.reserved))}")
+        return name
+
+
+def of(table: fields.Fields, names: Iterable[str], special: Mapping[str, Schema] | None = None) -> dict[str, Schema]:
+    """Return the shapes of fields of a resource, from the table of its fields.
+
+    ``null`` stands for the default of a field, so all but those that nobody can remove take it.
+
+    :param special: shapes of fields that the table says too little of
+    """
+    return {name: (special or {}).get(name) or _shape(table[name]) for name in table if name in names}
+
+
+def _shape(entry: fields.Field) -> Schema:
+    nullable = not entry.required or entry.default is not None
+    match entry.type, entry.text:
+        case fields.Type.OBJECT, _:
+            return Map(nullable=nullable)
+        case fields.Type.BOOLEAN, _:
+            return Boolean(nullable=nullable)
+        case _, fields.Text.NAME:
+            return Name()
+        case _, fields.Text.UUID:
+            return Uuid(nullable=nullable)
+        case _, fields.Text.MAC:
+            return Mac(nullable=nullable)
+        case _, fields.Text.GROUP:
+            return Text(entry.max_length, pattern=r"[A-Za-z0-9_\-.]*", nullable=nullable, expected=(
+                "letters, digits, '-', '_' and '.' are allowed"))
+    return Text(entry.max_length, min_length=entry.min_length, multiline=entry.text is fields.Text.LINES,
+                nullable=nullable)

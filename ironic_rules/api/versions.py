@@ -1,14 +1,18 @@
 """API versions ``1.N`` ("microversions"): the numbers are Ironic's, so that its clients negotiate as they always do.
 
-A constant is the first minor version in which something can be used; those of fields and filters are a table in
-``node_versions``. Clients choose with one of two headers; without one they get the oldest version.
+A constant is the first minor version in which something can be used; those of fields and filters stand in the tables
+of ``models``. What a version does not know is left out of its replies, and naming it (body, patch, ``fields``, filter,
+sort key) is 406. Clients choose with one of two headers; without one they get the oldest version.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 from ironic_rules.exceptions import NotAcceptable
+from ironic_rules.models import states
+from ironic_rules.models.fields import Fields
 
 MIN = 1
 MAX = 96
@@ -78,6 +82,39 @@ def parse(own: str | None, standard: str | None) -> int:
 def too_new(name: str, since: int) -> NotAcceptable:
     """Return the error for what a request names and only API 1.``since`` knows."""
     return NotAcceptable(f"Request not acceptable. {name} needs at least API version 1.{since}.")
+
+
+def refuse_fields(table: Fields, named: Iterable[str], minor: int) -> None:
+    """Check that version ``minor`` knows every field that a request names.
+
+    :raises NotAcceptable: 406, with the version that is needed
+    """
+    _refuse({name: table.since(name) for name in table.hidden(minor).intersection(named)}, minor)
+
+
+def refuse_filters(table: Fields, named: Iterable[str], minor: int) -> None:
+    """Check that version ``minor`` knows every filter that a request names; otherwise as :func:`refuse_fields`."""
+    _refuse({name: table.filters[name].since for name in named if name in table.filters}, minor)
+
+
+def _refuse(since: Mapping[str, int], minor: int) -> None:
+    newer = {name: first for name, first in since.items() if minor < first}
+    if newer:
+        raise too_new(", ".join(sorted(newer)), max(newer.values()))
+
+
+def visible_state(state: str | None, minor: int) -> str | None:
+    """Return how a provision state reads in version ``minor``: states that it does not know go by older names."""
+    if state == states.INSPECTWAIT and minor < INSPECT_WAIT:
+        return states.INSPECTING
+    if state == states.AVAILABLE and minor < 2:
+        return None
+    return state
+
+
+def initial_state(minor: int) -> str:
+    """Return the provision state of a node that is created with version ``minor``."""
+    return states.ENROLL if minor >= ENROLL else states.AVAILABLE
 
 
 def _of_service(header: str) -> str | None:

@@ -11,7 +11,6 @@ import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import in_band, waiting, work
@@ -25,6 +24,7 @@ from ironic_rules.exceptions import Invalid, IronicRulesError
 from ironic_rules.hardware import steps as hardware_steps
 from ironic_rules.models import states
 from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 
 LOG = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def validate(engine: Engine, task: Task, requested: Iterable[Mapping[str, Any]] 
 
 
 def _problems(engine: Engine, task: Task, templates: list[DeployTemplate],
-              requested: list[deploy_steps.Step]) -> list[str]:
+              requested: list[deploy_steps.ScheduledStep]) -> list[str]:
     return plan.problems(in_band.offered(engine, task, templates, requested), templates, requested,
                          engine.conf.api.disallow_deploy_steps)
 
@@ -75,7 +75,7 @@ def deploy(engine: Engine, task: Task) -> Result:
         progress.forget(node)
         return Result("done", history="The deployment is finished.")
     if not progress.is_begun(node):
-        progress.begin(node, run, node.reservation_purpose, now())
+        progress.begin(node, run, node.reservation_purpose or "", now())
         return Result("next", history=f"Deploy step {run} begins.")
     return _run(engine, task, run)
 
@@ -95,7 +95,7 @@ def _plan(engine: Engine, task: Task) -> Result:
     return Result("next", history=f"The deployment begins; steps: {progress.names(steps)}.{notice}")
 
 
-def _applied(engine: Engine, node: Any, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:
+def _applied(engine: Engine, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:
     """Return the templates that count, and what an operator is told of the others."""
     if not asked or not _is_pinned(engine):
         return asked, ""
@@ -121,7 +121,7 @@ def _run(engine: Engine, task: Task, run: progress.Run) -> Result:
             if ends == [None] and interface.kind == "deploy" and interface.has_in_band_steps:
                 in_band.take_in(engine, task)
             return
-        if not progress.is_begun_by(node, node.reservation_purpose):
+        if not progress.is_begun_by(node, node.reservation_purpose or ""):
             _check_rerun(engine, node, step)
         ends.append(hardware_steps.execute(interface, task, step.step, step.args))
 
@@ -135,7 +135,7 @@ def _run(engine: Engine, task: Task, run: progress.Run) -> Result:
     return Result("next", history=f"Deploy step {run} finished after {took_s:.1f} s.")
 
 
-def _check_rerun(engine: Engine, node: Any, step: deploy_steps.Step) -> None:
+def _check_rerun(engine: Engine, node: Node, step: deploy_steps.ScheduledStep) -> None:
     """Refuse to run a step again in which a conductor died, unless it says that it can be.
 
     :raises IronicRulesError: it does not
@@ -168,7 +168,7 @@ def _undo_boot(engine: Engine, task: Task) -> None:
         LOG.warning("What was prepared for the ramdisk of node %s is left: %s", task.node.uuid, exc)
 
 
-def time_out(engine: Engine, context: RequestContext, row: sa.Row[Any], before: datetime.datetime) -> None:
+def time_out(engine: Engine, context: RequestContext, row: Node, before: datetime.datetime) -> None:
     """Fail a node whose machine gave no sign of life since ``before``: ``[conductor]deploy_callback_timeout``."""
     step = row.deploy_step
     name = f" in deploy step {step['interface']}.{step['step']}" if step else ""

@@ -7,23 +7,24 @@ from typing import Any
 
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.deploy import plan, progress, ramdisk_steps
-from ironic_rules.deploy.steps import CODE, CONFIGURATION, Step, TemplateLike
+from ironic_rules.deploy.steps import CODE, CONFIGURATION, ScheduledStep, TemplateLike
 from ironic_rules.exceptions import Invalid
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.hardware.steps import StepInfo, with_priorities
+from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 
 Key = tuple[str, str]
 
 
-def runner(engine: Engine, node: Any, step: Step) -> DeployInterface | None:
+def runner(engine: Engine, node: Node, step: ScheduledStep) -> DeployInterface | None:
     """Return what runs a step in the node's ramdisk; None where an interface of the node has it."""
     deploy: DeployInterface = engine.hardware.interface(node, "deploy")
     return deploy if deploy.has_in_band_steps and _key(step) not in _own(engine, node) else None
 
 
 def offered(engine: Engine, task: Task, templates: Collection[TemplateLike],
-            requested: Collection[Step]) -> list[StepInfo]:
+            requested: Collection[ScheduledStep]) -> list[StepInfo]:
     """Return what the node's steps are checked against before its ramdisk runs.
 
     What no interface has, is then taken for a step of the ramdisk, if the node will have one.
@@ -34,7 +35,7 @@ def offered(engine: Engine, task: Task, templates: Collection[TemplateLike],
     return with_priorities(infos, engine.conf.deploy.step_priorities)
 
 
-def order(engine: Engine, node: Any, steps: list[Step]) -> list[Step]:
+def order(engine: Engine, node: Node, steps: list[ScheduledStep]) -> list[ScheduledStep]:
     """Return the steps with none of the ramdisk's before the one that boots it."""
     if not engine.hardware.interface(node, "deploy").has_in_band_steps:
         return steps
@@ -54,11 +55,11 @@ def take_in(engine: Engine, task: Task) -> None:
     if problems := plan.problems_of_runs(infos, [step for step in asked if _key(step) not in own]):
         raise Invalid("; ".join(problems))
     progress.add(node, [
-        Step(info.interface, info.step, {}, info.priority, CONFIGURATION if info.configured else CODE)
+        ScheduledStep(info.interface, info.step, {}, info.priority, CONFIGURATION if info.configured else CODE)
         for info in infos if info.priority > 0 and _key(info) not in own and _key(info) not in map(_key, asked)])
 
 
-def _own(engine: Engine, node: Any) -> set[Key]:
+def _own(engine: Engine, node: Node) -> set[Key]:
     return set(map(_key, engine.hardware.deploy_steps(node)))
 
 
@@ -66,7 +67,7 @@ def _key(step: Any) -> Key:
     return step.interface, step.step
 
 
-def names_left_out(templates: Iterable[TemplateLike], requested: Iterable[Step]) -> list[str]:
+def names_left_out(templates: Iterable[TemplateLike], requested: Iterable[ScheduledStep]) -> list[str]:
     """Return the steps that are asked for with priority 0, as ``raid.create_configuration``."""
     steps = [*(step for template in templates for step in template.steps), *requested]
     return sorted({f"{step.interface}.{step.step}" for step in steps if step.priority == 0})

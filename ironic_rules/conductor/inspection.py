@@ -28,6 +28,8 @@ from ironic_rules.hardware import bmc
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.models import addresses, mac, states
+from ironic_rules.models.inventories import StoredInventory
+from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
 
@@ -191,7 +193,7 @@ def _add(conn: sa.Connection, engine: Engine, task: Task, runs: list[_Run]) -> N
     inventory.prune(conn, task.node.id, engine.conf.inventory.max_versions)
 
 
-def process(engine: Engine, task: Task, pending: sa.Row[Any]) -> Result:
+def process(engine: Engine, task: Task, pending: StoredInventory) -> Result:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
     node_id, keep = task.node.id, engine.conf.inventory.max_versions
     runs = _allow_processing(engine, task)
@@ -272,7 +274,7 @@ def go_on_aborting(engine: Engine, context: RequestContext, node_id: int) -> Non
     waiting.finish(engine, context, node_id, "abort", ABORTED)
 
 
-def time_out(engine: Engine, context: RequestContext, row: sa.Row[Any], before: datetime.datetime) -> None:
+def time_out(engine: Engine, context: RequestContext, row: Node, before: datetime.datetime) -> None:
     """Fail a node that has waited for its ramdisk longer than ``[conductor]inspect_wait_timeout``: since ``before``."""
     error = (f"Timeout reached while waiting for the ramdisk's inspection data "
              f"({engine.conf.conductor.inspect_wait_timeout} seconds, [conductor]inspect_wait_timeout).")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.db import conductors
 from ironic_rules.hardware import selection
-from ironic_rules.models.node_fields import INTERFACE_FIELDS
+from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS
 from ironic_rules.models.task import Task
-
-_CHOSEN = frozenset({"driver", "conductor_group", *INTERFACE_FIELDS})
 
 
 def fit(engine: Engine, task: Task) -> None:
@@ -18,7 +16,7 @@ def fit(engine: Engine, task: Task) -> None:
     :raises InterfaceNotFound: the driver does not offer an interface that a rule has set
     """
     node, changed = task.node, task.node.changes().keys()
-    if changed.isdisjoint(_CHOSEN):
+    if changed.isdisjoint(CHOOSES_INTERFACES):
         return
     with engine.db.reader() as conn:
         alive = conductors.alive(conn, engine.conf.conductor.heartbeat_timeout)

@@ -15,6 +15,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import inventory, nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, InvalidState, NodeLocked, NodeProtected
 from ironic_rules.models import states
+from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -70,12 +71,12 @@ def change_provision_state(engine: Engine, context: RequestContext, node_id: str
             slot.run(work.run, engine, node.id, context)
 
 
-def _check_unlocked(node: Any) -> None:
+def _check_unlocked(node: Node) -> None:
     if node.reservation is not None:
         raise NodeLocked(node=node.uuid, host=node.reservation)
 
 
-def _check(verb: str, node: Any) -> states.Transition:
+def _check(verb: str, node: Node) -> states.Transition:
     """Return where ``verb`` leads the node (a row or a draft), if it is allowed now."""
     transition = work.lead(node, verb) if verb in states.VERB_VERSIONS else None
     if transition is None:
@@ -87,7 +88,7 @@ def _check(verb: str, node: Any) -> states.Transition:
     return transition
 
 
-def _requested(verb: str, row: sa.Row[Any], args: dict[str, Any]) -> dict[str, Any]:
+def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that the request's arguments set."""
     changed: dict[str, Any] = {}
     if verb in _DEPLOYS:

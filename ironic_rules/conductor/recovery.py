@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -18,9 +17,10 @@ from ironic_rules.db import conductors, nodes
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.inspection import discovery
 from ironic_rules.models import states
+from ironic_rules.models.nodes import Node
 
 LOG = logging.getLogger(__name__)
-TimeOut = Callable[[Engine, RequestContext, sa.Row[Any], datetime.datetime], None]
+TimeOut = Callable[[Engine, RequestContext, Node, datetime.datetime], None]
 
 #: Resumptions of one piece of work. One that ends conductors again and again must not do so for ever.
 MAX_RESUMPTIONS = 5
@@ -37,7 +37,7 @@ def resume_orphans(engine: Engine) -> int:
     timeout = engine.conf.conductor.heartbeat_timeout
     with engine.db.reader() as conn:
         # In this order: a conductor registers before its first lock, so the owner of each of these is known below.
-        locked = nodes.reserved(conn, engine.group)
+        locked = nodes.locks(conn, engine.group)
         alive = _alive(conn, engine)
         dead = [row.hostname for row in conductors.dead(conn, timeout)]
     not_since = now() - datetime.timedelta(seconds=timeout)
@@ -45,12 +45,12 @@ def resume_orphans(engine: Engine) -> int:
         if engine.db.write(functools.partial(conductors.mark_dead, hostname=hostname, not_since=not_since)):
             LOG.warning("Conductor %s gave no sign of life for %s seconds; taking over its nodes", hostname, timeout)
     resumed = 0
-    for row in locked:
-        if row.reservation == engine.host:
-            orphaned = not engine.workers.is_active(row.id)
+    for lock in locked:
+        if lock.owner == engine.host:
+            orphaned = not engine.workers.is_active(lock.node_id)
         else:
-            orphaned = row.reservation not in alive
-        if orphaned and _resume(engine, row.id, row.uuid, row.reservation):
+            orphaned = lock.owner not in alive
+        if orphaned and _resume(engine, lock):
             resumed += 1
     return resumed
 
@@ -59,7 +59,8 @@ def _alive(conn: sa.Connection, engine: Engine) -> set[str]:
     return {row.hostname for row in conductors.alive(conn, engine.conf.conductor.heartbeat_timeout)}
 
 
-def _resume(engine: Engine, node_id: int, node: str, owner: str) -> bool:
+def _resume(engine: Engine, lock: nodes.Lock) -> bool:
+    node_id, owner = lock.node_id, lock.owner
     try:
         slot = engine.workers.take(node_id)
     except NoFreeWorker:
@@ -75,7 +76,7 @@ def _resume(engine: Engine, node_id: int, node: str, owner: str) -> bool:
     with slot:
         if not engine.db.write(claim):
             return False
-        LOG.warning("Resuming the work on node %s that conductor %s left unfinished", node, owner)
+        LOG.warning("Resuming the work on node %s that conductor %s left unfinished", lock.node_uuid, owner)
         slot.run(_work, engine, node_id)
     return True
 

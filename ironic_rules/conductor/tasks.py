@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,9 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes, portgroups, ports, traits
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.fields import values_of
+from ironic_rules.models.nodes import NODE, Node
+from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
 from ironic_rules.models.task import Task
 
 #: Between the purpose of a lock and the number of resumptions.
@@ -21,31 +25,32 @@ _RESUMED = ", resumed: "
 class Record:
     """A node as the database has it, with all that a task needs."""
 
-    node: sa.Row[Any]
+    node: Node
     traits: list[str]
-    ports: list[sa.Row[Any]]
-    port_groups: list[sa.Row[Any]]
+    ports: Sequence[Port]
+    port_groups: Sequence[PortGroup]
 
     def task(self, context: RequestContext) -> Task:
         """Return drafts of the record: each call gives new ones."""
         return Task(
-            NodeDraft(self.node._asdict(), self.traits), [PortDraft(port._asdict()) for port in self.ports],
-            [group._asdict() for group in self.port_groups], context)
+            NodeDraft(values_of(NODE, self.node), self.traits),
+            [PortDraft(values_of(PORT, port)) for port in self.ports],
+            [values_of(PORT_GROUP, group) for group in self.port_groups], context)
 
 
-def read(conn: sa.Connection, row: sa.Row[Any]) -> Record:
+def read(conn: sa.Connection, row: Node) -> Record:
     """Return the record of ``row``, a row of the nodes table."""
     return Record(row, traits.list_for(conn, [row.id])[row.id], ports.for_node(conn, row.id),
                   portgroups.for_node(conn, row.id))
 
 
-def purpose(row: sa.Row[Any]) -> tuple[str, int]:
+def purpose(row: Node) -> tuple[str, int]:
     """Return what the node's lock was taken for, and how often that work was resumed."""
     text, _, resumed = (row.reservation_purpose or "").partition(_RESUMED)
     return text, int(resumed or 0)
 
 
-def note_resumption(conn: sa.Connection, row: sa.Row[Any], owner: str) -> None:
+def note_resumption(conn: sa.Connection, row: Node, owner: str) -> None:
     """Count the resumption that begins now, in the purpose of the lock.
 
     :raises LockLost: another conductor has taken the node over

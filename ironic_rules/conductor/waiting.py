@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -15,6 +14,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import InvalidState, IronicRulesError
 from ironic_rules.models import states
+from ironic_rules.models.nodes import Node
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def finish(engine: Engine, context: RequestContext, node_id: int, event: str, er
         LOG.warning("Node %s: %s", row.uuid, error)
 
 
-def time_out(engine: Engine, context: RequestContext, row: sa.Row[Any], before: datetime.datetime, error: str) -> None:
+def time_out(engine: Engine, context: RequestContext, row: Node, before: datetime.datetime, error: str) -> None:
     """Fail a node that has waited since before ``before``, unless somebody works on it now."""
     try:
         stop(engine, context, row.id, row.provision_state, "fail", error, before)

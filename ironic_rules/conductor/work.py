@@ -18,6 +18,7 @@ from ironic_rules.db import errors, history, nodes
 from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
 from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.models import states
+from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -47,7 +48,7 @@ def state_values(transition: states.Transition) -> dict[str, Any]:
     }
 
 
-def lead(node: Any, event: str) -> states.Transition | None:
+def lead(node: Node, event: str) -> states.Transition | None:
     """Return where ``event`` leads the node (a row), None if nowhere. Manual cleaning keeps its target, manageable."""
     transition = states.transition(node.provision_state, event)
     manual = (node.target_provision_state == states.MANAGEABLE
@@ -144,7 +145,7 @@ def _is_bad_data(error: Exception) -> bool:
     return unsendable or isinstance(error, _BAD_DATA)
 
 
-def _leave(engine: Engine, row: sa.Row[Any], reason: str) -> None:
+def _leave(engine: Engine, row: Node, reason: str) -> None:
     """Release a node that rests already: whatever took its lock died before or after what it wanted."""
     unfinished = row.target_power_state is not None
     values = {"target_power_state": None, "last_error": printable(reason, MAX_MESSAGE)} if unfinished else {}
@@ -190,13 +191,13 @@ def _handle(handler: Handler, engine: Engine, task: Task) -> Result:
     return results[0] if reason is None else _failure(task.node, reason)
 
 
-def _failure(node: Any, reason: str) -> Result:
+def _failure(node: Node, reason: str) -> Result:
     step = node.deploy_step if node.provision_state == states.DEPLOYING else None
     where = f", deploy step {step['interface']}.{step['step']}" if step else ""
     return Result("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}")
 
 
-def _reason(error: Exception, row: sa.Row[Any], sealed: bool) -> str:
+def _reason(error: Exception, row: Node, sealed: bool) -> str:
     if isinstance(error, IronicRulesError):
         return f"{type(error).__name__}; {WITHHELD}" if sealed else str(error)
     LOG.error("What became of node %s can not be saved", row.uuid, exc_info=None if sealed else error)

@@ -6,7 +6,7 @@ import socket
 
 from oslo_config import cfg
 
-from ironic_rules.models.node_fields import INTERFACES
+from ironic_rules.models.nodes import INTERFACES
 
 OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host", default=socket.gethostname(), sample_default="localhost",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from ironic_rules.models.deploy_templates import MAX_PRIORITY
+from ironic_rules.models.steps import MAX_PRIORITY
 
 GROUP = cfg.OptGroup("deploy", title="Deploy", help="Ramdisks and the web server that machines load them from.")
 OPTS: list[cfg.Opt] = [

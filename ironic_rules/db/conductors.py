@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +16,7 @@ from ironic_rules.db.errors import duplicates
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import conductors, nodes
 from ironic_rules.exceptions import ConductorAlreadyRegistered, ConductorNotFound
+from ironic_rules.models.conductors import RegisteredConductor
 
 _ALL = sa.select(conductors).order_by(conductors.c.hostname)
 # Made once: the API asks this with most requests, and to build a statement takes longer than to run it.
@@ -24,7 +25,7 @@ _HOSTS = sa.select(*(conductors.c[name] for name in ("hostname", "conductor_grou
 
 
 def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Mapping[str, Any], instance: str, *,
-             now: datetime.datetime | None = None) -> Row:
+             now: datetime.datetime | None = None) -> RegisteredConductor:
     """Register a conductor; the latest process with a host name has it.
 
     A process that was killed is started again at once, so an earlier registration is taken over however fresh it is.
@@ -56,7 +57,7 @@ def unregister(conn: sa.Connection, hostname: str, instance: str) -> bool:
     return conn.execute(statement.values(online=False)).rowcount == 1
 
 
-def get(conn: sa.Connection, hostname: str) -> Row:
+def get(conn: sa.Connection, hostname: str) -> RegisteredConductor:
     """Return one conductor, online or not.
 
     :raises ConductorNotFound: 404
@@ -67,14 +68,15 @@ def get(conn: sa.Connection, hostname: str) -> Row:
     return row
 
 
-def list_conductors(conn: sa.Connection) -> list[Row]:
+def list_conductors(conn: sa.Connection) -> Sequence[RegisteredConductor]:
     """Return every conductor that ever registered, by host name."""
-    return list(conn.execute(_ALL))
+    return conn.execute(_ALL).all()
 
 
-def alive(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
+def alive(conn: sa.Connection, timeout_s: float, *,
+          now: datetime.datetime | None = None) -> Sequence[RegisteredConductor]:
     """Return the conductors that are online and were seen within ``timeout_s``, by host name."""
-    return list(conn.execute(_ALL.where(conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))))
+    return conn.execute(_ALL.where(conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))).all()
 
 
 def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
@@ -92,7 +94,8 @@ def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.d
     return bool(conn.scalar(sa.select(living)))
 
 
-def dead(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
+def dead(conn: sa.Connection, timeout_s: float, *,
+         now: datetime.datetime | None = None) -> Sequence[RegisteredConductor]:
     """Return the conductors that somebody should clean up after, by host name.
 
     They were not seen within ``timeout_s``, and are online still or hold the lock of some node: the latter when whoever
@@ -100,7 +103,7 @@ def dead(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None
     """
     holds_a_lock = sa.exists().where(nodes.c.reservation == conductors.c.hostname)
     query = _ALL.where(_silent(timeout_s, now or clock.now()), sa.or_(conductors.c.online.is_(True), holds_a_lock))
-    return list(conn.execute(query))
+    return conn.execute(query).all()
 
 
 def mark_dead(conn: sa.Connection, hostname: str, not_since: datetime.datetime) -> bool:

@@ -20,9 +20,8 @@ from ironic_rules.exceptions import (
     Invalid,
     Problem,
 )
-from ironic_rules.models.deploy_templates import STEP_FIELDS, DeployStep, DeployTemplate
-
-SORT_KEYS = frozenset({"id", "uuid", "name", "created_at", "updated_at"})
+from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
+from ironic_rules.models.steps import STEP_FIELDS, Step
 
 _STEPS = deploy_template_steps.c
 _OWN = tuple(deploy_templates.c.keys())
@@ -56,7 +55,7 @@ def list_templates(conn: sa.Connection, page: Page, columns: Iterable[str] | Non
     :param raw_json: leave JSON columns as their text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
     """
-    if page.sort_key not in SORT_KEYS:
+    if page.sort_key not in DEPLOY_TEMPLATE.sort_keys:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
     query = sa.select(*columns_of(deploy_templates, columns, raw_json=raw_json))
     return list(conn.execute(paginate(query, deploy_templates, page, marker_row(conn, deploy_templates, page))).all())
@@ -76,7 +75,7 @@ def steps_of(conn: sa.Connection, template_ids: Collection[int]) -> dict[int, li
     return found
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any], steps: Sequence[DeployStep]) -> DeployTemplate:
+def create(conn: sa.Connection, values: Mapping[str, Any], steps: Sequence[Step]) -> DeployTemplate:
     """Store a new template and return it; ``uuid``, ``created_at`` and ``extra`` have defaults.
 
     :raises DeployTemplateAlreadyExists, DuplicateDeployTemplateName: 409
@@ -90,7 +89,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any], steps: Sequence[Deplo
 
 
 def update(conn: sa.Connection, template: DeployTemplate, values: Mapping[str, Any],
-           steps: Sequence[DeployStep] | None = None) -> DeployTemplate:
+           steps: Sequence[Step] | None = None) -> DeployTemplate:
     """Write ``values``, and ``steps`` in place of the old ones if given; return the template.
 
     :param template: as it was read; nothing is written if it has changed since
@@ -133,15 +132,15 @@ def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str) -> 
 
 def _templates(conn: sa.Connection, condition: sa.ColumnElement[bool]) -> list[DeployTemplate]:
     own: dict[int, dict[str, Any]] = {}
-    steps: dict[int, list[DeployStep]] = {}
+    steps: dict[int, list[Step]] = {}
     for row in conn.execute(_WITH_STEPS.where(condition)):
         if row.id not in own:
             own[row.id] = dict(zip(_OWN, row, strict=False))
-        steps.setdefault(row.id, []).append(DeployStep(*row[len(_OWN):]))
+        steps.setdefault(row.id, []).append(Step(*row[len(_OWN):]))
     return [DeployTemplate(**values, steps=tuple(steps[template_id])) for template_id, values in own.items()]
 
 
-def _insert_steps(conn: sa.Connection, template_id: int, steps: Sequence[DeployStep]) -> None:
+def _insert_steps(conn: sa.Connection, template_id: int, steps: Sequence[Step]) -> None:
     conn.execute(sa.insert(deploy_template_steps), [
         {"deploy_template_id": template_id, "position": position, **step.to_wire()}
         for position, step in enumerate(steps)])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules.db import clock, identity
 from ironic_rules.db.errors import references
 from ironic_rules.db.paging import Page, marker_row, paginate
-from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import node_history as table
 from ironic_rules.exceptions import HistoryNotFound, NodeNotFound
+from ironic_rules.models.history import HistoryEntry
 
 _INSERT = sa.insert(table)
 _TOO_OLD = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("of_node")).order_by(table.c.id.desc()).offset(
@@ -31,16 +33,16 @@ def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity
         conn.execute(_INSERT, row)
 
 
-def list_for(conn: sa.Connection, node_id: int, page: Page) -> list[Row]:
+def list_for(conn: sa.Connection, node_id: int, page: Page) -> Sequence[HistoryEntry]:
     """Return at most ``page.limit`` entries of the node.
 
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
     """
     query = sa.select(table).where(table.c.node_id == node_id)
-    return list(conn.execute(paginate(query, table, page, marker_row(conn, table, page))))
+    return conn.execute(paginate(query, table, page, marker_row(conn, table, page))).all()
 
 
-def get(conn: sa.Connection, node_id: int, uuid: str) -> Row:
+def get(conn: sa.Connection, node_id: int, uuid: str) -> HistoryEntry:
     """Return one entry of the node.
 
     :raises HistoryNotFound: 404

@@ -18,13 +18,10 @@ from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
 from ironic_rules.db.tables import inspection_rules, revisions
 from ironic_rules.exceptions import InspectionRuleAlreadyExists, InspectionRuleNotFound, Invalid, Problem, RuleChanged
+from ironic_rules.models.inspection_rules import RULE, Rule
 
 #: The set's row in ``revisions``; the first migration makes it.
 RULE_SET = "inspection_rules"
-
-SORT_KEYS = frozenset({
-    "id", "uuid", "priority", "phase", "scope", "created_at", "updated_at", "description", "sensitive",
-})
 
 _REVISION = sa.select(revisions.c.revision).where(revisions.c.name == RULE_SET)
 
@@ -34,7 +31,7 @@ def revision(conn: sa.Connection) -> int:
     return conn.execute(_REVISION).scalar_one()
 
 
-def get(conn: sa.Connection, uuid: str) -> Row:
+def get(conn: sa.Connection, uuid: str) -> Rule:
     """Return one rule.
 
     :raises InspectionRuleNotFound: 404
@@ -43,23 +40,23 @@ def get(conn: sa.Connection, uuid: str) -> Row:
     row = conn.execute(query).one_or_none()
     if row is None:
         raise InspectionRuleNotFound(rule=uuid)
-    return row
+    return Rule.of(row._asdict())
 
 
 def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` rules; the order of creation is sort key ``id``.
 
-    :param filters: ``phase``, ``scope``, ``priority``
+    :param filters: those of ``RULE``
     :param columns: names of the columns that the rows shall have; all without it
     :param raw_json: leave JSON columns as their text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
     """
-    if page.sort_key not in SORT_KEYS:
+    if page.sort_key not in RULE.sort_keys:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
     if page.sort_key == "id":
         page = replace(page, sort_key="position")
-    unknown = filters.keys() - {"phase", "scope", "priority"}
+    unknown = filters.keys() - RULE.filters.keys()
     if unknown:
         raise ValueError(f"no such filter: {', '.join(sorted(unknown))}")
     query = sa.select(*columns_of(inspection_rules, columns, raw_json=raw_json)).where(
@@ -68,13 +65,13 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     return list(conn.execute(paginate(query, inspection_rules, page, marker, "position")))
 
 
-def all_rules(conn: sa.Connection) -> list[Row]:
+def all_rules(conn: sa.Connection) -> list[Rule]:
     """Return every rule in the order of their run within a phase: priority descending, then creation."""
-    query = sa.select(inspection_rules)
-    return list(conn.execute(query.order_by(inspection_rules.c.priority.desc(), inspection_rules.c.position)))
+    query = sa.select(inspection_rules).order_by(inspection_rules.c.priority.desc(), inspection_rules.c.position)
+    return [Rule.of(row._asdict()) for row in conn.execute(query)]
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
+def create(conn: sa.Connection, values: Mapping[str, Any]) -> Rule:
     """Store a new rule and return it; ``uuid`` and ``created_at`` have defaults.
 
     :raises InspectionRuleAlreadyExists: 409
@@ -88,7 +85,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
     return get(conn, row["uuid"])
 
 
-def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revision: int | None = None) -> Row:
+def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revision: int | None = None) -> Rule:
     """Write ``values`` and return the rule, whose ``revision`` is then the set's.
 
     :param revision: only if the rule still has this revision

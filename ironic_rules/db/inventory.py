@@ -12,9 +12,10 @@ import sqlalchemy as sa
 
 from ironic_rules.db import clock
 from ironic_rules.db.errors import references
-from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.projection import columns_of
 from ironic_rules.db.tables import node_inventory as table
 from ironic_rules.exceptions import InventoryNotFound, NodeNotFound
+from ironic_rules.models.inventories import Inventory, StoredInventory
 
 RECEIVED = "received"
 PROCESSED = "processed"
@@ -60,12 +61,12 @@ def supersede(conn: sa.Connection, node_id: int) -> None:
         "of_node": node_id, "status_is": RECEIVED, "status": FAILED, "updated_at": clock.now()})
 
 
-def pending(conn: sa.Connection, node_id: int) -> Row | None:
+def pending(conn: sa.Connection, node_id: int) -> StoredInventory | None:
     """Return the data of the node that waits to be processed, None if there is none."""
     return _newest(conn, node_id, RECEIVED)
 
 
-def latest(conn: sa.Connection, node_id: int, *, raw_json: bool = False) -> Row | None:
+def latest(conn: sa.Connection, node_id: int, *, raw_json: bool = False) -> StoredInventory | None:
     """Return the data of the node's last successful inspection, None if there was none.
 
     :param raw_json: leave JSON columns as their text
@@ -73,10 +74,10 @@ def latest(conn: sa.Connection, node_id: int, *, raw_json: bool = False) -> Row 
     return _newest(conn, node_id, PROCESSED, raw_json=raw_json)
 
 
-def latest_inventory(conn: sa.Connection, node_id: int) -> dict[str, Any] | None:
+def latest_inventory(conn: sa.Connection, node_id: int) -> Inventory | None:
     """Return just the inventory of the node's last successful inspection, None if there was none."""
     query = sa.select(table.c.inventory_data).where(table.c.node_id == node_id, table.c.status == PROCESSED)
-    found: dict[str, Any] | None = conn.scalar(query.order_by(table.c.id.desc()).limit(1))
+    found: Inventory | None = conn.scalar(query.order_by(table.c.id.desc()).limit(1))
     return found
 
 
@@ -109,5 +110,5 @@ def discard(conn: sa.Connection, inventory_id: int) -> None:
     conn.execute(sa.delete(table).where(table.c.id == inventory_id))
 
 
-def _newest(conn: sa.Connection, node_id: int, status: str, *, raw_json: bool = False) -> Row | None:
+def _newest(conn: sa.Connection, node_id: int, status: str, *, raw_json: bool = False) -> StoredInventory | None:
     return conn.execute(_NEWEST_RAW if raw_json else _NEWEST, {"node_id": node_id, "status": status}).one_or_none()

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules.db.tables import node_traits, nodes
+from ironic_rules.models.nodes import NODE
 
 Condition = sa.ColumnElement[bool]
 
@@ -48,9 +49,7 @@ def has_trait(trait: str) -> Condition:
 
 
 _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
-    **{name: _equals(name) for name in (
-        "maintenance", "instance_uuid", "driver", "resource_class", "conductor_group", "owner", "lessee", "fault",
-        "retired", "parent_node", "auto_discovered", "inspection_scope")},
+    **{name: _equals(name) for name in NODE.where(lambda entry: entry.filter is not None)},
     "provision_state": _one_of("provision_state"),
     "shard": _one_of("shard"),
     "id_in": _one_of("id"),

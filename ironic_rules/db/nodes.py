@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -26,14 +26,13 @@ from ironic_rules.exceptions import (
     NodeNotFound,
 )
 from ironic_rules.models import states
+from ironic_rules.models.nodes import FOUND_BY_RAMDISK, Node, NodeFound
 
 _ALL = sa.select(nodes)
 # Made once, as in the other modules: to build a statement takes longer than to run it.
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
-#: Of a node that a ramdisk is looking for; a whole row costs several times as much.
-_FOUND = sa.select(*columns_of(nodes, (
-    "id", "uuid", "provision_state", "conductor_group", "properties", "instance_info", "driver_internal_info")))
+_FOUND = sa.select(*columns_of(nodes, FOUND_BY_RAMDISK))
 _FOUND_BY_UUID = _FOUND.where(nodes.c.uuid == sa.bindparam("uuid"))
 _FOUND_BY_ID = _FOUND.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 _STATES = sa.select(nodes.c.id, nodes.c.provision_state).where(
@@ -50,7 +49,7 @@ _CLAIM_TOKEN_IN = _CLAIM_TOKEN.where(nodes.c.provision_state.in_(sa.bindparam("s
 _UNLOCKED = {"reservation": None, "reservation_purpose": None, "reserved_at": None}
 
 
-def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Row:
+def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
     """Return the node whose UUID or name ``ident`` is.
 
     :param for_update: keep the row from changing until the transaction ends
@@ -63,7 +62,7 @@ def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Row:
     return row
 
 
-def get_by_id(conn: sa.Connection, node_id: int, *, for_update: bool = False) -> Row:
+def get_by_id(conn: sa.Connection, node_id: int, *, for_update: bool = False) -> Node:
     """Return the node with that database id.
 
     :param for_update: keep the row from changing until the transaction ends
@@ -108,18 +107,17 @@ def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[
 
 
 def candidates(conn: sa.Connection, state: str, *, uuid: str | None = None,
-               node_ids: Collection[int] = ()) -> list[Row]:
+               node_ids: Collection[int] = ()) -> list[NodeFound]:
     """Return the nodes in provision state ``state`` that have the canonical UUID or one of the ids.
 
-    The rows have what the node's ramdisk gets to see, id, UUID and conductor group. As in :func:`in_state`, the state
-    is compared here.
+    As in :func:`in_state`, the state is compared here.
     """
     query, parameters = (_FOUND_BY_ID, {"node_ids": sorted(node_ids)}) if uuid is None else (
         _FOUND_BY_UUID, {"uuid": uuid})
     return [row for row in conn.execute(query, parameters) if row.provision_state == state]
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
+def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
     """Store a new node and return it; ``uuid``, ``created_at`` and ``provision_state`` (enroll) have defaults.
 
     :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
@@ -132,7 +130,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
 
 
 def update(conn: sa.Connection, node_id: int, values: Mapping[str, Any], *, unlocked: bool = True,
-           revision: int | None = None) -> Row:
+           revision: int | None = None) -> Node:
     """Write ``values`` and return the node as it is then.
 
     :param unlocked: only while nobody holds the lock; its holder says False
@@ -170,7 +168,7 @@ def destroy(conn: sa.Connection, node_id: int) -> None:
     pxe_filter.note(conn, node_id)
 
 
-def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Row:
+def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Node:
     """Take the node's lock for ``owner`` (a conductor's host name) and return the node. Not re-entrant.
 
     :raises NodeNotFound: 404
@@ -228,11 +226,19 @@ def take_over(conn: sa.Connection, node_id: int, old_owner: str, new_owner: str)
     return conn.execute(statement.values(reservation=new_owner, reserved_at=clock.now())).rowcount == 1
 
 
-def reserved(conn: sa.Connection, conductor_group: str) -> list[Row]:
-    """Return who holds a lock in the conductor group: rows of id, uuid, provision_state, reservation, reserved_at."""
-    query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.reservation, nodes.c.reserved_at)
+class Lock(NamedTuple):
+    """A node's lock, and the conductor that holds it."""
+
+    node_id: int
+    node_uuid: str
+    owner: str
+
+
+def locks(conn: sa.Connection, conductor_group: str) -> list[Lock]:
+    """Return the locks of the nodes of a conductor group."""
+    query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.reservation)
     query = query.where(nodes.c.reservation.is_not(None), nodes.c.conductor_group == conductor_group)
-    return list(conn.execute(query.order_by(nodes.c.id)))
+    return [Lock(*row) for row in conn.execute(query.order_by(nodes.c.id))]
 
 
 def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
@@ -258,11 +264,11 @@ def has_agent_token(conn: sa.Connection, node_id: int) -> bool:
     return row.agent_token_hash is not None
 
 
-def waiting_longer_than(conn: sa.Connection, state: str, before: datetime.datetime) -> list[Row]:
+def waiting_longer_than(conn: sa.Connection, state: str, before: datetime.datetime) -> Sequence[Node]:
     """Return the nodes that have been in provision state ``state`` since before ``before``, longest first."""
     since = sa.func.coalesce(nodes.c.provision_updated_at, nodes.c.created_at)
     query = _ALL.where(nodes.c.provision_state == state, since < sa.literal(before, nodes.c.created_at.type))
-    return list(conn.execute(query.order_by(since, nodes.c.id)))
+    return conn.execute(query.order_by(since, nodes.c.id)).all()
 
 
 def _write_as_owner(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any],

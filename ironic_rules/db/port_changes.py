@@ -12,13 +12,12 @@ from ironic_rules.db import clock, identity, pxe_filter
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.tables import ports
 from ironic_rules.exceptions import Conflict, MACAlreadyExists, NodeNotFound
+from ironic_rules.models.ports import PORT
 from ironic_rules.models.task import PortChanges
 
-_GENERATED = frozenset({"id", "uuid", "node_id", "created_at", "updated_at"})
+_GENERATED = ("id", "uuid", "node_id", "created_at", "updated_at")
 #: What a created port has where the draft says nothing; all rows of one INSERT have the same columns.
-_DEFAULTS: dict[str, Any] = {
-    column.name: None for column in ports.c if column.name not in _GENERATED
-} | {"pxe_enabled": True, "is_smartnic": False, "local_link_connection": {}, "internal_info": {}, "extra": {}}
+_DEFAULTS = {name: PORT[name].initial() for name in PORT.where(lambda entry: entry.column) if name not in _GENERATED}
 
 _INSERT = sa.insert(ports)
 

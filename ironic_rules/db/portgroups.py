@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,9 +20,7 @@ from ironic_rules.exceptions import (
     PortgroupNotEmpty,
     PortgroupNotFound,
 )
-
-#: Linux bonding mode of a port group that names none (Ironic's [DEFAULT]default_portgroup_mode).
-DEFAULT_MODE = "active-backup"
+from ironic_rules.models.ports import PORT_GROUP, PortGroup
 
 _NODE_UUID = nodes.c.uuid.label("node_uuid")
 
@@ -36,7 +34,7 @@ _ALL = _select()
 _OF_NODE = _ALL.where(portgroups.c.node_id == sa.bindparam("node_id")).order_by(portgroups.c.id)
 
 
-def get(conn: sa.Connection, ident: str) -> Row:
+def get(conn: sa.Connection, ident: str) -> PortGroup:
     """Return the port group whose UUID or name ``ident`` is.
 
     :raises PortgroupNotFound: 404
@@ -57,24 +55,24 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
     return list(conn.execute(paginate(query, portgroups, page, marker_row(conn, portgroups, page))).all())
 
 
-def for_node(conn: sa.Connection, node_id: int) -> list[Row]:
+def for_node(conn: sa.Connection, node_id: int) -> Sequence[PortGroup]:
     """Return all port groups of a node, oldest first."""
-    return list(conn.execute(_OF_NODE, {"node_id": node_id}))
+    return conn.execute(_OF_NODE, {"node_id": node_id}).all()
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
+def create(conn: sa.Connection, values: Mapping[str, Any]) -> PortGroup:
     """Store a new port group and return it; ``uuid``, ``created_at`` and ``mode`` have defaults.
 
     :raises NodeNotFound: 404
     :raises PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
     """
-    row = {"created_at": clock.now(), "mode": DEFAULT_MODE, **values, "uuid": identity.assigned(values)}
+    row = {"created_at": clock.now(), "mode": PORT_GROUP["mode"].default, **values, "uuid": identity.assigned(values)}
     with _taken(row), references(lambda key: NodeNotFound(node=row.get("node_id"))):
         inserted = conn.execute(sa.insert(portgroups).values(row)).inserted_primary_key
     return _one(conn, portgroups.c.id == inserted[0], row["uuid"])  # type: ignore[index]
 
 
-def update(conn: sa.Connection, portgroup_id: int, values: Mapping[str, Any]) -> Row:
+def update(conn: sa.Connection, portgroup_id: int, values: Mapping[str, Any]) -> PortGroup:
     """Write ``values`` and return the port group.
 
     :raises PortgroupNotFound, NodeNotFound: 404
@@ -99,7 +97,7 @@ def destroy(conn: sa.Connection, portgroup_id: int) -> None:
         conn.execute(sa.delete(portgroups).where(portgroups.c.id == portgroup_id))
 
 
-def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Row:
+def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> PortGroup:
     row = conn.execute(_ALL.where(condition)).one_or_none()
     if row is None:
         raise PortgroupNotFound(portgroup=ident)

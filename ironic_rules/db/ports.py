@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,6 +23,7 @@ from ironic_rules.exceptions import (
     PortNotFound,
 )
 from ironic_rules.models import mac as mac_addresses
+from ironic_rules.models.ports import Port
 
 _JOINED = {"node_uuid": nodes.c.uuid.label("node_uuid"), "portgroup_uuid": portgroups.c.uuid.label("portgroup_uuid")}
 
@@ -46,7 +47,7 @@ _OWNERS = sa.select(ports.c.address, ports.c.node_id).where(
     ports.c.address.in_(sa.bindparam("macs", expanding=True)))
 
 
-def get(conn: sa.Connection, ident: str) -> Row:
+def get(conn: sa.Connection, ident: str) -> Port:
     """Return the port whose UUID, MAC address or name ``ident`` is.
 
     :raises PortNotFound: 404
@@ -72,12 +73,12 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     return list(conn.execute(paginate(query, ports, page, marker_row(conn, ports, page))).all())
 
 
-def for_node(conn: sa.Connection, node_id: int) -> list[Row]:
+def for_node(conn: sa.Connection, node_id: int) -> Sequence[Port]:
     """Return all ports of a node, oldest first."""
-    return list(conn.execute(_OF_NODE, {"node_id": node_id}))
+    return conn.execute(_OF_NODE, {"node_id": node_id}).all()
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
+def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
     """Store a new port and return it; ``uuid`` and ``created_at`` have defaults.
 
     :raises NodeNotFound, PortgroupNotFound: 404, ``node_id`` or ``portgroup_id``
@@ -90,7 +91,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Row:
     return _one(conn, ports.c.id == port_id, row["uuid"])
 
 
-def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Row:
+def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Port:
     """Write ``values`` and return the port.
 
     :raises PortNotFound, NodeNotFound, PortgroupNotFound: 404
@@ -123,7 +124,7 @@ def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[st
     return {row.address: row.node_id for row in conn.execute(_OWNERS, {"macs": list(macs)})}
 
 
-def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Row:
+def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Port:
     row = conn.execute(_ALL.where(condition)).one_or_none()
     if row is None:
         raise PortNotFound(port=ident)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ironic_rules.deploy.step_checks import StepCheck, against
 from ironic_rules.exceptions import Problem
 from ironic_rules.hardware.registered_steps import RegisteredSteps
-from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.steps import Step
 
 
 def fits(registered: RegisteredSteps) -> StepCheck:
@@ -16,7 +16,7 @@ def fits(registered: RegisteredSteps) -> StepCheck:
     A step that no interface has is fine: its driver may come later. So is one that some interface takes: which nodes
     the template is for, nobody knows yet.
     """
-    def check(step: DeployStep) -> Iterator[Problem]:
+    def check(step: Step) -> Iterator[Problem]:
         offers = [against(info, step) for info in registered.named(step.interface, step.step)]
         if offers and all(offers):
             common = [problem for problem in offers[0] if all(problem in others for others in offers[1:])]

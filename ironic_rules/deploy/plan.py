@@ -13,17 +13,18 @@ from typing import Any
 from oslo_config import cfg
 
 from ironic_rules.deploy import step_checks, steps
-from ironic_rules.deploy.steps import Step, StepLike, TemplateLike
+from ironic_rules.deploy.steps import ScheduledStep, StepLike, TemplateLike
 from ironic_rules.hardware.registry import Hardware
 from ironic_rules.hardware.steps import StepInfo, with_priorities
+from ironic_rules.models.nodes import Node
 from ironic_rules.text import printable
 
 #: Problems that are told of one node; more would not be read.
 MAX_PROBLEMS = 100
 
 
-def steps_for(hardware: Hardware, conf: cfg.ConfigOpts, node: Any, templates: Iterable[TemplateLike],
-              requested: Iterable[Step] = ()) -> list[Step]:
+def steps_for(hardware: Hardware, conf: cfg.ConfigOpts, node: Node, templates: Iterable[TemplateLike],
+              requested: Iterable[ScheduledStep] = ()) -> list[ScheduledStep]:
     """Return the steps of a deployment of ``node`` in their order.
 
     :param templates: those that are asked for
@@ -34,14 +35,14 @@ def steps_for(hardware: Hardware, conf: cfg.ConfigOpts, node: Any, templates: It
 
 
 def order(offered: Collection[StepInfo], templates: Iterable[TemplateLike],
-          requested: Iterable[Step] = ()) -> list[Step]:
+          requested: Iterable[ScheduledStep] = ()) -> list[ScheduledStep]:
     """Return the steps of a deployment of a node whose interfaces offer ``offered``, in their order."""
-    defaults = [Step(info.interface, info.step, {}, info.priority,
+    defaults = [ScheduledStep(info.interface, info.step, {}, info.priority,
                      steps.CONFIGURATION if info.configured else steps.CODE) for info in offered]
     return steps.merge(defaults, templates, requested, _core(offered))
 
 
-def problems(offered: Iterable[StepInfo], templates: Iterable[TemplateLike], requested: Iterable[Step] = (),
+def problems(offered: Iterable[StepInfo], templates: Iterable[TemplateLike], requested: Iterable[ScheduledStep] = (),
              disallowed: Collection[str] = ()) -> list[str]:
     """Return what keeps a node whose interfaces offer ``offered`` from running the steps; at most MAX_PROBLEMS.
 
@@ -50,7 +51,7 @@ def problems(offered: Iterable[StepInfo], templates: Iterable[TemplateLike], req
     return _problems(offered, _asked(templates, requested), disallowed)
 
 
-def problems_of_runs(offered: Iterable[StepInfo], runs: Iterable[Step]) -> list[str]:
+def problems_of_runs(offered: Iterable[StepInfo], runs: Iterable[ScheduledStep]) -> list[str]:
     """As :func:`problems`, for steps in the order in which they run; each text names the step's source."""
     return _problems(offered, ((f"the {step.source}", step) for step in runs))
 
@@ -76,7 +77,7 @@ def _core(offered: Iterable[StepInfo]) -> frozenset[tuple[str, str]]:
     return frozenset((info.interface, info.step) for info in offered if info.core)
 
 
-def _asked(templates: Iterable[TemplateLike], requested: Iterable[Step]) -> Iterator[tuple[str, StepLike]]:
+def _asked(templates: Iterable[TemplateLike], requested: Iterable[ScheduledStep]) -> Iterator[tuple[str, StepLike]]:
     """Yield each step that is asked for, and before it where that is."""
     for template in templates:
         for position, step in enumerate(template.steps):

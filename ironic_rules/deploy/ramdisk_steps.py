@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from ironic_rules.deploy.steps import Step, TemplateLike
+from ironic_rules.deploy.steps import ScheduledStep, TemplateLike
 from ironic_rules.hardware.steps import StepInfo
 
 #: The step that boots the ramdisk.
@@ -15,7 +15,7 @@ _ANY = {"description": "", "required": False}
 
 
 def assumed(infos: Iterable[StepInfo], templates: Iterable[TemplateLike],
-            requested: Iterable[Step] = ()) -> list[StepInfo]:
+            requested: Iterable[ScheduledStep] = ()) -> list[StepInfo]:
     """Return ``infos``, and for each step that is asked for and not among them one that takes any argument."""
     found = list(infos)
     known = {(info.interface, info.step) for info in found}
@@ -27,7 +27,7 @@ def assumed(infos: Iterable[StepInfo], templates: Iterable[TemplateLike],
     return found + [StepInfo(*key, 0, argsinfo) for key, argsinfo in args.items()]
 
 
-def behind_boot(steps: Sequence[Step], infos: Collection[StepInfo]) -> list[Step]:
+def behind_boot(steps: Sequence[ScheduledStep], infos: Collection[StepInfo]) -> list[ScheduledStep]:
     """Return the steps with none of the ramdisk's (those that are not among ``infos``) before the one that boots it."""
     own = {(info.interface, info.step) for info in infos}
     boot = next((index for index, step in enumerate(steps) if (step.interface, step.step) == BOOT), None)

@@ -13,15 +13,15 @@ from ironic_rules.deploy.steps import StepLike
 from ironic_rules.exceptions import Problem
 from ironic_rules.hardware.steps import StepInfo, wrong_arguments
 from ironic_rules.models import pointer, secrets
-from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.steps import Step
 
 #: ``where`` of the problems is a JSON pointer below the step, e.g. ``/args/size_gb``.
-StepCheck = Callable[[DeployStep], Iterable[Problem]]
+StepCheck = Callable[[Step], Iterable[Problem]]
 #: The option with the steps that are not allowed.
 DISALLOWED = "[api]disallow_deploy_steps"
 
 
-def problems(steps: Iterable[DeployStep], checks: Collection[StepCheck], where: str = "/steps") -> list[Problem]:
+def problems(steps: Iterable[Step], checks: Collection[StepCheck], where: str = "/steps") -> list[Problem]:
     """Return everything that ``checks`` find wrong with ``steps``, whose list is at the pointer ``where``."""
     return [Problem(f"{where}/{index}{problem.where}", problem.text)
             for index, step in enumerate(steps) for check in checks for problem in check(step)]
@@ -29,7 +29,7 @@ def problems(steps: Iterable[DeployStep], checks: Collection[StepCheck], where: 
 
 def without(disallowed: Collection[str]) -> StepCheck:
     """Return the check that refuses the steps with these names, e.g. ``vendor.send_raw``."""
-    def check(step: DeployStep) -> Iterator[Problem]:
+    def check(step: Step) -> Iterator[Problem]:
         if step.name in disallowed:
             # The step is one of the operator's option, so that its name is safe to show.
             yield Problem("/step", f"the step {step.name} is not allowed ({DISALLOWED})")
@@ -45,7 +45,7 @@ def against(info: StepInfo, step: StepLike) -> list[Problem]:
                     for place, text in wrong_arguments(info.argsinfo, step.args)]
 
 
-def real_secrets(step: DeployStep) -> Iterator[Problem]:
+def real_secrets(step: Step) -> Iterator[Problem]:
     """Refuse ``******`` in place of a secret.
 
     Replies show secrets so. Who sends such a reply back would overwrite the secret that it hides.

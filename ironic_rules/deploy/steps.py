@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from ironic_rules.models.deploy_templates import INTERFACES, DeployStep
+from ironic_rules.models.steps import STEP_INTERFACES, Step
 
 #: Where steps come from; those of a template have ``template NAME``.
 CODE, CONFIGURATION, REQUEST = "code", "configuration", "request"
@@ -14,7 +14,7 @@ CODE, CONFIGURATION, REQUEST = "code", "configuration", "request"
 CORE = frozenset(("deploy", step) for step in (
     "deploy", "write_image", "prepare_instance_boot", "tear_down_agent", "switch_to_tenant_network", "boot_instance"))
 
-_RANKS = {interface: rank for rank, interface in enumerate(INTERFACES)}
+_RANKS = {interface: rank for rank, interface in enumerate(STEP_INTERFACES)}
 
 
 class StepLike(Protocol):
@@ -40,7 +40,7 @@ class TemplateLike(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step(DeployStep):
+class ScheduledStep(Step):
     """One run of a step: ``source`` is ``code``, ``configuration``, ``template NAME`` or ``request``."""
 
     source: str
@@ -61,14 +61,14 @@ class _Place(NamedTuple):
     position: int
 
 
-def requested(steps: Iterable[Mapping[str, Any]]) -> list[Step]:
+def requested(steps: Iterable[Mapping[str, Any]]) -> list[ScheduledStep]:
     """Return the steps of a request (``deploy_steps``, valid against its schema) as steps."""
-    return [Step(step["interface"], step["step"], step.get("args") or {}, int(step["priority"]), REQUEST)
+    return [ScheduledStep(step["interface"], step["step"], step.get("args") or {}, int(step["priority"]), REQUEST)
             for step in steps]
 
 
-def merge(defaults: Iterable[Step], templates: Iterable[TemplateLike], requested: Iterable[Step],
-          core: Collection[tuple[str, str]] = CORE) -> list[Step]:
+def merge(defaults: Iterable[ScheduledStep], templates: Iterable[TemplateLike], requested: Iterable[ScheduledStep],
+          core: Collection[tuple[str, str]] = CORE) -> list[ScheduledStep]:
     """Return the runs of one deployment in their order.
 
     A step that a template names takes the place of the default of that name, with its own arguments and priority; one
@@ -79,13 +79,13 @@ def merge(defaults: Iterable[Step], templates: Iterable[TemplateLike], requested
     :param core: ``(interface, step)`` of the core steps
     :returns: priority descending, then ``INTERFACES``, then defaults, templates by name, request, then position
     """
-    given: dict[tuple[str, str], list[tuple[_Place, Step]]] = {}
+    given: dict[tuple[str, str], list[tuple[_Place, ScheduledStep]]] = {}
     for template in templates:
         name, source = template.name, f"template {template.name}"
         for position, asked in enumerate(template.steps):
-            step = Step(asked.interface, asked.step, asked.args, asked.priority, source)
+            step = ScheduledStep(asked.interface, asked.step, asked.args, asked.priority, source)
             given.setdefault((step.interface, step.step), []).append(_placed(step, 1, name, position))
-    by_request: dict[tuple[str, str], list[tuple[_Place, Step]]] = {}
+    by_request: dict[tuple[str, str], list[tuple[_Place, ScheduledStep]]] = {}
     for position, step in enumerate(requested):
         by_request.setdefault((step.interface, step.step), []).append(_placed(step, 2, "", position))
     given.update(by_request)
@@ -97,12 +97,12 @@ def merge(defaults: Iterable[Step], templates: Iterable[TemplateLike], requested
     return [step for _, step in runs]
 
 
-def _placed(step: Step, origin: int, template: str, position: int) -> tuple[_Place, Step]:
+def _placed(step: ScheduledStep, origin: int, template: str, position: int) -> tuple[_Place, ScheduledStep]:
     rank = _RANKS.get(step.interface, len(_RANKS))
     return _Place(-step.priority, rank, origin, template, position), step
 
 
-def _is_replaced(default: Step, given: Mapping[tuple[str, str], list[tuple[_Place, Step]]],
+def _is_replaced(default: ScheduledStep, given: Mapping[tuple[str, str], list[tuple[_Place, ScheduledStep]]],
                  core: Collection[tuple[str, str]]) -> bool:
     key = (default.interface, default.step)
     if key in core:

@@ -51,7 +51,7 @@ class HardwareType:
 class Interface:
     """Base of all interfaces: one object serves all nodes and threads, so it keeps nothing about a node."""
 
-    #: one of ``node_fields.INTERFACES``
+    #: one of ``INTERFACES``
     kind: ClassVar[str]
     #: name of a ``driver_info`` key -> what it means
     properties: ClassVar[dict[str, str]] = {}

@@ -12,10 +12,11 @@ from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound
 from ironic_rules.hardware.steps import StepInfo
-from ironic_rules.models.deploy_templates import INTERFACES
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.steps import STEP_INTERFACES
 
 #: The columns of a node that tell its steps.
-NODE_COLUMNS = ("driver", *(f"{kind}_interface" for kind in INTERFACES))
+NODE_COLUMNS = ("driver", *(f"{kind}_interface" for kind in STEP_INTERFACES))
 
 
 class RegisteredSteps:
@@ -39,7 +40,7 @@ class RegisteredSteps:
                         known.setdefault(name, [StepInfo.from_wire(kind, step) for step in steps])
                     known.setdefault(None, known.get(description[kind]["default"], []))
 
-    def of_node(self, node: Any) -> list[StepInfo]:
+    def of_node(self, node: Node) -> list[StepInfo]:
         """Return the steps of a node's interfaces.
 
         :param node: anything with ``NODE_COLUMNS``; None as an interface means the driver's default
@@ -48,10 +49,10 @@ class RegisteredSteps:
         if node.driver not in self._offers:
             raise DriverNotFound(driver=node.driver)
         kinds = self._offers[node.driver]
-        return [info for kind in INTERFACES
+        return [info for kind in STEP_INTERFACES
                 for info in kinds.get(kind, {}).get(getattr(node, f"{kind}_interface"), ())]
 
-    def has_ramdisk(self, node: Any) -> bool:
+    def has_ramdisk(self, node: Node) -> bool:
         """Say whether the node's deployment boots a ramdisk that has steps of its own."""
         return (node.driver, node.deploy_interface) in self._ramdisks
 

@@ -13,7 +13,8 @@ from ironic_rules.exceptions import ConfigurationError, DriverNotFound, Interfac
 from ironic_rules.hardware import steps
 from ironic_rules.hardware.base import KINDS, HardwareType, Interface
 from ironic_rules.hardware.steps import StepInfo
-from ironic_rules.models.deploy_templates import INTERFACES as STEP_KINDS
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
 
 LOG = log.getLogger(__name__)
 
@@ -103,7 +104,7 @@ class Hardware:
         offered = steps.steps_of(self._interfaces[kind][name])
         return [info.to_wire() for info in steps.with_priorities(offered, self._priorities)]
 
-    def interface(self, node: Any, kind: str) -> Any:
+    def interface(self, node: Node, kind: str) -> Any:
         """Return the interface of ``kind`` that ``node`` uses.
 
         :param node: anything with ``driver`` and ``<kind>_interface``; None there means the driver's default
@@ -119,7 +120,7 @@ class Hardware:
             raise InterfaceNotFound(driver=node.driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
         return self._interfaces[kind][name]
 
-    def deploy_steps(self, node: Any) -> list[StepInfo]:
+    def deploy_steps(self, node: Node) -> list[StepInfo]:
         """Return the deploy steps of the node's interfaces with the priorities of their code, those of a kind together.
 
         :raises DriverNotFound, InterfaceNotFound: as ``interface``

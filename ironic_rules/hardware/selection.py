@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
-from ironic_rules.models.node_fields import INTERFACES
+from ironic_rules.models.nodes import INTERFACES
 
 Description = Mapping[str, Mapping[str, Mapping[str, Any]]]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware import step_values
 from ironic_rules.models import pointer, states
-from ironic_rules.models.deploy_templates import INTERFACES, MAX_PRIORITY
+from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 
 if TYPE_CHECKING:  # its interfaces have steps
@@ -113,7 +113,7 @@ def _check_parameters(method: Callable[..., Any], args: Mapping[str, Mapping[str
 def steps_of(interface: Interface | type[Interface]) -> list[StepInfo]:
     """Return the deploy steps of an interface (or of its class), by priority descending, then name."""
     cls = interface if isinstance(interface, type) else type(interface)
-    if cls.kind not in INTERFACES:
+    if cls.kind not in STEP_INTERFACES:
         return []
     found = []
     for name in dir(cls):

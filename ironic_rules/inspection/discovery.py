@@ -19,7 +19,6 @@ from oslo_log import log
 from ironic_rules.db import bmc_addresses, clock, conductors, nodes, ports
 from ironic_rules.db import discovery as records
 from ironic_rules.db.paging import Page
-from ironic_rules.db.projection import Row
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError, Conflict, Invalid, LookupFailed, NodeNotFound
 from ironic_rules.hardware import selection
@@ -29,6 +28,7 @@ from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfaces
 from ironic_rules.inspection.payload import Payload
 from ironic_rules.models import states
 from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import PortChanges, Task
 from ironic_rules.text import enumeration
 
@@ -80,7 +80,7 @@ def check(conf: cfg.ConfigOpts) -> None:
             f"({', '.join(conf.enabled_hardware_types)}).")
 
 
-def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Row:
+def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     """Return the node of a machine that no lookup finds: in ENROLL, and to be handed to a conductor.
 
     Node, ports and addresses are written in one transaction. Discoveries take turns, so of callbacks of one new machine
@@ -97,7 +97,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Row:
         _check_rate(conn, conf)
         made_from |= _interfaces(conn, conf)
 
-    def create(conn: sa.Connection) -> tuple[Row, bool]:
+    def create(conn: sa.Connection) -> tuple[Node, bool]:
         records.take_turn(conn)
         if (known := _known(conn, sent)) is not None:
             return known, False
@@ -137,7 +137,7 @@ def withdraw_abandoned(db: Database, older_than_s: float) -> None:
         withdraw(db, node_id)
 
 
-def find_unaccepted(db: Database, sent: Payload) -> Row | None:
+def find_unaccepted(db: Database, sent: Payload) -> Node | None:
     """Return the node that an earlier callback of the machine made and no conductor has accepted, None without one.
 
     It is the same machine if all of its addresses that are known are that node's.
@@ -146,7 +146,7 @@ def find_unaccepted(db: Database, sent: Payload) -> Row | None:
         return _unaccepted(conn, _owners(conn, sent))
 
 
-def _known(conn: sa.Connection, sent: Payload) -> Row | None:
+def _known(conn: sa.Connection, sent: Payload) -> Node | None:
     """Return the same; None for a machine that nobody knows.
 
     :raises LookupFailed: 404, any other node has one of the addresses
@@ -173,7 +173,7 @@ def _owners(conn: sa.Connection, sent: Payload) -> set[int]:
     return owners
 
 
-def _unaccepted(conn: sa.Connection, owners: set[int]) -> Row | None:
+def _unaccepted(conn: sa.Connection, owners: set[int]) -> Node | None:
     if len(owners) != 1 or not records.is_pending(conn, owner := min(owners)):
         return None
     try:

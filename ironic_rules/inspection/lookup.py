@@ -6,7 +6,7 @@ A stranger learns nothing from a failure; the log has the reason.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import sqlalchemy as sa
 from oslo_log import log
@@ -15,6 +15,7 @@ from ironic_rules.db import bmc_addresses, identity, nodes, ports
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown
 from ironic_rules.models import states
+from ironic_rules.models.nodes import NodeFound
 from ironic_rules.text import enumeration, printable
 
 LOG = log.getLogger(__name__)
@@ -24,7 +25,7 @@ MAX_SHARING = 1000
 
 
 def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
-              addresses: Collection[str]) -> sa.Row[Any]:
+              addresses: Collection[str]) -> NodeFound:
     """Return the one node in INSPECT WAIT that satisfies everything that the ramdisk says about itself.
 
     - The UUID is the node's. If the node has ports and the ramdisk sent MAC addresses, one of them is a port's.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import sqlalchemy as sa
 
 from ironic_rules.db import inspection_rules
 from ironic_rules.exceptions import InvalidRule, RuleFailed
 from ironic_rules.inspection.rule_settings import RuleSettings
-from ironic_rules.rules import CompiledRule, Limits, RuleSet, compile
+from ironic_rules.rules import CompiledRule, Limits, Rule, RuleSet, compile
 
 
 class RuleCache:
@@ -36,17 +35,16 @@ class RuleCache:
         revision = inspection_rules.revision(conn)
         with self._lock:
             if revision != self._revision:
-                stored = [_compiled(row, self._settings.limits) for row in inspection_rules.all_rules(conn)]
+                stored = [_compiled(rule, self._settings.limits) for rule in inspection_rules.all_rules(conn)]
                 self._rules = RuleSet([*stored, *self._built_in], mask_secrets=self._settings.mask_secrets)
                 self._revision = revision
             return self._rules
 
 
-def _compiled(row: sa.Row[Any], limits: Limits) -> CompiledRule:
-    rule = {name: value for name, value in row._mapping.items() if value is not None}
+def _compiled(rule: Rule, limits: Limits) -> CompiledRule:
     try:
         return compile(rule, limits=limits)
     except InvalidRule as exc:
         first = exc.problems[0]
-        reason = "it is no longer valid" if row.sensitive else f"it is no longer valid: {first.text}"
-        raise RuleFailed(rule=row.uuid, where=first.where or "/", reason=reason) from (None if row.sensitive else exc)
+        reason = "it is no longer valid" if rule.sensitive else f"it is no longer valid: {first.text}"
+        raise RuleFailed(rule=rule.uuid, where=first.where or "/", reason=reason) from (None if rule.sensitive else exc)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules.inspection.http_get import HttpGet
-from ironic_rules.rules import Limits, builtin, load_plugins
+from ironic_rules.rules import Limits, Rule, builtin, load_plugins
 from ironic_rules.rules.api_call import GATE
 
 LOG = logging.getLogger(__name__)
@@ -28,7 +27,7 @@ class RuleSettings:
     limits: Limits = field(default_factory=Limits)
     mask_secrets: str = "always"
     default_scope: str | None = None
-    built_in: tuple[dict[str, Any], ...] = ()
+    built_in: tuple[Rule, ...] = ()
 
 
 def prepare(conf: cfg.ConfigOpts) -> RuleSettings:
@@ -58,7 +57,7 @@ def limits(conf: cfg.ConfigOpts) -> Limits:
         subject=group.max_regex_subject, written=group.max_written_size)
 
 
-def _built_in(conf: cfg.ConfigOpts) -> tuple[dict[str, Any], ...]:
+def _built_in(conf: cfg.ConfigOpts) -> tuple[Rule, ...]:
     path = conf.inspection_rules.built_in
     if not path:
         return ()

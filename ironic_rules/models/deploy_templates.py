@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
-#: The kinds of interfaces that have deploy steps. Of steps with one priority, those of an earlier kind run first.
-INTERFACES = ("vendor", "power", "management", "firmware", "deploy", "bios", "raid")
-#: Names of a step's fields, in the order in which it is shown.
-STEP_FIELDS = ("interface", "step", "args", "priority")
+from ironic_rules.models.fields import Fields, field, record
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.steps import Step
+
 MAX_STEPS = 256
-MAX_STEP_NAME = 255
-#: What an INTEGER of every database holds.
-MAX_PRIORITY = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class DeployStep:
-    """One step as a template asks for it; ``step`` is its name among those of the interface."""
-
-    interface: str
-    step: str
-    args: Mapping[str, Any]
-    priority: int
-
-    @property
-    def name(self) -> str:
-        """The name as options and messages have it, e.g. ``raid.create_configuration``."""
-        return f"{self.interface}.{self.step}"
-
-    def to_wire(self) -> dict[str, Any]:
-        """Return the step as the API has it, with its secrets."""
-        return {"interface": self.interface, "step": self.step, "args": self.args, "priority": self.priority}
-
-
-@dataclass(frozen=True, slots=True)
+@record
 class DeployTemplate:
-    """A stored template with its steps, in the order in which they were given.
+    """A stored template with its steps, in the order in which they were given; ``name`` is a trait.
 
-    ``revision`` counts the changes of the template; ``name`` is a trait.
+    ``revision`` counts the changes of the template.
     """
 
-    id: int
-    uuid: str
-    name: str
-    revision: int
-    created_at: datetime.datetime
-    updated_at: datetime.datetime | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
-    steps: tuple[DeployStep, ...] = ()
+    id: int = field(shown=False)
+    revision: int = field(shown=False)
+
+    uuid: str = field(create=True, summary=True)
+    created_at: datetime.datetime = field()
+    updated_at: datetime.datetime | None = field(default=None)
+    name: str = field(patch=True, required=True, summary=True)
+    extra: JSONObject = field(patch=True, default_factory=dict)
+    steps: tuple[Step, ...] = field(patch=True, required=True, column=False, default=())
+
+
+DEPLOY_TEMPLATE = Fields.of(DeployTemplate, made={"links": 1})

@@ -1,8 +1,8 @@
 """Drafts: a node, its ports and traits as hooks and rules change them, before one transaction saves what changed.
 
 Reading an attribute that holds JSON gives a private copy, so a change in place is a change of the draft and of nothing
-else. ``write``, ``extend`` and ``delete`` take paths, check them against ``node_fields`` and copy only the way they
-touch, and the field's own dict only once, which keeps a thousand writes to one big field cheap.
+else. ``write``, ``extend`` and ``delete`` take paths, check them against the table of the fields and copy only the way
+they touch, and the field's own dict only once, which keeps a thousand writes to one big field cheap.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import datetime
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
-from ironic_rules.models import json_values, node_fields, pointer, traits
+from ironic_rules.models import json_values, pointer, traits
+from ironic_rules.models.fields import Fields, Type
+from ironic_rules.models.nodes import NODE, Node
+from ironic_rules.models.ports import PORT, Port
 from ironic_rules.text import is_storable, is_uuid
 
 _MISSING: Any = object()
@@ -40,13 +43,11 @@ class FieldPath(str):
 class _Draft:
     """What node and port drafts share: fields with a type, recorded changes, paths, and one level of undo."""
 
+    fields: ClassVar[Fields]
+    #: what rules may write
     writable: ClassVar[frozenset[str]]
-    json_fields: ClassVar[frozenset[str]]
-    types: ClassVar[dict[str, str]]
-    not_nullable: ClassVar[frozenset[str]]
-    max_lengths: ClassVar[dict[str, int]]
-    #: fields that ``delete`` refuses: they have no default to fall back to
-    required: ClassVar[frozenset[str]] = frozenset()
+    #: those of them into which a path can lead
+    objects: ClassVar[frozenset[str]]
 
     _original: dict[str, Any]
     _values: dict[str, Any]
@@ -65,13 +66,18 @@ class _Draft:
         put(self, "_private", set())
         put(self, "_journal", [])
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._values:
-            raise AttributeError(f"{type(self).__name__} has no field {name!r}")
-        value = self._values[name]
-        return self._take(name) if isinstance(value, (dict, list, set)) else value
+    # The type checker shall know the fields that the classes below declare, and no others.
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name not in self._values:
+                raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+            value = self._values[name]
+            return self._take(name) if isinstance(value, (dict, list, set)) else value
 
-    def __setattr__(self, name: str, value: Any) -> None:
+        def __setattr__(self, name: str, value: Any) -> None:
+            self._assign(name, value)
+
+    def _assign(self, name: str, value: Any) -> None:
         if name not in self._values:
             raise AttributeError(f"{type(self).__name__} has no field {name!r}")
         self._set(name, value)
@@ -166,7 +172,7 @@ class _Draft:
         """
         tokens = self.path_tokens(path, deleting=True)
         if len(tokens) == 1:
-            self.write(path, self._default(tokens[0]))
+            self.write(path, self.fields[tokens[0]].empty())
             return
         try:
             pointer.get(self._values.get(tokens[0]), tokens[1:])
@@ -186,34 +192,30 @@ class _Draft:
         if type(path) is FieldPath and path.of is cls and not deleting:
             return path.tokens
         tokens = pointer.parse(path, relative=True)
-        if not tokens or tokens[0] not in cls.writable or (deleting and len(tokens) == 1 and tokens[0] in cls.required):
+        if not tokens or tokens[0] not in cls.writable or (
+                deleting and len(tokens) == 1 and tokens[0] in cls.fields.required):
             raise FieldNotWritable(path=pointer.format(tokens[:1]))
-        if len(tokens) > 1 and cls.types[tokens[0]] != node_fields.OBJECT:
+        if len(tokens) > 1 and tokens[0] not in cls.objects:
             raise FieldNotWritable(path=pointer.format(tokens))
         return tokens
 
     @classmethod
     def value_problem(cls, name: str, value: Any) -> str | None:
         """Say why the field ``name`` does not take ``value`` as a whole; None if it does."""
-        kind = cls.types[name]
+        entry = cls.fields[name]
         if value is None:
-            return "must not be null" if name in cls.not_nullable else None
-        if kind == node_fields.OBJECT:
+            return None if entry.nullable else "must not be null"
+        if entry.type is Type.OBJECT:
             return None if isinstance(value, dict) else "must be an object"
-        if kind == node_fields.BOOLEAN:
+        if entry.type is Type.BOOLEAN:
             return None if isinstance(value, bool) else "must be true or false"
         if not isinstance(value, str):
             return "must be a string"
-        if len(value) > cls.max_lengths.get(name, 255):
-            return f"must be at most {cls.max_lengths.get(name, 255)} characters"
+        if len(value) > entry.max_length:
+            return f"must be at most {entry.max_length} characters"
         if not is_storable(value):
             return "must not contain NUL or lone surrogate characters"
         return None
-
-    def _default(self, name: str) -> Any:
-        if name not in self.not_nullable:
-            return None
-        return {node_fields.OBJECT: {}, node_fields.BOOLEAN: False}.get(self.types[name], "")
 
     def _open(self, tokens: tuple[str, ...]) -> Any:
         """Return the field's value with the way to ``tokens`` made private, ready to be changed in place."""
@@ -243,21 +245,20 @@ class _Draft:
         self._values[name] = value
 
 
-class NodeDraft(_Draft):
-    """A node under inspection. ``traits`` is a set like any other field; its path is ``/traits``."""
+class NodeDraft(_Draft, Node):
+    """A node that is worked on. ``traits`` is a set like any other field; its path is ``/traits``."""
 
-    writable = node_fields.RULE_WRITABLE | {"traits"}
-    json_fields = node_fields.JSON_FIELDS
-    types: ClassVar[dict[str, str]] = {**node_fields.TYPES, "traits": node_fields.OBJECT}
-    not_nullable = node_fields.NOT_NULLABLE
-    max_lengths = node_fields.MAX_LENGTHS
-    required = frozenset({"driver"})
+    fields = NODE
+    writable = NODE.writable_by_rules | {"traits"}
+    objects = NODE.json | {"traits"}
+
+    traits: set[str]
 
     def __init__(self, values: Mapping[str, Any], traits: Iterable[str] = ()) -> None:
         super().__init__({**values, "traits": set(traits)})
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, set(value) if name == "traits" else value)
+    def _assign(self, name: str, value: Any) -> None:
+        super()._assign(name, set(value) if name == "traits" else value)
         if name == "agent_token_hash":
             # A ramdisk may have got a token since: what is set here is written, whatever it was.
             self._original.pop(name, None)
@@ -339,11 +340,9 @@ class NodeDraft(_Draft):
         return checked
 
 
-class PortDraft(_Draft):
-    """A port of the node under inspection."""
+class PortDraft(_Draft, Port):
+    """A port of a node that is worked on."""
 
-    writable = node_fields.PORT_WRITABLE
-    json_fields = node_fields.PORT_JSON_FIELDS
-    types = node_fields.PORT_TYPES
-    not_nullable = node_fields.PORT_NOT_NULLABLE
-    max_lengths = node_fields.PORT_MAX_LENGTHS
+    fields = PORT
+    writable = PORT.writable_by_rules
+    objects = PORT.json

@@ -9,6 +9,10 @@ from typing import Any
 
 from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.ports import PORT
+
+#: What a port has besides its address when inspection adds it.
+_NEW_PORT = PORT.where(lambda entry: entry.column and entry.create and not entry.required)
 
 
 @dataclass(slots=True)
@@ -47,11 +51,8 @@ class Task:
 
     def add_port(self, address: str, **values: Any) -> PortDraft:
         """Add a port with the given MAC address; it gets a new UUID unless one is given."""
-        defaults: dict[str, Any] = {
-            "uuid": str(uuid_module.uuid4()), "extra": {}, "local_link_connection": {}, "pxe_enabled": True,
-            "physical_network": None, "is_smartnic": False, "name": None,
-        }
-        port = PortDraft({**defaults, **values, "address": mac.normalize(address)})
+        defaults = {name: PORT[name].initial() for name in _NEW_PORT}
+        port = PortDraft({**defaults, "uuid": str(uuid_module.uuid4()), **values, "address": mac.normalize(address)})
         self.ports.append(port)
         return port
 

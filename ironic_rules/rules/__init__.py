@@ -5,13 +5,13 @@
 """
 
 from ironic_rules.exceptions import Problem
+from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES, Rule
 from ironic_rules.rules import api_call, builtin
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.compiler import CompiledRule, compile
 from ironic_rules.rules.engine import ActionTrace, ConditionTrace, Facts, RuleSet, Trace, evaluate
 from ironic_rules.rules.errors import ActionError
-from ironic_rules.rules.fields import FIELDS, MAX_PRIORITY, PHASES
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.plugins import load_plugins
@@ -20,7 +20,7 @@ from ironic_rules.rules.validation import validate
 from ironic_rules.rules.wire import from_wire
 
 __all__ = [
-    "ACTIONS", "FIELDS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule",
-    "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "RuleSet", "Trace",
-    "api_call", "builtin", "compile", "evaluate", "from_wire", "load_plugins", "rule_schema", "validate",
+    "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "CompiledRule",
+    "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule", "RuleSet", "Trace", "api_call",
+    "builtin", "compile", "evaluate", "from_wire", "load_plugins", "rule_schema", "validate",
 ]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from ironic_rules.exceptions import ConfigurationError, Problem
-from ironic_rules.models import json_values
-from ironic_rules.rules import fields, strict_yaml
+from ironic_rules.models.inspection_rules import SEALED, WRITABLE, Rule
+from ironic_rules.models.json_values import JSONObject, clone
+from ironic_rules.rules import strict_yaml
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.validation import validate
 from ironic_rules.rules.wire import from_wire
@@ -25,7 +26,6 @@ MAX_FILE_BYTES = 8 * 1024 * 1024
 #: The column ``position`` of stored rules has 32 bits.
 FIRST_POSITION = 1 << 32
 _NAMESPACE = uuid.UUID("6f2f1c0e-7f5b-5d0a-9c57-3b1e4f0d8a61")
-_SECRET = frozenset({"conditions", "actions"})
 
 
 class _Found(NamedTuple):
@@ -33,16 +33,15 @@ class _Found(NamedTuple):
 
     file: Path
     where: str
-    rule: dict[str, Any]
+    rule: JSONObject
 
 
-def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[dict[str, Any]]:
+def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
     """Return the rules of a YAML file, or of all ``*.yaml`` in a directory (by name, hidden ones left out).
 
     A rule without ``uuid`` gets one that depends on what the rule says, wherever it stands. That of a sensitive rule
     does not depend on its conditions and actions: who can guess at them must not be able to check.
 
-    :returns: rules as in the database, with ``uuid``, ``position`` and ``built_in: True``
     :raises ConfigurationError: with every problem of every file: its name, JSON pointer and text, one on a line
     """
     problems: list[str] = []
@@ -54,7 +53,7 @@ def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[dict[str, Any]]:
         problems.extend(_repeated(found, rules))
     if problems:
         raise ConfigurationError("The built-in inspection rules can not be used:\n" + "\n".join(problems))
-    return [{**rule, "position": FIRST_POSITION + index, "built_in": True} for index, rule in enumerate(rules)]
+    return [Rule(**rule, position=FIRST_POSITION + index, built_in=True) for index, rule in enumerate(rules)]
 
 
 def writable_by_others(path: str | Path) -> list[Path]:
@@ -107,12 +106,12 @@ def _read(file: Path, problems: list[str]) -> Iterator[_Found]:
                 problems.append(f"{file}: {where}: a rule is an object")
 
 
-def _checked(found: _Found, limits: Limits, problems: list[str]) -> dict[str, Any] | None:
+def _checked(found: _Found, limits: Limits, problems: list[str]) -> JSONObject | None:
     rule = found.rule
     wrong = validate(rule, built_in=True, limits=limits)
     if not wrong:
         try:
-            return {**{name: json_values.clone(rule[name]) for name in fields.FIELDS if name in rule},
+            return {**{name: clone(rule[name]) for name in WRITABLE if name in rule},
                     "uuid": rule.get("uuid") or _identity(rule)}
         except orjson.JSONEncodeError:
             wrong = [Problem("", "has an integer of more than 64 bits")]
@@ -121,13 +120,13 @@ def _checked(found: _Found, limits: Limits, problems: list[str]) -> dict[str, An
     return None
 
 
-def _identity(rule: dict[str, Any]) -> str:
-    names = [name for name in fields.FIELDS if name != "uuid" and not (rule["sensitive"] and name in _SECRET)]
+def _identity(rule: JSONObject) -> str:
+    names = [name for name in WRITABLE if name != "uuid" and not (rule["sensitive"] and name in SEALED)]
     content = orjson.dumps({name: rule[name] for name in names}, option=orjson.OPT_SORT_KEYS)
     return str(uuid.uuid5(_NAMESPACE, content.decode()))
 
 
-def _repeated(found: list[_Found], rules: list[dict[str, Any]]) -> Iterator[str]:
+def _repeated(found: list[_Found], rules: list[JSONObject]) -> Iterator[str]:
     first: dict[str, _Found] = {}
     for each, rule in zip(found, rules, strict=True):
         known = first.setdefault(rule["uuid"], each)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models import pointer
+from ironic_rules.models.inspection_rules import Rule
 from ironic_rules.rules import arguments, calls, fields, index, loop
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.calls import Action
@@ -51,42 +52,35 @@ class CompiledRule:
     touches: frozenset[str]
 
 
-def compile(rule: Mapping[str, Any], *, built_in: bool | None = None, limits: Limits = DEFAULT) -> CompiledRule:
+def compile(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule:
     """Compile a stored or built-in rule.
 
-    :param rule: as in the database table; ``position`` and the other columns that are no part of a rule may be there
-    :param built_in: whether any integer is a valid priority; by default ``rule["built_in"]``
     :raises InvalidRule: with every problem
     """
-    if built_in is None:
-        built_in = bool(rule.get("built_in")) if isinstance(rule, Mapping) else False
-    problems, compiled = build(rule, built_in=built_in, limits=limits, stored=True)
-    if compiled is None:
+    problems, conditions, actions = build(rule.said(), built_in=rule.built_in, limits=limits)
+    if problems:
         raise InvalidRule(problems=problems)
-    return compiled
+    return CompiledRule(
+        uuid=rule.uuid, description=rule.description, priority=rule.priority, phase=rule.phase, scope=rule.scope,
+        sensitive=rule.sensitive, position=rule.position, conditions=tuple(conditions), actions=tuple(actions),
+        touches=frozenset().union(*(action.touches for action in actions)))
 
 
-def build(rule: Any, *, built_in: bool, limits: Limits, stored: bool) -> tuple[list[Problem], CompiledRule | None]:
-    """Find every problem of a rule, and compile it if there is none."""
-    problems = fields.problems(rule, built_in=built_in, stored=stored)
+def build(rule: Any, *, built_in: bool, limits: Limits) -> tuple[list[Problem], list[Condition], list[Action]]:
+    """Find every problem of a rule as a user writes it; conditions and actions are of use if there is none.
+
+    :param built_in: whether any integer is a valid priority
+    """
+    problems = fields.problems(rule, built_in=built_in)
     if not isinstance(rule, Mapping):
-        return problems, None
-    if stored:
-        rule = fields.without_nulls(rule)
+        return problems, [], []
     early = rule.get("phase") == "early"
     names = EARLY_ROOTS if early else ROOTS
     conditions = _each(rule.get("conditions", []), "/conditions", limits.conditions, problems,
                        lambda item, where: _condition(Scope(names, early, False, problems, limits), item, where))
     actions = _each(rule.get("actions"), "/actions", limits.actions, problems,
                     lambda item, where: _action(Scope(names, early, True, problems, limits), item, where))
-    if problems:
-        return problems, None
-    return [], CompiledRule(
-        uuid=rule.get("uuid") or "", description=rule.get("description"), priority=rule.get("priority", 0),
-        phase=rule.get("phase", "main"), scope=rule.get("scope"), sensitive=rule.get("sensitive", False),
-        position=rule.get("position") or 0, conditions=tuple(conditions), actions=tuple(actions),
-        touches=frozenset().union(*(action.touches for action in actions)),
-    )
+    return problems, conditions, actions
 
 
 def _each(items: Any, where: str, limit: int, problems: list[Problem],

@@ -10,13 +10,13 @@ from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
 from ironic_rules.models import secrets
+from ironic_rules.models.inspection_rules import PHASES
 from ironic_rules.models.json_values import clone, same
 from ironic_rules.models.task import Task
 from ironic_rules.rules.base import EVERYTHING, ActiveRule
 from ironic_rules.rules.calls import Action
 from ironic_rules.rules.compiler import CompiledRule
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.fields import PHASES
 from ironic_rules.rules.kinds import compile_regex
 from ironic_rules.rules.mask import MODES, View, Views
 from ironic_rules.rules.plan import Phase, Plan, Step

@@ -7,29 +7,21 @@ from typing import Any
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
+from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES, WRITABLE
 from ironic_rules.text import is_storable, is_uuid, nearest
 
-PHASES = ("early", "preprocess", "main")
-MAX_PRIORITY = 9999
 MAX_TEXT = 255
-#: What a user may set.
-FIELDS = ("uuid", "description", "priority", "phase", "scope", "sensitive", "conditions", "actions")
-#: Columns that a stored rule has besides.
-STORED = ("id", "position", "revision", "created_at", "updated_at", "built_in")
 
 
-def problems(rule: Any, *, built_in: bool, stored: bool) -> list[Problem]:
+def problems(rule: Any, *, built_in: bool) -> list[Problem]:
     """Return what is wrong with a rule's fields; conditions and actions are only checked to be lists."""
     if not isinstance(rule, Mapping):
         return [Problem("", "a rule is an object")]
-    if stored:
-        rule = without_nulls(rule)
     found = []
-    known = FIELDS + STORED if stored else FIELDS
     for key in rule:
-        if key not in known:
-            near = nearest(str(key), FIELDS)
-            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(FIELDS)}"
+        if key not in WRITABLE:
+            near = nearest(str(key), WRITABLE)
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(WRITABLE)}"
             found.append(Problem(pointer.format((str(key),)), f"unknown field; {hint}"))
     checks = {
         "uuid": _uuid(rule.get("uuid")),
@@ -43,12 +35,6 @@ def problems(rule: Any, *, built_in: bool, stored: bool) -> list[Problem]:
     }
     found.extend(Problem(f"/{name}", reason) for name, reason in checks.items() if reason)
     return found
-
-
-def without_nulls(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored rule without the nulls that its columns allow and that mean the default."""
-    defaulted = ("conditions", "phase", "priority", "sensitive")
-    return {key: value for key, value in rule.items() if value is not None or key not in defaulted}
 
 
 def _uuid(value: Any) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES
 from ironic_rules.rules.actions import ACTIONS
-from ironic_rules.rules.fields import MAX_PRIORITY, MAX_TEXT, PHASES
+from ironic_rules.rules.fields import MAX_TEXT
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.loop import MULTIPLE
 from ironic_rules.rules.operators import OPERATORS

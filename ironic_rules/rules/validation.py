@@ -16,4 +16,4 @@ def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> 
     :param built_in: whether the rule comes from the operator's file: any integer is then a valid priority
     :returns: problems in the order of the rule, each with a JSON pointer; no text quotes a value
     """
-    return compiler.build(rule, built_in=built_in, limits=limits, stored=False)[0]
+    return compiler.build(rule, built_in=built_in, limits=limits)[0]

@@ -6,20 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ironic_rules.models.inspection_rules import RULE, WRITABLE
+from ironic_rules.models.json_values import JSONObject
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-_DEFAULTS: dict[str, Any] = {
-    "description": None, "priority": 0, "phase": "main", "scope": None, "sensitive": False, "conditions": [],
-}
 
 
-def from_wire(body: Mapping[str, Any]) -> dict[str, Any]:
+def from_wire(body: Mapping[str, Any]) -> JSONObject:
     """Return the rule with defaults for what is absent and the spellings of real clients understood.
 
     ``openstack baremetal`` sends the priority and ``sensitive`` as strings and null for conditions that were not given.
     What can not be understood is left as it is, for ``validate`` to refuse.
     """
-    rule = {**_DEFAULTS, "conditions": [], **body}
+    rule = {**{name: RULE[name].initial() for name in WRITABLE if name not in ("uuid", "actions")}, **body}
     priority = rule["priority"]
     if isinstance(priority, str) and _INTEGER.fullmatch(priority):
         rule["priority"] = int(priority)

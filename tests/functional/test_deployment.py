@@ -10,7 +10,7 @@ import pytest
 from ironic_rules.conductor import recovery
 from ironic_rules.db import deploy_templates, nodes
 from ironic_rules.hardware.raid.fake import FakeRAID
-from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.steps import Step
 from tests.functional.whole import fault, running
 
 CALLBACK = {"callback_url": "http://192.0.2.7:9999"}
@@ -358,7 +358,7 @@ def test_a_template_that_went_bad_after_the_request_fails_the_deployment(whole, 
 
     def change_first(conn, node_id, *arguments):
         found = deploy_templates.get(conn, "CUSTOM_CHANGING")
-        deploy_templates.update(conn, found, {}, [DeployStep("raid", "make_coffee", {}, 1)])
+        deploy_templates.update(conn, found, {}, [Step("raid", "make_coffee", {}, 1)])
         return take(conn, node_id, *arguments)
 
     monkeypatch.setattr(nodes, "reserve", change_first)

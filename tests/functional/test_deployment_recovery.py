@@ -17,7 +17,7 @@ from ironic_rules.exceptions import LockLost
 from ironic_rules.hardware.bios.fake import FakeBIOS
 from ironic_rules.hardware.deploy.fake import FakeDeploy
 from ironic_rules.hardware.raid.fake import FakeRAID
-from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.steps import Step
 from tests.functional.clients import machines
 from tests.functional.processes import free_port, standalone, wait_for
 from tests.functional.test_deployment import CORE, finished
@@ -43,8 +43,8 @@ def available(db, group):
     def steps(conn):
         if not deploy_templates.for_traits(conn, [TEMPLATE]):
             deploy_templates.create(conn, {"name": TEMPLATE}, [
-                DeployStep("bios", "apply_configuration", SETTINGS, 75),
-                DeployStep("raid", "create_configuration", VOLUMES, 70)])
+                Step("bios", "apply_configuration", SETTINGS, 75),
+                Step("raid", "create_configuration", VOLUMES, 70)])
 
     db.write(steps)
     def make(conn):

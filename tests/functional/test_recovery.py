@@ -331,9 +331,9 @@ def test_work_that_ends_at_that_moment_is_not_resumed(conductor, waiting, record
         patch.setattr(Slot, "run", lambda slot, *arguments: slot._workers._give_back(slot._node_id))
         accept(engine, node, data)
     with records.db.reader() as conn:
-        stale = nodes.reserved(conn, engine.group)
+        stale = nodes.locks(conn, engine.group)
     work.run(engine, records.row(node).id, ADMIN)
-    monkeypatch.setattr(nodes, "reserved", lambda conn, group: stale)
+    monkeypatch.setattr(nodes, "locks", lambda conn, group: stale)
 
     assert recovery.resume_orphans(engine) == 0
 

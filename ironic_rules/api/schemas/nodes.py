@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import Any
-
-from oslo_utils import uuidutils
 
 from ironic_rules.api import schema
 from ironic_rules.exceptions import InvalidParameterValue, Problem
-from ironic_rules.models import node_fields, states, traits
+from ironic_rules.models import states, traits
+from ironic_rules.models.nodes import INTERFACES, NODE
 
 _HOST_NAME = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.IGNORECASE)
-#: Words that are routes at the place of a name. Ironic refuses more for nodes, and clients may know all of both.
-RESERVED_NAMES = frozenset({"detail"})
-RESERVED_NODE_NAMES = RESERVED_NAMES | {"maintenance", "management", "states", "validate", "vendor_passthru"}
-
-
-class LogicalName(schema.Text):
-    """A name that can stand in a URL in place of a UUID: RFC 3986's unreserved characters, and no UUID itself."""
-
-    def __init__(self, reserved: Collection[str] = RESERVED_NAMES) -> None:
-        super().__init__(255, min_length=1, pattern=r"[A-Za-z0-9\-._~]+", nullable=True, expected=(
-            "is an invalid name: letters, digits, '-', '.', '_' and '~' are allowed"))
-        self.reserved = reserved
-
-    def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
-        name = super().convert(value, where, problems)
-        if uuidutils.is_uuid_like(name):
-            raise ValueError("is an invalid name: a name must not look like a UUID")
-        if name in self.reserved:
-            raise ValueError(f"is an invalid name: reserved words are {', '.join(sorted(self.reserved))}")
-        return name
+#: Words that are routes below nodes, or such in Ironic: clients may know all of both.
+_RESERVED_NAMES = schema.RESERVED_NAMES | {"maintenance", "management", "states", "validate", "vendor_passthru"}
 
 
 def check_host_name(name: str | None) -> None:
@@ -44,38 +24,14 @@ def check_host_name(name: str | None) -> None:
         raise InvalidParameterValue(problems=[Problem("/name", "is an invalid name: not a host name (API below 1.10)")])
 
 
-def _field(name: str) -> schema.Schema:
-    nullable = name != "driver"
-    match node_fields.TYPES[name]:
-        case node_fields.OBJECT:
-            return schema.Map(nullable=nullable)
-        case node_fields.BOOLEAN:
-            return schema.Boolean(nullable=nullable)
-    multiline = name == "description" or name.endswith("_reason")
-    return schema.Text(node_fields.MAX_LENGTHS.get(name, 255), min_length=int(name == "driver"), multiline=multiline,
-                       nullable=nullable)
-
-
-#: Every field that somebody may write. ``null`` stands for the field's default.
-FIELDS: dict[str, schema.Schema] = {
-    **{name: _field(name) for name in node_fields.TYPES},
-    "name": LogicalName(RESERVED_NODE_NAMES),
-    "instance_uuid": schema.Uuid(nullable=True),
-    "conductor_group": schema.Text(255, pattern=r"[A-Za-z0-9_\-.]*", nullable=True, expected=(
-        "letters, digits, '-', '_' and '.' are allowed")),
-}
-DEFAULTS: dict[str, Any] = {
-    name: {node_fields.OBJECT: {}, node_fields.BOOLEAN: False, node_fields.STRING: ""}[kind]
-    for name, kind in node_fields.TYPES.items() if name in node_fields.NOT_NULLABLE and name != "driver"
-}
-
+_SPECIAL = {"name": schema.Name(_RESERVED_NAMES)}
+#: Every field that a PATCH may write. ``null`` stands for the field's default.
+FIELDS = schema.of(NODE, NODE.patchable, _SPECIAL)
 CREATE = schema.Object(
-    {**{name: shape for name, shape in FIELDS.items() if not name.startswith("protected")},
-     "uuid": schema.Uuid(nullable=True)},
-    required=("driver",))
+    schema.of(NODE, NODE.where(lambda entry: entry.create), _SPECIAL), required=NODE.required)
 
 _STEP = {
-    "interface": schema.Enum(*node_fields.INTERFACES),
+    "interface": schema.Enum(*INTERFACES),
     "step": schema.Text(255, min_length=1),
     "args": schema.Map(nullable=True),
 }

@@ -6,13 +6,13 @@ from collections.abc import Container
 from typing import Any
 
 from ironic_rules.api import links
-from ironic_rules.db.projection import Row
+from ironic_rules.models.conductors import RegisteredConductor
 
 FIELDS = ("hostname", "conductor_group", "alive", "drivers", "created_at", "updated_at")
 SUMMARY = ("hostname", "conductor_group", "alive")
 
 
-def conductor(row: Row, alive: Container[str], fields: tuple[str, ...] = FIELDS) -> dict[str, Any]:
+def conductor(row: RegisteredConductor, alive: Container[str], fields: tuple[str, ...] = FIELDS) -> dict[str, Any]:
     """Return one conductor.
 
     :param alive: host names of the conductors that gave a sign of life lately

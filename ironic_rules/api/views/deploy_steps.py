@@ -6,15 +6,16 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ironic_rules.api import links
-from ironic_rules.deploy.steps import Step
+from ironic_rules.deploy.steps import ScheduledStep
 from ironic_rules.models import secrets
+from ironic_rules.models.nodes import Node
 
 #: Of a node in the list of those on which a template is enabled.
 NODE_FIELDS = ("uuid", "name", "driver", "provision_state", "supported", "problems", "links")
 NODE_COLUMNS = ("uuid", "name", "driver", "provision_state")
 
 
-def preview(steps: Sequence[Step], templates: Sequence[str], problems: Sequence[str], *,
+def preview(steps: Sequence[ScheduledStep], templates: Sequence[str], problems: Sequence[str], *,
             complete: bool) -> dict[str, Any]:
     """Return what a deployment would run, in its order, and what is wrong with it.
 
@@ -27,7 +28,7 @@ def preview(steps: Sequence[Step], templates: Sequence[str], problems: Sequence[
             "complete": complete}
 
 
-def node(row: Any, problems: Sequence[str], fields: Collection[str]) -> dict[str, Any]:
+def node(row: Node, problems: Sequence[str], fields: Collection[str]) -> dict[str, Any]:
     """Return one node with what keeps it from running a template's steps.
 
     :param row: with ``NODE_COLUMNS``

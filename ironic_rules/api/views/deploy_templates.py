@@ -12,11 +12,10 @@ import orjson
 from ironic_rules.api import links
 from ironic_rules.db.projection import Row
 from ironic_rules.models import secrets
-from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
+from ironic_rules.models.json_values import JSONObject
 
-FIELDS = ("uuid", "created_at", "updated_at", "name", "extra", "links", "steps")
-SUMMARY = ("uuid", "name", "links")
-_NO_COLUMNS = frozenset({"links", "steps"})
+_STORED = DEPLOY_TEMPLATE.where(lambda entry: entry.shown and entry.column)
 #: Each key of a JSON text as orjson writes it, without blanks and here without escapes; nothing for other strings,
 #: which must be matched all the same: a key is only known by where the strings before it end.
 _KEYS = re.compile(r'"[^"\\]*"(?!:)|"([^"\\]*)":')
@@ -27,11 +26,11 @@ _SHORT = 512
 
 def columns(fields: Collection[str]) -> tuple[str, ...]:
     """Return the columns that ``templates`` needs for ``fields``."""
-    return ("id", *(name for name in FIELDS if name == "uuid" or (name in fields and name not in _NO_COLUMNS)))
+    return ("id", *(name for name in _STORED if name == "uuid" or name in fields))
 
 
 def templates(rows: Sequence[Row], steps: Mapping[int, Sequence[tuple[str, str, str, int]]] | None,
-              fields: Collection[str], collection: str) -> list[dict[str, Any]]:
+              fields: Collection[str], collection: str) -> list[JSONObject]:
     """Return templates in the order of ``rows``.
 
     :param rows: with exactly ``columns(fields)``, JSON columns as text
@@ -48,7 +47,7 @@ def templates(rows: Sequence[Row], steps: Mapping[int, Sequence[tuple[str, str, 
         own_steps = None if steps is None else steps[template_id]
         if own_steps is not None and not own_steps:
             continue
-        reply: dict[str, Any] = dict(zip(names, values, strict=True))
+        reply: JSONObject = dict(zip(names, values, strict=True))
         if shows_extra:
             reply["extra"] = orjson.Fragment(reply["extra"])
         reply["links"] = fragments.of(reply["uuid"] if shows_uuid else reply.pop("uuid"))
@@ -76,9 +75,10 @@ def _has_no_secret(text: str) -> bool:
 _is_open = functools.lru_cache(maxsize=8192)(_has_no_secret)
 
 
-def template(found: DeployTemplate, collection: str, fields: Collection[str] = FIELDS) -> dict[str, Any]:
+def template(found: DeployTemplate, collection: str, fields: Collection[str] = DEPLOY_TEMPLATE.shown) -> JSONObject:
     """Return one template."""
-    values = {"uuid": found.uuid, "created_at": found.created_at, "updated_at": found.updated_at, "name": found.name,
-              "extra": found.extra, "links": links.resource(collection, found.uuid),
-              "steps": [{**step.to_wire(), "args": secrets.mask(step.args)} for step in found.steps]}
-    return {name: values[name] for name in FIELDS if name in fields or name == "links"}
+    shown: JSONObject = {name: getattr(found, name) for name in DEPLOY_TEMPLATE.columns if name in fields}
+    if "steps" in shown:
+        shown["steps"] = [{**step.to_wire(), "args": secrets.mask(step.args)} for step in found.steps]
+    shown["links"] = links.resource(collection, found.uuid)
+    return shown

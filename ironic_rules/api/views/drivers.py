@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.api import links, versions
-from ironic_rules.db.projection import Row
-from ironic_rules.models.node_fields import INTERFACES
+from ironic_rules.models.conductors import RegisteredConductor
+from ironic_rules.models.nodes import INTERFACES
 
 #: First minor version that shows each interface of a driver.
 _INTERFACE_SINCE = {"storage": 33, "rescue": 38, "bios": 40, "firmware": versions.FIRMWARE}
@@ -24,7 +24,7 @@ class Driver:
     properties: dict[str, str] = field(default_factory=dict)
 
 
-def collect(conductors: Iterable[Row]) -> dict[str, Driver]:
+def collect(conductors: Iterable[RegisteredConductor]) -> dict[str, Driver]:
     """Return the drivers of all ``conductors`` by name, in the order of the names."""
     found: dict[str, Driver] = {}
     for row in conductors:

@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import orjson
 
 from ironic_rules.api import links
-from ironic_rules.api.built_in_rules import BuiltIn
 from ironic_rules.db.projection import Row
+from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
+from ironic_rules.models.json_values import JSONObject
 
-FIELDS = ("uuid", "created_at", "updated_at", "description", "priority", "phase", "scope", "sensitive", "built_in",
-          "conditions", "actions", "links")
-SUMMARY = ("uuid", "description", "priority", "phase", "scope", "sensitive", "built_in", "links")
-_HIDDEN_IF_SENSITIVE = frozenset({"conditions", "actions"})
-_COMPUTED = frozenset({"built_in", "links"})
+_STORED = RULE.where(lambda entry: entry.shown and entry.column)
 
 
 def columns(fields: Collection[str]) -> tuple[str, ...]:
     """Return the columns that ``rules`` needs for ``fields``."""
-    needed = {"uuid", "sensitive", *fields} - _COMPUTED
-    return tuple(name for name in FIELDS if name in needed)
+    needed = {"uuid", "sensitive", *fields}
+    return tuple(name for name in _STORED if name in needed)
 
 
-def rules(rows: Sequence[Row | BuiltIn], fields: Collection[str] = FIELDS) -> list[dict[str, Any]]:
+def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown) -> list[JSONObject]:
     """Return rules in the order of ``rows``; of sensitive ones neither conditions nor actions, whatever is asked.
 
-    :param rows: with exactly ``columns(fields)``, JSON columns as text
+    :param rows: with exactly ``columns(fields)``, JSON columns as text; built-in rules, which no database has
     """
     names = columns(fields)
-    secret = [name for name in names if name in _HIDDEN_IF_SENSITIVE]
+    sealed = [name for name in names if name in SEALED]
     shows_sensitive, shows_built_in = "sensitive" in fields, "built_in" in fields
     shows_uuid = "uuid" in fields
     fragments = links.Fragments("inspection_rules")
     replies = []
     for row in rows:
-        built_in = isinstance(row, BuiltIn)
-        values = (getattr(row, name) for name in names) if built_in else row
-        reply: dict[str, Any] = dict(zip(names, values, strict=True))
-        for name in secret:
+        is_built_in = isinstance(row, Rule)
+        values = _values(row, names) if isinstance(row, Rule) else row
+        reply: JSONObject = dict(zip(names, values, strict=True))
+        for name in sealed:
             reply[name] = None if reply["sensitive"] else orjson.Fragment(reply[name])
         if shows_built_in:
-            reply["built_in"] = built_in
+            reply["built_in"] = is_built_in
         if not shows_sensitive:
             del reply["sensitive"]
         reply["links"] = fragments.of(reply["uuid"] if shows_uuid else reply.pop("uuid"))
@@ -50,18 +47,15 @@ def rules(rows: Sequence[Row | BuiltIn], fields: Collection[str] = FIELDS) -> li
     return replies
 
 
-def built_in_rule(rule: Mapping[str, Any], fields: Collection[str] = FIELDS) -> dict[str, Any]:
-    """Return one built-in rule, which no database has."""
-    return _one({**rule, "created_at": None, "updated_at": None}, fields)
+def _values(rule: Rule, names: Collection[str]) -> list[Any]:
+    """Return the fields of a rule as a row has them whose JSON columns are text."""
+    return [orjson.dumps(getattr(rule, name)) if name in RULE.json else getattr(rule, name) for name in names]
 
 
-def rule(row: Row, fields: Collection[str] = FIELDS) -> dict[str, Any]:
-    """Return one rule whose JSON columns are decoded."""
-    return _one({**row._mapping, "built_in": False}, fields)
-
-
-def _one(values: dict[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    values["links"] = links.resource("inspection_rules", values["uuid"])
-    if values["sensitive"]:
-        values |= dict.fromkeys(_HIDDEN_IF_SENSITIVE)
-    return {name: values[name] for name in FIELDS if name in fields or name == "links"}
+def rule(found: Rule, fields: Collection[str] = RULE.shown) -> JSONObject:
+    """Return one rule, stored or built-in."""
+    sealed = SEALED if found.sensitive else ()
+    shown: JSONObject = {
+        name: None if name in sealed else getattr(found, name) for name in RULE.columns if name in fields}
+    shown["links"] = links.resource("inspection_rules", found.uuid)
+    return shown

@@ -7,8 +7,8 @@ from typing import Any
 from oslo_config import cfg
 
 from ironic_rules.api import links
-from ironic_rules.db.projection import Row
 from ironic_rules.models import secrets
+from ironic_rules.models.nodes import NodeFound
 
 #: Settings that IPA reads; what is not listed has its default.
 _CONFIG: dict[str, Any] = {
@@ -31,7 +31,7 @@ def _shown(driver_internal_info: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in driver_internal_info.items() if key not in _WITHHELD}
 
 
-def lookup(node: Row, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
+def lookup(node: NodeFound, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
     """Return ``{"node": …, "config": …}`` with every secret of the node masked.
 
     :param token: the agent token, or ``******`` when it was handed out before

@@ -13,8 +13,10 @@ from typing import Any
 import orjson
 
 from ironic_rules.models import secrets
+from ironic_rules.models.fields import Fields
+from ironic_rules.models.json_values import JSONObject
 
-_EMPTY: dict[str, Any] = {}
+_EMPTY: JSONObject = {}
 
 
 class RowView:
@@ -23,26 +25,25 @@ class RowView:
     :ivar columns: the columns to select, in this order
     """
 
-    def __init__(self, collection: str, shown: Iterable[str], *, json: Collection[str], secret: Collection[str] = (),
+    def __init__(self, table: Fields, collection: str, wanted: Collection[str], *,
                  sub_resources: Sequence[str] = (), needed: Iterable[str] = ()) -> None:
         """Work out the view.
 
         :param collection: the last part of the collection's URL
-        :param shown: the columns that are fields of the reply, in order
-        :param json: those of them that are JSON;  secret: those whose secrets are to be masked
+        :param wanted: the fields of the reply
         :param sub_resources: fields that are links below the resource
         :param needed: further columns to select
         """
         self._collection = collection
-        self._shown = tuple(shown)
-        self._json = tuple(name for name in self._shown if name in json and name not in secret)
-        self._secret = tuple(name for name in self._shown if name in secret)
+        self._shown = tuple(name for name in table.columns if name in wanted)
+        self._json = tuple(name for name in self._shown if name in table.json and name not in table.secret)
+        self._secret = tuple(name for name in self._shown if name in table.secret)
         self._links = [("links", ""), *((name, f"/{name}") for name in sub_resources)]
         self.columns = (*self._shown, *(name for name in ("uuid", *needed) if name not in self._shown))
         # attrgetter() of one name gives no tuple.
         self._pick = operator.attrgetter(*self._shown, "uuid")
 
-    def objects(self, rows: Sequence[Any], url: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+    def objects(self, rows: Sequence[Any], url: str) -> Iterator[tuple[Any, JSONObject]]:
         """Give each row with its JSON object.
 
         :param rows: have at least ``self.columns``; fastest if they begin with them, in that order

@@ -17,7 +17,7 @@ from ironic_rules.hardware.agent_client import RUNNING, SUCCEEDED, AgentClient, 
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.hardware.steps import StepInfo, deploy_step
 from ironic_rules.models import secrets, states
-from ironic_rules.models.deploy_templates import INTERFACES, MAX_PRIORITY
+from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -183,7 +183,7 @@ def _info(step: Any) -> StepInfo:
     name, kind, priority = step.get("step"), step.get("interface"), step.get("priority")
     args = step.get("argsinfo") or {}
     is_number = isinstance(priority, int) and not isinstance(priority, bool) and 0 <= priority <= MAX_PRIORITY
-    if not isinstance(name, str) or not 0 < len(name) <= 255 or kind not in INTERFACES or not is_number:
+    if not isinstance(name, str) or not 0 < len(name) <= 255 or kind not in STEP_INTERFACES or not is_number:
         raise IronicRulesError("A deploy step of the agent has no name, interface or priority that can be.")
     if not isinstance(args, dict) or not all(isinstance(info, dict) for info in args.values()):
         raise IronicRulesError("A deploy step of the agent has arguments that are none.")

@@ -20,8 +20,8 @@ from ironic_rules.conf import opts
 from ironic_rules.db import conductors, deploy_templates, inspection_rules, nodes, portgroups, ports, traits
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, revisions
-from ironic_rules.models.deploy_templates import DeployStep
-from ironic_rules.models.node_fields import INTERFACES
+from ironic_rules.models.nodes import INTERFACES
+from ironic_rules.models.steps import Step
 from tests.fakes import FakeConductorAPI
 from tests.functional import databases
 from tests.functional.api import routes
@@ -94,7 +94,7 @@ def stock(database: Database) -> None:
         traits.add(conn, node.id, "CUSTOM_A")
         inspection_rules.create(conn, rules.from_wire({
             "uuid": routes.RULE, "actions": [{"op": "fail", "args": {"msg": "x"}}], "conditions": []}))
-        deploy_templates.create(conn, {"uuid": routes.TEMPLATE, "name": "CUSTOM_A"}, [DeployStep(**routes.STEP)])
+        deploy_templates.create(conn, {"uuid": routes.TEMPLATE, "name": "CUSTOM_A"}, [Step(**routes.STEP)])
 
 
 @pytest.fixture

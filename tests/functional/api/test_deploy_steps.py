@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from ironic_rules.db import conductors, deploy_templates, traits
 from ironic_rules.hardware.registry import Hardware
-from ironic_rules.models.deploy_templates import DeployStep
-from ironic_rules.models.node_fields import INTERFACES
+from ironic_rules.models.nodes import INTERFACES
+from ironic_rules.models.steps import Step
 from tests.functional.api.conftest import FAKE_HARDWARE, at
 
 NOBODY = "22222222-2222-4222-8222-222222222222"
@@ -29,7 +29,7 @@ def template(db):
     """A function that stores a template, past the API, so that it may have any steps."""
     def make(name, *steps):
         return db.write(lambda conn: deploy_templates.create(
-            conn, {"name": name}, [DeployStep(*step) for step in steps] or [RAID]))
+            conn, {"name": name}, [Step(*step) for step in steps] or [RAID]))
 
     return make
 
@@ -45,7 +45,7 @@ def node(db, make_node):
     return make
 
 
-RAID = DeployStep("raid", "delete_configuration", {}, 90)
+RAID = Step("raid", "delete_configuration", {}, 90)
 
 
 def test_a_preview_shows_each_step_with_where_it_comes_from(app, node, template):
@@ -255,7 +255,7 @@ def test_arguments_of_known_steps_are_checked_when_a_template_is_made(app):
                    step("deploy.write_image"), status=400)
 
     assert reply.fault["faultstring"] == (
-        "/steps/1/args/a~1b\\x0a: the step has no such argument; "
+        "/steps/1/args/a~1b\\n: the step has no such argument; "
         "/steps/1/args/settings: the step requires this argument; "
         "/steps/2/priority: must be 0: a core step can only be left out")
 

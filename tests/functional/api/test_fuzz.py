@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ironic_rules import rules
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import inspection_rules as table
-from ironic_rules.models import node_fields
+from ironic_rules.models import nodes
 from ironic_rules.rules.api_call import GATE
 from tests import mutants
 from tests.functional.api.conftest import empty, stock
@@ -24,9 +24,10 @@ from tests.functional.api.routes import MAC, NODE, PORT, PORTGROUP, ROUTES, RULE
 from tests.functional.api.tables import contents
 
 #: Names and values that lead further into the service than noise does.
-WORDS = [*node_fields.TYPES, "uuid", "node_uuid", "address", "extra", "mode", "traits", "reason", "target", "id",
-         "timeout", "clean_steps", "configdrive", "actions", "conditions", "op", "args", "loop", "multiple", "priority",
-         "phase", "scope", "sensitive", "msg", "path", "value", "values", "inventory", "interfaces", "mac_address",
+WORDS = [*nodes.NODE.patchable, "maintenance_reason", "uuid", "node_uuid", "address", "extra", "mode", "traits",
+         "reason", "target", "id", "timeout", "clean_steps", "configdrive", "actions", "conditions", "op", "args",
+         "loop", "multiple", "priority", "phase", "scope", "sensitive", "msg", "path", "value", "values", "inventory",
+         "interfaces", "mac_address",
          "bmc_address", "disks", "callback_url", "agent_token", "limit", "marker", "sort_key", "sort_dir", "fields",
          "detail", "portgroup_uuid", "local_link_connection", "addresses", "level", "regex", "subnet"]
 KNOWN = [NODE, PORT, PORTGROUP, RULE, MAC, "node-1", "group-1", "CUSTOM_A", "vif-1", "fake-hardware", "conductor-1",
@@ -162,7 +163,7 @@ def test_no_rule_is_the_services_fault(app, stocked, batch, _open_gate):
             assert (shown["actions"] is None) is shown["sensitive"]
             with stocked.reader() as conn:
                 stored = inspection_rules.get(conn, shown["uuid"])
-            rules.compile(stored._mapping)
+            rules.compile(stored)
             restore()
 
     def one(post: bytes, patch: bytes, of: str) -> None:

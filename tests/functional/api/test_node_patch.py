@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.db import conductors
-from ironic_rules.models.node_fields import INTERFACES
+from ironic_rules.models.nodes import INTERFACES
 
 from .conftest import FAKE_HARDWARE, at
 

@@ -9,7 +9,7 @@ import pytest
 
 from ironic_rules.db import conductors, traits
 from ironic_rules.models import states
-from ironic_rules.models.node_fields import INTERFACE_FIELDS
+from ironic_rules.models.nodes import INTERFACE_FIELDS
 
 from .conftest import at
 

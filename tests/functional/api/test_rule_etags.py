@@ -20,6 +20,7 @@ from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import inspection_rules as table
 from ironic_rules.exceptions import RuleChanged
 from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.models.inspection_rules import Rule
 from tests.fakes import FakeConductorAPI
 from tests.functional import databases
 from tests.functional.api.conftest import Client
@@ -295,7 +296,7 @@ def test_of_many_changes_with_one_tag_exactly_one_is_made(anywhere):
 
 def tag_of(conf: Any, db: Any, rpc: Any, **changed: Any) -> str:
     """Return the tag of a built-in rule, in a service of its own."""
-    app = Client(make_app(conf, db, rpc, RuleSettings(built_in=({**BUILT_IN, **changed},))))
+    app = Client(make_app(conf, db, rpc, RuleSettings(built_in=(Rule.of({**BUILT_IN, **changed}),))))
     url = f"{RULES}/{BUILT_IN['uuid']}"
     tag = app.get(url).headers["ETag"]
     app.get(url, headers={"If-None-Match": tag}, status=304)

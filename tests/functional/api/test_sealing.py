@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import node_history, node_inventory
+from ironic_rules.models.fields import values_of
+from ironic_rules.models.inspection_rules import RULE
 from ironic_rules.rpc import api as rpc_api
 from tests.functional.whole import Whole, running
 
@@ -192,11 +193,11 @@ def test_no_route_shows_anything_of_a_sensitive_rule(service, words, seen, caplo
         for url in (one, f"{one}?detail=true", RULES, f"{RULES}?detail=true", f"{RULES}?details=True"):
             app.get(url)
             app.head(url)
-        fields = [name for count in (1, 2) for name in itertools.combinations(views.FIELDS, count)]
+        fields = [name for count in (1, 2) for name in itertools.combinations(sorted(RULE.shown), count)]
         for names in fields:
             app.get(f"{one}?fields={','.join(names)}")
             app.get(f"{RULES}?fields={','.join(names)}")
-        keys = (*inspection_rules.SORT_KEYS, "actions", "conditions")
+        keys = (*RULE.sort_keys, "actions", "conditions")
         for key, direction in itertools.product(keys, ("asc", "desc")):
             app.get(f"{RULES}?detail=true&sort_key={key}&sort_dir={direction}&limit=1")
             app.get(f"{RULES}?detail=true&sort_key={key}&sort_dir={direction}&marker={rule['uuid']}")
@@ -226,7 +227,7 @@ def test_no_route_shows_anything_of_a_sensitive_rule(service, words, seen, caplo
 
 def _stored(service: Whole, uuid: str) -> dict[str, Any]:
     with service.db.reader() as conn:
-        return dict(inspection_rules.get(conn, uuid)._mapping)
+        return values_of(RULE, inspection_rules.get(conn, uuid))
 
 
 def _put_back(service: Whole, row: dict[str, Any]) -> None:

@@ -21,16 +21,17 @@ from ironic_rules.exceptions import (
     Invalid,
     MarkerNotFound,
 )
-from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE
+from ironic_rules.models.steps import Step
 from tests.functional.db.concurrency import at_once
 
-BIOS = DeployStep("bios", "apply_configuration", {"settings": [{"name": "Ünïcode", "value": 1.5}]}, 150)
-RAID = DeployStep("raid", "create_configuration", {"a": None, "b": {"c": [True, 1]}}, 0)
-PATIENT = DeployStep("deploy", "write_image", {}, 2**31 - 1)
+BIOS = Step("bios", "apply_configuration", {"settings": [{"name": "Ünïcode", "value": 1.5}]}, 150)
+RAID = Step("raid", "create_configuration", {"a": None, "b": {"c": [True, 1]}}, 0)
+PATIENT = Step("deploy", "write_image", {}, 2**31 - 1)
 EVERYTHING = Page(limit=1000)
 
 
-def stored(conn: sa.Connection, name: str = "CUSTOM_A", *steps: DeployStep, **values: Any) -> Any:
+def stored(conn: sa.Connection, name: str = "CUSTOM_A", *steps: Step, **values: Any) -> Any:
     return deploy_templates.create(conn, {"name": name, **values}, steps or (BIOS,))
 
 
@@ -75,7 +76,7 @@ def test_a_name_that_is_taken_stops_an_update(db: Database) -> None:
 def test_of_several_updates_of_one_state_one_wins(db: Database) -> None:
     read = db.write(stored)
 
-    def change(step: DeployStep) -> Any:
+    def change(step: Step) -> Any:
         return db.write(lambda conn: deploy_templates.update(conn, read, {}, [step, step]))
 
     results = at_once([lambda: change(BIOS), lambda: change(RAID), lambda: change(PATIENT)])
@@ -144,7 +145,7 @@ def test_the_cost_of_a_list_is_two_queries(db: Database) -> None:
 
 
 @pytest.mark.parametrize("sort_dir", ["asc", "desc"])
-@pytest.mark.parametrize("key", sorted(deploy_templates.SORT_KEYS))
+@pytest.mark.parametrize("key", sorted(DEPLOY_TEMPLATE.sort_keys))
 def test_a_walk_along_the_markers_meets_each_template_once(conn: sa.Connection, key: str, sort_dir: str) -> None:
     made = {stored(conn, f"CUSTOM_{number}").uuid for number in (3, 1, 2)}
     found: list[str] = []

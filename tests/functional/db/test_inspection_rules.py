@@ -32,7 +32,7 @@ def test_create_fills_in_what_is_not_given(conn: sa.Connection) -> None:
     created = inspection_rules.create(conn, rule())
     assert uuidutils.is_uuid_like(created.uuid)
     assert (created.actions, created.conditions, created.priority, created.sensitive) == (ACTIONS, [], 0, False)
-    assert (created.scope, created.phase, created.updated_at) == (None, None, None)
+    assert (created.scope, created.phase, created.updated_at) == (None, "main", None)
     assert created.position == created.revision == inspection_rules.revision(conn) == 1
     assert inspection_rules.get(conn, created.uuid.upper()) == created
 
@@ -84,7 +84,7 @@ def test_of_two_updates_with_one_revision_one_wins(db: Database) -> None:
         return db.write(
             lambda conn: inspection_rules.update(conn, created.uuid, {"priority": 1}, revision=created.revision))
 
-    assert sorted(type(result).__name__ for result in at_once([update] * 3)) == ["Row", "RuleChanged", "RuleChanged"]
+    assert sorted(type(result).__name__ for result in at_once([update] * 3)) == ["Rule", "RuleChanged", "RuleChanged"]
 
 
 def test_a_rule_is_deleted_only_with_the_revision_that_is_asked_for(db: Database) -> None:

@@ -82,8 +82,8 @@ def test_reserved_names_the_locked_nodes_of_a_group(db: Database, make_node: Mak
     locked, other = make_node(reservation="host-1"), make_node(reservation="host-2", conductor_group="east")
     make_node()
     with db.reader() as conn:
-        assert [(row.id, row.reservation) for row in nodes.reserved(conn, "")] == [(locked.id, "host-1")]
-        assert [row.uuid for row in nodes.reserved(conn, "east")] == [other.uuid]
+        assert [(lock.node_id, lock.owner) for lock in nodes.locks(conn, "")] == [(locked.id, "host-1")]
+        assert [lock.node_uuid for lock in nodes.locks(conn, "east")] == [other.uuid]
 
 
 def test_release_without_values_is_no_change(conn: sa.Connection, node: Any) -> None:

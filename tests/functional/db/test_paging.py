@@ -13,6 +13,7 @@ from ironic_rules.db import history, inspection_rules, nodes, portgroups, ports
 from ironic_rules.db.paging import Page, sort_keys
 from ironic_rules.db.tables import nodes as nodes_table
 from ironic_rules.db.tables import ports as ports_table
+from ironic_rules.models.inspection_rules import RULE
 
 TIMES = [datetime.datetime(2026, 1, 1, 0, 0, 0, micro, tzinfo=datetime.UTC) for micro in (5, 0, 7)]
 TEXTS = ["b", "B", "a", "ä", "", "a_b", "aab", "a b", "𝄞", "ￜ"]
@@ -92,9 +93,9 @@ def test_ports_and_groups_are_walked_once_by_every_sort_key(conn: sa.Connection,
 @pytest.mark.parametrize("sort_dir", ["asc", "desc"])
 def test_rules_are_walked_once_by_every_sort_key(conn: sa.Connection, sort_dir: str) -> None:
     rules = [inspection_rules.create(conn, {
-        "priority": index % 3, "scope": (None, "b", "B")[index % 3], "phase": (None, "early")[index % 2],
+        "priority": index % 3, "scope": (None, "b", "B")[index % 3], "phase": ("main", "early")[index % 2],
         "sensitive": index % 2 == 1, "description": TEXTS[index], "actions": []}) for index in range(8)]
-    for key in sorted(inspection_rules.SORT_KEYS):
+    for key in sorted(RULE.sort_keys):
         walked = walk(lambda page: inspection_rules.list_rules(conn, {}, page), key, sort_dir)
         column = "position" if key == "id" else key
         assert [row.uuid for row in walked] == expected(rules, column, sort_dir, "position"), key

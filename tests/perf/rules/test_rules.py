@@ -145,7 +145,8 @@ def test_the_cost_of_a_rule_by_their_number(own: Figures) -> None:
 @pytest.mark.parametrize("name", ["matches", "contains"])
 def test_an_expression_that_backtracks_elsewhere(name: str) -> None:
     condition = {"op": name, "args": ["{inventory[hostname]}", "(a+)+$"]}
-    check = rules.compile({"conditions": [condition], "actions": [{"op": "fail", "args": ["x"]}]}).conditions[0].check
+    rule = rules.Rule(conditions=[condition], actions=[{"op": "fail", "args": ["x"]}])
+    check = rules.compile(rule).conditions[0].check
     found = []
     for text in ("a" * 10_000, "a" * 9_999 + "!"):
         view = own_engine.view({"hostname": text})

@@ -8,9 +8,10 @@ import time
 from rich.console import Console
 
 from ironic_rules.deploy import plan
-from ironic_rules.deploy.steps import Step
+from ironic_rules.deploy.steps import ScheduledStep
 from ironic_rules.hardware.steps import StepInfo
-from ironic_rules.models.deploy_templates import INTERFACES, DeployStep, DeployTemplate
+from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.steps import STEP_INTERFACES, Step
 
 _TEMPLATES, _STEPS, _REPEAT = 50, 10, 50
 _NOW = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
@@ -20,17 +21,18 @@ _BAR = 2.0
 
 def _templates() -> list[DeployTemplate]:
     return [
-        DeployTemplate(number, str(number), f"CUSTOM_{number}", 1, _NOW, steps=tuple(
-            DeployStep(INTERFACES[step % 7], f"step_{step}", {"number": number, "settings": [{"name": "x"}]},
-                       (number * 7 + step * 13) % 100 + 1)
-            for step in range(_STEPS)))
+        DeployTemplate(
+            id=number, revision=1, uuid=str(number), created_at=_NOW, name=f"CUSTOM_{number}",
+            steps=tuple(Step(STEP_INTERFACES[step % 7], f"step_{step}", {"number": number, "settings": [{"name": "x"}]},
+                             (number * 7 + step * 13) % 100 + 1)
+                        for step in range(_STEPS)))
         for number in range(_TEMPLATES)]
 
 
 def test_merging_fifty_templates_of_ten_steps():
-    offered = [StepInfo(INTERFACES[step % 7], f"step_{step}", step) for step in range(40)]
+    offered = [StepInfo(STEP_INTERFACES[step % 7], f"step_{step}", step) for step in range(40)]
     templates = _templates()
-    steps: list[Step] = []
+    steps: list[ScheduledStep] = []
     times = []
     for _ in range(_REPEAT):
         begun = time.perf_counter()

@@ -18,7 +18,7 @@ def run(args: dict[str, Any], phase: str = "main", **options: Any) -> rules.Fact
     """Run a rule with the action on a node without tags; return what it worked on."""
     task = None if phase == "early" else Task(NodeDraft({"extra": {}}))
     facts = rules.Facts(task, {"cpu": {"architecture": "x86_64"}}, {}, **options)
-    rule = {"phase": phase, "actions": [{"op": "sample-tag", "args": args}]}
+    rule = rules.Rule(phase=phase, actions=[{"op": "sample-tag", "args": args}])
     rules.evaluate(rules.compile(rule), facts)
     return facts
 

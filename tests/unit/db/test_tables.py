@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from ironic_rules.db import paging
 from ironic_rules.db.projection import columns_of
 from ironic_rules.db.tables import metadata, nodes
-from ironic_rules.models import node_fields
+from ironic_rules.models.nodes import NODE
 
 TABLES = metadata.sorted_tables
 
@@ -39,9 +39,9 @@ def test_what_hangs_on_a_node_goes_with_it(table: sa.Table) -> None:
 
 def test_raw_columns_are_those_of_the_json_fields() -> None:
     raw = {column.name for column in columns_of(nodes, raw_json=True) if not isinstance(column, sa.Column)}
-    assert raw == node_fields.JSON_FIELDS
+    assert raw == NODE.json
     assert columns_of(nodes) == (nodes,)
 
 
 def test_sort_keys_are_neither_json_nor_secret() -> None:
-    assert paging.sort_keys(nodes) == set(nodes.c.keys()) - node_fields.JSON_FIELDS - {"agent_token_hash"}
+    assert paging.sort_keys(nodes) == set(nodes.c.keys()) - NODE.json - {"agent_token_hash"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironic_rules.deploy import known_steps
 from ironic_rules.hardware.registered_steps import RegisteredSteps
 from ironic_rules.hardware.steps import StepInfo
-from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.steps import Step
 
 
 def info(step="create", core=False, **required):
@@ -23,7 +23,7 @@ def problems(step, *offers):
 
 
 def step(priority=5, **args):
-    return DeployStep("raid", "create", args, priority)
+    return Step("raid", "create", args, priority)
 
 
 def test_a_step_that_nobody_has_is_fine():

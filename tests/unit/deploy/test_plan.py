@@ -8,8 +8,8 @@ import pytest
 
 from ironic_rules.deploy import plan, steps
 from ironic_rules.hardware.steps import StepInfo
-from ironic_rules.models.deploy_templates import DeployStep
-from ironic_rules.models.node_fields import INTERFACES
+from ironic_rules.models.nodes import INTERFACES
+from ironic_rules.models.steps import Step
 
 ARGS = {"settings": {"description": "Them.", "required": True}, "slow": {"description": "So.", "required": False}}
 OFFERED = [StepInfo("deploy", "deploy", 100, core=True), StepInfo("bios", "apply", 0, ARGS),
@@ -17,7 +17,7 @@ OFFERED = [StepInfo("deploy", "deploy", 100, core=True), StepInfo("bios", "apply
 
 
 def template(name, *own):
-    return SimpleNamespace(name=name, steps=[DeployStep(*step) for step in own])
+    return SimpleNamespace(name=name, steps=[Step(*step) for step in own])
 
 
 def node(**fields):
@@ -48,8 +48,9 @@ def test_the_request_is_checked_like_a_template():
 
 
 def test_steps_that_are_left_in_a_deployment_name_who_asked_for_them():
-    runs = [steps.Step("raid", "create", {}, 9, "template CUSTOM_A"), steps.Step("raid", "no", {}, 8, "request"),
-            steps.Step("raid", "create", {"x": 1}, 7, "template CUSTOM_A")]
+    runs = [steps.ScheduledStep("raid", "create", {}, 9, "template CUSTOM_A"),
+            steps.ScheduledStep("raid", "no", {}, 8, "request"),
+            steps.ScheduledStep("raid", "create", {"x": 1}, 7, "template CUSTOM_A")]
 
     assert plan.problems_of_runs(OFFERED, runs) == [
         "the request (raid.no): the raid interface of the node does not offer this step",

@@ -7,11 +7,12 @@ import datetime
 import pytest
 
 from ironic_rules.deploy import progress
-from ironic_rules.deploy.steps import Step
+from ironic_rules.deploy.steps import ScheduledStep
 from ironic_rules.models.draft import NodeDraft
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
-STEPS = [Step("deploy", "deploy", {}, 100, "code"), Step("raid", "create", {"size": 1}, 10, "template CUSTOM_A")]
+STEPS = [ScheduledStep("deploy", "deploy", {}, 100, "code"),
+         ScheduledStep("raid", "create", {"size": 1}, 10, "template CUSTOM_A")]
 
 
 @pytest.fixture
@@ -73,11 +74,12 @@ def test_a_deployment_without_steps_is_done_at_once(node):
 
 
 def test_steps_that_are_learnt_later_join_those_that_are_left(node):
-    progress.plan(node, [*STEPS, Step("raid", "last", {}, 5, "code")], ["deploy.unwanted"])
-    assert progress.left(node) == [STEPS[1], Step("raid", "last", {}, 5, "code")]
+    progress.plan(node, [*STEPS, ScheduledStep("raid", "last", {}, 5, "code")], ["deploy.unwanted"])
+    assert progress.left(node) == [STEPS[1], ScheduledStep("raid", "last", {}, 5, "code")]
 
-    progress.add(node, [Step("deploy", "unwanted", {}, 50, "code"), Step("deploy", "learnt", {}, 10, "code"),
-                        Step("raid", "learnt", {}, 10, "code"), Step("deploy", "late", {}, 500, "code")])
+    progress.add(node, [
+        ScheduledStep("deploy", "unwanted", {}, 50, "code"), ScheduledStep("deploy", "learnt", {}, 10, "code"),
+        ScheduledStep("raid", "learnt", {}, 10, "code"), ScheduledStep("deploy", "late", {}, 500, "code")])
 
     # Of the same priority: by interface, then what was there first.
     assert [step.name for step in progress.left(node)] == [
@@ -86,7 +88,7 @@ def test_steps_that_are_learnt_later_join_those_that_are_left(node):
 
 
 def test_steps_are_named_up_to_fifty():
-    many = [Step("raid", f"s{number}", {}, 1, "code") for number in range(53)]
+    many = [ScheduledStep("raid", f"s{number}", {}, 1, "code") for number in range(53)]
 
     assert progress.names([]) == "none"
     assert progress.names(many[:2]) == "raid.s0, raid.s1"

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 from ironic_rules.deploy import plan, ramdisk_steps
 from ironic_rules.hardware.steps import StepInfo
-from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.steps import Step
 
 OFFERED = [StepInfo("deploy", "deploy", 100, core=True), StepInfo("bios", "factory_reset", 0)]
 
 
 def template(*steps):
-    return SimpleNamespace(name="CUSTOM_A", steps=[DeployStep(*step) for step in steps])
+    return SimpleNamespace(name="CUSTOM_A", steps=[Step(*step) for step in steps])
 
 
 def test_a_step_that_no_interface_has_is_taken_for_the_ramdisks_with_any_arguments():

@@ -9,19 +9,19 @@ import pytest
 from ironic_rules.deploy import step_checks
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import secrets
-from ironic_rules.models.deploy_templates import DeployStep
+from ironic_rules.models.steps import Step
 
 
-def step(args: dict[str, Any] | None = None, name: str = "raid.create_configuration") -> DeployStep:
+def step(args: dict[str, Any] | None = None, name: str = "raid.create_configuration") -> Step:
     interface, _, own = name.partition(".")
-    return DeployStep(interface, own, args or {}, 10)
+    return Step(interface, own, args or {}, 10)
 
 
 def test_every_check_sees_every_step_and_problems_have_their_place():
-    def too_late(one: DeployStep) -> list[Problem]:
+    def too_late(one: Step) -> list[Problem]:
         return [Problem("/priority", "is not 20")] if one.priority != 20 else []
 
-    def unknown(one: DeployStep) -> list[Problem]:
+    def unknown(one: Step) -> list[Problem]:
         return [Problem(f"/args/{name}", f"{one.name} takes none") for name in one.args]
 
     found = step_checks.problems([step(), step({"a": 1, "b": 2})], [too_late, unknown])

@@ -8,18 +8,18 @@ from types import SimpleNamespace
 import pytest
 
 from ironic_rules.deploy import steps
-from ironic_rules.deploy.steps import Step
-from ironic_rules.models.deploy_templates import INTERFACES, DeployStep
+from ironic_rules.deploy.steps import ScheduledStep
+from ironic_rules.models.steps import STEP_INTERFACES, Step
 
-CORE = [Step("deploy", name, {}, priority, "code") for name, priority in (
+CORE = [ScheduledStep("deploy", name, {}, priority, "code") for name, priority in (
     ("deploy", 100), ("write_image", 80), ("boot_instance", 20))]
-RAID = Step("raid", "create_configuration", {}, 0, "code")
-BIOS = Step("bios", "apply_configuration", {}, 0, "code")
+RAID = ScheduledStep("raid", "create_configuration", {}, 0, "code")
+BIOS = ScheduledStep("bios", "apply_configuration", {}, 0, "code")
 DISK = {"size_gb": "MAX", "raid_level": "1", "is_root_volume": True}
 
 
 def template(name, *own):
-    return SimpleNamespace(name=name, steps=[DeployStep(*step) for step in own])
+    return SimpleNamespace(name=name, steps=[Step(*step) for step in own])
 
 
 def raid(priority, level="1"):
@@ -52,7 +52,7 @@ def test_a_default_of_priority_0_does_not_run():
 
 
 def test_a_template_overrides_arguments_and_priority_of_the_default():
-    default = Step("raid", "create_configuration", {"old": 1}, 50, "configuration")
+    default = ScheduledStep("raid", "create_configuration", {"old": 1}, 50, "configuration")
 
     found = steps.merge([default, *CORE], [template("CUSTOM_A", raid(90))], [])
 
@@ -62,7 +62,7 @@ def test_a_template_overrides_arguments_and_priority_of_the_default():
 
 
 def test_a_template_with_priority_0_leaves_a_default_out():
-    default = Step("raid", "create_configuration", {}, 50, "code")
+    default = ScheduledStep("raid", "create_configuration", {}, 50, "code")
 
     assert steps.merge([default], [template("CUSTOM_A", raid(0))], []) == []
 
@@ -81,9 +81,9 @@ def test_a_step_may_come_several_times_in_one_template_and_in_several():
 
 
 def test_of_steps_with_one_priority_the_interface_decides():
-    shuffled = [Step(interface, "x", {}, 7, "code") for interface in sorted(INTERFACES)]
+    shuffled = [ScheduledStep(interface, "x", {}, 7, "code") for interface in sorted(STEP_INTERFACES)]
 
-    assert [step.interface for step in steps.merge(shuffled, [], [])] == list(INTERFACES)
+    assert [step.interface for step in steps.merge(shuffled, [], [])] == list(STEP_INTERFACES)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -108,7 +108,7 @@ def test_a_core_step_can_be_left_out():
 
 
 def test_which_steps_are_core_can_be_told():
-    own = Step("deploy", "own", {}, 50, "code")
+    own = ScheduledStep("deploy", "own", {}, 50, "code")
     asked = template("CUSTOM_A", ("deploy", "own", {}, 99), ("deploy", "deploy", {}, 1))
 
     found = steps.merge([own, CORE[0]], [asked], [], core={("deploy", "own")})
@@ -141,6 +141,6 @@ def test_a_request_may_repeat_a_step():
 
 
 def test_steps_of_unknown_interfaces_run_last_of_their_priority():
-    odd = Step("network", "x", {}, 5, "code")
+    odd = ScheduledStep("network", "x", {}, 5, "code")
 
-    assert steps.merge([odd, Step("raid", "x", {}, 5, "code")], [], [])[1] == odd
+    assert steps.merge([odd, ScheduledStep("raid", "x", {}, 5, "code")], [], [])[1] == odd

@@ -7,7 +7,7 @@ from ironic_rules.hardware.base import KINDS, HardwareType, PowerInterface
 from ironic_rules.hardware.inspect.none import NoInspect
 from ironic_rules.hardware.power.fake import FakePower
 from ironic_rules.hardware.registry import Hardware
-from ironic_rules.models.node_fields import INTERFACES
+from ironic_rules.models.nodes import INTERFACES
 
 
 def node(driver="fake-hardware", **interfaces):

@@ -2,7 +2,7 @@ import pytest
 
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware.selection import choose_interfaces, union
-from ironic_rules.models.node_fields import INTERFACE_FIELDS, INTERFACES
+from ironic_rules.models.nodes import INTERFACE_FIELDS, INTERFACES
 
 
 def description(**offers):

@@ -15,7 +15,7 @@ from ironic_rules.hardware.registered_steps import RegisteredSteps
 from ironic_rules.hardware.registry import Hardware
 from ironic_rules.hardware.steps import StepInfo, deploy_step
 from ironic_rules.models import states
-from ironic_rules.models.deploy_templates import INTERFACES
+from ironic_rules.models.steps import STEP_INTERFACES
 from tests.unit.hardware.test_registry import node
 from tests.unit.inspection.tasks import make_task
 
@@ -142,7 +142,7 @@ def test_what_conductors_register_tells_the_steps_of_a_node(conf, hardware):
 
     for asked in (node(), node(raid="no-raid", bios="no-bios"), node(management="noop")):
         assert registered.of_node(asked) == hardware.deploy_steps(asked)
-    assert {info.interface for info in registered.of_node(node())} == set(INTERFACES)
+    assert {info.interface for info in registered.of_node(node())} == set(STEP_INTERFACES)
 
 
 def test_a_conductor_of_an_older_release_offers_nothing(hardware):
@@ -181,7 +181,7 @@ def test_a_priority_of_a_step_that_nobody_has_is_warned_of(conf, caplog):
 
 
 def test_every_step_of_this_package_is_described(hardware):
-    described = [(info, interface) for kind in INTERFACES for interface in hardware._interfaces[kind].values()
+    described = [(info, interface) for kind in STEP_INTERFACES for interface in hardware._interfaces[kind].values()
                  for info in steps.steps_of(interface)]
 
     assert len(described) > 20

@@ -37,9 +37,9 @@ class Custom(InspectionHook):
 
 
 def rule(phase, op="extend-plugin-data", *, sensitive=False, **args):
-    return rules.compile({
-        "uuid": "8b7ee0c6-1f5c-4c1f-8a3e-6f2d9c0a4b11", "phase": phase, "sensitive": sensitive,
-        "actions": [{"op": op, "args": args}]})
+    return rules.compile(rules.Rule(
+        uuid="8b7ee0c6-1f5c-4c1f-8a3e-6f2d9c0a4b11", phase=phase, sensitive=sensitive,
+        actions=[{"op": op, "args": args}]))
 
 
 def note(phase):

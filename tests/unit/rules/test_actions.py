@@ -99,7 +99,7 @@ def test_values_of_the_inventory_are_copied() -> None:
 
 
 def test_constants_of_a_rule_are_copied() -> None:
-    compiled = rules.compile(world.rule(actions=[
+    compiled = world.compiled(world.rule(actions=[
         {"op": "set-attribute", "args": ["/extra/l", [1]]}, {"op": "extend-attribute", "args": ["/extra/l", 2]},
     ]))
     first, second = world.facts(node={"extra": {}}), world.facts(node={"extra": {}})

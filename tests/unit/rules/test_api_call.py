@@ -38,7 +38,7 @@ def test_it_is_off_by_default(closed: None) -> None:
 
 
 def test_a_rule_from_better_days_fails_where_it_is_off(web: conftest.Web) -> None:
-    compiled = rules.compile(world.rule(actions=[call()]))
+    compiled = world.compiled(world.rule(actions=[call()]))
     GATE.close()
     try:
         with pytest.raises(RuleFailed, match="api-call is off"):

@@ -39,13 +39,13 @@ def refusal(path: Path, **kwargs: Any) -> list[str]:
 
 def test_r02_a_file_has_a_list_of_rules(tmp_path: Path) -> None:
     loaded = builtin.load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
-    assert [rule["actions"][0]["args"]["msg"] for rule in loaded] == ["one", "two"]
-    assert [rule["built_in"] for rule in loaded] == [True, True]
+    assert [rule.actions[0]["args"]["msg"] for rule in loaded] == ["one", "two"]
+    assert [rule.built_in for rule in loaded] == [True, True]
 
 
 def test_a_file_may_have_one_rule(tmp_path: Path) -> None:
     one, = builtin.load(write(tmp_path / "a.yaml", "priority: 5\nactions: [{op: log, args: [hi]}]\n"))
-    assert one["priority"] == 5
+    assert one.priority == 5
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "[]\n"])
@@ -56,13 +56,13 @@ def test_a_file_may_have_none(tmp_path: Path, text: str) -> None:
 def test_a_directory_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
     for name in ("20-b.yaml", "10-a.yaml", ".30-hidden.yaml", "40-not.txt"):
         write(tmp_path / name, RULE % name)
-    assert [rule["actions"][0]["args"]["msg"] for rule in builtin.load(tmp_path)] == ["10-a.yaml", "20-b.yaml"]
+    assert [rule.actions[0]["args"]["msg"] for rule in builtin.load(tmp_path)] == ["10-a.yaml", "20-b.yaml"]
 
 
 def test_defaults_are_filled_in_but_no_scope(tmp_path: Path) -> None:
     one, = builtin.load(write(tmp_path / "a.yaml", RULE % "x"))
-    assert {name: one[name] for name in ("description", "priority", "phase", "scope", "sensitive", "conditions")} == {
-        "description": None, "priority": 0, "phase": "main", "scope": None, "sensitive": False, "conditions": []}
+    assert (one.description, one.priority, one.phase, one.scope, one.sensitive, one.conditions) == (
+        None, 0, "main", None, False, [])
 
 
 @pytest.mark.parametrize("priority", [-5, -1, 0, 9999, 10000, 1_000_000])
@@ -75,7 +75,7 @@ def test_r20_user_rules_of_equal_priority_run_first(tmp_path: Path) -> None:
     text = "".join(f"- {{priority: {priority}, actions: [{{op: log, args: [{name}]}}]}}\n"
                    for name, priority in [("c", 5), ("d", 5), ("first", 10000), ("last", -1)])
     built_in = [rules.compile(rule) for rule in builtin.load(write(tmp_path / "a.yaml", text))]
-    stored = [rules.compile(world.rule(priority=5, position=position, actions=[{"op": "log", "args": [name]}]))
+    stored = [world.compiled(world.rule(priority=5, position=position, actions=[{"op": "log", "args": [name]}]))
               for name, position in [("b", (1 << 31) - 1), ("a", 1)]]
     facts = world.facts()
     rules.RuleSet([*built_in, *stored]).run("main", facts)
@@ -85,18 +85,18 @@ def test_r20_user_rules_of_equal_priority_run_first(tmp_path: Path) -> None:
 def test_r05_the_uuid_depends_on_what_the_rule_says_and_not_on_where(tmp_path: Path) -> None:
     before = builtin.load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
     after = builtin.load(write(tmp_path / "b.yaml", RULE % "two" + RULE % "three" + "  priority: '0'\n" + RULE % "one"))
-    assert {rule["uuid"] for rule in before} < {rule["uuid"] for rule in after}
-    assert [rule["uuid"] for rule in before] == [
+    assert {rule.uuid for rule in before} < {rule.uuid for rule in after}
+    assert [rule.uuid for rule in before] == [
         "e58a8c01-e063-581d-a8f4-6a7afb9f29a7", "4148730a-c8c6-5ec9-b8e8-06a62f267dc2"]
 
 
 def test_a_given_uuid_is_kept(tmp_path: Path) -> None:
     one, = builtin.load(write(tmp_path / "a.yaml", RULE % "x" + f"  uuid: {UUID.upper()}\n"))
-    assert one["uuid"] == UUID
+    assert one.uuid == UUID
 
 
 def test_the_uuid_of_a_sensitive_rule_tells_nothing_of_its_secrets(tmp_path: Path) -> None:
-    found = {builtin.load(write(tmp_path / "a.yaml", RULE % secret + "  sensitive: true\n"))[0]["uuid"]
+    found = {builtin.load(write(tmp_path / "a.yaml", RULE % secret + "  sensitive: true\n"))[0].uuid
              for secret in ("calvin", "admin")}
     assert len(found) == 1
 
@@ -237,8 +237,8 @@ def test_r80_the_option_names_the_file(tmp_path: Path, name: str) -> None:
     options.register_opts(conf)
     conf([], default_config_files=[str(config)])
     settings = rule_settings.prepare(conf)
-    assert [rule["actions"][0]["args"] for rule in settings.built_in] == [{"msg": "x"}]
-    assert (settings.default_scope, settings.built_in[0]["scope"]) == ("lab", None)
+    assert [rule.actions[0]["args"] for rule in settings.built_in] == [{"msg": "x"}]
+    assert (settings.default_scope, settings.built_in[0].scope) == ("lab", None)
 
 
 def test_a_file_that_others_can_write_is_warned_of(

@@ -24,7 +24,7 @@ def case_facts(case: dict[str, Any]) -> rules.Facts:
 
 def case_rules(case: dict[str, Any]) -> rules.RuleSet:
     """Return a vector's rules."""
-    return rules.RuleSet([rules.compile(world.rule(**one)) for one in case["rules"]])
+    return rules.RuleSet([world.compiled(world.rule(**one)) for one in case["rules"]])
 
 
 @pytest.mark.parametrize("vector", [v for v in world.vectors("rules") if "fails" not in v[1]], ids=world.name_of)
@@ -218,12 +218,12 @@ def test_supported_interfaces_match_the_whole_name(interface: str | None, count:
 
 def test_compile_refuses_with_all_problems() -> None:
     with pytest.raises(InvalidRule) as caught:
-        rules.compile({"actions": [{"op": "nosuch"}], "priority": -1})
+        world.compiled({"actions": [{"op": "nosuch"}], "priority": -1})
     assert {problem.where for problem in caught.value.problems} == {"/actions/0/op", "/priority"}
 
 
 def test_rule_sets_keep_rules_by_phase_and_order() -> None:
-    compiled = [rules.compile(world.rule(priority=p, phase=phase)) for p in (1, 5) for phase in rules.PHASES]
+    compiled = [world.compiled(world.rule(priority=p, phase=phase)) for p in (1, 5) for phase in rules.PHASES]
     rule_set = rules.RuleSet(compiled)
     assert len(rule_set) == 6
     assert [rule.priority for rule in rule_set.rules("early")] == [5, 1]
@@ -301,7 +301,7 @@ def copies(count: int) -> list[int]:
 ], ids=lambda action: f"{action['op']}: {str(action['args'])[:30]}")
 def test_what_rules_write_is_bounded(action: dict[str, Any]) -> None:
     facts = world.facts(plugin_data={"a": 1})
-    compiled = rules.compile(world.rule(actions=[action]), limits=rules.Limits(written=1_000_000))
+    compiled = world.compiled(world.rule(actions=[action]), limits=rules.Limits(written=1_000_000))
     with pytest.raises(RuleFailed, match="the rules write more than 1000000 characters for this node"):
         rules.evaluate(compiled, facts)
     facts.messages.clear()
@@ -316,7 +316,7 @@ def test_the_bound_is_for_all_rules_of_a_phase_together() -> None:
         for number in range(10, 13)]
     limits = rules.Limits(written=1000)
     with pytest.raises(RuleFailed, match="3a12 failed at /actions/0: the rules write more than 1000 characters"):
-        rules.RuleSet([rules.compile(one, limits=limits) for one in many]).run("main", facts)
+        rules.RuleSet([world.compiled(one, limits=limits) for one in many]).run("main", facts)
     assert set(facts.plugin_data) == {"x10", "x11"}
 
 

@@ -22,7 +22,7 @@ EQ = OPERATORS.get("eq").call
 
 def lookup_of(condition: dict[str, Any]) -> index.Lookup | None:
     """Return what a condition looks up."""
-    return rules.compile(world.rule(conditions=[condition])).conditions[0].lookup
+    return world.compiled(world.rule(conditions=[condition])).conditions[0].lookup
 
 
 @pytest.mark.parametrize(("condition", "keys"), [
@@ -210,7 +210,7 @@ def outcome(rule_set: rules.RuleSet, inventory: dict[str, Any], scope: str | Non
 def test_the_index_changes_nothing(bodies: list[dict[str, Any]], inventory: dict[str, Any], scope: str | None,
                                    mode: str) -> None:
     compiled = [
-        rules.compile(world.rule(uuid=f"00000000-0000-4000-8000-{number:012}", **body))
+        world.compiled(world.rule(uuid=f"00000000-0000-4000-8000-{number:012}", **body))
         for number, body in enumerate(bodies)]
     rule_set = rules.RuleSet(compiled, mask_secrets=mode)
     expected = outcome(rule_set, inventory, scope, explain=True)

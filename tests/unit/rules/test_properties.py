@@ -107,7 +107,7 @@ DATA = st.dictionaries(st.sampled_from(["a", "b", "c", "l"]), VALUES, max_size=4
 @given(st.one_of(RULES, VALUES))
 def test_validation_only_answers_and_what_is_valid_compiles(rule: Any) -> None:
     if rules.validate(rule) == []:
-        rules.compile(rule)
+        world.compiled(rule)
 
 
 @SETTINGS
@@ -157,7 +157,7 @@ def test_any_expression_is_compiled_or_refused(text: str) -> None:
 
 # By the thousand, with ``tox -e fuzz``.
 
-COMPILED = [rules.compile(rule) for rule in map(rules.from_wire, mutants.RULES) if rules.validate(rule) == []]
+COMPILED = [world.compiled(rule) for rule in map(rules.from_wire, mutants.RULES) if rules.validate(rule) == []]
 SOME = st.lists(st.integers(0, len(COMPILED) - 1).map(COMPILED.__getitem__), min_size=1, max_size=8)
 REPORTS = st.tuples(mutants.mutants(mutants.INVENTORIES, 4), mutants.mutants([
     {"a": 1, "b": "x", "c": [1, {"k": "v"}], "bmc_address": "192.0.2.10", "same": [1, 1], "i": "redfish"}]))
@@ -173,7 +173,7 @@ def test_inventories_fail_rules_only_cleanly(batch: tuple[int, int]) -> None:
         received = repr(inventory)
         before = repr(world.effects(facts))
         try:
-            rules.RuleSet([*many, rules.compile(own)]).run(phase, facts, explain=explain)
+            rules.RuleSet([*many, world.compiled(own)]).run(phase, facts, explain=explain)
             answered["passed"] += 1
         except RuleFailed as failure:
             answered["failed"] += 1
@@ -199,7 +199,7 @@ def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int
         problems = rules.validate(rule)
         answered[bool(problems)] += 1
         if not problems:
-            rules.compile(rule)
+            world.compiled(rule)
 
     answered: Counter[bool] = Counter()
     mutants.check(batch, one, rule=mutants.mutants(mutants.RULES, 2))

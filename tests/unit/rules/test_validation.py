@@ -65,12 +65,12 @@ def test_right_field_passes(field: str, value: Any) -> None:
 @pytest.mark.parametrize("priority", [-5, 10000, 123456])
 def test_built_in_rules_have_any_priority(priority: int) -> None:
     assert problems(world.rule(priority=priority), built_in=True) == {}
-    assert rules.compile(world.rule(priority=priority, built_in=True)).priority == priority
+    assert world.compiled(world.rule(priority=priority, built_in=True)).priority == priority
 
 
 def test_stored_rule_compiles_with_its_columns() -> None:
-    stored = world.rule(id=1, position=3, revision=4, created_at=None, updated_at=None, built_in=False, phase=None)
-    assert rules.compile(stored).position == 3
+    stored = world.rule(position=3, revision=4, created_at=None, updated_at=None, built_in=False, phase=None)
+    assert world.compiled(stored).position == 3
 
 
 @pytest.mark.parametrize("rule", [None, [], "x", 5])
@@ -157,7 +157,8 @@ def test_limits_hold_for_data_too() -> None:
         {"op": "contains", "args": [["12345", "67890", 1], "^1"]}, {"op": "contains", "args": ["ten bytes!", "^t"]},
         {"op": "!matches", "args": ["é" * 5 + "e", "x"]},
     ]
-    trace = rules.evaluate(rules.compile(world.rule(conditions=conditions), limits=limits), world.facts(), explain=True)
+    rule = world.compiled(world.rule(conditions=conditions), limits=limits)
+    trace = rules.evaluate(rule, world.facts(), explain=True)
     too_long = "the text is longer than the 10 bytes that regular expressions are tried on"
     assert trace is not None
     assert [condition.note for condition in trace.conditions] == [

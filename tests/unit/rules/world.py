@@ -75,7 +75,12 @@ def run(*many: dict[str, Any], given: rules.Facts | None = None, phase: str = "m
         **options: Any) -> list[rules.Trace]:
     """Compile and run rules."""
     given = facts() if given is None else given
-    return rules.RuleSet([rules.compile(one) for one in many], **options).run(phase, given, explain=explain)
+    return rules.RuleSet(map(compiled, many), **options).run(phase, given, explain=explain)
+
+
+def compiled(fields: dict[str, Any], **options: Any) -> rules.CompiledRule:
+    """Return a rule, as a user writes it, compiled as if it were stored."""
+    return rules.compile(rules.Rule.of(fields), **options)
 
 
 def vectors(folder: str) -> list[Any]:

@@ -17,7 +17,8 @@ def run_rules(name):
     inventory = body.pop("inventory")
     ports = [PortDraft({"address": nic["mac_address"], "physical_network": None}) for nic in inventory["interfaces"]]
     task = Task(NodeDraft({"name": name, "properties": {}, "extra": {}, "resource_class": None}), ports)
-    compiled = [rules.compile({**rule, "position": position}) for position, rule in enumerate(samples.rules())]
+    compiled = [rules.compile(rules.Rule.of({**rule, "position": position}))
+                for position, rule in enumerate(samples.rules())]
     traces = rules.RuleSet(compiled).run("main", rules.Facts(task, inventory, body, interface="agent"))
     return task, body, [trace.description for trace in traces if trace.matched]
 

@@ -16,6 +16,7 @@ from ironic_rules.api.schemas import continue_inspection as schemas
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.exceptions import LookupFailed, MachineUnknown, NodeLocked, NotFound, RuleFailed, Unavailable
 from ironic_rules.inspection import discovery, early, lookup, payload
+from ironic_rules.models.nodes import NodeFound
 from ironic_rules.policies import ramdisk as policies
 
 LOG = log.getLogger(__name__)
@@ -51,7 +52,7 @@ class ContinueInspectionController(Resource):
         return views.lookup(node, token, request.conf)
 
 
-def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[Any, bool]:
+def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool]:
     """Return the node of the machine, and whether discovery has made it.
 
     :raises LookupFailed: 404
@@ -73,7 +74,7 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[Any, bool]:
     return node, True
 
 
-def _hand_over(node: Any, sent: payload.Payload, is_new: bool) -> None:
+def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool) -> None:
     """Give the data to a conductor; when this returns, they are safe.
 
     :param is_new: discovery has made the node for these data; it goes if no conductor accepts them

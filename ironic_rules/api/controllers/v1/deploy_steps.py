@@ -21,6 +21,7 @@ from ironic_rules.deploy import plan, ramdisk_steps
 from ironic_rules.exceptions import DriverNotFound, NoValidHost
 from ironic_rules.hardware.registered_steps import NODE_COLUMNS, RegisteredSteps
 from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.nodes import Node
 from ironic_rules.policies import deploy_templates as template_policies
 from ironic_rules.policies import nodes as node_policies
 
@@ -116,7 +117,7 @@ def _judge(template: DeployTemplate, by_group: Mapping[str | None, RegisteredSte
     """Return what tells a node's problems with the template; nodes that are alike are judged once."""
     known: dict[tuple[Any, ...], list[str]] = {}
 
-    def problems(row: Any) -> list[str]:
+    def problems(row: Node) -> list[str]:
         key = tuple(getattr(row, name) for name in (_GROUP, *NODE_COLUMNS))
         if key not in known:
             known[key] = _judged(template, by_group.get(row.conductor_group), row)
@@ -125,7 +126,7 @@ def _judge(template: DeployTemplate, by_group: Mapping[str | None, RegisteredSte
     return problems
 
 
-def _judged(template: DeployTemplate, registered: RegisteredSteps | None, row: Any) -> list[str]:
+def _judged(template: DeployTemplate, registered: RegisteredSteps | None, row: Node) -> list[str]:
     if registered is None:
         return ["no conductor of the node's group is alive"]
     try:
@@ -134,7 +135,7 @@ def _judged(template: DeployTemplate, registered: RegisteredSteps | None, row: A
         return [str(error)]
 
 
-def _problems(templates: Sequence[DeployTemplate], registered: RegisteredSteps, row: Any) -> list[str]:
+def _problems(templates: Sequence[DeployTemplate], registered: RegisteredSteps, row: Node) -> list[str]:
     """Return what keeps a node from running templates; what no interface of it has may be a step of its ramdisk."""
     offered = registered.of_node(row)
     if registered.has_ramdisk(row):

@@ -16,13 +16,15 @@ from ironic_rules.api.views import deploy_templates as views
 from ironic_rules.db import deploy_templates
 from ironic_rules.deploy import known_steps, step_checks
 from ironic_rules.exceptions import DeployTemplateChanged, Invalid, InvalidPatch, Problem
-from ironic_rules.models.deploy_templates import DeployStep, DeployTemplate
+from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.steps import Step
 from ironic_rules.policies import deploy_templates as policies
 from ironic_rules.text import printable
 
-_LIST = filters.Listing(sort_keys=sorted(deploy_templates.SORT_KEYS), fields=views.FIELDS)
+_LIST = filters.Listing.of(DEPLOY_TEMPLATE)
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
-_READ_ONLY = ("uuid", "created_at", "updated_at")
+_READ_ONLY = DEPLOY_TEMPLATE.where(lambda entry: entry.shown and not entry.patch)
 
 
 class DeployTemplatesController(Resource):
@@ -45,7 +47,7 @@ class DeployTemplatesController(Resource):
 
         ``deploy-templates`` shows all fields, ``deploy_templates`` a few, unless ``detail`` or ``fields`` is given.
         """
-        default = views.FIELDS if query.get("detail", self._detailed) else views.SUMMARY
+        default = DEPLOY_TEMPLATE.shown if query.get("detail", self._detailed) else DEPLOY_TEMPLATE.summary
         fields = query.get("fields") or default
         asked = pagination.page(query)
         with pecan.request.db.reader() as conn:
@@ -63,7 +65,7 @@ class DeployTemplatesController(Resource):
         :raises DeployTemplateNotFound: 404
         :raises PreconditionFailed: 412, by ``If-Match``
         """
-        filters.check_fields(query.get("fields", ()), views.FIELDS)
+        filters.check_fields(query.get("fields", ()), DEPLOY_TEMPLATE.shown)
         conditions = etags.read(pecan.request.environ)
         with pecan.request.db.reader() as conn:
             found = _find(conn, template)
@@ -73,7 +75,7 @@ class DeployTemplatesController(Resource):
         if conditions.has(tag):
             pecan.response.status_override = 304
             return None
-        return views.template(found, self._collection, query.get("fields") or views.FIELDS)
+        return views.template(found, self._collection, query.get("fields") or DEPLOY_TEMPLATE.shown)
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -148,13 +150,13 @@ def _known(conn: sa.Connection) -> tuple[step_checks.StepCheck, ...]:
     return () if registered is None else (known_steps.fits(registered),)
 
 
-def _checked(steps: list[dict[str, Any]], more: tuple[step_checks.StepCheck, ...]) -> tuple[DeployStep, ...]:
+def _checked(steps: list[dict[str, Any]], more: tuple[step_checks.StepCheck, ...]) -> tuple[Step, ...]:
     """Return steps that passed the schema, after all that can be checked without a node.
 
     :param more: checks of the steps on top of those that need nothing but the configuration
     :raises Invalid: 400, with every problem
     """
-    checked = tuple(DeployStep(**step) for step in steps)
+    checked = tuple(Step(**step) for step in steps)
     disallowed = frozenset(pecan.request.conf.api.disallow_deploy_steps)
     problems = step_checks.problems(checked, (step_checks.without(disallowed), step_checks.real_secrets, *more))
     if problems:
@@ -162,14 +164,15 @@ def _checked(steps: list[dict[str, Any]], more: tuple[step_checks.StepCheck, ...
     return checked
 
 
-def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> dict[str, Any]:
+def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObject:
     """Return the fields of a template after a patch, valid against the schema."""
-    document = {"name": old.name, "steps": [step.to_wire() for step in old.steps], "extra": old.extra,
-                "uuid": old.uuid, "created_at": old.created_at, "updated_at": old.updated_at}
-    result = patch.apply(document, operations, defaults=schemas.DEFAULTS, read_only=_READ_ONLY,
-                         required=schemas.REQUIRED)
-    values: dict[str, Any] = schemas.PATCHED.load({name: result[name] for name in schemas.FIELDS})
-    return {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
+    document = {name: getattr(old, name) for name in DEPLOY_TEMPLATE.columns}
+    document["steps"] = [step.to_wire() for step in old.steps]
+    defaults = DEPLOY_TEMPLATE.defaults()
+    result = patch.apply(document, operations, defaults=defaults, read_only=_READ_ONLY,
+                         required=DEPLOY_TEMPLATE.required)
+    values: JSONObject = schemas.PATCHED.load({name: result[name] for name in schemas.FIELDS})
+    return {name: defaults.get(name) if value is None else value for name, value in values.items()}
 
 
 def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:

@@ -13,8 +13,8 @@ from ironic_rules.api.ramdisk import require_endpoints
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.db import nodes
-from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound, NotFound, Problem
+from ironic_rules.models.nodes import Node
 from ironic_rules.policies import ramdisk as policies
 from ironic_rules.text import is_uuid, printable
 
@@ -47,7 +47,7 @@ class HeartbeatController(Resource):
             raise LookupFailed() from error
 
 
-def _find(ident: str) -> Row | None:
+def _find(ident: str) -> Node | None:
     """Return the node with this UUID. Names are not taken: nobody shall try them."""
     if not is_uuid(ident):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pecan
+import sqlalchemy as sa
 
 from ironic_rules import rules
 from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, versions
@@ -13,7 +14,6 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.db import inspection_rules
-from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import (
     InspectionRuleAlreadyExists,
     Invalid,
@@ -22,21 +22,19 @@ from ironic_rules.exceptions import (
     Problem,
     RuleChanged,
 )
+from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import inspection_rules as policies
 from ironic_rules.text import is_uuid
 
-_LIST = filters.Listing(sort_keys=sorted(inspection_rules.SORT_KEYS), fields=views.FIELDS, scope=filters.text,
-                        phase=filters.one_of(*rules.PHASES), priority=filters.integer)
+_LIST = filters.Listing.of(RULE)
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 
-#: What may be patched, and the value of each field after ``remove``.
-_DEFAULTS: dict[str, Any] = {"description": None, "priority": 0, "phase": "main", "scope": None, "sensitive": False,
-                             "conditions": []}
-_PATCHABLE = (*_DEFAULTS, "actions")
-_READ_ONLY = ("uuid", "built_in", "created_at", "updated_at")
+#: What may be patched; the rest can be read by a patch.
+_PATCHABLE = RULE.where(lambda entry: entry.patch)
+_READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
 #: The CLI's ``unset`` names single conditions and actions so.
 _ALIASES = {"condition": "conditions", "action": "actions"}
-_SECRET = ("conditions", "actions")
 
 
 class InspectionRulesController(Resource):
@@ -48,7 +46,7 @@ class InspectionRulesController(Resource):
 
         Conditions and actions only come with ``detail`` or ``fields``.
         """
-        fields = query.get("fields") or (views.FIELDS if query.get("detail") else views.SUMMARY)
+        fields = query.get("fields") or (RULE.shown if query.get("detail") else RULE.summary)
         asked = pagination.page(query)
         wanted = pagination.filters(query)
         rows: list[Any] = []
@@ -65,21 +63,20 @@ class InspectionRulesController(Resource):
         :raises InspectionRuleNotFound: 404
         :raises PreconditionFailed: 412, by ``If-Match``
         """
-        filters.check_fields(query.get("fields", ()), views.FIELDS)
-        fields = query.get("fields") or views.FIELDS
+        filters.check_fields(query.get("fields", ()), RULE.shown)
         conditions = etags.read(pecan.request.environ)
         if built_in := built_in_rules.find(_uuid(uuid)):
-            tag, shown = built_in_rules.tag(built_in.rule), views.built_in_rule(built_in.rule, fields)
+            found, tag = built_in, built_in_rules.tag(built_in)
         else:
             with pecan.request.db.reader() as conn:
-                row = inspection_rules.get(conn, _uuid(uuid))
-            tag, shown = _tag(row), views.rule(row, fields)
+                found = inspection_rules.get(conn, _uuid(uuid))
+            tag = _tag(found)
         conditions.check_match(tag)
         pecan.response.extra_headers.append(("ETag", tag))
         if conditions.has(tag):
             pecan.response.status_override = 304
             return None
-        return shown
+        return views.rule(found, query.get("fields") or RULE.shown)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -94,9 +91,10 @@ class InspectionRulesController(Resource):
         _check(rule)
         if built_in_rules.find(rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
-        row = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule))
-        pecan.response.extra_headers += [("Location", links.url("inspection_rules", row.uuid)), ("ETag", _tag(row))]
-        return views.rule(row)
+        stored = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule))
+        pecan.response.extra_headers += [
+            ("Location", links.url("inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
+        return views.rule(stored)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
@@ -112,16 +110,16 @@ class InspectionRulesController(Resource):
         uuid = _uuid(uuid)
         built_in_rules.refuse(uuid)
 
-        def write(conn: Any) -> Row:
+        def write(conn: sa.Connection) -> Rule:
             old = inspection_rules.get(conn, uuid)
             conditions.check(_tag(old))
             changes = _patched(old, operations)
             return inspection_rules.update(conn, uuid, changes, revision=old.revision)
 
         with conditions.guard(RuleChanged):
-            row = pecan.request.db.write(write)
-        pecan.response.extra_headers.append(("ETag", _tag(row)))
-        return views.rule(row)
+            changed = pecan.request.db.write(write)
+        pecan.response.extra_headers.append(("ETag", _tag(changed)))
+        return views.rule(changed)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self) -> None:
@@ -150,7 +148,7 @@ class InspectionRulesController(Resource):
         ident = _uuid(uuid)
         built_in_rules.refuse(ident)
 
-        def write(conn: Any) -> None:
+        def write(conn: sa.Connection) -> None:
             old = inspection_rules.get(conn, ident)
             conditions.check(_tag(old))
             inspection_rules.destroy(conn, ident, revision=old.revision if conditions.given else None)
@@ -159,9 +157,9 @@ class InspectionRulesController(Resource):
             pecan.request.db.write(write)
 
 
-def _tag(row: Row) -> str:
+def _tag(rule: Rule) -> str:
     """Return the entity tag of a stored rule: every change of whatever field makes a new revision."""
-    return etags.tag(row.uuid, row.revision)
+    return etags.tag(rule.uuid, rule.revision)
 
 
 def _uuid(ident: str) -> str:
@@ -176,15 +174,14 @@ def _check(rule: dict[str, Any]) -> None:
         raise InvalidRule(problems=problems)
 
 
-def _patched(old: Row, operations: list[patch.Operation]) -> dict[str, Any]:
+def _patched(old: Rule, operations: list[patch.Operation]) -> JSONObject:
     """Return the columns of a rule after a patch."""
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
-    document = {name: old._mapping[name] for name in (*_PATCHABLE, "uuid", "created_at", "updated_at")}
-    document["built_in"] = False
+    document = {name: getattr(old, name) for name in RULE.columns}
     settings = pecan.request.rules
-    defaults = {**_DEFAULTS, "scope": settings.default_scope}
-    result = patch.apply(document, operations, defaults=defaults, read_only=_READ_ONLY, required=("actions",))
+    defaults = {**RULE.defaults(), "scope": settings.default_scope}
+    result = patch.apply(document, operations, defaults=defaults, read_only=_READ_ONLY, required=RULE.required)
     new = rules.from_wire({name: result[name] for name in _PATCHABLE})
     # Judged by the result: there are many ways to write an operation that ends in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
@@ -204,7 +201,7 @@ def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
     """
     for index, operation in enumerate(operations):
         whole = operation.op in ("add", "replace", "remove") and len(operation.path) == 1
-        secret = operation.path[0] in _SECRET or (operation.source and operation.source[0] in _SECRET)
+        secret = operation.path[0] in SEALED or (operation.source and operation.source[0] in SEALED)
         if secret and not whole:
             raise InvalidPatch(problems=[Problem(
                 f"/{index}/path", "of a sensitive rule, conditions and actions can only be replaced as a whole")])
@@ -212,7 +209,7 @@ def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
 
 def _without_secrets(problems: list[Problem], touched: set[str]) -> list[Problem]:
     """Return ``problems`` without places inside conditions and actions that the caller did not just send."""
-    stored = tuple(f"/{name}" for name in _SECRET if name not in touched)
+    stored = tuple(f"/{name}" for name in SEALED if name not in touched)
     told = [problem for problem in problems if not stored or not problem.where.startswith(stored)]
     if len(told) < len(problems):
         told.append(Problem("", "the stored conditions or actions do not fit this change"))

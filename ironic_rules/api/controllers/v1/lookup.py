@@ -14,9 +14,9 @@ from ironic_rules.api.ramdisk import require_endpoints
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.db import nodes, ports
-from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound
 from ironic_rules.models import mac, states
+from ironic_rules.models.nodes import Node
 from ironic_rules.policies import ramdisk as policies
 
 LOG = log.getLogger(__name__)
@@ -58,7 +58,7 @@ def _macs(addresses: tuple[str, ...]) -> list[str]:
     return sorted({mac.normalize(address) for address in addresses if mac.is_mac(address)})
 
 
-def _find(conn: sa.Connection, uuid: str | None, macs: list[str]) -> Row:
+def _find(conn: sa.Connection, uuid: str | None, macs: list[str]) -> Node:
     """Return the one node that has the UUID and every known MAC address."""
     owners = set(ports.node_ids_by_addresses(conn, macs).values()) if macs else set()
     if len(owners) > 1 or (uuid is None and not owners):

@@ -24,6 +24,7 @@ from ironic_rules.exceptions import (
     Problem,
 )
 from ironic_rules.hardware import selection
+from ironic_rules.models.nodes import Node
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
 
@@ -46,7 +47,7 @@ def _node_ident(ident: str) -> str:
     return ident
 
 
-def find(conn: sa.Connection, ident: str) -> Any:
+def find(conn: sa.Connection, ident: str) -> Node:
     """Return the node that a URL names.
 
     :raises NodeNotFound: 404;  InvalidParameterValue: 400
@@ -54,7 +55,7 @@ def find(conn: sa.Connection, ident: str) -> Any:
     return nodes.get(conn, _node_ident(ident))
 
 
-def hold(conn: sa.Connection, ident: str) -> Any:
+def hold(conn: sa.Connection, ident: str) -> Node:
     """Return the node that a URL names, and keep it from changing until the transaction ends.
 
     What belongs to a node (traits, ports, ...) changes only while it is held, so that a conductor that has its lock
@@ -65,7 +66,7 @@ def hold(conn: sa.Connection, ident: str) -> Any:
     return _unlocked(nodes.get(conn, _node_ident(ident), for_update=True))
 
 
-def hold_by_id(conn: sa.Connection, node_id: int) -> Any:
+def hold_by_id(conn: sa.Connection, node_id: int) -> Node:
     """Return the node with this database id; otherwise as :func:`hold`."""
     return _unlocked(nodes.get_by_id(conn, node_id, for_update=True))
 
@@ -82,7 +83,7 @@ def named_by(where: str) -> Iterator[None]:
         raise Invalid(problems=[Problem(where, str(error))]) from error
 
 
-def _unlocked(node: Any) -> Any:
+def _unlocked(node: Node) -> Node:
     if node.reservation is not None:
         raise NodeLocked(node=node.uuid, host=node.reservation)
     return node

@@ -12,6 +12,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import history
 from ironic_rules.exceptions import HistoryNotFound
+from ironic_rules.models.history import HistoryEntry
 from ironic_rules.policies import nodes as policies
 
 _SHORT = ("uuid", "created_at", "severity", "event")
@@ -54,7 +55,7 @@ class HistoryController(Resource):
         return _view(row.uuid, entry, _FULL)
 
 
-def _view(node: str, entry: Any, fields: tuple[str, ...] | None) -> dict[str, Any]:
+def _view(node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> dict[str, Any]:
     """Return an entry with ``fields``; None: the short ones, and no long text."""
     shown = {name: getattr(entry, name) for name in _FULL if name in (fields or _SHORT)}
     if fields is None and shown["event"] and len(shown["event"]) > _MAX_EVENT:

@@ -22,6 +22,7 @@ from ironic_rules.exceptions import (
     Problem,
 )
 from ironic_rules.models import states
+from ironic_rules.models.nodes import Node
 from ironic_rules.policies import nodes as policies
 
 #: Argument of ``states/provision`` -> (targets that take it, first minor version).
@@ -111,7 +112,7 @@ def _locate_states(node: str) -> None:
     pecan.response.extra_headers.append(("Location", links.url("nodes", node, "states")))
 
 
-def _check_transition(row: Any, asked: str, verb: str, minor: int) -> None:
+def _check_transition(row: Node, asked: str, verb: str, minor: int) -> None:
     if verb in ("active", "rebuild") and row.maintenance:
         raise Invalid(f"The provisioning operation can't be performed on node {row.uuid} because it's in maintenance "
                       "mode.")

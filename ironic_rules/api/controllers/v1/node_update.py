@@ -7,11 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.api import node_versions, patch, schema, versions
+from ironic_rules.api import patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, Problem
-from ironic_rules.models import node_fields, states
+from ironic_rules.models import states
+from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.text import pointer_token
 
 #: A node with a target state can be changed only in these (and in the resting ones, which have no target).
@@ -28,7 +29,6 @@ SWITCHABLE = tuple(state for state in UNUSED if state != states.INSPECTWAIT)
 #: Fields that a patch may only write, not read (``test``, ``copy``, ``move``): they are masked in replies.
 _SECRET = frozenset({"driver_info", "instance_info"})
 _PATCHED = schema.Object(schemas.FIELDS)
-_CHOSEN = frozenset({"driver", "conductor_group", *node_fields.INTERFACE_FIELDS})
 
 
 def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str, Any]:
@@ -38,14 +38,14 @@ def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     :raises NotAcceptable: 406;  Invalid: 400;  NoValidHost: 503
     """
     values = {name: value for name, value in body.items() if value is not None}
-    node_versions.NODE_FIELDS.refuse((name for name, value in values.items() if value != ""), minor)
+    versions.refuse_fields(NODE, (name for name, value in values.items() if value != ""), minor)
     if minor < versions.ANY_NAME:
         schemas.check_host_name(values.get("name"))
     _resolve(conn, values)
-    for name in node_fields.INTERFACE_FIELDS:
+    for name in INTERFACE_FIELDS:
         values.setdefault(name, None)
     values.update(node_access.choose_interfaces(conn, values.get("conductor_group", ""), values["driver"], values))
-    values["provision_state"] = node_versions.initial_state(minor)
+    values["provision_state"] = versions.initial_state(minor)
     return values
 
 
@@ -62,13 +62,13 @@ class Update:
         self._reset = reset_interfaces
         named = patch.touched(operations) | {operation.path[0] for operation in operations}
         _check_patchable(operations)
-        node_versions.NODE_FIELDS.refuse(named, minor)
+        versions.refuse_fields(NODE, named, minor)
         if reset_interfaces and "driver" not in named:
             raise Invalid("The reset_interfaces parameter can only be used when changing the node's driver.")
         #: Ironic lets a node in maintenance lose its instance in every state.
         self._unassociates = [(o.op, o.path) for o in operations] == [("remove", ("instance_uuid",))]
 
-    def changes(self, conn: sa.Connection, row: Any) -> dict[str, Any]:
+    def changes(self, conn: sa.Connection, row: Node) -> dict[str, Any]:
         """Return the columns that change on the node ``row``, with their new values.
 
         :raises Invalid: 400;  Conflict: 409, not in the node's state;  NodeAssociated: 409
@@ -81,23 +81,24 @@ class Update:
         _check_changes(row, changes)
         if changes.get("maintenance") is False:
             changes |= {"maintenance_reason": None, "fault": None}
-        if self._reset or _CHOSEN & changes.keys():
+        if self._reset or CHOOSES_INTERFACES & changes.keys():
             changes |= self._interfaces(conn, row, changes)
         return changes
 
-    def _patched(self, row: Any) -> dict[str, Any]:
-        document = {name: getattr(row, name) for name in node_fields.PATCHABLE}
-        result = patch.apply(document, self._operations, defaults=schemas.DEFAULTS, required=("driver",))
+    def _patched(self, row: Node) -> dict[str, Any]:
+        document = {name: getattr(row, name) for name in NODE.patchable}
+        result = patch.apply(document, self._operations, defaults=NODE.defaults(), required=NODE.required)
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
-        values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
+        defaults = NODE.defaults()
+        values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
         if self._minor < versions.ANY_NAME:
             schemas.check_host_name(values.get("name"))
         return values
 
-    def _interfaces(self, conn: sa.Connection, row: Any, changes: dict[str, Any]) -> dict[str, Any]:
+    def _interfaces(self, conn: sa.Connection, row: Node, changes: dict[str, Any]) -> dict[str, Any]:
         reset = self._reset and "driver" in changes
         requested = {name: changes.get(name) if reset or name in changes else getattr(row, name)
-                     for name in node_fields.INTERFACE_FIELDS}
+                     for name in INTERFACE_FIELDS}
         chosen = node_access.choose_interfaces(
             conn, changes.get("conductor_group", row.conductor_group), changes.get("driver", row.driver), requested)
         return {name: value for name, value in chosen.items() if value != getattr(row, name) or name in changes}
@@ -118,28 +119,28 @@ def _check_patchable(operations: Sequence[patch.Operation]) -> None:
             where = f"/{index}/path"
             if path[0] == "traits":
                 problems.append(Problem(where, "traits can not be patched; use /v1/nodes/{node}/traits"))
-            elif path[0] not in node_fields.PATCHABLE:
+            elif path[0] not in NODE.patchable:
                 problems.append(Problem(where, f"Cannot patch /{pointer_token(path[0])}. Only the following can be "
-                                               f"updated: {', '.join(sorted(node_fields.PATCHABLE))}"))
+                                               f"updated: {', '.join(sorted(NODE.patchable))}"))
         if (operation.op == "test" and operation.path[0] in _SECRET) or _SECRET.intersection(operation.source[:1]):
             problems.append(Problem(f"/{index}/op", f"{operation.op} can not read fields that may hold secrets"))
     if problems:
         raise InvalidPatch(problems=problems)
 
 
-def _check_state(row: Any, minor: int) -> None:
+def _check_state(row: Node, minor: int) -> None:
     if row.target_provision_state and row.provision_state not in UPDATE_ALLOWED:
         raise Conflict(f"Node {row.uuid} can not be updated while a state transition is in progress.")
     if row.provision_state == states.INSPECTING and minor >= versions.INSPECT_WAIT:
         raise Conflict(f'Cannot update node "{row.uuid}" while it is in state "{row.provision_state}".')
 
 
-def _check_changes(row: Any, changes: dict[str, Any]) -> None:
+def _check_changes(row: Node, changes: dict[str, Any]) -> None:
     """Check what may not change in the node's state, and fields that depend on others; the latter are completed."""
     if changes.get("instance_uuid") and row.instance_uuid:
         raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
     for name in changes:
-        of_driver = name == "driver" or name in node_fields.INTERFACE_FIELDS
+        of_driver = name == "driver" or name in INTERFACE_FIELDS
         fixed = not row.maintenance if of_driver else name == "resource_class" and row.resource_class is not None
         allowed, exception = (SWITCHABLE, ", or in maintenance") if of_driver else (UNUSED, "")
         if fixed and row.provision_state not in allowed:

@@ -7,7 +7,7 @@ from typing import Any
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import filters, links, node_versions, pagination, patch, versions
+from ironic_rules.api import filters, links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, node_update
 from ironic_rules.api.controllers.v1.deploy_steps import NodeDeployStepsController
 from ironic_rules.api.controllers.v1.node_history import HistoryController
@@ -32,19 +32,10 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import states
+from ironic_rules.models.nodes import NODE
 from ironic_rules.policies import nodes as policies
 
-#: Why a node may have been put into maintenance by the service (Ironic, "Node fault").
-_FAULTS = ("power failure", "clean failure", "rescue abort failure", "service failure")
-_FILTERS: dict[str, filters.Kind] = {
-    "provision_state": filters.one_of(*sorted(states.ALL)), "fault": filters.one_of(*_FAULTS),
-    "instance_uuid": filters.uuid, "shard": filters.names,
-    **dict.fromkeys(("associated", "maintenance", "retired", "sharded", "include_children", "auto_discovered"),
-                    filters.boolean),
-    **dict.fromkeys(("driver", "resource_class", "conductor_group", "conductor", "owner", "lessee", "project",
-                     "description_contains", "parent_node", "inspection_scope"), filters.text),
-}
-_LIST = filters.Listing(sort_keys=sorted(views.SORT_KEYS), fields=None, **_FILTERS)
+_LIST = filters.Listing.of(NODE, checked=False)
 _ONE = filters.Query(fields=filters.names)
 _PATCH = filters.Query(reset_interfaces=filters.boolean)
 
@@ -60,8 +51,8 @@ def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
     minor = pecan.request.version
     if minor < versions.FIELDS:
         raise versions.too_new("fields", versions.FIELDS)
-    filters.check_fields(fields, views.FIELDS)
-    node_versions.NODE_FIELDS.refuse(fields, minor)
+    filters.check_fields(fields, NODE.shown)
+    versions.refuse_fields(NODE, fields, minor)
     return fields
 
 
@@ -73,8 +64,8 @@ def _list(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
     if fields is None and not detail:
         fields = views.default_fields(minor)
     wanted = pagination.filters(query)
-    node_versions.NODE_FILTERS.refuse(wanted, minor)
-    node_versions.NODE_FIELDS.refuse([query.get("sort_key", "id")], minor)
+    versions.refuse_filters(NODE, wanted, minor)
+    versions.refuse_fields(NODE, [query.get("sort_key", "id")], minor)
     if "parent_node" not in wanted:
         # As Ironic: nodes inside of another one show up only on demand.
         wanted.setdefault("include_children", False)

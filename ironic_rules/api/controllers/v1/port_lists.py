@@ -6,28 +6,26 @@ from typing import Any
 
 import pecan
 
-from ironic_rules.api import filters, links, node_versions, pagination, versions
+from ironic_rules.api import filters, links, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
 from ironic_rules.db import portgroups, ports
 from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.models.fields import Fields
+from ironic_rules.models.ports import PORT, PORT_GROUP
 
-_PORT_SORT = ("id", "uuid", "created_at", "updated_at", "address", "is_smartnic", "physical_network", "pxe_enabled",
-              "name")
-_PORTGROUP_SORT = ("id", "uuid", "created_at", "updated_at", "address", "mode", "name", "standalone_ports_supported")
+#: Filters that make no sense below a node or a port group.
+_OF_NODE = ("node", "node_uuid", "portgroup", "shard")
 
-PORTS = filters.Listing(
-    sort_keys=_PORT_SORT, node=filters.text, node_uuid=filters.uuid, address=filters.mac, portgroup=filters.text,
-    shard=filters.names)
-PORTS_BELOW = filters.Listing(sort_keys=_PORT_SORT, address=filters.mac)
-PORTGROUPS = filters.Listing(
-    sort_keys=_PORTGROUP_SORT, node=filters.text, node_uuid=filters.uuid, address=filters.mac, shard=filters.names)
-PORTGROUPS_BELOW = filters.Listing(sort_keys=_PORTGROUP_SORT, address=filters.mac)
+PORTS = filters.Listing.of(PORT, checked=False)
+PORTS_BELOW = filters.Listing.of(PORT, checked=False, without=_OF_NODE)
+PORTGROUPS = filters.Listing.of(PORT_GROUP, checked=False)
+PORTGROUPS_BELOW = filters.Listing.of(PORT_GROUP, checked=False, without=_OF_NODE)
 ONE = filters.Query(fields=filters.names)
 
 
-def check_fields(query: dict[str, Any], known: frozenset[str], since: node_versions.Since) -> tuple[str, ...] | None:
+def check_fields(query: dict[str, Any], table: Fields) -> tuple[str, ...] | None:
     """Return the ``fields`` that a request names.
 
     :raises NotAcceptable: 406, its version knows no ``fields``, or not that field;  InvalidParameterValue: 400
@@ -37,8 +35,8 @@ def check_fields(query: dict[str, Any], known: frozenset[str], since: node_versi
     if fields is not None:
         if minor < versions.FIELDS:
             raise versions.too_new("fields", versions.FIELDS)
-        filters.check_fields(fields, known)
-        since.refuse(fields, minor)
+        filters.check_fields(fields, table.shown)
+        versions.refuse_fields(table, fields, minor)
     return fields
 
 
@@ -51,10 +49,9 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
     :raises NodeNotFound, PortgroupNotFound: 404;  Invalid: 400;  NotAcceptable: 406
     """
     minor = pecan.request.version
-    fields = _shown(query, detail, check_fields(query, port_views.FIELDS, node_versions.PORT_FIELDS),
-                    port_views.DEFAULT)
-    node_versions.PORT_FILTERS.refuse(query, minor)
-    node_versions.PORT_FIELDS.refuse([query.get("sort_key", "id")], minor)
+    fields = _shown(query, detail, check_fields(query, PORT), PORT.summary)
+    versions.refuse_filters(PORT, query, minor)
+    versions.refuse_fields(PORT, [query.get("sort_key", "id")], minor)
     page = pagination.page(query)
     wanted = pagination.filters(query)
     view = port_views.view(minor, fields)
@@ -70,10 +67,9 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
 def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: str | None = None) -> dict[str, Any]:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
     minor = pecan.request.version
-    fields = _shown(query, detail, check_fields(query, portgroup_views.FIELDS, node_versions.PORTGROUP_FIELDS),
-                    portgroup_views.DEFAULT)
-    node_versions.NODE_FILTERS.refuse({"shard"} & query.keys(), minor)
-    node_versions.PORTGROUP_FIELDS.refuse([query.get("sort_key", "id")], minor)
+    fields = _shown(query, detail, check_fields(query, PORT_GROUP), PORT_GROUP.summary)
+    versions.refuse_filters(PORT_GROUP, query, minor)
+    versions.refuse_fields(PORT_GROUP, [query.get("sort_key", "id")], minor)
     page = pagination.page(query)
     wanted = pagination.filters(query)
     view = portgroup_views.view(minor, fields)

@@ -9,7 +9,7 @@ import pecan
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.api import node_versions, patch, schema, versions
+from ironic_rules.api import patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
@@ -24,6 +24,8 @@ from ironic_rules.exceptions import (
     Problem,
 )
 from ironic_rules.models import mac, states
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.ports import PORT, Port
 
 #: What the network knows of a port changes only in these states, or in maintenance.
 _CONNECTIVITY = frozenset({"portgroup_id", "pxe_enabled", "local_link_connection", "physical_network"})
@@ -32,7 +34,7 @@ _UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEAB
 _PATCHED = schema.Object(schemas.FIELDS)
 
 
-def find(conn: sa.Connection, ident: str) -> Any:
+def find(conn: sa.Connection, ident: str) -> Port:
     """Return the port that a URL names by its UUID, its MAC address or, since API 1.88, its name.
 
     :raises PortNotFound: 404;  InvalidParameterValue: 400
@@ -44,7 +46,7 @@ def find(conn: sa.Connection, ident: str) -> Any:
     return ports.get(conn, ident)
 
 
-def hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Any, Any]:
+def hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Port, Node]:
     """Return the port that a URL names, and its node, and keep both from changing until the transaction ends.
 
     :param node_id: the port's node, found out in an earlier transaction
@@ -64,7 +66,7 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     :raises NotAcceptable: 406;  Invalid: 400;  Conflict, NodeLocked: 409
     """
     values = {name: value for name, value in body.items() if value is not None}
-    node_versions.PORT_FIELDS.refuse(values, minor)
+    versions.refuse_fields(PORT, values, minor)
     if ("node_uuid" in values) == ("node_ident" in values):
         problem = "give one of node_uuid and node_ident" if "node_ident" in values else "is required"
         raise InvalidParameterValue(problems=[Problem("/node_uuid", problem)])
@@ -87,17 +89,18 @@ class Update:
         :raises InvalidPatch: 400;  NotAcceptable: 406
         """
         self._operations = operations
-        node_versions.PORT_FIELDS.refuse({operation.path[0] for operation in operations}, minor)
+        versions.refuse_fields(PORT, {operation.path[0] for operation in operations}, minor)
 
-    def changes(self, conn: sa.Connection, row: Any, node: Any) -> dict[str, Any]:
+    def changes(self, conn: sa.Connection, row: Port, node: Node) -> dict[str, Any]:
         """Return the columns of the port ``row`` of ``node`` that change.
 
         :raises Invalid: 400;  Conflict, NodeLocked: 409
         """
         document = {name: getattr(row, name) for name in schemas.FIELDS}
-        result = patch.apply(document, self._operations, defaults=schemas.DEFAULTS, required=("address", "node_uuid"))
+        result = patch.apply(document, self._operations, defaults=PORT.defaults(), required=PORT.required)
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
-        values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
+        defaults = PORT.defaults()
+        values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
         node_id = row.node_id
         if "node_uuid" in values:
             with node_access.named_by("/node_uuid"):
@@ -140,7 +143,7 @@ def _check_smart_nic(is_smartnic: bool, local_link_connection: dict[str, Any]) -
         raise Invalid(problems=[Problem("/local_link_connection", "a smart NIC's port needs port_id and hostname")])
 
 
-def _check_state(row: Any, node: Any, changes: dict[str, Any]) -> None:
+def _check_state(row: Port, node: Node, changes: dict[str, Any]) -> None:
     if node.provision_state == states.INSPECTING and pecan.request.version >= versions.INSPECT_WAIT:
         raise Conflict(f'Cannot update port "{row.uuid}" on "{node.uuid}" while it is in state '
                        f'"{node.provision_state}".')

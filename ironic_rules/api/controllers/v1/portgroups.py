@@ -7,7 +7,7 @@ from typing import Any
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import links, node_versions, patch, schema, versions
+from ironic_rules.api import links, patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access, port_lists
 from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
 from ironic_rules.api.expose import expose
@@ -17,6 +17,8 @@ from ironic_rules.api.views import portgroups as views
 from ironic_rules.db import portgroups
 from ironic_rules.exceptions import Conflict
 from ironic_rules.models import states
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.ports import PORT_GROUP, PortGroup
 from ironic_rules.policies import portgroups as policies
 
 _PATCHED = schema.Object(schemas.FIELDS)
@@ -72,7 +74,7 @@ class PortgroupsController(Resource):
 
         :raises PortgroupNotFound: 404
         """
-        fields = port_lists.check_fields(query, views.FIELDS, node_versions.PORTGROUP_FIELDS)
+        fields = port_lists.check_fields(query, PORT_GROUP)
         with pecan.request.db.reader() as conn:
             return _show(_find(conn, portgroup), fields)
 
@@ -84,10 +86,10 @@ class PortgroupsController(Resource):
         :raises NodeLocked, PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
         """
         values = {name: value for name, value in body.items() if value is not None}
-        node_versions.PORTGROUP_FIELDS.refuse(values, pecan.request.version)
+        versions.refuse_fields(PORT_GROUP, values, pecan.request.version)
         node_uuid = values.pop("node_uuid")
 
-        def create(conn: sa.Connection) -> Any:
+        def create(conn: sa.Connection) -> PortGroup:
             with node_access.named_by("/node_uuid"):
                 node = node_access.hold(conn, node_uuid)
             return portgroups.create(conn, {**values, "node_id": node.id})
@@ -104,10 +106,10 @@ class PortgroupsController(Resource):
         :raises NodeLocked, DuplicatePortgroupName, PortgroupMACAlreadyExists, Conflict: 409
         """
         operations = patch.operations(body)
-        node_versions.PORTGROUP_FIELDS.refuse({operation.path[0] for operation in operations}, pecan.request.version)
+        versions.refuse_fields(PORT_GROUP, {operation.path[0] for operation in operations}, pecan.request.version)
         node_id = _node_id(portgroup)
 
-        def change(conn: sa.Connection) -> Any:
+        def change(conn: sa.Connection) -> PortGroup:
             row, node = _hold(conn, portgroup, node_id)
             changes = _changes(conn, row, operations)
             if not node.maintenance and node.provision_state not in _UNUSED and changes.keys() & {"mode", "properties"}:
@@ -132,7 +134,7 @@ class PortgroupsController(Resource):
         pecan.request.db.write(destroy)
 
 
-def _find(conn: sa.Connection, ident: str) -> Any:
+def _find(conn: sa.Connection, ident: str) -> PortGroup:
     return portgroups.get(conn, node_access.check_ident(ident, "port group"))
 
 
@@ -142,17 +144,18 @@ def _node_id(ident: str) -> int:
     return node_id
 
 
-def _hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Any, Any]:
+def _hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[PortGroup, Node]:
     """Return the port group and its node ``node_id``, and keep both from changing until the transaction ends."""
     node = node_access.hold_by_id(conn, node_id)
     return _find(conn, ident), node
 
 
-def _changes(conn: sa.Connection, row: Any, operations: list[patch.Operation]) -> dict[str, Any]:
+def _changes(conn: sa.Connection, row: PortGroup, operations: list[patch.Operation]) -> dict[str, Any]:
     document = {name: getattr(row, name) for name in schemas.FIELDS}
-    result = patch.apply(document, operations, defaults=schemas.DEFAULTS, required=("node_uuid", "mode"))
+    result = patch.apply(document, operations, defaults=PORT_GROUP.defaults(), required=PORT_GROUP.required)
     values = _PATCHED.load({name: result[name] for name in patch.touched(operations)})
-    values = {name: schemas.DEFAULTS.get(name) if value is None else value for name, value in values.items()}
+    defaults = PORT_GROUP.defaults()
+    values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
     if "node_uuid" in values:
         with node_access.named_by("/node_uuid"):
             new_node = node_access.find(conn, values.pop("node_uuid"))
@@ -161,5 +164,5 @@ def _changes(conn: sa.Connection, row: Any, operations: list[patch.Operation]) -
     return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
 
 
-def _show(row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+def _show(row: PortGroup, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
     return views.view(pecan.request.version, fields).render([row], links.base())[0]

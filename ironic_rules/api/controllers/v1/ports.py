@@ -7,7 +7,7 @@ from typing import Any
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import links, node_versions, patch, versions
+from ironic_rules.api import links, patch, versions
 from ironic_rules.api.controllers.v1 import port_lists, port_update
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -15,6 +15,7 @@ from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.views import ports as views
 from ironic_rules.db import ports, vifs
 from ironic_rules.exceptions import Conflict
+from ironic_rules.models.ports import PORT, Port
 from ironic_rules.policies import ports as policies
 
 
@@ -86,7 +87,7 @@ class PortsController(Resource):
 
         :raises PortNotFound: 404
         """
-        fields = port_lists.check_fields(query, views.FIELDS, node_versions.PORT_FIELDS)
+        fields = port_lists.check_fields(query, PORT)
         with pecan.request.db.reader() as conn:
             return _show(port_update.find(conn, port), fields)
 
@@ -98,7 +99,7 @@ class PortsController(Resource):
         :raises NotAcceptable: 406, a field that the version does not know
         :raises NodeLocked, MACAlreadyExists, PortAlreadyExists, Conflict: 409
         """
-        def create(conn: sa.Connection) -> Any:
+        def create(conn: sa.Connection) -> Port:
             return ports.create(conn, port_update.new_port(conn, body, pecan.request.version))
 
         row = pecan.request.db.write(create)
@@ -118,7 +119,7 @@ class PortsController(Resource):
         update = port_update.Update(operations, pecan.request.version)
         node_id = _node_id(port)
 
-        def change(conn: sa.Connection) -> Any:
+        def change(conn: sa.Connection) -> Port:
             row, node = port_update.hold(conn, port, node_id)
             changes = update.changes(conn, row, node)
             return ports.update(conn, row.id, changes) if changes else row
@@ -152,5 +153,5 @@ def _node_id(port: str) -> int:
     return node_id
 
 
-def _show(row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+def _show(row: Port, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
     return views.view(pecan.request.version, fields).render([row], links.base())[0]

@@ -1,0 +1,53 @@
+"""A field of a resource stands in one list, the table of its fields; each second list is named here with its reason."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import ironic_rules
+from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE
+from ironic_rules.models.inspection_rules import RULE
+from ironic_rules.models.nodes import NODE
+from ironic_rules.models.ports import PORT, PORT_GROUP
+
+PACKAGE = Path(ironic_rules.__file__).parent
+TABLES = {"node": NODE, "port": PORT, "port group": PORT_GROUP, "rule": RULE, "template": DEPLOY_TEMPLATE}
+_TIMES_SEEN = Counter(name for table in TABLES.values() for name in table)
+#: So many fields that only one resource has are a list of its fields.
+MANY = 3
+
+#: module and resource of each second list: why it is one.
+REASONS = {
+    ("api/controllers/v1/node_maintenance.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
+    ("api/controllers/v1/port_update.py", "port"): "what the network knows of a port, and only unused nodes may change",
+    ("client/extended_commands.py", "rule"): "the options of one command",
+    ("conductor/work.py", "node"): "what a transition writes",
+    ("db/nodes.py", "node"): "what a lock consists of",
+    ("hardware/deploy/custom_agent.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
+    ("inspection/discovery.py", "node"): "what discovery sets",
+    ("rules/fields.py", "rule"): "a check of its own for each field of a rule that a user writes",
+    ("rules/schema.py", "rule"): "as rules/fields.py, for the API reference",
+}
+
+
+def literals(tree: ast.AST) -> Iterator[set[str]]:
+    """Yield the texts of every collection of texts, and the keys of every dictionary."""
+    for found in ast.walk(tree):
+        items = found.keys if isinstance(found, ast.Dict) else getattr(found, "elts", ())
+        yield {item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)}
+
+
+def second_lists() -> Iterator[tuple[str, str]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        for texts in literals(ast.parse(path.read_text(encoding="utf-8"))):
+            for resource, table in TABLES.items():
+                if len([name for name in texts & set(table) if _TIMES_SEEN[name] == 1]) >= MANY:
+                    yield module, resource
+
+
+def test_every_second_list_of_fields_has_a_reason():
+    assert set(second_lists()) == set(REASONS)
