@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pytest
+from tests.modules import MODULES, PACKAGE, Import, imports_in, imports_of, module_name, place
 
-import ironic_rules
-
-PACKAGE = Path(ironic_rules.__file__).parent
 PAGE = PACKAGE.parent / "doc" / "source" / "contributor" / "layers.rst"
 
 #: From the top down. A module may import its own part and the parts on lower lines; parts on one line are strangers.
@@ -38,24 +34,9 @@ ENTRY_MODULES = {"api.wsgi": "cmd"}
 #: Parts that are values in, values out.
 PURE_PARTS = ("rules", "models", "legacy", "extra_specs")
 IMPURE_LIBRARIES = ("oslo_config", "oslo_db", "oslo_messaging", "pecan", "sqlalchemy", "socket", "time")
+GREEN_LIBRARIES = ("eventlet", "greenlet")
 
-
-def module_name(path: Path) -> str:
-    """Return the name below ``ironic_rules``, e.g. ``api.wsgi``; empty for the package itself."""
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imported(path: Path, source: str | None = None) -> Iterator[tuple[int, str]]:
-    """Yield ``(line, dotted name)`` of every import, also inside functions. ``source`` stands in for the file."""
-    package = ["ironic_rules", *path.relative_to(PACKAGE).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8") if source is None else source, str(path))):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
-            origin = ".".join(filter(None, (base, node.module)))
-            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+MOST_LINES = 400
 
 
 def part_of(module: str) -> str:
@@ -63,44 +44,60 @@ def part_of(module: str) -> str:
     return ENTRY_MODULES.get(module) or module.partition(".")[0]
 
 
-def violations(path: Path, source: str | None = None) -> Iterator[str]:
-    """Yield one line of text per import of ``path`` that does not point downwards."""
+def upward(path: Path, imports: Iterable[Import]) -> Iterator[str]:
+    """Say which imports of a module do not point downwards."""
     importer = part_of(module_name(path))
     if not importer:
         return
-    for line, name in imported(path, source):
+    for line, name in imports:
         root, _, module = name.partition(".")
         part = part_of(module)
         if root != "ironic_rules" or part not in RANKS or part == importer:
             continue
         if RANKS[part] <= RANKS[importer]:
-            yield f"{path.relative_to(PACKAGE.parent)}:{line}: {importer} must not import {name}"
+            yield f"{place(path, line)}: {importer} must not import {name}"
 
 
-MODULES = sorted(PACKAGE.rglob("*.py"))
-in_every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: module_name(path) or "ironic_rules")
+def imported(path: Path, imports: Iterable[Import], libraries: Iterable[str]) -> Iterator[str]:
+    """Say which imports of a module are of ``libraries``."""
+    yield from (f"{place(path, line)}: imports {name}" for line, name in imports if name.partition(".")[0] in libraries)
 
 
-@in_every_module
-def test_imports_point_downwards(path):
-    assert list(violations(path)) == []
+def too_long(path: Path, source: str) -> Iterator[str]:
+    """Say that a module has too many lines."""
+    lines = len(source.splitlines())
+    if lines > MOST_LINES and "versions" not in path.parts:
+        yield f"{place(path, MOST_LINES + 1)}: {lines} lines"
 
 
-@in_every_module
-def test_no_module_imports_eventlet(path):
-    assert [name for _, name in imported(path) if name.partition(".")[0] in ("eventlet", "greenlet")] == []
+def test_imports_point_downwards():
+    assert [found for path in MODULES for found in upward(path, imports_of(path))] == []
 
 
-@in_every_module
-def test_every_module_belongs_to_a_layer(path):
-    name = module_name(path)
-    assert not name or part_of(name) in RANKS
+def test_no_module_imports_eventlet():
+    assert [found for path in MODULES for found in imported(path, imports_of(path), GREEN_LIBRARIES)] == []
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if part_of(module_name(path)) in PURE_PARTS], ids=module_name)
-def test_pure_parts_import_nothing_that_touches_the_world(path):
-    assert [name for _, name in imported(path) if name.partition(".")[0] in IMPURE_LIBRARIES] == []
+def test_every_module_belongs_to_a_layer():
+    names = filter(None, map(module_name, MODULES))
+
+    assert [name for name in names if part_of(name) not in RANKS] == []
+
+
+def test_every_layer_has_modules():
+    met = {part_of(module_name(path)) for path in MODULES}
+
+    assert [parts for parts in LAYERS if met.isdisjoint(parts)] == []
+
+
+def test_pure_parts_import_nothing_that_touches_the_world():
+    pure = [path for path in MODULES if part_of(module_name(path)) in PURE_PARTS]
+
+    assert [found for path in pure for found in imported(path, imports_of(path), IMPURE_LIBRARIES)] == []
+
+
+def test_no_module_is_longer_than_four_hundred_lines():
+    assert [found for path in MODULES for found in too_long(path, path.read_text(encoding="utf-8"))] == []
 
 
 def test_the_documentation_draws_these_layers():
@@ -111,17 +108,25 @@ def test_the_documentation_draws_these_layers():
     assert drawn == [list(parts) for parts in LAYERS]
 
 
+EXAMPLE = PACKAGE / "models" / "example.py"
+
+
 def test_an_upward_import_is_found():
     source = "from ironic_rules.db import nodes\nfrom ..api import app\nimport ironic_rules.exceptions\n"
 
-    found = list(violations(PACKAGE / "models" / "example.py", source))
-
-    assert [line.partition(": ")[2] for line in found] == [
-        "models must not import ironic_rules.db.nodes",
-        "models must not import ironic_rules.api.app",
+    assert list(upward(EXAMPLE, imports_in(EXAMPLE, source))) == [
+        "ironic_rules/models/example.py:1: models must not import ironic_rules.db.nodes",
+        "ironic_rules/models/example.py:2: models must not import ironic_rules.api.app",
     ]
 
 
-@in_every_module
-def test_no_module_is_longer_than_four_hundred_lines(path):
-    assert "versions" in path.parts or len(path.read_text(encoding="utf-8").splitlines()) <= 400
+def test_an_import_of_a_library_is_found_inside_a_function():
+    source = "import timeit\n\ndef f():\n    from time import sleep\n"
+
+    assert list(imported(EXAMPLE, imports_in(EXAMPLE, source), IMPURE_LIBRARIES)) == [
+        "ironic_rules/models/example.py:4: imports time.sleep"]
+
+
+def test_a_module_that_is_too_long_is_found():
+    assert list(too_long(EXAMPLE, "x\n" * 400)) == []
+    assert list(too_long(EXAMPLE, "x\n" * 401)) == ["ironic_rules/models/example.py:401: 401 lines"]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import json
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from typing import Any
 import httpx
 import pytest
 
-import ironic_rules
 from ironic_rules import service as composition
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
@@ -28,6 +25,7 @@ from tests.functional.processes import standalone
 from tests.functional.rows import drivers, hooks
 from tests.functional.rows.conftest import create, finish, inspected, stored, waiting
 from tests.functional.whole import FaultyHardware, Whole, configuration, running
+from tests.modules import MODULES, PACKAGE, imports_of
 from tests.unit.test_documentation import module
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -104,18 +102,9 @@ def test_m_63_the_endpoints_of_ramdisks_can_be_turned_off(whole):
     whole.at_rest(uuid)
 
 
-def imports(file: Path) -> Iterator[str]:
-    for found in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(found, ast.Import):
-            yield from (alias.name for alias in found.names)
-        elif isinstance(found, ast.ImportFrom):
-            yield from (f"{found.module}.{alias.name}" for alias in found.names)
-
-
 def test_m_64_neither_api_nor_conductor_has_the_filter_in_it(whole):
-    package = Path(ironic_rules.__file__).parent
-    users = {file.relative_to(package).parts[0] for file in package.rglob("*.py")
-             if any(name.startswith("ironic_rules.pxe_filter") for name in imports(file))}
+    users = {path.relative_to(PACKAGE).parts[0] for path in MODULES
+             if any(name.startswith("ironic_rules.pxe_filter") for _, name in imports_of(path))}
 
     # Only what starts processes may know it.
     assert users <= {"pxe_filter", "cmd", "service.py"}
@@ -310,5 +299,5 @@ def test_m_79_the_risk_of_every_endpoint_without_authentication_is_documented():
 
     assert {"/v1/continue_inspection", "/v1/lookup", "/v1/heartbeat"} < public
     assert [path for path in public if f"``{path}``" not in page] == []
-    for risk in ("agent token", "*inspect wait*", "Without in-band inspection", "enable_ramdisk_endpoints"):
-        assert risk in page
+    risks = ("agent token", "*inspect wait*", "Without in-band inspection", "enable_ramdisk_endpoints")
+    assert [risk for risk in risks if risk not in page] == []

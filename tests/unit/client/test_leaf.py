@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from tests.unit.test_layers import MODULES, PACKAGE, imported, module_name, part_of
+from tests.modules import MODULES, PACKAGE, Import, imports_in, imports_of, place
 
-CLIENT = [path for path in MODULES if part_of(module_name(path)) == "client"]
+CLIENT = [path for path in MODULES if path.is_relative_to(PACKAGE / "client")]
+SERVICE = [path for path in MODULES if path not in CLIENT]
 
 
-@pytest.mark.parametrize("path", CLIENT, ids=module_name)
-def test_the_client_imports_nothing_of_the_service(path):
-    ours = [name for _, name in imported(path) if name.startswith("ironic_rules.")]
+def shared(path: Path, imports: Iterable[Import]) -> Iterator[str]:
+    """Say what a module of the client imports of the service, or one of the service of the client."""
+    client = path.is_relative_to(PACKAGE / "client")
+    for line, name in imports:
+        if name.startswith("ironic_rules.") and name.startswith("ironic_rules.client") != client:
+            yield f"{place(path, line)}: imports {name}"
 
-    assert [name for name in ours if not name.startswith("ironic_rules.client")] == []
+
+def test_the_client_imports_nothing_of_the_service():
+    assert CLIENT
+    assert [found for path in CLIENT for found in shared(path, imports_of(path))] == []
 
 
 def test_the_service_imports_nothing_of_the_client():
-    found = [f"{path.relative_to(PACKAGE)}: {name}" for path in MODULES if path not in CLIENT
-             for _, name in imported(path) if name.startswith("ironic_rules.client")]
+    assert [found for path in SERVICE for found in shared(path, imports_of(path))] == []
 
-    assert found == []
+
+def test_what_is_shared_is_found():
+    ours, theirs = PACKAGE / "client" / "example.py", PACKAGE / "api" / "example.py"
+    source = "from ironic_rules.client import rules\nfrom ironic_rules.api import app\nimport ironic_rules\n"
+
+    assert list(shared(ours, imports_in(ours, source))) == [
+        "ironic_rules/client/example.py:2: imports ironic_rules.api.app"]
+    assert list(shared(theirs, imports_in(theirs, source))) == [
+        "ironic_rules/api/example.py:1: imports ironic_rules.client.rules"]

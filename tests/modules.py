@@ -1,0 +1,46 @@
+"""The modules of the package, for tests that walk over all of them. Each one is read and parsed once."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import ironic_rules
+
+PACKAGE = Path(ironic_rules.__file__).parent
+MODULES = tuple(sorted(PACKAGE.rglob("*.py")))
+
+#: line and dotted name
+Import = tuple[int, str]
+
+
+def place(path: Path, line: int) -> str:
+    """Return where a line is, as editors take it, e.g. ``ironic_rules/api/app.py:12``."""
+    return f"{path.relative_to(PACKAGE.parent)}:{line}"
+
+
+def module_name(path: Path) -> str:
+    """Return the name below ``ironic_rules``, e.g. ``api.wsgi``; empty for the package itself."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_in(path: Path, source: str) -> Iterator[Import]:
+    """Yield every import of ``source``, also those inside functions, as if it were the text of ``path``."""
+    package = ["ironic_rules", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(ast.parse(source, str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            origin = ".".join(filter(None, (base, node.module)))
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+# The trees themselves are not kept: they are large, and nothing else is asked of them.
+@functools.cache
+def imports_of(path: Path) -> tuple[Import, ...]:
+    """Return every import of a module, also those inside functions."""
+    return tuple(imports_in(path, path.read_text(encoding="utf-8")))
