@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import configparser
-import importlib
 import re
 import sys
+from collections.abc import Iterable, Iterator, Set
 from importlib import metadata
 from pathlib import Path
 
-import pytest
-
-import ironic_rules
+from tests.modules import MODULES, PACKAGE, Import, imports_in, imports_of, place
+from tests.unit.entry_points import ENTRY_POINTS, SCRIPTS, SETUP, report
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = Path(ironic_rules.__file__).parent
 DISTRIBUTION = "ironic-rules"
-
-SETUP = configparser.ConfigParser()
-SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
-
-ENTRY_POINTS = [
-    metadata.EntryPoint(*(part.strip() for part in line.split("=", 1)), group=group)
-    for group, lines in SETUP["entry_points"].items() for line in lines.strip().splitlines()]
 
 COMMANDS = {
     "ironic-pxe-filter": "ironic_rules.cmd.pxe_filter:main",
@@ -34,6 +23,11 @@ COMMANDS = {
     "ironic-rules-simulate": "ironic_rules.cmd.simulate:main",
     "ironic-rules-status": "ironic_rules.cmd.status:main",
 }
+
+#: top-level module: the distributions that have it
+OWNERS = metadata.packages_distributions()
+#: What another library is made of and gives to those who use it: required with it.
+COMES_WITH = {"webob": "pecan"}
 
 DATA_FILES = sorted(
     path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts)
@@ -49,27 +43,42 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def imported_distributions() -> dict[str, set[str]]:
-    """Return the distributions that each module's imports come from."""
-    owners = metadata.packages_distributions()
-    found: dict[str, set[str]] = {}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module or ""]
-            for root in {name.partition(".")[0] for name in names} - {"ironic_rules", *sys.stdlib_module_names}:
-                found.setdefault(str(path.relative_to(ROOT)), set()).update(map(normalised, owners.get(root, [root])))
-    return found
+def unrequired(path: Path, imports: Iterable[Import], required: Set[str]) -> Iterator[str]:
+    """Say which imports of a module come from distributions that nothing requires."""
+    for line, name in imports:
+        root = name.partition(".")[0]
+        if root == "ironic_rules" or root in sys.stdlib_module_names:
+            continue
+        owners = {normalised(owner) for owner in OWNERS.get(COMES_WITH.get(root, root), [root])}
+        if owners.isdisjoint(required):
+            yield f"{place(path, line)}: imports {name} of {sorted(owners)}"
 
 
-@pytest.mark.parametrize("entry_point", ENTRY_POINTS, ids=lambda point: f"{point.group}:{point.name}")
-def test_an_entry_point_leads_to_something_callable(entry_point):
-    assert callable(entry_point.load())
+def uncallable(point: metadata.EntryPoint) -> Iterator[str]:
+    """Say that an entry point leads to nothing that can be called."""
+    try:
+        found = point.load()
+    except (ImportError, AttributeError) as exc:
+        yield f"{point.group}: {point.name} = {point.value}: {exc}"
+    else:
+        if not callable(found):
+            yield f"{point.group}: {point.name} = {point.value}: {found!r} cannot be called"
+
+
+def test_every_entry_point_leads_to_something_callable():
+    assert [problem for point in ENTRY_POINTS for problem in uncallable(point)] == []
+
+
+def test_an_entry_point_that_leads_to_nothing_callable_is_found():
+    values = ("os:getcwd", "os:sep", "os:no_such", "no_such_module:main")
+
+    found = [problem for value in values for problem in uncallable(metadata.EntryPoint("a", value, "b"))]
+
+    assert [problem.partition(": ")[2].split(" ")[2] for problem in found] == [f"{value}:" for value in values[1:]]
 
 
 def test_the_commands_are_the_designed_ones():
-    assert {point.name: point.value for point in ENTRY_POINTS if point.group == "console_scripts"} == COMMANDS
+    assert {name: point.value for name, point in SCRIPTS.items()} == COMMANDS
 
 
 def test_the_installed_entry_points_are_those_of_setup_cfg():
@@ -83,15 +92,25 @@ def test_every_imported_library_is_required():
     for extra in SETUP["extras"].values():
         required |= requirement_names(extra)
 
-    missing = {path: names - required for path, names in imported_distributions().items() if not names & required}
+    assert [found for path in MODULES for found in unrequired(path, imports_of(path), required)] == []
 
-    assert missing == {}
+
+def test_a_library_that_is_not_required_is_found():
+    path = PACKAGE / "example.py"
+    imports = imports_in(path, "import re\nimport yaml, pytest\nfrom pluggy import hooks\nfrom . import exceptions\n")
+
+    assert list(unrequired(path, imports, {"pyyaml"})) == [
+        "ironic_rules/example.py:2: imports pytest of ['pytest']",
+        "ironic_rules/example.py:3: imports pluggy.hooks of ['pluggy']",
+    ]
 
 
 def test_every_requirement_has_a_lower_bound():
-    for file in ("requirements.txt", "test-requirements.txt", "doc/requirements.txt"):
-        lines = (line.partition("#")[0].strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines())
-        assert [line for line in lines if line and not line.startswith("-") and ">=" not in line] == []
+    lines = [(f"{file}:{number}", line.partition("#")[0].strip())
+             for file in ("requirements.txt", "test-requirements.txt", "doc/requirements.txt")
+             for number, line in enumerate((ROOT / file).read_text(encoding="utf-8").splitlines(), start=1)]
+
+    assert [f"{where}: {line}" for where, line in lines if line and line[0] != "-" and ">=" not in line] == []
 
 
 def test_every_package_has_an_init_file():
@@ -100,11 +119,8 @@ def test_every_package_has_an_init_file():
     assert sorted(str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").exists()) == []
 
 
-@pytest.mark.parametrize("module", sorted({point.module for point in ENTRY_POINTS}))
-def test_importing_an_entry_point_reads_no_arguments(module, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["test", "--no-such-option"])
-
-    importlib.import_module(module)
+def test_importing_an_entry_point_reads_no_arguments():
+    assert report().failures == {}
 
 
 def test_the_manifest_covers_every_kind_of_data_file():

@@ -1,0 +1,75 @@
+"""The entry points of ``setup.cfg``, and what a process of their own makes of them.
+
+``python -m tests.unit.entry_points`` tries them and prints a :class:`Report` as JSON.
+"""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import dataclasses
+import functools
+import importlib
+import io
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
+
+ENTRY_POINTS = [
+    EntryPoint(*(part.strip() for part in line.split("=", 1)), group=group)
+    for group, lines in SETUP["entry_points"].items() for line in lines.strip().splitlines()]
+SCRIPTS = {point.name: point for point in ENTRY_POINTS if point.group == "console_scripts"}
+
+
+@dataclasses.dataclass
+class Report:
+    """What happened to the entry points in a process that has imported nothing else."""
+
+    #: module: what its import raised where the arguments of the process mean nothing to it
+    failures: dict[str, str]
+    #: command: exit status and output of ``--help``
+    helps: dict[str, tuple[Any, str]]
+    #: everything that was written as an error
+    errors: str = ""
+
+
+def _report() -> Report:
+    sys.argv = ["test", "--no-such-option"]
+    failures = {}
+    for name in sorted({point.module for point in ENTRY_POINTS}):
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001
+            failures[name] = repr(exc)
+    return Report(failures, {name: _help(point) for name, point in SCRIPTS.items()})
+
+
+def _help(command: EntryPoint) -> tuple[Any, str]:
+    sys.argv = [command.name, "--help"]
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        try:
+            status = command.load()()
+        except SystemExit as exc:
+            status = exc.code
+    return status, output.getvalue()
+
+
+@functools.cache
+def report() -> Report:
+    """Try the entry points once for all tests."""
+    done = subprocess.run([sys.executable, "-m", "tests.unit.entry_points"], cwd=ROOT, capture_output=True, text=True,
+                          timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return Report(**{**json.loads(done.stdout), "errors": done.stderr})
+
+
+if __name__ == "__main__":
+    print(json.dumps(dataclasses.asdict(_report())))
