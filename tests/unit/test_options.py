@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,31 +17,67 @@ OPTIONS = [(group, option) for group, options in opts.list_opts() for option in 
 #: A bounded wait, size or count needs a lower bound; these types have numbers that may be unbounded.
 NUMBERS = (types.Integer, types.Float)
 
-every_option = pytest.mark.parametrize(
-    ("group", "option"), OPTIONS, ids=[f"{group}.{option.name}" for group, option in OPTIONS])
+
+def unhelpful(group: str, option: cfg.Opt) -> Iterator[str]:
+    """Say that the help of an option is no sentence."""
+    text = option.help or ""
+    if not (text[:1].isupper() or text[:1] in ("'", "/", "$")) or not text.endswith("."):
+        yield f"[{group}]{option.name}: {text!r}"
 
 
-@every_option
-def test_the_help_is_a_sentence(group, option):
-    assert option.help
-    assert option.help[0].isupper() or option.help[0] in "'/$"
-    assert option.help.endswith(".")
+def unbounded(group: str, option: cfg.Opt) -> Iterator[str]:
+    """Say that an option takes any negative number."""
+    if isinstance(option.type, NUMBERS) and option.type.min is None:
+        yield f"[{group}]{option.name}: {option.type!r}"
 
 
-@every_option
-def test_a_number_has_a_lower_bound(group, option):
-    assert not isinstance(option.type, NUMBERS) or option.type.min is not None
+def invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> Iterator[str]:
+    """Say that the value of an option cannot be read, or that there is one though the option is required."""
+    try:
+        value = conf[option.name] if group == "DEFAULT" else conf[group][option.name]
+    except (ValueError, cfg.Error) as exc:
+        yield f"[{group}]{option.name}: {exc}"
+    else:
+        if option.required and value is not None:
+            yield f"[{group}]{option.name}: is required and has the default {value!r}"
 
 
-@every_option
-def test_the_default_is_valid(group, option):
+def test_every_help_is_a_sentence():
+    assert OPTIONS
+    assert [problem for one in OPTIONS for problem in unhelpful(*one)] == []
+
+
+def test_every_number_has_a_lower_bound():
+    assert [problem for one in OPTIONS for problem in unbounded(*one)] == []
+
+
+def test_every_default_is_valid():
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
 
-    value = conf[option.name] if group == "DEFAULT" else conf[group][option.name]
+    assert [problem for one in OPTIONS for problem in invalid(conf, *one)] == []
 
-    assert value is None or not option.required
+
+@pytest.mark.parametrize("text", [None, "", "a sentence.", "No sentence"])
+def test_a_help_that_is_no_sentence_is_found(text):
+    assert list(unhelpful("g", cfg.StrOpt("a", help=text))) == [f"[g]a: {text or ''!r}"]
+
+
+@pytest.mark.parametrize("option", [cfg.IntOpt("a"), cfg.FloatOpt("a", max=1)])
+def test_a_number_without_a_lower_bound_is_found(option):
+    assert list(unbounded("g", option)) == [f"[g]a: {option.type!r}"]
+
+
+def test_a_default_that_leads_nowhere_is_found():
+    option = cfg.StrOpt("a", default="$nowhere/x")
+    conf = cfg.ConfigOpts()
+    conf.register_opt(option)
+    conf([], default_config_files=[], default_config_dirs=[])
+
+    problem, = invalid(conf, "DEFAULT", option)
+
+    assert problem.startswith("[DEFAULT]a: ")
 
 
 def test_every_option_is_registered_once():

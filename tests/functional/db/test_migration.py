@@ -62,12 +62,16 @@ def test_the_migrated_schema_is_that_of_the_tables(engine: sa.Engine) -> None:
 
 def test_constraints_have_the_names_of_the_tables(engine: sa.Engine) -> None:
     migration.upgrade(engine)
-    found = sa.inspect(engine)
-    for table in metadata.sorted_tables:
-        unique = {c.name for c in table.constraints if isinstance(c, sa.UniqueConstraint)}
-        assert {c["name"] for c in found.get_unique_constraints(table.name)} == unique
-        foreign = {c.name: c.ondelete for c in table.foreign_key_constraints}
-        assert {c["name"]: c["options"].get("ondelete") for c in found.get_foreign_keys(table.name)} == foreign
+    inspector = sa.inspect(engine)
+    tables = metadata.sorted_tables
+    found = {table.name: ({unique["name"] for unique in inspector.get_unique_constraints(table.name)},
+                          {foreign["name"]: foreign["options"].get("ondelete")
+                           for foreign in inspector.get_foreign_keys(table.name)}) for table in tables}
+    expected = {table.name: ({found.name for found in table.constraints if isinstance(found, sa.UniqueConstraint)},
+                             {found.name: found.ondelete for found in table.foreign_key_constraints})
+                for table in tables}
+
+    assert [f"{name} has {found[name]}, not {names}" for name, names in expected.items() if found[name] != names] == []
 
 
 def test_the_rule_set_starts_at_revision_0(engine: sa.Engine) -> None:

@@ -95,10 +95,12 @@ def test_no_other_path_leads_anywhere(method, path, allow):
 
 def test_every_route_can_be_found_by_its_own_path():
     root = RootController()
+    found = [(route, resource.find(root, route.method, route.path.replace("{", "").replace("}", "")).controller)
+             for route in resource.walk_routes(root)]
 
-    for route in resource.walk_routes(root):
-        path = route.path.replace("{", "").replace("}", "")
-        assert resource.find(root, route.method, path).controller.__func__ is route.controller.__func__, route
+    assert found
+    assert [f"{route.method} {route.path} leads to {controller}" for route, controller in found
+            if getattr(controller, "__func__", None) is not route.controller.__func__] == []
 
 
 def test_the_request_object_reads_neither_the_query_nor_the_body_for_pecan():

@@ -6,21 +6,22 @@ from ironic_rules.models import states
 
 
 def test_every_transition_joins_known_states():
-    for (source, _), (state, target) in states.TRANSITIONS.items():
-        assert {source, state} <= states.ALL
-        assert target is None or target in states.ALL
+    joined = [(f"{source} --{event}--> {state} (target {target})", {source, state, target} - {None})
+              for (source, event), (state, target) in states.TRANSITIONS.items()]
+
+    assert [transition for transition, found in joined if not found <= states.ALL] == []
 
 
 def test_every_transient_state_can_end_well_and_badly():
-    for state in states.TRANSIENT:
-        assert states.transition(state, "fail"), state
-        assert states.transition(state, "done"), state
+    assert [f"{state}: no {event}" for state in states.TRANSIENT for event in ("done", "fail")
+            if not states.transition(state, event)] == []
 
 
 def test_a_waiting_state_resumes_to_a_transient_one():
-    for state in states.WAITING:
-        resumed = states.transition(state, "resume")
-        assert resumed is not None and resumed.state in states.TRANSIENT
+    resumed = {state: states.transition(state, "resume") for state in states.WAITING}
+
+    assert [f"{state}: {found}" for state, found in resumed.items()
+            if found is None or found.state not in states.TRANSIENT] == []
 
 
 def test_every_verb_is_possible_somewhere():
