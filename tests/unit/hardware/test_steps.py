@@ -185,6 +185,6 @@ def test_every_step_of_this_package_is_described(hardware):
                  for info in steps.steps_of(interface)]
 
     assert len(described) > 20
-    for info, found in described:
-        assert inspect.getdoc(getattr(found, info.step)), info.name
-        assert all(argument["description"].endswith((".", "…")) for argument in info.argsinfo.values()), info.name
+    assert [info.name for info, interface in described if not inspect.getdoc(getattr(interface, info.step))] == []
+    assert [f"{info.name}: {name}" for info, _ in described for name, argument in info.argsinfo.items()
+            if not argument["description"].endswith((".", "…"))] == []
