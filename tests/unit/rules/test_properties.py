@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules import template
-from tests import mutants
+from tests import strategies
 from tests.unit.rules import world
 
-SETTINGS = settings(max_examples=mutants.wanted(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=strategies.wanted(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TEMPLATES = st.sampled_from([
     "{inventory}", "{inventory[cpu][count]}", "{inventory[hostname]}-{inventory[cpu][count]}", "{inventory[nosuch]}",
@@ -157,13 +157,13 @@ def test_any_expression_is_compiled_or_refused(text: str) -> None:
 
 # By the thousand, with ``tox -e fuzz``.
 
-COMPILED = [world.compiled(rule) for rule in map(rules.from_wire, mutants.RULES) if rules.validate(rule) == []]
+COMPILED = [world.compiled(rule) for rule in map(rules.from_wire, strategies.RULES) if rules.validate(rule) == []]
 SOME = st.lists(st.integers(0, len(COMPILED) - 1).map(COMPILED.__getitem__), min_size=1, max_size=8)
-REPORTS = st.tuples(mutants.mutants(mutants.INVENTORIES, 4), mutants.mutants([
+REPORTS = st.tuples(strategies.changed(strategies.INVENTORIES, 4), strategies.changed([
     {"a": 1, "b": "x", "c": [1, {"k": "v"}], "bmc_address": "192.0.2.10", "same": [1, 1], "i": "redfish"}]))
 
 
-@pytest.mark.parametrize("batch", mutants.batches(100))
+@pytest.mark.parametrize("batch", strategies.batches(100))
 def test_inventories_fail_rules_only_cleanly(batch: tuple[int, int]) -> None:
     def one(many: Any, conditions: Any, actions: Any, report: Any, phase: str, explain: bool) -> None:
         inventory, plugin_data = (part if isinstance(part, dict) else {"a": part} for part in report)
@@ -184,14 +184,14 @@ def test_inventories_fail_rules_only_cleanly(batch: tuple[int, int]) -> None:
         assert repr(inventory) == received
 
     answered: Counter[str] = Counter()
-    mutants.check(batch, one, many=SOME, conditions=st.lists(good_conditions(), max_size=1),
+    strategies.check(batch, one, many=SOME, conditions=st.lists(good_conditions(), max_size=1),
                   actions=st.lists(good_actions(), min_size=1, max_size=2), report=REPORTS,
                   phase=st.sampled_from(["main", "main", "preprocess", "early"]), explain=st.booleans())
     print("batch", batch, dict(answered))
     assert answered["passed"] and answered["failed"]
 
 
-@pytest.mark.parametrize("batch", mutants.batches(100))
+@pytest.mark.parametrize("batch", strategies.batches(100))
 def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int]) -> None:
     def one(rule: Any) -> None:
         if isinstance(rule, dict):
@@ -202,6 +202,6 @@ def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int
             world.compiled(rule)
 
     answered: Counter[bool] = Counter()
-    mutants.check(batch, one, rule=mutants.mutants(mutants.RULES, 2))
+    strategies.check(batch, one, rule=strategies.changed(strategies.RULES, 2))
     print("batch", batch, "refused", dict(answered))
     assert len(answered) == 2

@@ -1,4 +1,4 @@
-"""Valid rules with something wrong: strategies that put odd things anywhere into JSON, and break its text.
+"""Strategies for tests that make up their input: they put odd things anywhere into valid rules, reports and requests.
 
 How many examples tests draw from these is an option: without ``IRONIC_RULES_TEST_EXAMPLES`` few, so that the suite is
 fast; with it so many, in batches (``tox -e fuzz``).
@@ -133,13 +133,13 @@ anything = st.one_of(any_of(ODD_VALUES), scalars, st.lists(scalars, max_size=3),
                      st.dictionaries(texts, scalars, max_size=3))
 
 
-def mutants(originals: list[Json], most: int = 3) -> st.SearchStrategy[Json]:
+def changed(originals: list[Json], most: int = 3) -> st.SearchStrategy[Json]:
     """One of ``originals`` with up to ``most`` changes, each at any place in it."""
-    return _mutants(_Few(originals), most)
+    return _changed(_Few(originals), most)
 
 
 @st.composite
-def _mutants(draw: st.DrawFn, originals: _Few, most: int) -> Json:
+def _changed(draw: st.DrawFn, originals: _Few, most: int) -> Json:
     value = [draw(any_of(originals))]
     for _ in range(min(most, draw(st.sampled_from([0, 1, 1, 1, 2, 2, 3, 4])))):
         places = list(_places(value))
