@@ -23,6 +23,8 @@ from tests.functional.api.raw import send
 from tests.functional.api.routes import MAC, NODE, PORT, PORTGROUP, ROUTES, RULE, Known
 from tests.functional.api.tables import contents
 
+pytestmark = pytest.mark.slow
+
 #: Names and values that lead further into the service than noise does.
 WORDS = [*nodes.NODE.patchable, "maintenance_reason", "uuid", "node_uuid", "address", "extra", "mode", "traits",
          "reason", "target", "id", "timeout", "clean_steps", "configdrive", "actions", "conditions", "op", "args",

@@ -25,6 +25,7 @@ def shown(args: dict[str, Any]) -> Any:
     return orjson.loads(orjson.dumps(views.arguments(orjson.dumps(args).decode())))
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.dictionaries(TEXT, JSON, max_size=4))
 def test_arguments_are_shown_with_exactly_their_secrets_hidden(args):

@@ -53,6 +53,7 @@ def test_a_header_is_bounded():
         etags.parse(f'"{"a" * etags.MAX_LENGTH}"')
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(max_codepoint=255), max_size=40) | st.text('"W/*, \t\\a', max_size=20))
 def test_any_text_is_tags_or_refused(text):
     try:
@@ -67,6 +68,7 @@ OPAQUE = st.text(st.characters(
     min_codepoint=0x21, max_codepoint=0xff, exclude_characters='"\x7f', exclude_categories=()), max_size=5)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.booleans(), OPAQUE), min_size=1, max_size=5), st.sampled_from([",", ", ", " ,\t", ",,"]))
 def test_what_is_joined_is_parted_again(tags, separator):
     wanted = tuple(Tag(f'"{text}"', weak) for weak, text in tags)

@@ -51,6 +51,7 @@ def apply(document: dict[str, Any], step: str, path: str, value: Any) -> None:
             return
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.lists(STEPS, max_size=14), st.booleans())
 def test_a_draft_is_a_plain_copy_with_undo(steps: list[Any], known_paths: bool) -> None:

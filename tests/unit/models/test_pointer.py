@@ -19,6 +19,7 @@ def test_parse_and_format_are_inverse(text: str, tokens: tuple[str, ...]) -> Non
     assert pointer.format(tokens) == text
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=5), max_size=4))
 def test_any_tokens_survive(tokens: list[str]) -> None:
     assert pointer.parse(pointer.format(tokens)) == tuple(tokens)

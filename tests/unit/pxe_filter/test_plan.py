@@ -49,6 +49,7 @@ def test_addresses_are_spread_evenly_and_neighbours_stay_together():
     assert layout.file_of("52:54:00:00:00:10") == layout.file_of("52:54:00:00:00:1f")
 
 
+@pytest.mark.slow
 @given(st.integers(0, 0xffffffffff), st.integers(0, 70))
 @settings(max_examples=200, deadline=None)
 def test_arranging_and_looking_up_agree(number, files):
@@ -165,6 +166,7 @@ def test_changes_say_whose_they_are():
     assert made.take_changes() == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(1, 3)), unique_by=lambda pair: pair[0]),
        st.sets(st.integers(1, 3)), st.lists(st.tuples(st.sampled_from([A, B, C]), st.integers(1, 3)),
                                             unique_by=lambda pair: pair[0]), st.sets(st.integers(1, 3)),

@@ -77,6 +77,7 @@ FOUND = st.one_of(SCALARS, st.just(float("nan")), st.builds(Text, st.just("x")),
                   st.lists(SCALARS, max_size=1), st.dictionaries(st.text(max_size=1), SCALARS, max_size=1))
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(FOUND, SCALARS)
 def test_keys_are_equal_exactly_if_the_values_are(found: Any, constant: Any) -> None:
@@ -204,6 +205,7 @@ def outcome(rule_set: rules.RuleSet, inventory: dict[str, Any], scope: str | Non
     return [failure, seen, node.read(), facts.plugin_data, facts.messages, facts.inventory == inventory]
 
 
+@pytest.mark.slow
 @settings(max_examples=800, deadline=None)
 @given(st.lists(RULES, max_size=6), INVENTORIES, st.sampled_from([None, "a", "b", "c"]),
        st.sampled_from(["always", "never", "sensitive"]))

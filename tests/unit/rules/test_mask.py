@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def walk(value: Any, steps: list[str]) -> Any:
     return value
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), DATA), STEPS, st.booleans(), st.booleans())
 def test_a_masked_view_is_a_masked_copy(data: dict[str, Any], steps: list[str], masked: bool, strict: bool) -> None:

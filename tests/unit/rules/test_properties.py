@@ -17,6 +17,8 @@ from ironic_rules.rules import template
 from tests import strategies
 from tests.unit.rules import world
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = settings(max_examples=strategies.wanted(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TEMPLATES = st.sampled_from([

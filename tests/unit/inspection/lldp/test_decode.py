@@ -276,6 +276,7 @@ _ANYTHING = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
 
 
+@pytest.mark.slow
 @given(st.lists(_TLVS | _ANYTHING, max_size=12) | _ANYTHING)
 @example([[127, "0012bb0301" + "ff" * 16]])
 @example([[5, "c285e280a8efbbbf"]])
