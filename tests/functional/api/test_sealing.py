@@ -60,7 +60,7 @@ class _Answers(http.server.BaseHTTPRequestHandler):
 def cmdb() -> Iterator[str]:
     """The URL of a service that rules may call."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

@@ -85,7 +85,7 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     bmc.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield bmc

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+from types import SimpleNamespace
 
 import pytest
+from sushy import connector
 
 from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue
 from ironic_rules.hardware.boot.redfish_virtual_media import RedfishVirtualMediaBoot
@@ -65,6 +67,7 @@ def quick(conf, monkeypatch):
     conf.set_override("request_timeout", 5, group="redfish")
     conf.set_override("auth_type", "basic", group="redfish")
     monkeypatch.setattr(client, "CONNECTIONS", Connections())
+    monkeypatch.setattr(connector, "time", SimpleNamespace(sleep=lambda seconds: None))
 
 
 def make(cls, conf, **others):

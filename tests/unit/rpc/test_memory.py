@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from futurist._thread import ThreadWorker
 from oslo_config import cfg
 
 from ironic_rules import conf as service_conf
@@ -28,7 +29,9 @@ class Endpoint:
 
 
 @pytest.fixture
-def rpc():
+def rpc(monkeypatch):
+    # Threads of a server that is stopped end when they next look, by default once a second.
+    monkeypatch.setattr(ThreadWorker, "MAX_IDLE_FOR", 0.02)
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     conf([], default_config_files=[])
