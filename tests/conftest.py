@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Generator
 
 import pytest
 
 import ironic_rules.cmd  # noqa: F401  (selects the backend)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep modules and tests out of the garbage collector's sight: they live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # The outermost one, so that the line comes after all that others have to say.
