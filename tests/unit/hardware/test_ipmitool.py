@@ -18,7 +18,7 @@ from tests.unit.inspection.tasks import make_task
 
 INFO = {"ipmi_address": "192.0.2.1", "ipmi_username": "u; id", "ipmi_password": "p4$s`word"}
 SCRIPT = """\
-#!{python}
+#!{python} -IS
 import json, os, pathlib, sys, time
 folder = pathlib.Path({folder!r})
 arguments = sys.argv[1:]

@@ -136,13 +136,13 @@ def test_the_packages_list_has_what_ironic_knows():
 
 
 def test_a_great_many_malformed_entries_make_one_short_warning():
-    data = [["a", "b", "c"]] * 100_000 + [["a", "b", str(number), number] for number in range(100_000)]
+    data = [["a", "b", "c"]] * 10_000 + [["a", "b", str(number), number] for number in range(10_000)]
 
     outcome = Pipeline(load("extra-hardware")).run(make_task(), {}, {"data": data})
 
-    assert len(outcome.plugin_data["extra"]["a"]["b"]) == 100_000
+    assert len(outcome.plugin_data["extra"]["a"]["b"]) == 10_000
     (_, text), = outcome.messages
-    assert text.endswith("/data/7 and 99992 more")
+    assert text.endswith("/data/7 and 9992 more")
 
 
 def test_the_hooks_of_a_file_surround_the_default_ones(tmp_path):

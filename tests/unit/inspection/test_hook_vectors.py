@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ironic_rules.exceptions import HookFailed
 from ironic_rules.inspection.hooks import loader
@@ -15,20 +13,17 @@ from ironic_rules.inspection.pipeline import Outcome, Pipeline
 from ironic_rules.inspection.settings import Settings
 from ironic_rules.models.task import Task
 from tests.unit.inspection.tasks import make_task
+from tests.unit.rules import world
 
-VECTORS = Path(__file__).parents[2] / "vectors" / "hooks"
 #: the hooks of this project, by their entry points
 HOOKS = {point.name: point for point in metadata.distribution("ironic-rules").entry_points.select(group=loader.GROUP)}
-CASES = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(VECTORS.glob("*.yaml"))}
-CLASSES = {hook: HOOKS[hook].load() for hook in CASES}
+CASES = world.vectors("hooks")
+CLASSES = {hook: HOOKS[hook].load() for hook, _ in CASES}
 
 
 def vectors(failing: bool) -> list[Any]:
     """Return ``(hook name, case)`` for every case that has, or has not, an ``error``."""
-    return [
-        pytest.param(hook, case, id=f"{hook}: {case['name']}")
-        for hook, cases in CASES.items() for case in cases if ("error" in case) == failing
-    ]
+    return [pytest.param(*vector, id=world.name_of(vector)) for vector in CASES if ("error" in vector[1]) == failing]
 
 
 def run(hook: str, case: dict[str, Any]) -> tuple[Task, Outcome]:
@@ -76,7 +71,7 @@ def test_a_hook_fails_as_its_vector_says(hook, case):
 
 
 def test_every_hook_has_vectors():
-    assert [hook for hook in HOOKS if not CASES.get(hook)] == []
+    assert HOOKS.keys() - {hook for hook, _ in CASES} == set()
 
 
 def test_a_long_ramdisk_error_is_cut():

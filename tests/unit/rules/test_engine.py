@@ -301,8 +301,8 @@ def copies(count: int) -> list[int]:
 ], ids=lambda action: f"{action['op']}: {str(action['args'])[:30]}")
 def test_what_rules_write_is_bounded(action: dict[str, Any]) -> None:
     facts = world.facts(plugin_data={"a": 1})
-    compiled = world.compiled(world.rule(actions=[action]), limits=rules.Limits(written=1_000_000))
-    with pytest.raises(RuleFailed, match="the rules write more than 1000000 characters for this node"):
+    compiled = world.compiled(world.rule(actions=[action]), limits=rules.Limits(written=100_000))
+    with pytest.raises(RuleFailed, match="the rules write more than 100000 characters for this node"):
         rules.evaluate(compiled, facts)
     facts.messages.clear()
     assert world.effects(facts) == {"plugin_data": {"a": 1}}

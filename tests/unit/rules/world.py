@@ -14,6 +14,8 @@ from ironic_rules.models.task import Task
 from ironic_rules.rules.registry import Plugin
 
 VECTORS = Path(__file__).parents[2] / "vectors"
+#: libyaml's loader where PyYAML has it: it takes a tenth of the time
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 PXE_MAC = "52:54:00:12:00:00"
 PORT_UUID = "6a1f5b9e-0d5c-4a0e-9f59-0c1c39a6f0d1"
 
@@ -88,7 +90,7 @@ def vectors(folder: str) -> list[Any]:
     return [
         (path.stem, case)
         for path in sorted((VECTORS / folder).glob("*.yaml"))
-        for case in yaml.safe_load(path.read_text(encoding="utf-8"))
+        for case in yaml.load(path.read_text(encoding="utf-8"), LOADER)
     ]
 
 
