@@ -99,6 +99,15 @@ def test_an_address_that_loses_its_port_goes_with_the_unknown_ones():
     assert made.gone_macs() == [A]
 
 
+def test_an_address_that_a_full_reading_does_not_find_goes_with_the_unknown_ones():
+    made = filled([(A, 1), (B, 2)], {2})
+
+    made.replace(made.layout.arrange([(B, 2)], set()), {2})
+
+    assert said(made) == {A: True, B: True, plan.WILDCARD: True}
+    assert made.gone_macs() == [A]
+
+
 def test_gone_addresses_can_be_dropped():
     made = filled([(A, 1), (B, 2)])
     made.update([1], [], ())

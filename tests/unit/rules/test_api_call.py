@@ -128,6 +128,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.path == "/endless":
             self._talk()
+        else:
+            self.wfile.write(b"content that nobody reads")
 
     def _talk(self) -> None:
         try:

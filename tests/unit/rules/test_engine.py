@@ -75,6 +75,12 @@ def test_early_rules_with_a_scope_apply_to_nothing() -> None:
     assert world.run(rule, given=world.facts(early=True), phase="early") == []
 
 
+def test_every_node_of_a_scope_gets_its_rules() -> None:
+    rule_set = rules.RuleSet([world.compiled(world.rule(scope="a"))])
+    ran = [rule_set.run("main", world.facts(node={"inspection_scope": scope})) for scope in ("a", "b", "a")]
+    assert [[trace.matched for trace in traces] for traces in ran] == [[True], [], [True]]
+
+
 def test_main_rules_need_a_node() -> None:
     with pytest.raises(ValueError, match="without a node"):
         world.run(world.rule(), given=world.facts(early=True))

@@ -54,6 +54,10 @@ def test_wrong_field_is_named(field: str, value: Any) -> None:
     assert set(problems(world.rule(**{"uuid": None, field: value}))) == {f"/{field}"}
 
 
+def test_a_rule_without_actions_is_refused() -> None:
+    assert problems({"conditions": []}) == {"/actions": "is required"}
+
+
 @pytest.mark.parametrize(("field", "value"), [
     ("uuid", None), ("description", None), ("description", "x" * 255), ("priority", 0), ("priority", 9999),
     ("scope", None), ("phase", "early"), ("sensitive", True), ("conditions", []),
