@@ -12,12 +12,13 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.nodes import nested_parse_with_titles
 
-from ironic_rules.hardware import steps
 from ironic_rules.hardware.registry import INTERFACES_GROUP
 from ironic_rules.models.steps import STEP_INTERFACES
+from ironic_rules.steps import declaration
+from ironic_rules.steps.procedures import DEPLOYMENT
 
 #: Name of an interface -> its class, and what it says of a step.
-Offers = dict[str, tuple[Any, steps.StepInfo]]
+Offers = dict[str, tuple[Any, declaration.StepInfo]]
 
 
 def offers() -> dict[str, Offers]:
@@ -27,7 +28,7 @@ def offers() -> dict[str, Offers]:
     for kind in STEP_INTERFACES:
         for point in sorted(points.select(group=f"{INTERFACES_GROUP}.{kind}"), key=lambda point: point.name):
             cls = point.load()
-            for info in steps.steps_of(cls):
+            for info in declaration.steps_of(cls, DEPLOYMENT):
                 found.setdefault(info.name, {})[point.name] = cls, info
     return found
 
@@ -56,7 +57,7 @@ def _entry(name: str, by: Offers) -> list[str]:
     return lines
 
 
-def _said(cls: Any, info: steps.StepInfo) -> list[str]:
+def _said(cls: Any, info: declaration.StepInfo) -> list[str]:
     facts = [f"Priority {info.priority}"] + ["a core step"] * info.core
     facts += ["run again after a conductor's death"] * info.rerunnable
     arguments = [f"   * ``{name}``{' (required)' if described['required'] else ''}: {described['description']}"

@@ -13,19 +13,21 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from ironic_rules.conductor import in_band, waiting, work
+from ironic_rules.conductor import waiting, work
 from ironic_rules.conductor.engine import Engine, now
 from ironic_rules.conductor.handlers import Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import deploy_templates
-from ironic_rules.deploy import plan, progress
-from ironic_rules.deploy import steps as deploy_steps
 from ironic_rules.exceptions import Invalid, IronicRulesError
-from ironic_rules.hardware import steps as hardware_steps
 from ironic_rules.models import states
 from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
+from ironic_rules.steps import checks, execution, merge, templates
+from ironic_rules.steps import progress as step_progress
+from ironic_rules.steps.merge import ScheduledStep
+from ironic_rules.steps.procedures import DEPLOYMENT
+from ironic_rules.steps.progress import Progress, Run
 
 LOG = logging.getLogger(__name__)
 
@@ -39,60 +41,47 @@ def validate(engine: Engine, task: Task, requested: Iterable[Mapping[str, Any]] 
     node = task.node
     with engine.db.reader() as conn:
         enabled = [] if _is_pinned(engine) else deploy_templates.for_traits(conn, node.traits)
-    steps = deploy_steps.requested(requested)
-    if problems := plan.trait_problems(node.instance_info, node.traits) + _problems(engine, task, enabled, steps):
+    problems = templates.trait_problems(node.instance_info, node.traits)
+    if problems := problems + _problems(engine, task, enabled, merge.requested_steps(requested)):
         raise Invalid("; ".join(problems))
 
 
-def _problems(engine: Engine, task: Task, templates: list[DeployTemplate],
-              requested: list[deploy_steps.ScheduledStep]) -> list[str]:
-    return plan.problems(in_band.offered(engine, task, templates, requested), templates, requested,
-                         engine.conf.api.disallow_deploy_steps)
+def _problems(engine: Engine, task: Task, templates: list[DeployTemplate], requested: list[ScheduledStep]) -> list[str]:
+    return checks.node_problems(engine.hardware.offer(task.node), templates, requested,
+                                engine.conf.api.disallow_deploy_steps)
 
 
 def _is_pinned(engine: Engine) -> bool:
     return bool(engine.conf.conductor.pin_release_version)
 
 
-def request(internal: Mapping[str, Any], requested: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the columns of a node that is to be deployed.
-
-    :param internal: its ``driver_internal_info``
-    :param requested: ``deploy_steps`` of the request
-    """
-    kept = progress.without(internal)
-    steps = [dict(step) for step in requested]
-    return {"deploy_step": {}, "driver_internal_info": {**kept, progress.REQUESTED: steps} if steps else kept}
-
-
 def deploy(engine: Engine, task: Task) -> Result:
     """DEPLOYING: do the next thing of the deployment. Ends in this state until no step is left."""
-    node = task.node
-    if not progress.is_planned(node):
-        return _plan(engine, task)
-    run = progress.current(node)
+    progress = Progress(DEPLOYMENT, task.node)
+    if not progress.is_started:
+        return _start(engine, task, progress)
+    run = progress.current()
     if run is None:
-        progress.forget(node)
+        progress.forget()
         return Result("done", history="The deployment is finished.")
-    if not progress.is_begun(node):
-        progress.begin(node, run, node.reservation_purpose or "", now())
+    if not progress.is_begun:
+        progress.begin(run, task.node.reservation_purpose or "", now())
         return Result("next", history=f"Deploy step {run} begins.")
-    return _run(engine, task, run)
+    return _execute(engine, task, progress, run)
 
 
-def _plan(engine: Engine, task: Task) -> Result:
+def _start(engine: Engine, task: Task, progress: Progress) -> Result:
     node = task.node
     with engine.db.reader() as conn:
-        asked = deploy_templates.for_traits(conn, plan.requested_traits(node.instance_info))
+        asked = deploy_templates.for_traits(conn, templates.requested_traits(node.instance_info))
     applied, notice = _applied(engine, node, asked)
-    requested = deploy_steps.requested(node.driver_internal_info.get(progress.REQUESTED) or ())
+    requested = progress.requested()
     # The request was checked when it came; the templates may have changed since.
     if problems := _problems(engine, task, applied, requested):
         raise Invalid("; ".join(problems))
-    steps = in_band.order(
-        engine, node, plan.steps_for(engine.hardware, engine.conf, node, applied, requested))
-    progress.plan(node, steps, in_band.names_left_out(applied, requested))
-    return Result("next", history=f"The deployment begins; steps: {progress.names(steps)}.{notice}")
+    steps = merge.order(engine.hardware.offer(node), applied, requested)
+    progress.start(steps, templates.left_out(applied, requested))
+    return Result("next", history=f"The deployment begins; steps: {step_progress.names(steps)}.{notice}")
 
 
 def _applied(engine: Engine, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:
@@ -105,47 +94,19 @@ def _applied(engine: Engine, node: Node, asked: list[DeployTemplate]) -> tuple[l
     return [], f" {notice}"
 
 
-def _run(engine: Engine, task: Task, run: progress.Run) -> Result:
-    """Run a step that was begun, or look at one with which the machine goes on."""
-    node, step = task.node, run.step
+def _execute(engine: Engine, task: Task, progress: Progress, run: Run) -> Result:
+    """Execute a step that was begun, or look at one with which the machine goes on."""
     ends: list[str | None] = []
-
-    def act() -> None:
-        ramdisk = in_band.runner(engine, node, step)
-        if ramdisk is not None:
-            ends.append(ramdisk.run_in_band(task, step.as_dict()))
-            return
-        interface = engine.hardware.interface(node, step.interface)
-        if progress.is_waiting(node):
-            ends.append(interface.continue_step(task, step.step, step.args))
-            if ends == [None] and interface.kind == "deploy" and interface.has_in_band_steps:
-                in_band.take_in(engine, task)
-            return
-        if not progress.is_begun_by(node, node.reservation_purpose or ""):
-            _check_rerun(engine, node, step)
-        ends.append(hardware_steps.execute(interface, task, step.step, step.args))
-
-    if reason := work.attempt(act, task):
+    lock = task.node.reservation_purpose or ""
+    if reason := work.attempt(
+            lambda: ends.append(execution.execute(engine.hardware, task, progress, run.step, lock)), task):
         return Result("fail", error=f"Deploy step {run} failed: {reason}")
-    if ends == [states.DEPLOYWAIT]:
-        history = None if progress.is_waiting(node) else f"Deploy step {run} waits for the machine."
-        progress.wait(node)
+    if ends == [DEPLOYMENT.wait_state]:
+        history = None if progress.is_waiting else f"Deploy step {run} waits for the machine."
+        progress.wait()
         return Result("wait", history=history)
-    took_s = progress.finish(node, now())
+    took_s = progress.finish(now())
     return Result("next", history=f"Deploy step {run} finished after {took_s:.1f} s.")
-
-
-def _check_rerun(engine: Engine, node: Node, step: deploy_steps.ScheduledStep) -> None:
-    """Refuse to run a step again in which a conductor died, unless it says that it can be.
-
-    :raises IronicRulesError: it does not
-    """
-    offered = {(info.interface, info.step): info for info in engine.hardware.deploy_steps(node)}
-    info = offered.get((step.interface, step.step))
-    if info is None or not info.rerunnable:
-        raise IronicRulesError("the work was broken off while it was going on, and the step can not be run again. "
-                               "Look at the machine, then tear the node down or deploy it again.")
-    LOG.warning("Node %s: deploy step %s is run again; its conductor ended while it was going on", node.uuid, step.name)
 
 
 def clean_up(engine: Engine, task: Task) -> None:
@@ -153,7 +114,7 @@ def clean_up(engine: Engine, task: Task) -> None:
 
     It is switched off, unless ``[deploy]power_off_after_deploy_failure`` is false or the node may not be.
     """
-    progress.forget(task.node)
+    Progress(DEPLOYMENT, task.node).forget()
     try:
         if engine.conf.deploy.power_off_after_deploy_failure and not task.node.disable_power_off:
             engine.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)

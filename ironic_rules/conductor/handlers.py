@@ -13,9 +13,10 @@ import sqlalchemy as sa
 
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.db import vifs
-from ironic_rules.deploy import progress
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.steps.procedures import DEPLOYMENT
+from ironic_rules.steps.progress import Progress
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ def tear_down(engine: Engine, task: Task) -> Result:
     """DELETING: the deploy interface removes the instance, which the node and its ports forget; cleaning comes next."""
     node_id = task.node.id
     engine.hardware.interface(task.node, "deploy").tear_down(task)
-    progress.forget(task.node)
+    Progress(DEPLOYMENT, task.node).forget()
     task.node.instance_info = {}
     task.node.instance_uuid = None
     task.node.power_state = states.POWER_OFF

@@ -17,6 +17,7 @@ from ironic_rules.exceptions import Invalid, InvalidParameterValue, InvalidState
 from ironic_rules.models import states
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
+from ironic_rules.steps.procedures import DEPLOYMENT
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that the request's arguments set."""
     changed: dict[str, Any] = {}
     if verb in _DEPLOYS:
-        changed |= deployment.request(row.driver_internal_info, args.get("deploy_steps") or ())
+        changed |= DEPLOYMENT.columns(row.driver_internal_info, args.get("deploy_steps") or ())
     given = {key: args[key] for key in ("configdrive", "rescue_password") if args.get(key) is not None}
     if given and (verb in _DEPLOYS or verb == "rescue"):
         changed["instance_info"] = {**row.instance_info, **given}

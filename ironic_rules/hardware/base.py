@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 from oslo_config import cfg
 
 from ironic_rules.exceptions import UnsupportedDriverExtension
-from ironic_rules.hardware import step_values
-from ironic_rules.hardware.steps import StepInfo, deploy_step
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import StepInfo, deploy_step
 
 #: ``(node, kind) -> interface``: how an interface reaches the others of the same node.
 InterfaceOf = Callable[[Any, str], Any]
@@ -174,7 +174,7 @@ class BootInterface(Interface):
         """Undo ``prepare_ramdisk``. Safe to repeat, also when nothing was prepared."""
 
 
-def boot_device_args(device: Mapping[str, Any] = step_values.TEXT) -> dict[str, dict[str, Any]]:
+def boot_device_args(device: Mapping[str, Any] = arguments.TEXT) -> dict[str, dict[str, Any]]:
     """Return the ``argsinfo`` of ``set_boot_device``.
 
     :param device: the JSON schema of the devices that an interface knows
@@ -182,7 +182,7 @@ def boot_device_args(device: Mapping[str, Any] = step_values.TEXT) -> dict[str, 
     return {
         "device": {"description": "What to boot from: pxe, disk, cdrom, bios, …", "required": True, "schema": device},
         "persistent": {"description": "Always, and not only at the next boot. Default: false.",
-                       "schema": step_values.BOOLEAN},
+                       "schema": arguments.BOOLEAN},
     }
 
 

@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError
-from ironic_rules.hardware import step_values
 from ironic_rules.hardware.base import Interface
-from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import deploy_step
 from ironic_rules.text import printable
 
 MAX_SECONDS = 3600
@@ -24,7 +24,7 @@ class Pretends(Interface):
         "seconds": {"description": f"How long it takes, 0 to {MAX_SECONDS}. Default: 0.", "schema": _SECONDS},
         "error": {"description": "Fail with this text, after that time."},
         "asynchronous": {"description": "End when the ramdisk calls back, and not by itself. Default: false.",
-                         "schema": step_values.BOOLEAN},
+                         "schema": arguments.BOOLEAN},
     }, rerunnable=True)
     def pretend(self, task: Task, seconds: float = 0, error: Any = None,
                 asynchronous: bool = False) -> str | None:

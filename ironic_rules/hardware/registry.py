@@ -10,11 +10,13 @@ from oslo_log import log
 
 from ironic_rules import plugins
 from ironic_rules.exceptions import ConfigurationError, DriverNotFound, InterfaceNotFound
-from ironic_rules.hardware import steps
 from ironic_rules.hardware.base import KINDS, HardwareType, Interface
-from ironic_rules.hardware.steps import StepInfo
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
+from ironic_rules.models.task import Task
+from ironic_rules.steps.declaration import StepInfo, steps_of, with_priorities
+from ironic_rules.steps.offers import Offer
+from ironic_rules.steps.procedures import DEPLOYMENT
 
 LOG = log.getLogger(__name__)
 
@@ -45,7 +47,7 @@ class Hardware:
         self._interfaces: dict[str, dict[str, Interface]] = {
             kind: {name: cls(conf, self.interface) for name, cls in interfaces.get(kind, {}).items()} for kind in KINDS
         }
-        self._priorities: Mapping[str, int] = conf.deploy.step_priorities
+        self._conf = conf
         self._check_priorities()
         self._description = {
             driver: {
@@ -69,7 +71,7 @@ class Hardware:
 
     def _check_priorities(self) -> None:
         offered = {info.name: info for loaded in self._interfaces.values() for interface in loaded.values()
-                   for info in steps.steps_of(interface)}
+                   for info in steps_of(interface, DEPLOYMENT)}
         for name, priority in self._priorities.items():
             kind, _, step = name.partition(".")
             if kind not in STEP_KINDS or not step:
@@ -81,6 +83,11 @@ class Hardware:
                 raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, of which the order can not "
                                          "be changed; it can be left out with priority 0.")
 
+    @property
+    def _priorities(self) -> Mapping[str, int]:
+        priorities: Mapping[str, int] = self._conf.deploy.step_priorities
+        return priorities
+
     def describe(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Return ``{hardware type: {kind: {"enabled": [names, best first], "default": name}}}``."""
         return self._description
@@ -91,18 +98,19 @@ class Hardware:
         ``ramdisk_deploy_interfaces`` are those whose ramdisk has steps of its own.
         ``deploy_steps`` is ``{kind: {interface name: [StepInfo.to_wire()]}}``, with the configured priorities.
         """
+        deploy: Mapping[str, Any] = self._interfaces["deploy"]
         return {
             driver: {**kinds, "properties": self.properties(driver), "deploy_steps": {
                 kind: {name: self._registered_steps(kind, name) for name in kinds[kind]["enabled"]}
                 for kind in STEP_KINDS},
                 "ramdisk_deploy_interfaces": [name for name in kinds["deploy"]["enabled"]
-                                              if getattr(self._interfaces["deploy"][name], "has_in_band_steps", False)]}
+                                              if deploy[name].has_in_band_steps]}
             for driver, kinds in self._description.items()
         }
 
     def _registered_steps(self, kind: str, name: str) -> list[dict[str, Any]]:
-        offered = steps.steps_of(self._interfaces[kind][name])
-        return [info.to_wire() for info in steps.with_priorities(offered, self._priorities)]
+        offered = steps_of(self._interfaces[kind][name], DEPLOYMENT)
+        return [info.to_wire() for info in with_priorities(offered, self._priorities)]
 
     def interface(self, node: Node, kind: str) -> Any:
         """Return the interface of ``kind`` that ``node`` uses.
@@ -120,12 +128,20 @@ class Hardware:
             raise InterfaceNotFound(driver=node.driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
         return self._interfaces[kind][name]
 
-    def deploy_steps(self, node: Node) -> list[StepInfo]:
-        """Return the deploy steps of the node's interfaces with the priorities of their code, those of a kind together.
+    def offer(self, node: Node) -> Offer:
+        """Return the deploy steps that the node offers, with the configured priorities.
 
         :raises DriverNotFound, InterfaceNotFound: as ``interface``
         """
-        return [info for kind in STEP_KINDS for info in steps.steps_of(self.interface(node, kind))]
+        steps = (info for kind in STEP_KINDS for info in steps_of(self.interface(node, kind), DEPLOYMENT))
+        return Offer(tuple(with_priorities(steps, self._priorities)), self.interface(node, "deploy").has_in_band_steps)
+
+    def ramdisk_steps(self, task: Task) -> list[StepInfo]:
+        """Return the deploy steps that the node's ramdisk offers, with the configured priorities; none before it runs.
+
+        :raises IronicRulesError: the ramdisk does not tell them
+        """
+        return with_priorities(self.interface(task.node, "deploy").in_band_steps(task), self._priorities)
 
     def properties(self, driver: str) -> dict[str, str]:
         """Return the ``driver_info`` keys that any enabled interface of ``driver`` reads, each with a description.

@@ -9,15 +9,17 @@ import time
 import httpx
 import pytest
 
-from ironic_rules.conductor import agent, deployment, provisioning, recovery, tasks, work
+from ironic_rules.conductor import agent, provisioning, recovery, tasks, work
 from ironic_rules.conductor.workers import Slot
 from ironic_rules.db import deploy_templates, history, nodes, traits
-from ironic_rules.deploy import progress
 from ironic_rules.exceptions import LockLost
 from ironic_rules.hardware.bios.fake import FakeBIOS
 from ironic_rules.hardware.deploy.fake import FakeDeploy
 from ironic_rules.hardware.raid.fake import FakeRAID
 from ironic_rules.models.steps import Step
+from ironic_rules.steps import execution
+from ironic_rules.steps.procedures import DEPLOYMENT
+from ironic_rules.steps.progress import Progress
 from tests.functional.clients import machines
 from tests.functional.processes import free_port, standalone, wait_for
 from tests.functional.test_deployment import CORE, finished
@@ -107,7 +109,7 @@ def assert_deployed(records, node):
 #: Where a conductor dies: a function, which of its calls, and whether it has done its work then. A step takes two
 #: saves, one before it and one after it; the first save is that of the plan.
 POINTS = [
-    (work, "_read", 1, False), (deploy_templates, "for_traits", 2, False), (progress, "plan", 1, True),
+    (work, "_read", 1, False), (deploy_templates, "for_traits", 2, False), (Progress, "start", 1, True),
     (tasks, "save", 1, False), (tasks, "save", 1, True), (history, "add", 1, True),
     (tasks, "save", 2, True), (FakeDeploy, "deploy", 1, False), (FakeDeploy, "deploy", 1, True),
     (tasks, "save", 3, False), (tasks, "save", 3, True),
@@ -146,7 +148,7 @@ def test_who_only_began_a_step_that_can_not_be_repeated_does_not_run_it_later(
         dies_in(patch, work, "_read", at=9)  # the plan's pass, two for each of three steps, and the one that begins it
         deploy(first, available)
         finish(first)
-    assert progress.is_begun(records.row(available))
+    assert Progress(DEPLOYMENT, records.row(available)).is_begun
 
     recovery.resume_orphans(conductor("a"))
 
@@ -185,7 +187,7 @@ def test_a_step_that_can_not_be_repeated_fails_the_deployment_in_which_its_condu
 def test_a_finished_step_is_not_repeated(conductor, available, records, monkeypatch, ran):
     first = conductor("a")
     with monkeypatch.context() as patch:
-        dies_in(patch, deployment.hardware_steps, "execute", at=5)
+        dies_in(patch, execution, "call", at=5)
         deploy(first, available)
         finish(first)
     bury(records.db, first)
@@ -248,7 +250,7 @@ def test_who_loses_the_lock_begins_no_further_step(conductor, available, records
 def test_a_deployment_that_waits_outlives_its_conductor(conductor, available, records, monkeypatch):
     engine = conductor("a")
     monkeypatch.setattr(FakeBIOS, "write_settings", lambda *arguments: None)
-    monkeypatch.setattr(deployment.hardware_steps, "execute", lambda *arguments: "wait call-back")
+    monkeypatch.setattr(execution, "call", lambda *arguments: "wait call-back")
     deploy(engine, available)
     finish(engine)
     assert records.row(available).provision_state == "wait call-back"

@@ -9,8 +9,8 @@ from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.boot.fake import FakeBoot
 from ironic_rules.hardware.deploy.custom_agent import CustomAgentDeploy
 from ironic_rules.hardware.power.fake import FakePower
-from ironic_rules.hardware.steps import StepInfo
 from ironic_rules.models import states
+from ironic_rules.steps.declaration import StepInfo
 from tests.functional.whole import running
 
 CALLBACK = {"callback_url": "http://192.0.2.7:9999"}

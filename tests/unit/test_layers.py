@@ -17,8 +17,8 @@ LAYERS = (
     ("service",),
     ("api", "conductor", "pxe_filter", "simulator"),
     ("inspection",),
-    ("deploy",),
     ("hardware",),
+    ("steps",),
     ("rules", "legacy", "extra_specs"),
     ("db", "rpc"),
     ("policy",),
@@ -32,7 +32,7 @@ RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 ENTRY_MODULES = {"api.wsgi": "cmd"}
 
 #: Parts that are values in, values out.
-PURE_PARTS = ("rules", "models", "legacy", "extra_specs")
+PURE_PARTS = ("rules", "steps", "models", "legacy", "extra_specs")
 IMPURE_LIBRARIES = ("oslo_config", "oslo_db", "oslo_messaging", "pecan", "sqlalchemy", "socket", "time")
 GREEN_LIBRARIES = ("eventlet", "greenlet")
 

@@ -6,26 +6,20 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ironic_rules.api import links
-from ironic_rules.deploy.steps import ScheduledStep
 from ironic_rules.models import secrets
 from ironic_rules.models.nodes import Node
+from ironic_rules.steps.preview import Preview
 
 #: Of a node in the list of those on which a template is enabled.
 NODE_FIELDS = ("uuid", "name", "driver", "provision_state", "supported", "problems", "links")
 NODE_COLUMNS = ("uuid", "name", "driver", "provision_state")
 
 
-def preview(steps: Sequence[ScheduledStep], templates: Sequence[str], problems: Sequence[str], *,
-            complete: bool) -> dict[str, Any]:
-    """Return what a deployment would run, in its order, and what is wrong with it.
-
-    :param templates: the names of the deploy templates that count
-    :param complete: whether no ramdisk can add steps
-    """
+def preview(told: Preview) -> dict[str, Any]:
+    """Return what a deployment would run, in its order, and what is wrong with it."""
     return {"deploy_steps": [{**step.as_dict(), "args": secrets.mask(step.args), "source": step.source}
-                             for step in steps],
-            "deploy_templates": list(templates), "problems": list(problems),
-            "complete": complete}
+                             for step in told.steps],
+            "deploy_templates": list(told.templates), "problems": list(told.problems), "complete": told.complete}
 
 
 def node(row: Node, problems: Sequence[str], fields: Collection[str]) -> dict[str, Any]:

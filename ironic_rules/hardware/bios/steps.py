@@ -7,8 +7,8 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import BIOSInterface
-from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models.task import Task
+from ironic_rules.steps.declaration import deploy_step
 
 _SETTINGS = {
     "description": "a list of one or more objects", "type": "array", "minItems": 1,

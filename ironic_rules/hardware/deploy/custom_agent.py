@@ -15,10 +15,10 @@ from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import ramdisk
 from ironic_rules.hardware.agent_client import RUNNING, SUCCEEDED, AgentClient, failure
 from ironic_rules.hardware.base import DeployInterface
-from ironic_rules.hardware.steps import StepInfo, deploy_step
 from ironic_rules.models import secrets, states
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
+from ironic_rules.steps.declaration import StepInfo, deploy_step
 
 LOG = log.getLogger(__name__)
 

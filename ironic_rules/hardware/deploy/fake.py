@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.hardware.pretending import Pretends
-from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.steps.declaration import deploy_step
 
 
 class FakeDeploy(Pretends, DeployInterface):

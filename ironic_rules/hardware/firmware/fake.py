@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.hardware import step_values
 from ironic_rules.hardware.base import FirmwareInterface
 from ironic_rules.hardware.pretending import Pretends
-from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import deploy_step
 
 _SETTINGS = {
     "description": "a list of one or more objects", "type": "array", "minItems": 1,
     "items": {"description": "an object with component and url", "type": "object", "required": ["component", "url"],
-              "properties": {"component": step_values.TEXT, "url": step_values.TEXT}},
+              "properties": {"component": arguments.TEXT, "url": arguments.TEXT}},
 }
 
 

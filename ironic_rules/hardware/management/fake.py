@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.hardware import step_values
 from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.pretending import Pretends
-from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import deploy_step
 
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe", "wanboot")
 _KEY = "fake_boot_device"
@@ -25,7 +25,7 @@ class FakeManagement(Pretends, ManagementInterface):
     def get_boot_device(self, task: Task) -> dict[str, Any]:
         return dict(task.node.driver_internal_info.get(_KEY) or _DEFAULT)
 
-    @deploy_step(priority=0, argsinfo=boot_device_args(step_values.one_of(DEVICES)), rerunnable=True)
+    @deploy_step(priority=0, argsinfo=boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")

@@ -8,12 +8,12 @@ from typing import Any
 from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
-from ironic_rules.hardware import step_values
 from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.ipmi import settings
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
-from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import deploy_step
 
 LOG = log.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
             return {"boot_device": None, "persistent": None}
         return {"boot_device": device, "persistent": "options apply to all future boots" in told}
 
-    @deploy_step(priority=0, argsinfo=boot_device_args(step_values.one_of(DEVICES)), rerunnable=True)
+    @deploy_step(priority=0, argsinfo=boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")

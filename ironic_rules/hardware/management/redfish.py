@@ -6,12 +6,12 @@ import datetime
 from typing import Any
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
-from ironic_rules.hardware import step_values
 from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.redfish import inventory
 from ironic_rules.hardware.redfish.client import RedfishInterface
-from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import deploy_step
 
 _DEVICES = {"pxe": "Pxe", "disk": "Hdd", "cdrom": "Cd", "bios": "BiosSetup"}
 _NAMES = {**{value: name for name, value in _DEVICES.items()}, "UsbCd": "cdrom"}
@@ -37,7 +37,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             return {"boot_device": None, "persistent": None}
         return {"boot_device": _NAMES[target], "persistent": None if enabled is None else enabled == "Continuous"}
 
-    @deploy_step(priority=0, argsinfo=boot_device_args(step_values.one_of(_DEVICES)), rerunnable=True)
+    @deploy_step(priority=0, argsinfo=boot_device_args(arguments.one_of(_DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in _DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(_DEVICES)}.")
@@ -53,7 +53,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             return inventory.boot_mode(system)
 
     @deploy_step(priority=0, argsinfo={
-        "mode": {"description": "uefi or bios.", "required": True, "schema": step_values.one_of(_MODES)},
+        "mode": {"description": "uefi or bios.", "required": True, "schema": arguments.one_of(_MODES)},
     }, rerunnable=True)
     def set_boot_mode(self, task: Task, mode: str) -> None:
         if mode not in _MODES:

@@ -6,11 +6,11 @@ import abc
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
-from ironic_rules.hardware import step_values
 from ironic_rules.hardware.base import RAIDInterface
-from ironic_rules.hardware.steps import deploy_step
 from ironic_rules.models import pointer
 from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import deploy_step
 
 LEVELS = ("JBOD", "0", "1", "2", "5", "6", "1+0", "5+0", "6+0")
 MAX_SIZE = "MAX"
@@ -20,16 +20,16 @@ _DISK = {
     "properties": {
         "size_gb": {"description": "a number above 0, or MAX",
                     "anyOf": [{"const": MAX_SIZE}, {"type": "integer", "minimum": 1}]},
-        "raid_level": step_values.one_of(LEVELS),
-        "is_root_volume": step_values.BOOLEAN,
-        "volume_name": step_values.TEXT,
-        "controller": step_values.TEXT,
+        "raid_level": arguments.one_of(LEVELS),
+        "is_root_volume": arguments.BOOLEAN,
+        "volume_name": arguments.TEXT,
+        "controller": arguments.TEXT,
         "physical_disks": {"description": "a list of names of drives", "type": "array", "minItems": 1,
-                           "uniqueItems": True, "items": step_values.TEXT},
-        "disk_type": step_values.one_of(("hdd", "ssd")),
-        "interface_type": step_values.one_of(("nvme", "sas", "sata", "scsi")),
+                           "uniqueItems": True, "items": arguments.TEXT},
+        "disk_type": arguments.one_of(("hdd", "ssd")),
+        "interface_type": arguments.one_of(("nvme", "sas", "sata", "scsi")),
         "number_of_physical_disks": {"description": "a number above 0", "type": "integer", "minimum": 1},
-        "share_physical_disks": step_values.BOOLEAN,
+        "share_physical_disks": arguments.BOOLEAN,
     },
 }
 _LOGICAL_DISKS = {
@@ -41,9 +41,9 @@ _DISKS = {"description": "The volumes to make, each an object with size_gb (a nu
                          "wanted, is_root_volume, volume_name, controller and physical_disks. Default: those of "
                          "target_raid_config of the node.", "schema": {**_LOGICAL_DISKS, "type": ["array", "null"]}}
 _ROOT = {"description": "Whether to make the volume that has is_root_volume. Default: true.",
-         "schema": step_values.BOOLEAN}
-_NONROOT = {"description": "Whether to make the other volumes. Default: true.", "schema": step_values.BOOLEAN}
-_DELETE = {"description": "Delete the volumes that are there before. Default: false.", "schema": step_values.BOOLEAN}
+         "schema": arguments.BOOLEAN}
+_NONROOT = {"description": "Whether to make the other volumes. Default: true.", "schema": arguments.BOOLEAN}
+_DELETE = {"description": "Delete the volumes that are there before. Default: false.", "schema": arguments.BOOLEAN}
 
 
 class RAIDSteps(RAIDInterface, abc.ABC):
@@ -59,7 +59,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
 
     @deploy_step(priority=0, argsinfo={
         "logical_disks": _DISKS, "delete_configuration": _DELETE,
-        "delete_existing": {"description": "The same as delete_configuration.", "schema": step_values.BOOLEAN},
+        "delete_existing": {"description": "The same as delete_configuration.", "schema": arguments.BOOLEAN},
         "create_root_volume": _ROOT, "create_nonroot_volumes": _NONROOT,
     })
     def create_configuration(self, task: Task, logical_disks: Any = None, delete_configuration: bool = False,
@@ -108,7 +108,7 @@ def checked(disks: Any, where: str) -> list[dict[str, Any]]:
 
     :raises InvalidParameterValue: they are not; the text has the place below ``where``
     """
-    if wrong := step_values.problems(_LOGICAL_DISKS, disks):
+    if wrong := arguments.problems(_LOGICAL_DISKS, disks):
         raise InvalidParameterValue("; ".join(f"{where}{pointer.format(place)}: {text}" for place, text in wrong))
     found: list[dict[str, Any]] = disks
     return found

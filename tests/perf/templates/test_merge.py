@@ -7,11 +7,12 @@ import time
 
 from rich.console import Console
 
-from ironic_rules.deploy import plan
-from ironic_rules.deploy.steps import ScheduledStep
-from ironic_rules.hardware.steps import StepInfo
 from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.steps import STEP_INTERFACES, Step
+from ironic_rules.steps import merge
+from ironic_rules.steps.declaration import StepInfo
+from ironic_rules.steps.merge import ScheduledStep
+from ironic_rules.steps.offers import Offer
 
 _TEMPLATES, _STEPS, _REPEAT = 50, 10, 50
 _NOW = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
@@ -36,7 +37,7 @@ def test_merging_fifty_templates_of_ten_steps():
     times = []
     for _ in range(_REPEAT):
         begun = time.perf_counter()
-        steps = plan.order(offered, templates)
+        steps = merge.order(Offer(tuple(offered)), templates)
         times.append(time.perf_counter() - begun)
 
     assert len(steps) == _TEMPLATES * _STEPS + 30

@@ -3,8 +3,9 @@
 import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue, UnsupportedDriverExtension
-from ironic_rules.hardware import steps
 from ironic_rules.hardware.base import KINDS
+from ironic_rules.steps import declaration, execution
+from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.inspection.tasks import make_task
 
 ALL_FAKE = {f"{kind}_interface": "fake" for kind in KINDS} | {"network_interface": "noop", "inspect_interface": "agent"}
@@ -86,9 +87,9 @@ def test_noop_management_takes_everything_and_knows_nothing(hardware):
 def test_a_deployed_node_is_on_and_a_torn_down_one_off(hardware, task):
     deploy = hardware.interface(task.node, "deploy")
 
-    for step in steps.steps_of(deploy):
+    for step in declaration.steps_of(deploy, DEPLOYMENT):
         if step.core:
-            steps.execute(deploy, task, step.step, {})
+            execution.call(deploy, task, step.step, {}, DEPLOYMENT)
     on = task.node.power_state
     deploy.tear_down(task)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
-from ironic_rules.hardware import pretending, steps
+from ironic_rules.hardware import pretending
 from ironic_rules.hardware.raid import layout
 from ironic_rules.hardware.raid.layout import GIB, Drive
 from ironic_rules.models import states
+from ironic_rules.steps import execution
+from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.hardware.test_fake import ALL_FAKE
 from tests.unit.inspection.tasks import make_task
 
@@ -23,7 +25,7 @@ def task():
 
 def run(hardware, task, name, **args):
     kind, _, step = name.partition(".")
-    return steps.execute(hardware.interface(task.node, kind), task, step, args)
+    return execution.call(hardware.interface(task.node, kind), task, step, args, DEPLOYMENT)
 
 
 def test_volumes_are_remembered_added_and_deleted(hardware, task):

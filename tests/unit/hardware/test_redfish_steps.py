@@ -7,12 +7,13 @@ import datetime
 import pytest
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
-from ironic_rules.hardware import steps
 from ironic_rules.hardware.bios.redfish import RedfishBIOS
 from ironic_rules.hardware.management.redfish import RedfishManagement
 from ironic_rules.hardware.raid.redfish import RedfishRAID
 from ironic_rules.hardware.redfish import client, waiting
 from ironic_rules.hardware.redfish.client import Connections
+from ironic_rules.steps import execution
+from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.hardware.redfish_bmc import SYSTEM, documents, members, serving
 from tests.unit.inspection.tasks import make_task
 
@@ -77,7 +78,7 @@ def task(bmc):
 
 
 def run(cls, conf, task, step, power=None, **args):
-    return steps.execute(cls(conf, lambda node, kind: power), task, step, args)
+    return execution.call(cls(conf, lambda node, kind: power), task, step, args, DEPLOYMENT)
 
 
 def settings(**values):

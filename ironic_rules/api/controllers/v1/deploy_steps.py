@@ -1,11 +1,8 @@
-"""What a deployment would run, and which nodes can run a deploy template: both from what conductors have registered.
-
-So neither asks a conductor, however many nodes there are, and both answer while all conductors are busy.
-"""
+"""What a deployment would run, and which nodes can run a deploy template."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pecan
@@ -17,16 +14,13 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import deploy_steps as views
 from ironic_rules.db import conductors, deploy_templates, nodes, traits
-from ironic_rules.deploy import plan, ramdisk_steps
-from ironic_rules.exceptions import DriverNotFound, NoValidHost
-from ironic_rules.hardware.registered_steps import NODE_COLUMNS, RegisteredSteps
-from ironic_rules.models.deploy_templates import DeployTemplate
-from ironic_rules.models.nodes import Node
+from ironic_rules.exceptions import NoValidHost
 from ironic_rules.policies import deploy_templates as template_policies
 from ironic_rules.policies import nodes as node_policies
+from ironic_rules.steps import preview, templates
+from ironic_rules.steps.offers import NODE_COLUMNS, RegisteredSteps
 
 _SORT_KEYS = ("id", "uuid", "name", "driver", "provision_state", "created_at", "updated_at")
-_GROUP = "conductor_group"
 
 
 class NodeDeployStepsController(Resource):
@@ -50,20 +44,13 @@ class NodeDeployStepsController(Resource):
             registered = registered_steps(conn).get(row.conductor_group)
             own = traits.list_for(conn, [row.id])[row.id]
             instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
-            requested = plan.requested_traits(instance_info)
             # As in a deployment: while conductors are pinned, templates do not count.
-            found = [] if pecan.request.conf.conductor.pin_release_version else deploy_templates.for_traits(
-                conn, {*requested, *own})
+            enabled = [] if pecan.request.conf.conductor.pin_release_version else deploy_templates.for_traits(
+                conn, {*templates.requested_traits(instance_info), *own})
         if registered is None:
             raise NoValidHost
-        offered = registered.of_node(row)
-        in_ramdisk = registered.has_ramdisk(row)
-        # Those that are only enabled run nothing, and keep a deployment from beginning all the same.
-        asked = [template for template in found if template.name in requested]
-        steps = plan.order(offered, asked)
-        return views.preview(
-            ramdisk_steps.behind_boot(steps, offered) if in_ramdisk else steps, [template.name for template in asked],
-            plan.trait_problems(instance_info, own) + _problems(found, registered, row), complete=not in_ramdisk)
+        return views.preview(preview.of_deployment(
+            registered.of_node(row), enabled, instance_info, own, pecan.request.conf.api.disallow_deploy_steps))
 
 
 class TemplateNodesController(Resource):
@@ -78,14 +65,14 @@ class TemplateNodesController(Resource):
         """
         fields = query.get("fields", views.NODE_FIELDS)
         page = pagination.page(query)
-        columns = tuple(dict.fromkeys((*views.NODE_COLUMNS, *NODE_COLUMNS, _GROUP)))
+        columns = tuple(dict.fromkeys((*views.NODE_COLUMNS, *NODE_COLUMNS, "conductor_group")))
         with pecan.request.db.reader() as conn:
             found = deploy_templates.get(conn, node_access.check_ident(template, "deploy template"))
             rows = nodes.list_nodes(conn, {"trait": found.name}, page, columns)
             by_group = registered_steps(conn)
-        problems = _judge(found, by_group)
+        support = preview.Support(found, by_group, pecan.request.conf.api.disallow_deploy_steps)
         return pagination.collection("nodes", rows, page, lambda shown: [
-            views.node(row, problems(row), fields) for row in shown])
+            views.node(row, support.problems(row), fields) for row in shown])
 
 
 def registered_steps(conn: sa.Connection) -> dict[str | None, RegisteredSteps]:
@@ -111,33 +98,3 @@ def _read(alive: Sequence[Any]) -> dict[str | None, RegisteredSteps]:
         for group in (None, row.conductor_group):
             groups.setdefault(group, []).append(row.hardware_types)
     return {group: RegisteredSteps(registrations) for group, registrations in groups.items()}
-
-
-def _judge(template: DeployTemplate, by_group: Mapping[str | None, RegisteredSteps]) -> Callable[[Any], Sequence[str]]:
-    """Return what tells a node's problems with the template; nodes that are alike are judged once."""
-    known: dict[tuple[Any, ...], list[str]] = {}
-
-    def problems(row: Node) -> list[str]:
-        key = tuple(getattr(row, name) for name in (_GROUP, *NODE_COLUMNS))
-        if key not in known:
-            known[key] = _judged(template, by_group.get(row.conductor_group), row)
-        return known[key]
-
-    return problems
-
-
-def _judged(template: DeployTemplate, registered: RegisteredSteps | None, row: Node) -> list[str]:
-    if registered is None:
-        return ["no conductor of the node's group is alive"]
-    try:
-        return _problems([template], registered, row)
-    except DriverNotFound as error:
-        return [str(error)]
-
-
-def _problems(templates: Sequence[DeployTemplate], registered: RegisteredSteps, row: Node) -> list[str]:
-    """Return what keeps a node from running templates; what no interface of it has may be a step of its ramdisk."""
-    offered = registered.of_node(row)
-    if registered.has_ramdisk(row):
-        offered = ramdisk_steps.assumed(offered, templates)
-    return plan.problems(offered, templates, disallowed=pecan.request.conf.api.disallow_deploy_steps)

@@ -14,12 +14,12 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import deploy_templates as schemas
 from ironic_rules.api.views import deploy_templates as views
 from ironic_rules.db import deploy_templates
-from ironic_rules.deploy import known_steps, step_checks
 from ironic_rules.exceptions import DeployTemplateChanged, Invalid, InvalidPatch, Problem
 from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.steps import Step
 from ironic_rules.policies import deploy_templates as policies
+from ironic_rules.steps import checks
 from ironic_rules.text import printable
 
 _LIST = filters.Listing.of(DEPLOY_TEMPLATE)
@@ -144,13 +144,13 @@ def _tag(template: DeployTemplate) -> str:
     return etags.tag(template.uuid, template.created_at.isoformat(), template.revision)
 
 
-def _known(conn: sa.Connection) -> tuple[step_checks.StepCheck, ...]:
+def _known(conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
     """Return the check against what living conductors offer; none if none is alive."""
     registered = deploy_steps.registered_steps(conn).get(None)
-    return () if registered is None else (known_steps.fits(registered),)
+    return () if registered is None else (checks.fits(registered),)
 
 
-def _checked(steps: list[dict[str, Any]], more: tuple[step_checks.StepCheck, ...]) -> tuple[Step, ...]:
+def _checked(steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
     """Return steps that passed the schema, after all that can be checked without a node.
 
     :param more: checks of the steps on top of those that need nothing but the configuration
@@ -158,7 +158,7 @@ def _checked(steps: list[dict[str, Any]], more: tuple[step_checks.StepCheck, ...
     """
     checked = tuple(Step(**step) for step in steps)
     disallowed = frozenset(pecan.request.conf.api.disallow_deploy_steps)
-    problems = step_checks.problems(checked, (step_checks.without(disallowed), step_checks.real_secrets, *more))
+    problems = checks.problems(checked, (checks.without(disallowed), checks.real_secrets, *more))
     if problems:
         raise Invalid(problems=[Problem(printable(problem.where, 256), problem.text) for problem in problems])
     return checked

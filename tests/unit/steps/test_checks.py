@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.deploy import step_checks
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import secrets
 from ironic_rules.models.steps import Step
+from ironic_rules.steps import checks
 
 
 def step(args: dict[str, Any] | None = None, name: str = "raid.create_configuration") -> Step:
@@ -24,19 +24,19 @@ def test_every_check_sees_every_step_and_problems_have_their_place():
     def unknown(one: Step) -> list[Problem]:
         return [Problem(f"/args/{name}", f"{one.name} takes none") for name in one.args]
 
-    found = step_checks.problems([step(), step({"a": 1, "b": 2})], [too_late, unknown])
+    found = checks.problems([step(), step({"a": 1, "b": 2})], [too_late, unknown])
 
     assert list(map(str, found)) == [
         "/steps/0/priority: is not 20", "/steps/1/priority: is not 20",
         "/steps/1/args/a: raid.create_configuration takes none",
         "/steps/1/args/b: raid.create_configuration takes none"]
-    assert step_checks.problems([step()], []) == []
+    assert checks.problems([step()], []) == []
 
 
 @pytest.mark.parametrize(("name", "refused"), [
     ("vendor.send_raw", True), ("vendor.other", False), ("bios.send_raw", False), ("vendor.send_raw2", False)])
 def test_disallowed_steps_are_refused_by_their_full_name(name, refused):
-    found = step_checks.problems([step(), step(name=name)], [step_checks.without({"vendor.send_raw", "deploy.x"})])
+    found = checks.problems([step(), step(name=name)], [checks.without({"vendor.send_raw", "deploy.x"})])
 
     assert [problem.where for problem in found] == ["/steps/1/step"] * refused
 
@@ -51,14 +51,14 @@ def test_disallowed_steps_are_refused_by_their_full_name(name, refused):
     ({"password": {"deeper": "******"}}, []),
 ])
 def test_the_mask_in_place_of_a_secret_is_refused(args, places):
-    assert [problem.where for problem in step_checks.real_secrets(step(args))] == places
+    assert [problem.where for problem in checks.real_secrets(step(args))] == places
 
 
 def test_whatever_a_reply_hides_is_found_when_it_comes_back():
     args = {"password": "a", "deep": [{"Auth_Token": 5, "more": {"snmp_auth_key": ["b"]}}], "plain": "c",
             "configdrive": {"x": 1}}
 
-    found = [problem.where for problem in step_checks.real_secrets(step(secrets.mask(args)))]
+    found = [problem.where for problem in checks.real_secrets(step(secrets.mask(args)))]
 
     assert found == [
         "/args/password", "/args/deep/0/Auth_Token", "/args/deep/0/more/snmp_auth_key", "/args/configdrive"]

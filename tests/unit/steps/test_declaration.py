@@ -7,15 +7,16 @@ import inspect
 import pytest
 
 from ironic_rules.exceptions import ConfigurationError, InvalidParameterValue, IronicRulesError
-from ironic_rules.hardware import steps
 from ironic_rules.hardware.base import DeployInterface, NetworkInterface, RAIDInterface
 from ironic_rules.hardware.power.fake import FakePower
 from ironic_rules.hardware.raid.none import NoRAID
-from ironic_rules.hardware.registered_steps import RegisteredSteps
 from ironic_rules.hardware.registry import Hardware
-from ironic_rules.hardware.steps import StepInfo, deploy_step
 from ironic_rules.models import states
-from ironic_rules.models.steps import STEP_INTERFACES
+from ironic_rules.models.steps import STEP_INTERFACES, Step
+from ironic_rules.steps import declaration, execution
+from ironic_rules.steps.declaration import StepInfo, deploy_step
+from ironic_rules.steps.offers import Offer, RegisteredSteps
+from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.hardware.test_registry import node
 from tests.unit.inspection.tasks import make_task
 
@@ -60,7 +61,7 @@ def interface(cls, conf):
 
 
 def test_steps_are_found_by_priority_then_name():
-    assert steps.steps_of(Raid) == [
+    assert declaration.steps_of(Raid, DEPLOYMENT) == [
         StepInfo("raid", "wait", 7), StepInfo("raid", "make", 5, {
             "size": {"description": "How big.", "required": True},
             "name": {"description": "Of it.", "required": False}}, rerunnable=True),
@@ -68,7 +69,7 @@ def test_steps_are_found_by_priority_then_name():
 
 
 def test_an_override_is_the_same_step_unless_declared_anew_or_taken_away():
-    assert [(info.step, info.priority, len(info.argsinfo)) for info in steps.steps_of(Changed)] == [
+    assert [(info.step, info.priority, len(info.argsinfo)) for info in declaration.steps_of(Changed, DEPLOYMENT)] == [
         ("confuse", 9, 0), ("make", 5, 2)]
 
 
@@ -80,32 +81,32 @@ def test_a_deploy_interface_has_a_core_step_whatever_it_declares():
         def tear_down(self, task):
             pass
 
-    assert steps.steps_of(Own) == [StepInfo("deploy", "deploy", 100, core=True)]
+    assert declaration.steps_of(Own, DEPLOYMENT) == [StepInfo("deploy", "deploy", 100, core=True)]
 
 
 def test_absent_interfaces_and_kinds_without_steps_have_none():
-    assert steps.steps_of(NoRAID) == steps.steps_of(NetworkInterface) == []
+    assert declaration.steps_of(NoRAID, DEPLOYMENT) == declaration.steps_of(NetworkInterface, DEPLOYMENT) == []
 
 
 def test_every_power_interface_can_switch():
-    assert {"power_on", "power_off", "reboot"} <= {info.step for info in steps.steps_of(FakePower)}
+    assert {"power_on", "power_off", "reboot"} <= {info.step for info in declaration.steps_of(FakePower, DEPLOYMENT)}
 
 
 def test_a_step_is_run_with_its_arguments(conf, task):
-    assert steps.execute(interface(Raid, conf), task, "make", {"size": 3}) is None
+    assert execution.call(interface(Raid, conf), task, "make", {"size": 3}, DEPLOYMENT) is None
     assert task.node.extra == {"made": [3, "x"]}
-    assert steps.execute(interface(Changed, conf), task, "make", {"size": 3}) is None
+    assert execution.call(interface(Changed, conf), task, "make", {"size": 3}, DEPLOYMENT) is None
     assert task.node.extra == {"made": [3, "y"]}
 
 
 def test_a_step_may_go_on_by_itself(conf, task):
-    assert steps.execute(interface(Raid, conf), task, "wait", {}) == states.DEPLOYWAIT
+    assert execution.call(interface(Raid, conf), task, "wait", {}, DEPLOYMENT) == states.DEPLOYWAIT
 
 
 @pytest.mark.parametrize("step", ["plain", "validate", "__init__", "no_such", "kind", "conf"])
 def test_what_is_no_step_is_never_called(conf, task, step):
     with pytest.raises(InvalidParameterValue, match="does not offer this step"):
-        steps.execute(interface(Raid, conf), task, step, {})
+        execution.call(interface(Raid, conf), task, step, {}, DEPLOYMENT)
 
 
 @pytest.mark.parametrize(("args", "text"), [
@@ -114,13 +115,13 @@ def test_what_is_no_step_is_never_called(conf, task, step):
 ])
 def test_wrong_arguments_never_reach_the_method(conf, task, args, text):
     with pytest.raises(InvalidParameterValue, match=text):
-        steps.execute(interface(Raid, conf), task, "make", args)
+        execution.call(interface(Raid, conf), task, "make", args, DEPLOYMENT)
     assert task.node.extra == {}
 
 
 def test_an_end_that_no_step_has_is_an_error(conf, task):
     with pytest.raises(IronicRulesError, match="no state"):
-        steps.execute(interface(Raid, conf), task, "confuse", {})
+        execution.call(interface(Raid, conf), task, "confuse", {}, DEPLOYMENT)
 
 
 @pytest.mark.parametrize(("argsinfo", "text"), [
@@ -141,22 +142,22 @@ def test_what_conductors_register_tells_the_steps_of_a_node(conf, hardware):
     registered = RegisteredSteps([hardware.register()])
 
     for asked in (node(), node(raid="no-raid", bios="no-bios"), node(management="noop")):
-        assert registered.of_node(asked) == hardware.deploy_steps(asked)
-    assert {info.interface for info in registered.of_node(node())} == set(STEP_INTERFACES)
+        assert registered.of_node(asked) == hardware.offer(asked)
+    assert {info.interface for info in registered.of_node(node()).steps} == set(STEP_INTERFACES)
 
 
 def test_a_conductor_of_an_older_release_offers_nothing(hardware):
     older = {driver: {kind: offer for kind, offer in described.items() if kind != "deploy_steps"}
              for driver, described in hardware.register().items()}
 
-    assert RegisteredSteps([older]).of_node(node()) == []
-    assert RegisteredSteps([older, hardware.register()]).of_node(node()) == hardware.deploy_steps(node())
+    assert RegisteredSteps([older]).of_node(node()) == Offer(())
+    assert RegisteredSteps([older, hardware.register()]).of_node(node()) == hardware.offer(node())
 
 
 def test_a_registration_has_the_configured_priorities(conf):
     conf.set_override("step_priorities", {"bios.factory_reset": 50}, group="deploy")
 
-    found = RegisteredSteps([Hardware(conf).register()]).named("bios", "factory_reset")
+    found = RegisteredSteps([Hardware(conf).register()]).named(Step("bios", "factory_reset", {}, 1))
 
     assert {(info.priority, info.configured) for info in found} == {(50, True)}
 
@@ -182,7 +183,7 @@ def test_a_priority_of_a_step_that_nobody_has_is_warned_of(conf, caplog):
 
 def test_every_step_of_this_package_is_described(hardware):
     described = [(info, interface) for kind in STEP_INTERFACES for interface in hardware._interfaces[kind].values()
-                 for info in steps.steps_of(interface)]
+                 for info in declaration.steps_of(interface, DEPLOYMENT)]
 
     assert len(described) > 20
     assert [info.name for info, interface in described if not inspect.getdoc(getattr(interface, info.step))] == []

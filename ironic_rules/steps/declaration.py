@@ -1,4 +1,4 @@
-"""Deploy steps that interfaces have: how they are declared, found and run."""
+"""How interfaces declare their steps, and how these are found."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
-from ironic_rules.hardware import step_values
-from ironic_rules.models import pointer, states
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
-from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.procedures import DEPLOYMENT, Procedure
 
-if TYPE_CHECKING:  # its interfaces have steps
-    from ironic_rules.hardware.base import Interface
-
-#: What a method that is a deploy step keeps about itself.
-_MARK = "_deploy_step"
+#: What a method that is a step keeps about itself: its declaration by the name of the procedure.
+_MARK = "_steps"
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 Method = TypeVar("Method", bound=Callable[..., "str | None"])
 
 
+class Interface(Protocol):
+    """What has steps; ``kind`` is one of ``STEP_INTERFACES``, or else it has none."""
+
+    kind: ClassVar[str]
+
+
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """What an interface says of one of its deploy steps.
+    """What an interface says of one of its steps.
 
     ``interface`` is its kind, ``step`` the method's name; ``priority`` 0 means that it does not run by default.
     ``argsinfo`` is ``{argument: {"description": text, "required": bool}}``, with the ``schema`` of the value where the
@@ -47,6 +48,11 @@ class StepInfo:
         """The name as options and messages have it, e.g. ``raid.create_configuration``."""
         return f"{self.interface}.{self.step}"
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells this step from others: interface and step."""
+        return self.interface, self.step
+
     def to_wire(self) -> dict[str, Any]:
         """Return all but ``interface``, as conductors register it."""
         return {"step": self.step, "priority": self.priority, "argsinfo": dict(self.argsinfo),
@@ -59,7 +65,9 @@ class StepInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class _Declaration:
+class Declaration:
+    """What a method says of the step that it is."""
+
     priority: int
     argsinfo: Mapping[str, Mapping[str, Any]]
     rerunnable: bool
@@ -90,8 +98,8 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
                             "and the name that of a step")
         _check_parameters(method, args)
         for info in args.values():
-            step_values.check_schema(info.get("schema", {}))
-        setattr(method, _MARK, _Declaration(priority, args, rerunnable, core))
+            arguments.check_schema(info.get("schema", {}))
+        setattr(method, _MARK, {DEPLOYMENT.name: Declaration(priority, args, rerunnable, core)})
         return method
 
     return declare
@@ -110,14 +118,14 @@ def _check_parameters(method: Callable[..., Any], args: Mapping[str, Mapping[str
             raise TypeError(f"{method.__qualname__}: {name} needs a default, or argsinfo says that it is required")
 
 
-def steps_of(interface: Interface | type[Interface]) -> list[StepInfo]:
-    """Return the deploy steps of an interface (or of its class), by priority descending, then name."""
+def steps_of(interface: Interface | type[Interface], procedure: Procedure) -> list[StepInfo]:
+    """Return the steps that an interface (or its class) has for a procedure, by priority descending, then name."""
     cls = interface if isinstance(interface, type) else type(interface)
     if cls.kind not in STEP_INTERFACES:
         return []
     found = []
     for name in dir(cls):
-        declared = _declaration(cls, name)
+        declared = declaration(cls, name, procedure)
         if declared is not None:
             found.append(StepInfo(cls.kind, name, declared.priority, declared.argsinfo, declared.rerunnable,
                                   declared.core))
@@ -130,43 +138,12 @@ def with_priorities(infos: Iterable[StepInfo], priorities: Mapping[str, int]) ->
             for info in infos]
 
 
-def execute(interface: Interface, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
-    """Run a step of ``interface``.
-
-    :returns: None when it is done, ``states.DEPLOYWAIT`` when the machine goes on with it
-    :raises InvalidParameterValue: the interface has no such step, or the step does not take these arguments
-    :raises IronicRulesError: it failed, as the text says
-    """
-    declared = _declaration(type(interface), step)
-    if declared is None:
-        raise InvalidParameterValue(f"{interface.kind}.{step}: the node's {interface.kind} interface does not offer "
-                                    "this step.")
-    if wrong := wrong_arguments(declared.argsinfo, args):
-        raise InvalidParameterValue("; ".join(f"{pointer.format(('args', *place))}: {text}" for place, text in wrong))
-    ends: str | None = getattr(interface, step)(task, **args)
-    if ends not in (None, states.DEPLOYWAIT):
-        raise IronicRulesError(f"{interface.kind}.{step} ended in no state that a deploy step can end in.")
-    return ends
-
-
-def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str, Any]) -> list[step_values.Wrong]:
-    """Return place and text of each argument that the step does not have, that is missing, or has a wrong value."""
-    wrong: list[step_values.Wrong] = [((name,), "the step has no such argument") for name in args
-                                      if name not in argsinfo]
-    for name, info in argsinfo.items():
-        if name not in args:
-            wrong += [((name,), "the step requires this argument")] * info["required"]
-        elif "schema" in info:
-            wrong += [((name, *place), text) for place, text in step_values.problems(info["schema"], args[name])]
-    return wrong
-
-
-def _declaration(cls: type[Interface], name: str) -> _Declaration | None:
+def declaration(cls: type[Interface], name: str, procedure: Procedure) -> Declaration | None:
     """Return how ``name`` is declared in ``cls``, or else in what it overrides; None if it is no step."""
     if not callable(getattr(cls, name, None)):
         return None
     for base in cls.__mro__:
-        declared = getattr(base.__dict__.get(name), _MARK, None)
-        if isinstance(declared, _Declaration):
+        declared: Declaration | None = getattr(base.__dict__.get(name), _MARK, {}).get(procedure.name)
+        if declared is not None:
             return declared
     return None

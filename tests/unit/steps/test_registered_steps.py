@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ironic_rules.deploy import known_steps
-from ironic_rules.hardware.registered_steps import RegisteredSteps
-from ironic_rules.hardware.steps import StepInfo
 from ironic_rules.models.steps import Step
+from ironic_rules.steps import checks
+from ironic_rules.steps.declaration import StepInfo
+from ironic_rules.steps.offers import RegisteredSteps
 
 
 def info(step="create", core=False, **required):
@@ -19,7 +19,7 @@ def problems(step, *offers):
         {f"driver-{number}": {"raid": {"enabled": ["x"], "default": "x"},
                               "deploy_steps": {"raid": {"x": [offer.to_wire()]}}}}
         for number, offer in enumerate(offers))
-    return [str(problem) for problem in known_steps.fits(registered)(step)]
+    return [str(problem) for problem in checks.fits(registered)(step)]
 
 
 def step(priority=5, **args):

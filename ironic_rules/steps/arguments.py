@@ -1,4 +1,4 @@
-"""Whether the value of a step's argument is what its JSON schema says. Pure: schemas travel with registered steps."""
+"""Whether a step takes arguments: their names, and the JSON schemas of their values, which travel with offers."""
 
 from __future__ import annotations
 
@@ -55,6 +55,17 @@ def problems(schema: Mapping[str, Any], value: Any) -> list[Wrong]:
     validator = _validator(json.dumps(schema, sort_keys=True))
     found = {wrong for error in validator.iter_errors(value) for wrong in _problems(error)}
     return sorted(found)
+
+
+def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str, Any]) -> list[Wrong]:
+    """Return place and text of each argument that the step does not have, that is missing, or has a wrong value."""
+    wrong: list[Wrong] = [((name,), "the step has no such argument") for name in args if name not in argsinfo]
+    for name, info in argsinfo.items():
+        if name not in args:
+            wrong += [((name,), "the step requires this argument")] * info["required"]
+        elif "schema" in info:
+            wrong += [((name, *place), text) for place, text in problems(info["schema"], args[name])]
+    return wrong
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,0 +1,130 @@
+"""What is wrong with steps that are asked for: of a template, without a node; and of a node, by what it offers.
+
+A check of a template is a function from a step to its problems; whoever checks a template chooses which.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from ironic_rules.exceptions import Problem
+from ironic_rules.models import pointer, secrets
+from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.steps import Step
+from ironic_rules.steps.arguments import wrong_arguments
+from ironic_rules.steps.declaration import StepInfo
+from ironic_rules.steps.merge import ScheduledStep
+from ironic_rules.steps.offers import Offer, RegisteredSteps
+from ironic_rules.steps.templates import MAX_PROBLEMS
+from ironic_rules.text import printable
+
+#: ``where`` of the problems is a JSON pointer below the step, e.g. ``/args/size_gb``.
+StepCheck = Callable[[Step], Iterable[Problem]]
+#: The option with the steps that are not allowed.
+DISALLOWED = "[api]disallow_deploy_steps"
+
+
+def problems(steps: Iterable[Step], checks: Collection[StepCheck], where: str = "/steps") -> list[Problem]:
+    """Return everything that ``checks`` find wrong with ``steps``, whose list is at the pointer ``where``."""
+    return [Problem(f"{where}/{index}{problem.where}", problem.text)
+            for index, step in enumerate(steps) for check in checks for problem in check(step)]
+
+
+def without(disallowed: Collection[str]) -> StepCheck:
+    """Return the check that refuses the steps with these names, e.g. ``vendor.send_raw``."""
+    def check(step: Step) -> Iterator[Problem]:
+        if step.name in disallowed:
+            # The step is one of the operator's option, so that its name is safe to show.
+            yield Problem("/step", f"the step {step.name} is not allowed ({DISALLOWED})")
+    return check
+
+
+def fits(registered: RegisteredSteps) -> StepCheck:
+    """Return the check that refuses what none of the interfaces that have the step would take.
+
+    A step that no interface has is fine: its driver may come later. So is one that some interface takes: which nodes
+    the template is for, nobody knows yet.
+    """
+    def check(step: Step) -> Iterator[Problem]:
+        offers = [_against(info, step) for info in registered.named(step)]
+        if offers and all(offers):
+            common = [problem for problem in offers[0] if all(problem in others for others in offers[1:])]
+            yield from common or [Problem("/args", "are not what any interface with this step takes; the first one: "
+                                          + "; ".join(str(problem) for problem in offers[0]))]
+    return check
+
+
+def real_secrets(step: Step) -> Iterator[Problem]:
+    """Refuse ``******`` in place of a secret.
+
+    Replies show secrets so. Who sends such a reply back would overwrite the secret that it hides.
+    """
+    for tokens in _masked(step.args, ("args",)):
+        yield Problem(pointer.format(tokens), "is a secret that a reply has hidden; send the secret itself")
+
+
+def _masked(value: Any, tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each mask that stands where replies put one."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if item == secrets.MASK and secrets.is_secret_key(key):
+                yield *tokens, key
+            else:
+                yield from _masked(item, (*tokens, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _masked(item, (*tokens, str(index)))
+
+
+def node_problems(offer: Offer, templates: Collection[DeployTemplate], requested: Collection[Step] = (),
+                  disallowed: Collection[str] = ()) -> list[str]:
+    """Return what keeps a node from running the steps that are asked for; at most MAX_PROBLEMS.
+
+    What may be a step of its ramdisk passes.
+
+    :param disallowed: names of steps that must not run, whenever their templates were made
+    """
+    return _problems(offer.assumed(templates, requested), _asked(templates, requested), disallowed)
+
+
+def run_problems(offer: Offer, runs: Iterable[ScheduledStep]) -> list[str]:
+    """As :func:`node_problems`, for steps in the order in which they run; each text names the step's source."""
+    return _problems(offer, ((f"the {step.source}", step) for step in runs))
+
+
+def _asked(templates: Iterable[DeployTemplate], requested: Iterable[Step]) -> Iterator[tuple[str, Step]]:
+    """Yield each step that is asked for, and before it where that is."""
+    for template in templates:
+        for position, step in enumerate(template.steps):
+            yield f"deploy template {template.name}, /steps/{position}", step
+    for position, step in enumerate(requested):
+        yield f"the request, /steps/{position}", step
+
+
+def _problems(offer: Offer, asked: Iterable[tuple[str, Step]], disallowed: Collection[str] = ()) -> list[str]:
+    known = {info.key: info for info in offer.steps}
+    texts = (f"{where} ({step.interface}.{printable(step.step, 255)}): {text}" for where, step in asked
+             for text in _wrong(known.get(step.key), step, disallowed))
+    return list(itertools.islice(texts, MAX_PROBLEMS))
+
+
+def _wrong(info: StepInfo | None, step: Step, disallowed: Collection[str]) -> Iterator[str]:
+    # What is left out does no harm.
+    if step.priority and step.name in disallowed:
+        yield f"the step is not allowed ({DISALLOWED})"
+    elif info is None:
+        yield f"the {step.interface} interface of the node does not offer this step"
+    else:
+        for problem in _against(info, step):
+            yield f"{printable(problem.where, 128)}: {problem.text}"
+
+
+def _against(info: StepInfo, step: Step) -> list[Problem]:
+    """Return why an interface that says ``info`` of the step does not take it; nothing if it is left out."""
+    if not step.priority:
+        return []
+    found = [Problem("/priority", "must be 0: a core step can only be left out")] if info.core else []
+    return found + [Problem(pointer.format(("args", *place)), text)
+                    for place, text in wrong_arguments(info.argsinfo, step.args)]

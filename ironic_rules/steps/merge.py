@@ -1,0 +1,113 @@
+"""Which steps run, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.steps import STEP_INTERFACES, Step
+from ironic_rules.steps.declaration import StepInfo
+from ironic_rules.steps.offers import Offer
+
+#: Where steps come from; those of a template have ``template NAME``.
+CODE, CONFIGURATION, REQUEST = "code", "configuration", "request"
+#: The step that boots the ramdisk.
+_BOOT = ("deploy", "deploy")
+
+_RANKS = {interface: rank for rank, interface in enumerate(STEP_INTERFACES)}
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledStep(Step):
+    """One run of a step: ``source`` is ``code``, ``configuration``, ``template NAME`` or ``request``."""
+
+    source: str
+
+    @classmethod
+    def by_default(cls, info: StepInfo) -> ScheduledStep:
+        """Return the run of a step for which nobody asks."""
+        return cls(info.interface, info.step, {}, info.priority, CONFIGURATION if info.configured else CODE)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the step as ``node.deploy_step`` and the API have it, without its source."""
+        return {**self.to_wire(), "args": dict(self.args)}
+
+
+class _Place(NamedTuple):
+    """What a run is sorted by; no two runs have the same."""
+
+    after_higher_priorities: int
+    interface: int
+    #: 0: default, 1: template, 2: request
+    origin: int
+    template: str
+    position: int
+
+
+_Placed = tuple[_Place, ScheduledStep]
+
+
+def requested_steps(steps: Iterable[Mapping[str, Any]]) -> list[ScheduledStep]:
+    """Return the steps of a request (``deploy_steps``, valid against its schema) as steps."""
+    return [ScheduledStep(step["interface"], step["step"], step.get("args") or {}, int(step["priority"]), REQUEST)
+            for step in steps]
+
+
+def order(offer: Offer, templates: Iterable[DeployTemplate],
+          requested: Iterable[ScheduledStep] = ()) -> list[ScheduledStep]:
+    """Return the steps that a node runs in their order: :func:`merge`, with none of a ramdisk's before it is booted."""
+    steps = merge(offer.steps, templates, requested)
+    return _behind_boot(steps, offer) if offer.in_ramdisk else steps
+
+
+def merge(offered: Collection[StepInfo], templates: Iterable[DeployTemplate],
+          requested: Iterable[ScheduledStep]) -> list[ScheduledStep]:
+    """Return the runs of one procedure in their order.
+
+    A step that a template names takes the place of the default of that name, with its own arguments and priority; one
+    that the request names, also that of the templates'. The same step may come several times, and each of them is a run
+    unless its priority is 0. Of a core step nothing counts but priority 0, which leaves it out.
+
+    :param offered: every step that the node's interfaces have, with their default priorities
+    :returns: priority descending, then ``STEP_INTERFACES``, then defaults, templates by name, request, then position
+    """
+    core = frozenset(info.key for info in offered if info.core)
+    given: dict[tuple[str, str], list[_Placed]] = {}
+    for template in templates:
+        name, source = template.name, f"template {template.name}"
+        for position, asked in enumerate(template.steps):
+            step = ScheduledStep(asked.interface, asked.step, asked.args, asked.priority, source)
+            given.setdefault(step.key, []).append(_placed(step, 1, name, position))
+    by_request: dict[tuple[str, str], list[_Placed]] = {}
+    for position, step in enumerate(requested):
+        by_request.setdefault(step.key, []).append(_placed(step, 2, "", position))
+    given.update(by_request)
+
+    runs = [_placed(ScheduledStep.by_default(info), 0, "", position) for position, info in enumerate(offered)
+            if info.priority > 0 and not _is_replaced(info, given)]
+    runs += [run for key, steps in given.items() if key not in core for run in steps if run[1].priority > 0]
+    runs.sort(key=lambda run: run[0])
+    return [step for _, step in runs]
+
+
+def _placed(step: ScheduledStep, origin: int, template: str, position: int) -> _Placed:
+    rank = _RANKS.get(step.interface, len(_RANKS))
+    return _Place(-step.priority, rank, origin, template, position), step
+
+
+def _is_replaced(default: StepInfo, given: Mapping[tuple[str, str], list[_Placed]]) -> bool:
+    if default.core:
+        return any(step.priority == 0 for _, step in given.get(default.key, ()))
+    return default.key in given
+
+
+def _behind_boot(steps: Sequence[ScheduledStep], offer: Offer) -> list[ScheduledStep]:
+    """Return the steps with none of the ramdisk's before the one that boots it."""
+    own = {info.key for info in offer.steps}
+    boot = next((index for index, step in enumerate(steps) if step.key == _BOOT), None)
+    if boot is None:
+        return list(steps)
+    early = [step for step in steps[:boot] if step.key not in own]
+    return [*(step for step in steps[:boot] if step not in early), steps[boot], *early, *steps[boot + 1:]]
