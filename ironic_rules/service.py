@@ -108,7 +108,7 @@ def make_engine(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     """
     from ironic_rules.conductor.engine import Engine
     from ironic_rules.conductor.workers import Workers
-    from ironic_rules.hardware.registry import Hardware
+    from ironic_rules.hardware.enabled import EnabledHardware
     from ironic_rules.inspection import rule_settings
     from ironic_rules.inspection import settings as inspection_settings
     from ironic_rules.inspection.hooks import loader
@@ -118,7 +118,7 @@ def make_engine(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     settings = inspection_settings.from_conf(conf)
     hooks = loader.load(loader.parse(conf.inspector.hooks), settings)
     return Engine(
-        host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=Hardware(conf),
+        host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
         pipeline=Pipeline(hooks, settings), rules=RuleCache(rules or rule_settings.prepare(conf)),
         workers=Workers(conf.conductor.workers_pool_size, conf.conductor.queue_size))
 

@@ -11,7 +11,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 
 from ironic_rules.hardware.base import KINDS
-from ironic_rules.hardware.registry import INTERFACES_GROUP, TYPES_GROUP
+from ironic_rules.hardware.enabled import INTERFACES_GROUP, TYPES_GROUP
 
 
 def keys(hardware_type: str) -> dict[str, tuple[str, list[str]]]:

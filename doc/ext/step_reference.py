@@ -12,7 +12,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.nodes import nested_parse_with_titles
 
-from ironic_rules.hardware.registry import INTERFACES_GROUP
+from ironic_rules.hardware.enabled import INTERFACES_GROUP
 from ironic_rules.models.steps import STEP_INTERFACES
 from ironic_rules.steps import declaration
 from ironic_rules.steps.procedures import DEPLOYMENT

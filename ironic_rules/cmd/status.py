@@ -14,7 +14,7 @@ from ironic_rules import service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.db import migration
 from ironic_rules.db.session import Database
-from ironic_rules.hardware.registry import Hardware
+from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection import discovery, rule_settings, settings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.rule_cache import RuleCache
@@ -35,7 +35,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return _result(self._hooks)
 
     def _check_hardware(self) -> upgradecheck.Result:
-        return _result(lambda: ", ".join(Hardware(self._conf).describe()))
+        return _result(lambda: ", ".join(EnabledHardware(self._conf).describe()))
 
     def _check_rules(self) -> upgradecheck.Result:
         return _result(self._rules)

@@ -10,7 +10,7 @@ from oslo_config import cfg
 from ironic_rules.conductor.workers import Workers
 from ironic_rules.db import clock
 from ironic_rules.db.session import Database
-from ironic_rules.hardware.registry import Hardware
+from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
@@ -24,7 +24,7 @@ class Engine:
     group: str
     conf: cfg.ConfigOpts
     db: Database
-    hardware: Hardware
+    hardware: EnabledHardware
     pipeline: Pipeline
     rules: RuleCache
     workers: Workers

@@ -24,7 +24,7 @@ from ironic_rules.exceptions import (
     NoFreeWorker,
     RuleFailed,
 )
-from ironic_rules.hardware import bmc
+from ironic_rules.hardware import bmc_resolver
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.models import addresses, mac, states
@@ -123,7 +123,7 @@ def start(engine: Engine, task: Task) -> Result:
         history = _summary(_outcome(runs)) if runs else None
         # Names that a rule has set are resolved by the next inspection, as in band.
         is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
-        resolved = bmc.addresses(driver_info, bmc.RESOLVE_TIMEOUT_S) if is_same else []
+        resolved = bmc_resolver.addresses(driver_info) if is_same else []
 
         def store(conn: sa.Connection) -> None:
             if is_same:

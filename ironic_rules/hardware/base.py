@@ -83,13 +83,6 @@ class Interface:
         return UnsupportedDriverExtension(driver=task.node.driver, extension=extension or self.kind)
 
 
-class Absent(Interface):
-    """Mix-in of the ``no-*`` interfaces: the node has nothing of this kind, and validation says so."""
-
-    def validate(self, task: Task) -> None:
-        raise self.refuse(task, f"{self.kind} (disabled or not implemented)")
-
-
 class PowerInterface(Interface, abc.ABC):
     kind = "power"
 

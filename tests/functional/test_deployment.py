@@ -9,7 +9,7 @@ import pytest
 
 from ironic_rules.conductor import recovery
 from ironic_rules.db import deploy_templates, nodes
-from ironic_rules.hardware.raid.fake import FakeRAID
+from ironic_rules.hardware.fake import FakeRAID
 from ironic_rules.models.steps import Step
 from tests.functional.whole import fault, running
 

@@ -13,9 +13,7 @@ from ironic_rules.conductor import agent, provisioning, recovery, tasks, work
 from ironic_rules.conductor.workers import Slot
 from ironic_rules.db import deploy_templates, history, nodes, traits
 from ironic_rules.exceptions import LockLost
-from ironic_rules.hardware.bios.fake import FakeBIOS
-from ironic_rules.hardware.deploy.fake import FakeDeploy
-from ironic_rules.hardware.raid.fake import FakeRAID
+from ironic_rules.hardware.fake import FakeBIOS, FakeDeploy, FakeRAID
 from ironic_rules.models.steps import Step
 from ironic_rules.steps import execution
 from ironic_rules.steps.procedures import DEPLOYMENT

@@ -15,8 +15,8 @@ from ironic_rules.db import discovery as records
 from ironic_rules.db import nodes
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.hardware import bmc
-from ironic_rules.hardware.inspect.agent import AgentInspect
+from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware.agent.inspect import AgentInspect
 from tests.functional.whole import configuration, fault, running
 
 URL = "/v1/continue_inspection"
@@ -143,9 +143,9 @@ def test_driver_info_is_followed_by_the_table_of_bmc_addresses(whole, machine):
 
 def test_m25_a_bmc_is_known_by_its_name_from_the_start_of_an_inspection(whole, machine, monkeypatch):
     _, body = machine
-    monkeypatch.setattr(bmc, "cache", bmc.Cache())
-    monkeypatch.setattr(bmc, "_look_up", lambda name, answers: (
-        bmc._slots.release(), answers.put((name, {body["inventory"]["bmc_address"]}))))
+    monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
+    monkeypatch.setattr(bmc_resolver, "_look_up", lambda name, answers: (
+        bmc_resolver._slots.release(), answers.put((name, {body["inventory"]["bmc_address"]}))))
     node = whole.enroll("manageable", driver_info={"redfish_address": "https://bmc.example"})
     assert whole.bmc_addresses(node) == []
 
@@ -164,8 +164,9 @@ def test_m25_a_bmc_is_known_by_its_name_from_the_start_of_an_inspection(whole, m
 def test_a_machine_stays_known_by_its_bmc_while_no_name_server_answers(whole, machine, monkeypatch):
     _, body = machine
     known = [body["inventory"]["bmc_address"]]
-    monkeypatch.setattr(bmc, "cache", bmc.Cache())
-    monkeypatch.setattr(bmc, "_look_up", lambda name, answers: (bmc._slots.release(), answers.put((name, set()))))
+    monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
+    monkeypatch.setattr(bmc_resolver, "_look_up", lambda name, answers: (
+        bmc_resolver._slots.release(), answers.put((name, set()))))
     node = discover(whole, body)["uuid"]
     patch = [{"op": "add", "path": "/driver_info/redfish_address", "value": "https://bmc.example"}]
     assert whole.app.patch_json(f"/v1/nodes/{node}", patch).status_int == 200
@@ -231,11 +232,11 @@ def test_the_example_of_the_document_initializes_discovered_nodes(whole, machine
     node = discover(whole, machine[1])
     other = whole.inspect(old, whole.machine()[1])
 
-    bmc = machine[1]["inventory"]["bmc_address"]
+    bmc_resolver = machine[1]["inventory"]["bmc_address"]
     assert (node["driver"], node["power_interface"], node["provision_state"]) == ("faulty-hardware", "faulty", "enroll")
-    assert node["driver_info"] == {"ipmi_address": bmc, "ipmi_username": "admin", "ipmi_password": "******"}
+    assert node["driver_info"] == {"ipmi_address": bmc_resolver, "ipmi_username": "admin", "ipmi_password": "******"}
     assert whole.row(node["uuid"]).driver_info["ipmi_password"] == "pa$$w0rd"
-    assert whole.bmc_addresses(node["uuid"]) == [bmc]
+    assert whole.bmc_addresses(node["uuid"]) == [bmc_resolver]
     assert (other["driver"], other["driver_info"]) == ("fake-hardware", {})
 
 

@@ -9,9 +9,9 @@ import pytest
 from ironic_rules.conductor import recovery
 from ironic_rules.db import inventory, nodes, ports
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware import bmc
-from ironic_rules.hardware.boot.fake import FakeBoot
-from ironic_rules.hardware.inspect.agent import MANAGED, AgentInspect
+from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
+from ironic_rules.hardware.fake import FakeBoot
 from tests.functional.whole import running
 
 TRAIT = {"op": "add-trait", "args": {"name": "CUSTOM_SEEN"}}
@@ -136,8 +136,9 @@ def test_a_node_inspected_out_of_band_is_known_by_the_name_of_its_bmc(whole, mon
         return "manageable"
 
     monkeypatch.setattr(AgentInspect, "inspect_hardware", inspect_hardware)
-    monkeypatch.setattr(bmc, "cache", bmc.Cache())
-    monkeypatch.setattr(bmc.socket, "getaddrinfo", lambda *arguments, **named: [(0, 0, 0, "", ("198.51.100.27", 0))])
+    monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
+    monkeypatch.setattr(bmc_resolver.socket, "getaddrinfo", lambda *arguments, **named: [
+        (0, 0, 0, "", ("198.51.100.27", 0))])
     node = whole.enroll("manageable", driver_info={
         "redfish_address": "https://old-bmc.example.org", "ipmi_address": "198.51.100.26"})
     if set_by_rule:

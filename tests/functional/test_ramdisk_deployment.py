@@ -6,9 +6,8 @@ import pytest
 
 from ironic_rules.api import agent_token
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware.boot.fake import FakeBoot
-from ironic_rules.hardware.deploy.custom_agent import CustomAgentDeploy
-from ironic_rules.hardware.power.fake import FakePower
+from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
+from ironic_rules.hardware.fake import FakeBoot, FakePower
 from ironic_rules.models import states
 from ironic_rules.steps.declaration import StepInfo
 from tests.functional.whole import running

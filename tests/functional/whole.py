@@ -26,13 +26,10 @@ from ironic_rules.db import nodes
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_bmc_addresses, node_history, node_inventory
 from ironic_rules.exceptions import Invalid
+from ironic_rules.hardware.agent.inspect import AgentInspect
 from ironic_rules.hardware.base import KINDS
-from ironic_rules.hardware.deploy.fake import FakeDeploy
-from ironic_rules.hardware.inspect.agent import AgentInspect
-from ironic_rules.hardware.power.fake import FakePower
-from ironic_rules.hardware.registry import Hardware, _load_interfaces
-from ironic_rules.hardware.rescue.fake import FakeRescue
-from ironic_rules.hardware.types.fake import FakeHardware
+from ironic_rules.hardware.enabled import EnabledHardware, _load_interfaces
+from ironic_rules.hardware.fake import FakeDeploy, FakeHardware, FakePower, FakeRescue
 from ironic_rules.models import states
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.processes import wait_for
@@ -102,12 +99,12 @@ class FaultyHardware(FakeHardware):
     supported_inspect_interfaces = ("faulty",)
 
 
-def hardware(conf: cfg.ConfigOpts) -> Hardware:
+def hardware(conf: cfg.ConfigOpts) -> EnabledHardware:
     """Return the fake and the faulty hardware."""
     interfaces = {kind: _load_interfaces(conf, kind) for kind in KINDS}
     for kind, cls in FAULTY.items():
         interfaces[kind]["faulty"] = cls
-    return Hardware(conf, {"fake-hardware": FakeHardware, "faulty-hardware": FaultyHardware}, interfaces)
+    return EnabledHardware(conf, {"fake-hardware": FakeHardware, "faulty-hardware": FaultyHardware}, interfaces)
 
 
 def configuration(folder: Path, text: str = "") -> cfg.ConfigOpts:

@@ -26,7 +26,7 @@ REASONS = {
     ("client/extended_commands.py", "rule"): "the options of one command",
     ("conductor/work.py", "node"): "what a transition writes",
     ("db/nodes.py", "node"): "what a lock consists of",
-    ("hardware/deploy/custom_agent.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
+    ("hardware/agent/deploy.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
     ("inspection/discovery.py", "node"): "what discovery sets",
     ("rules/fields.py", "rule"): "a check of its own for each field of a rule that a user writes",
     ("rules/schema.py", "rule"): "as rules/fields.py, for the API reference",

@@ -12,7 +12,7 @@ from pathlib import Path
 from oslo_log import log
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
-from ironic_rules.hardware import ramdisk
+from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.base import BootInterface
 from ironic_rules.hardware.boot import images
 from ironic_rules.hardware.boot.published import PublishedFolder, write_atomically

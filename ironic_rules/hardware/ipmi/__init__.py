@@ -1,1 +1,1 @@
-"""What the IPMI interfaces share: a node's settings, and the command ``ipmitool``."""
+"""Machines whose BMC speaks IPMI: the hardware type, its interfaces, and the command ``ipmitool``."""

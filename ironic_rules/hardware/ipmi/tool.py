@@ -14,8 +14,8 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface
-from ironic_rules.hardware.ipmi import settings
-from ironic_rules.hardware.ipmi.settings import Settings
+from ironic_rules.hardware.ipmi import driver_info
+from ironic_rules.hardware.ipmi.driver_info import DriverInfo
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -50,10 +50,10 @@ _PAUSES = Pauses()
 class IPMIInterface(Interface):
     """Mix-in of the interfaces that talk to a node's BMC."""
 
-    properties = settings.PROPERTIES
+    properties = driver_info.PROPERTIES
 
     def validate(self, task: Task) -> None:
-        settings.parse(task.node.driver_info)
+        driver_info.parse(task.node.driver_info)
 
     def ipmitool(self, task: Task, *command: str) -> str:
         """Run ``ipmitool <command>`` against the node's BMC and return what it prints.
@@ -61,7 +61,7 @@ class IPMIInterface(Interface):
         :raises InvalidParameterValue: ``driver_info`` lacks something
         :raises BMCError: the BMC does not answer, or refuses
         """
-        wanted = settings.parse(task.node.driver_info)
+        wanted = driver_info.parse(task.node.driver_info)
         time.sleep(_PAUSES.reserve((wanted.address, wanted.port), self.conf.ipmi.min_command_interval))
         # Only this user can open it, and it is gone with the end of the block.
         with tempfile.NamedTemporaryFile("w", prefix="ironic-rules-", encoding="utf-8") as password:
@@ -85,7 +85,7 @@ class IPMIInterface(Interface):
         return output
 
 
-def _call(wanted: Settings, password_file: str, conf: cfg.ConfigOpts) -> tuple[list[str], dict[str, str]]:
+def _call(wanted: DriverInfo, password_file: str, conf: cfg.ConfigOpts) -> tuple[list[str], dict[str, str]]:
     """Return the start of the command line, and the environment."""
     interval = max(conf.ipmi.min_command_interval, 1)
     attempts = max(conf.ipmi.command_retry_timeout // interval, 1)
@@ -108,7 +108,7 @@ def _call(wanted: Settings, password_file: str, conf: cfg.ConfigOpts) -> tuple[l
     return arguments, environment
 
 
-def _error(task: Task, wanted: Settings, what: str, output: str) -> BMCError:
+def _error(task: Task, wanted: DriverInfo, what: str, output: str) -> BMCError:
     detail = " ".join(output.split())[:_MAX_REASON]
     for secret in (wanted.password, wanted.kg_key):
         if secret:

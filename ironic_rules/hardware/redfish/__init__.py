@@ -1,1 +1,1 @@
-"""What the Redfish interfaces share: a node's settings, connections to BMCs, and what a BMC knows of its machine."""
+"""Machines whose BMC speaks Redfish: the hardware type, its interfaces, and what they share."""

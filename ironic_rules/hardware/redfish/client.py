@@ -14,8 +14,8 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface, InterfaceOf
-from ironic_rules.hardware.redfish import settings
-from ironic_rules.hardware.redfish.settings import Settings
+from ironic_rules.hardware.redfish import driver_info
+from ironic_rules.hardware.redfish.driver_info import DriverInfo
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -40,16 +40,16 @@ class Connections:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._kept: OrderedDict[Settings, Any] = OrderedDict()
+        self._kept: OrderedDict[DriverInfo, Any] = OrderedDict()
 
-    def get(self, wanted: Settings) -> Any | None:
+    def get(self, wanted: DriverInfo) -> Any | None:
         """Return the connection, None if there is none."""
         with self._guard:
             if wanted in self._kept:
                 self._kept.move_to_end(wanted)
             return self._kept.get(wanted)
 
-    def put(self, wanted: Settings, connection: Any, limit: int) -> None:
+    def put(self, wanted: DriverInfo, connection: Any, limit: int) -> None:
         """Keep a connection, as one of at most ``limit``."""
         dropped = []
         with self._guard:
@@ -60,7 +60,7 @@ class Connections:
         # Its last reference logs out, which takes a request: not under the guard.
         dropped.clear()
 
-    def drop(self, wanted: Settings) -> None:
+    def drop(self, wanted: DriverInfo) -> None:
         """Forget a connection that does not work (any more)."""
         with self._guard:
             dropped = self._kept.pop(wanted, None)
@@ -77,21 +77,21 @@ CONNECTIONS = Connections()
 class RedfishInterface(Interface):
     """Mix-in of the interfaces that talk to a node's BMC."""
 
-    properties = settings.PROPERTIES
+    properties = driver_info.PROPERTIES
 
     def __init__(self, conf: cfg.ConfigOpts, interface_of: InterfaceOf) -> None:
         super().__init__(conf, interface_of)
         self.sushy = sushy()
 
     def validate(self, task: Task) -> None:
-        self.settings(task)
+        self.driver_info(task)
 
-    def settings(self, task: Task) -> Settings:
+    def driver_info(self, task: Task) -> DriverInfo:
         """Return where the node's BMC is.
 
         :raises InvalidParameterValue: ``driver_info`` lacks something
         """
-        return settings.parse(task.node.driver_info, self.conf.redfish.auth_type)
+        return driver_info.parse(task.node.driver_info, self.conf.redfish.auth_type)
 
     @contextlib.contextmanager
     def system(self, task: Task) -> Iterator[Any]:
@@ -99,7 +99,7 @@ class RedfishInterface(Interface):
 
         :raises BMCError: in the place of whatever sushy raises inside of the block
         """
-        wanted = self.settings(task)
+        wanted = self.driver_info(task)
         errors = self.sushy.exceptions
         try:
             yield self._connection(wanted).get_system(wanted.system_id)
@@ -120,7 +120,7 @@ class RedfishInterface(Interface):
             LOG.warning("The BMC of node %s gave an answer that can not be read", task.node.uuid, exc_info=True)
             raise _error(task, wanted, f"{wanted.address} gave an answer that can not be read", exc) from exc
 
-    def _connection(self, wanted: Settings) -> Any:
+    def _connection(self, wanted: DriverInfo) -> Any:
         connection = CONNECTIONS.get(wanted)
         if connection is None:
             options = self.conf.redfish
@@ -135,7 +135,7 @@ class RedfishInterface(Interface):
         return connection
 
 
-def _error(task: Task, wanted: Settings, reason: str, exc: Exception | None) -> BMCError:
+def _error(task: Task, wanted: DriverInfo, reason: str, exc: Exception | None) -> BMCError:
     detail = "" if exc is None else f": {' '.join(str(exc).split())}"
     # A BMC may repeat what it was sent.
     if wanted.password:

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db import conductors, deploy_templates, traits
-from ironic_rules.hardware.registry import Hardware
+from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
 from tests.functional.api.conftest import FAKE_HARDWARE, at
@@ -21,7 +21,7 @@ FAKE = {f"{kind}_interface": "fake" for kind in INTERFACES}
 def offered(conf, db):
     """A conductor that has registered its deploy steps."""
     with db.writer() as conn:
-        conductors.register(conn, "conductor-1", "", Hardware(conf).register(), "instance-1")
+        conductors.register(conn, "conductor-1", "", EnabledHardware(conf).register(), "instance-1")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.hardware.base import HardwareType, Interface
-from ironic_rules.hardware.registry import Hardware
+from ironic_rules.hardware.enabled import EnabledHardware
 from tests.functional import whole
 from tests.functional.whole import FaultyHardware, Whole
 
@@ -27,12 +27,12 @@ OF_EXAMPLES: dict[str, type[HardwareType]] = {"ipmi": ExampleHardware, "idrac": 
 def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]] = OF_EXAMPLES,
             inspect_interfaces: Mapping[str, type[Interface]] | None = None) -> Iterator[Whole]:
     """Run the service with more hardware types and inspect interfaces; see ``whole.running``."""
-    def hardware(conf: Any) -> Hardware:
+    def hardware(conf: Any) -> EnabledHardware:
         interfaces = {kind: {**whole._load_interfaces(conf, kind)} for kind in whole.KINDS}
         for kind, cls in whole.FAULTY.items():
             interfaces[kind]["faulty"] = cls
         interfaces["inspect"].update(inspect_interfaces or {})
-        return Hardware(conf, {"fake-hardware": whole.FakeHardware, "faulty-hardware": FaultyHardware, **types},
+        return EnabledHardware(conf, {"fake-hardware": whole.FakeHardware, "faulty-hardware": FaultyHardware, **types},
                         interfaces)
 
     with pytest.MonkeyPatch.context() as change:

@@ -17,8 +17,8 @@ import pytest
 from ironic_rules import context
 from ironic_rules import service as composition
 from ironic_rules.exceptions import ConfigurationError, HookFailed, NodeLocked, NotFound, UnsupportedDriverExtension
+from ironic_rules.hardware.absent import NoInspect
 from ironic_rules.hardware.base import InspectInterface
-from ironic_rules.hardware.inspect.none import NoInspect
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models import states

@@ -125,7 +125,7 @@ def test_m_25_bmc_addresses_are_resolved_and_kept_when_the_inspection_starts(who
         asked.append(host)
         return [(0, 0, 0, "", (address, 0)) for address in ("198.51.100.25", "2001:DB8::25")]
 
-    monkeypatch.setattr("ironic_rules.hardware.bmc.socket.getaddrinfo", getaddrinfo)
+    monkeypatch.setattr("ironic_rules.hardware.bmc_resolver.socket.getaddrinfo", getaddrinfo)
     uuid = whole.enroll("manageable", driver_info={
         "redfish_address": "https://m25.example.org/redfish", "ipmi_address": "198.51.100.26", "ipmi_username": "x"})
 

@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 from ironic_rules import conf as service_conf
 from ironic_rules.conf import opts
-from ironic_rules.hardware.registry import Hardware
+from ironic_rules.hardware.enabled import EnabledHardware
 
 
 @pytest.fixture
@@ -25,5 +25,5 @@ def conf() -> Iterator[cfg.ConfigOpts]:
 
 
 @pytest.fixture
-def hardware(conf: cfg.ConfigOpts) -> Hardware:
-    return Hardware(conf)
+def hardware(conf: cfg.ConfigOpts) -> EnabledHardware:
+    return EnabledHardware(conf)

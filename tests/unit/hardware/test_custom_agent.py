@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from ironic_rules.exceptions import IronicRulesError
-from ironic_rules.hardware import agent_client
-from ironic_rules.hardware.agent_client import AgentClient
-from ironic_rules.hardware.deploy import custom_agent
-from ironic_rules.hardware.deploy.custom_agent import CustomAgentDeploy
+from ironic_rules.hardware.agent import client as agent_client
+from ironic_rules.hardware.agent import deploy as custom_agent
+from ironic_rules.hardware.agent.client import AgentClient
+from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
 

@@ -11,9 +11,9 @@ import pytest
 
 from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue
 from ironic_rules.hardware.ipmi import tool
+from ironic_rules.hardware.ipmi.management import IPMIToolManagement
+from ironic_rules.hardware.ipmi.power import IPMIToolPower
 from ironic_rules.hardware.ipmi.tool import Pauses
-from ironic_rules.hardware.management.ipmitool import IPMIToolManagement
-from ironic_rules.hardware.power.ipmitool import IPMIToolPower
 from tests.unit.inspection.tasks import make_task
 
 INFO = {"ipmi_address": "192.0.2.1", "ipmi_username": "u; id", "ipmi_password": "p4$s`word"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import BMCError, UnsupportedDriverExtension
-from ironic_rules.hardware.inspect.agent import AgentInspect
+from ironic_rules.hardware.agent.inspect import AgentInspect
 from ironic_rules.models import states
 from tests.unit.inspection.tasks import make_task
 

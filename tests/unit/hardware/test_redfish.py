@@ -9,12 +9,12 @@ import pytest
 from sushy import connector
 
 from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue
-from ironic_rules.hardware.boot.redfish_virtual_media import RedfishVirtualMediaBoot
-from ironic_rules.hardware.inspect.redfish import RedfishInspect
-from ironic_rules.hardware.management.redfish import RedfishManagement
-from ironic_rules.hardware.power.redfish import RedfishPower
 from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.client import Connections
+from ironic_rules.hardware.redfish.inspect import RedfishInspect
+from ironic_rules.hardware.redfish.management import RedfishManagement
+from ironic_rules.hardware.redfish.power import RedfishPower
+from ironic_rules.hardware.redfish.virtual_media import RedfishVirtualMediaBoot
 from ironic_rules.models import states
 from tests.unit.hardware.redfish_bmc import SYSTEM, documents, members, serving
 from tests.unit.inspection.tasks import UUID, make_task

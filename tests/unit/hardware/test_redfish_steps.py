@@ -7,11 +7,12 @@ import datetime
 import pytest
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
-from ironic_rules.hardware.bios.redfish import RedfishBIOS
-from ironic_rules.hardware.management.redfish import RedfishManagement
-from ironic_rules.hardware.raid.redfish import RedfishRAID
-from ironic_rules.hardware.redfish import client, waiting
+from ironic_rules.hardware import polling
+from ironic_rules.hardware.redfish import client
+from ironic_rules.hardware.redfish.bios import RedfishBIOS
 from ironic_rules.hardware.redfish.client import Connections
+from ironic_rules.hardware.redfish.management import RedfishManagement
+from ironic_rules.hardware.redfish.raid import RedfishRAID
 from ironic_rules.steps import execution
 from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.hardware.redfish_bmc import SYSTEM, documents, members, serving
@@ -246,7 +247,7 @@ def test_a_bmc_that_is_away_for_a_while_is_waited_for(task):
         return answer
 
     pauses = []
-    waiting.wait_until(task, is_done, "it", 60, pauses.append)
+    polling.wait_until(task, is_done, "it", 60, pauses.append)
 
     assert pauses == [0.25, 0.375]
 
@@ -256,4 +257,4 @@ def test_a_bmc_that_stays_away_fails_with_its_own_error(task):
         raise BMCError(node="n", reason="it can not be reached.")
 
     with pytest.raises(BMCError, match="can not be reached"):
-        waiting.wait_until(task, is_done, "it", 0)
+        polling.wait_until(task, is_done, "it", 0)

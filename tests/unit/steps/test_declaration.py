@@ -7,17 +7,17 @@ import inspect
 import pytest
 
 from ironic_rules.exceptions import ConfigurationError, InvalidParameterValue, IronicRulesError
+from ironic_rules.hardware.absent import NoRAID
 from ironic_rules.hardware.base import DeployInterface, NetworkInterface, RAIDInterface
-from ironic_rules.hardware.power.fake import FakePower
-from ironic_rules.hardware.raid.none import NoRAID
-from ironic_rules.hardware.registry import Hardware
+from ironic_rules.hardware.enabled import EnabledHardware
+from ironic_rules.hardware.fake import FakePower
 from ironic_rules.models import states
 from ironic_rules.models.steps import STEP_INTERFACES, Step
 from ironic_rules.steps import declaration, execution
 from ironic_rules.steps.declaration import StepInfo, deploy_step
 from ironic_rules.steps.offers import Offer, RegisteredSteps
 from ironic_rules.steps.procedures import DEPLOYMENT
-from tests.unit.hardware.test_registry import node
+from tests.unit.hardware.test_enabled import node
 from tests.unit.inspection.tasks import make_task
 
 SIZE = {"size": {"description": "How big.", "required": True}, "name": {"description": "Of it."}}
@@ -157,7 +157,7 @@ def test_a_conductor_of_an_older_release_offers_nothing(hardware):
 def test_a_registration_has_the_configured_priorities(conf):
     conf.set_override("step_priorities", {"bios.factory_reset": 50}, group="deploy")
 
-    found = RegisteredSteps([Hardware(conf).register()]).named(Step("bios", "factory_reset", {}, 1))
+    found = RegisteredSteps([EnabledHardware(conf).register()]).named(Step("bios", "factory_reset", {}, 1))
 
     assert {(info.priority, info.configured) for info in found} == {(50, True)}
 
@@ -170,13 +170,13 @@ def test_priorities_that_can_not_be_are_refused_at_start(conf, name, priority, t
     conf.set_override("step_priorities", {name: priority}, group="deploy")
 
     with pytest.raises(ConfigurationError, match=text):
-        Hardware(conf)
+        EnabledHardware(conf)
 
 
 def test_a_priority_of_a_step_that_nobody_has_is_warned_of(conf, caplog):
     conf.set_override("step_priorities", {"bios.no_such": 5, "deploy.deploy": 0}, group="deploy")
 
-    Hardware(conf)
+    EnabledHardware(conf)
 
     assert "no interface that is enabled here has the step bios.no_such" in caplog.text
 

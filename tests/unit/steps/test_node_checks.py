@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ironic_rules.hardware.registry import Hardware
+from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
 from ironic_rules.steps import checks, merge, templates
@@ -113,7 +113,7 @@ def test_the_steps_of_fake_hardware_are_the_core_steps(hardware):
 def test_the_configuration_changes_priorities_and_a_template_goes_before_it(conf):
     conf.set_override("step_priorities", {"bios.factory_reset": 90, "deploy.write_image": 0}, group="deploy")
 
-    offer = Hardware(conf).offer(node())
+    offer = EnabledHardware(conf).offer(node())
 
     configured = merge.order(offer, [])
     templated = merge.order(offer, [template("CUSTOM_A", ("bios", "factory_reset", {}, 70))])

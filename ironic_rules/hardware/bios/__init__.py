@@ -1,1 +1,0 @@
-"""BIOS interfaces: the settings of a node's firmware setup."""

@@ -1,1 +1,0 @@
-"""Console interfaces: the serial or graphical console of a node."""

@@ -1,1 +1,0 @@
-"""Deploy interfaces: how an image and its configuration get onto a node."""

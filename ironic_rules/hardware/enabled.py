@@ -1,0 +1,162 @@
+"""The hardware types and interfaces that this process serves, loaded from entry points once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log
+
+from ironic_rules import plugins
+from ironic_rules.exceptions import ConfigurationError, DriverNotFound, InterfaceNotFound
+from ironic_rules.hardware.base import KINDS, HardwareType, Interface
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
+from ironic_rules.models.task import Task
+from ironic_rules.steps.declaration import StepInfo, steps_of, with_priorities
+from ironic_rules.steps.offers import Offer
+from ironic_rules.steps.procedures import DEPLOYMENT
+
+LOG = log.getLogger(__name__)
+
+TYPES_GROUP = "ironic_rules.hardware.types"
+INTERFACES_GROUP = "ironic_rules.hardware.interfaces"
+
+
+class EnabledHardware:
+    """Enabled hardware types and interfaces. One per process; safe to use from any thread.
+
+    :raises ConfigurationError: something enabled does not exist, or a type is left without an interface of some kind
+    """
+
+    #: what GET /v1/nodes/{node}/validate reports on; vendor interfaces are validated per method
+    VALIDATED_KINDS = tuple(kind for kind in KINDS if kind != "vendor")
+
+    def __init__(self, conf: cfg.ConfigOpts, types: Mapping[str, type[HardwareType]] | None = None,
+                 interfaces: Mapping[str, Mapping[str, type[Interface]]] | None = None) -> None:
+        """Load what is enabled.
+
+        :param types: ``{name: class}``, in the place of the entry points of ``enabled_hardware_types``
+        :param interfaces: ``{kind: {name: class}}``, in the place of those of ``enabled_*_interfaces``
+        """
+        if types is None:
+            types = plugins.load(TYPES_GROUP, conf.enabled_hardware_types, HardwareType, "enabled_hardware_types")
+        if interfaces is None:
+            interfaces = {kind: _load_interfaces(conf, kind) for kind in KINDS}
+        self._interfaces: dict[str, dict[str, Interface]] = {
+            kind: {name: cls(conf, self.interface) for name, cls in interfaces.get(kind, {}).items()} for kind in KINDS
+        }
+        self._conf = conf
+        self._check_priorities()
+        self._description = {
+            driver: {
+                kind: self._offer(driver, hardware_type, kind, conf[f"default_{kind}_interface"]) for kind in KINDS
+            }
+            for driver, hardware_type in types.items()
+        }
+
+    def _offer(self, driver: str, hardware_type: type[HardwareType], kind: str, default: str | None) -> dict[str, Any]:
+        loaded = self._interfaces[kind]
+        if default is not None and default not in loaded:
+            raise ConfigurationError(f"default_{kind}_interface is '{default}', which enabled_{kind}_interfaces "
+                                     f"({', '.join(loaded)}) does not have.")
+        supported = hardware_type.supported(kind)
+        enabled = [name for name in supported if name in loaded]
+        if not enabled:
+            raise ConfigurationError(f"enabled_{kind}_interfaces is {', '.join(loaded) or 'empty'}; hardware type "
+                                     f"{driver} needs one of {', '.join(supported) or 'none'} there.")
+        # A default that only another hardware type supports is no reason to refuse this one.
+        return {"enabled": enabled, "default": default if default in enabled else enabled[0]}
+
+    def _check_priorities(self) -> None:
+        offered = {info.name: info for loaded in self._interfaces.values() for interface in loaded.values()
+                   for info in steps_of(interface, DEPLOYMENT)}
+        for name, priority in self._priorities.items():
+            kind, _, step = name.partition(".")
+            if kind not in STEP_KINDS or not step:
+                raise ConfigurationError(f"[deploy]step_priorities: '{name}' is no step: write INTERFACE.STEP, with "
+                                         f"INTERFACE one of {', '.join(STEP_KINDS)}.")
+            if name not in offered:
+                LOG.warning("[deploy]step_priorities: no interface that is enabled here has the step %s", name)
+            elif offered[name].core and priority:
+                raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, of which the order can not "
+                                         "be changed; it can be left out with priority 0.")
+
+    @property
+    def _priorities(self) -> Mapping[str, int]:
+        priorities: Mapping[str, int] = self._conf.deploy.step_priorities
+        return priorities
+
+    def describe(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return ``{hardware type: {kind: {"enabled": [names, best first], "default": name}}}``."""
+        return self._description
+
+    def register(self) -> dict[str, dict[str, Any]]:
+        """Return what a conductor tells others: ``describe()``, and each type's ``properties`` and ``deploy_steps``.
+
+        ``ramdisk_deploy_interfaces`` are those whose ramdisk has steps of its own.
+        ``deploy_steps`` is ``{kind: {interface name: [StepInfo.to_wire()]}}``, with the configured priorities.
+        """
+        deploy: Mapping[str, Any] = self._interfaces["deploy"]
+        return {
+            driver: {**kinds, "properties": self.properties(driver), "deploy_steps": {
+                kind: {name: self._registered_steps(kind, name) for name in kinds[kind]["enabled"]}
+                for kind in STEP_KINDS},
+                "ramdisk_deploy_interfaces": [name for name in kinds["deploy"]["enabled"]
+                                              if deploy[name].has_in_band_steps]}
+            for driver, kinds in self._description.items()
+        }
+
+    def _registered_steps(self, kind: str, name: str) -> list[dict[str, Any]]:
+        offered = steps_of(self._interfaces[kind][name], DEPLOYMENT)
+        return [info.to_wire() for info in with_priorities(offered, self._priorities)]
+
+    def interface(self, node: Node, kind: str) -> Any:
+        """Return the interface of ``kind`` that ``node`` uses.
+
+        :param node: anything with ``driver`` and ``<kind>_interface``; None there means the driver's default
+        :raises DriverNotFound: the node's driver is not enabled here
+        :raises InterfaceNotFound: its interface is not
+        """
+        try:
+            offer = self._description[node.driver][kind]
+        except KeyError:
+            raise DriverNotFound(driver=node.driver) from None
+        name = getattr(node, f"{kind}_interface") or offer["default"]
+        if name not in offer["enabled"]:
+            raise InterfaceNotFound(driver=node.driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
+        return self._interfaces[kind][name]
+
+    def offer(self, node: Node) -> Offer:
+        """Return the deploy steps that the node offers, with the configured priorities.
+
+        :raises DriverNotFound, InterfaceNotFound: as ``interface``
+        """
+        steps = (info for kind in STEP_KINDS for info in steps_of(self.interface(node, kind), DEPLOYMENT))
+        return Offer(tuple(with_priorities(steps, self._priorities)), self.interface(node, "deploy").has_in_band_steps)
+
+    def ramdisk_steps(self, task: Task) -> list[StepInfo]:
+        """Return the deploy steps that the node's ramdisk offers, with the configured priorities; none before it runs.
+
+        :raises IronicRulesError: the ramdisk does not tell them
+        """
+        return with_priorities(self.interface(task.node, "deploy").in_band_steps(task), self._priorities)
+
+    def properties(self, driver: str) -> dict[str, str]:
+        """Return the ``driver_info`` keys that any enabled interface of ``driver`` reads, each with a description.
+
+        :raises DriverNotFound: the driver is not enabled here
+        """
+        if driver not in self._description:
+            raise DriverNotFound(driver=driver)
+        return {
+            key: text
+            for kind, offer in self._description[driver].items() for name in offer["enabled"]
+            for key, text in self._interfaces[kind][name].get_properties().items()
+        }
+
+
+def _load_interfaces(conf: cfg.ConfigOpts, kind: str) -> dict[str, type[Interface]]:
+    option = f"enabled_{kind}_interfaces"
+    return plugins.load(f"{INTERFACES_GROUP}.{kind}", conf[option], KINDS[kind], option)

@@ -1,0 +1,213 @@
+"""``fake-hardware`` and the ``fake`` interfaces: for tests, demonstrations, and machines that nothing manages."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
+from ironic_rules.hardware.base import (
+    BootInterface,
+    ConsoleInterface,
+    DeployInterface,
+    FirmwareInterface,
+    HardwareType,
+    Interface,
+    ManagementInterface,
+    PowerInterface,
+    RescueInterface,
+    StorageInterface,
+    VendorInterface,
+    boot_device_args,
+)
+from ironic_rules.hardware.bios_steps import BIOSSteps
+from ironic_rules.hardware.raid_steps import RAIDSteps
+from ironic_rules.models import states
+from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import deploy_step
+from ironic_rules.text import printable
+
+MAX_SECONDS = 3600
+_SECONDS = {"description": f"a number from 0 to {MAX_SECONDS}", "type": "number", "minimum": 0, "maximum": MAX_SECONDS}
+_POWER_STATES = {
+    states.POWER_ON: states.POWER_ON, states.REBOOT: states.POWER_ON, states.SOFT_REBOOT: states.POWER_ON,
+    states.POWER_OFF: states.POWER_OFF, states.SOFT_POWER_OFF: states.POWER_OFF,
+}
+DEVICES = ("pxe", "disk", "cdrom", "bios", "safe", "wanboot")
+_BOOT_DEVICE = "fake_boot_device"
+_FIRST_BOOT_DEVICE = {"boot_device": "pxe", "persistent": False}
+_BIOS_SETTINGS = "fake_bios_settings"
+_FIRMWARE = {
+    "description": "a list of one or more objects", "type": "array", "minItems": 1,
+    "items": {"description": "an object with component and url", "type": "object", "required": ["component", "url"],
+              "properties": {"component": arguments.TEXT, "url": arguments.TEXT}},
+}
+
+
+class FakeHardware(HardwareType):
+    """Machines that exist only in the database."""
+
+    supported_bios_interfaces = ("fake", "no-bios")
+    supported_boot_interfaces = ("fake",)
+    supported_console_interfaces = ("fake", "no-console")
+    supported_deploy_interfaces = ("fake", "custom-agent")
+    supported_firmware_interfaces = ("fake", "no-firmware")
+    supported_inspect_interfaces = ("agent", "no-inspect")
+    supported_management_interfaces = ("fake", "noop")
+    supported_network_interfaces = ("noop",)
+    supported_power_interfaces = ("fake",)
+    supported_raid_interfaces = ("fake", "no-raid")
+    supported_rescue_interfaces = ("fake", "no-rescue")
+    supported_storage_interfaces = ("noop", "fake")
+    supported_vendor_interfaces = ("fake", "no-vendor")
+
+
+class Pretends(Interface):
+    """Mix-in: a step that takes a while, fails, or ends only when the machine says so."""
+
+    @deploy_step(priority=0, argsinfo={
+        "seconds": {"description": f"How long it takes, 0 to {MAX_SECONDS}. Default: 0.", "schema": _SECONDS},
+        "error": {"description": "Fail with this text, after that time."},
+        "asynchronous": {"description": "End when the ramdisk calls back, and not by itself. Default: false.",
+                         "schema": arguments.BOOLEAN},
+    }, rerunnable=True)
+    def pretend(self, task: Task, seconds: float = 0, error: Any = None,
+                asynchronous: bool = False) -> str | None:
+        """Do nothing, as long and with the end that the arguments say."""
+        time.sleep(seconds)
+        if error is not None:
+            raise IronicRulesError(f"{self.kind}.pretend fails as it was told to: {printable(error)}")
+        return states.DEPLOYWAIT if asynchronous else None
+
+
+class FakePower(Pretends, PowerInterface):
+    """Does at once what it is told; a node that was never switched is off."""
+
+    def get_power_state(self, task: Task) -> str:
+        return task.node.power_state or states.POWER_OFF
+
+    def set_power_state(self, task: Task, target: str, timeout_s: int | None = None) -> None:
+        if target not in _POWER_STATES:
+            raise InvalidParameterValue(f"Unknown power state '{target}'. Valid: {', '.join(sorted(_POWER_STATES))}.")
+        task.node.power_state = _POWER_STATES[target]
+
+
+class FakeManagement(Pretends, ManagementInterface):
+    """Keeps the boot device in ``driver_internal_info``; a node that was never told boots by PXE."""
+
+    def get_supported_boot_devices(self, task: Task) -> list[str]:
+        return list(DEVICES)
+
+    def get_boot_device(self, task: Task) -> dict[str, Any]:
+        return dict(task.node.driver_internal_info.get(_BOOT_DEVICE) or _FIRST_BOOT_DEVICE)
+
+    @deploy_step(priority=0, argsinfo=boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
+    def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
+        if device not in DEVICES:
+            raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")
+        chosen = {"boot_device": device, "persistent": persistent}
+        task.node.driver_internal_info.pop(_BOOT_DEVICE, None)
+        if chosen != _FIRST_BOOT_DEVICE:
+            task.node.driver_internal_info[_BOOT_DEVICE] = chosen
+
+
+class FakeBoot(BootInterface):
+    """Leaves booting to others: a ramdisk must come from a DHCP and TFTP environment outside this service."""
+
+
+class FakeDeploy(Pretends, DeployInterface):
+    """Switches the node on for its instance and off afterwards, as Nova expects of an active instance.
+
+    Its core steps have the names and the priorities of Ironic's deployments by the ramdisk, so that a template can be
+    tried out for its place among them.
+    """
+
+    @deploy_step(priority=100, core=True, rerunnable=True)
+    def deploy(self, task: Task) -> None:
+        """Begin the deployment."""
+
+    @deploy_step(priority=80, core=True, rerunnable=True)
+    def write_image(self, task: Task) -> None:
+        """Write the image: there is no disk."""
+
+    @deploy_step(priority=60, core=True, rerunnable=True)
+    def prepare_instance_boot(self, task: Task) -> None:
+        """Make the instance bootable: there is no boot loader."""
+
+    @deploy_step(priority=40, core=True, rerunnable=True)
+    def tear_down_agent(self, task: Task) -> None:
+        """Stop the ramdisk: there is none."""
+
+    @deploy_step(priority=30, core=True, rerunnable=True)
+    def switch_to_tenant_network(self, task: Task) -> None:
+        """Connect the instance's networks: the ports are connected already."""
+
+    @deploy_step(priority=20, core=True, rerunnable=True)
+    def boot_instance(self, task: Task) -> None:
+        """Switch the node on."""
+        self.interface_of(task.node, "power").set_power_state(task, states.POWER_ON)
+
+    def tear_down(self, task: Task) -> None:
+        self.interface_of(task.node, "power").set_power_state(task, states.POWER_OFF)
+
+
+class FakeBIOS(Pretends, BIOSSteps):
+    """Keeps settings in ``driver_internal_info``; those of the factory are none."""
+
+    def write_settings(self, task: Task, settings: dict[str, Any]) -> None:
+        kept = task.node.driver_internal_info.get(_BIOS_SETTINGS) or {}
+        task.node.driver_internal_info[_BIOS_SETTINGS] = {**kept, **settings}
+
+    def reset_settings(self, task: Task) -> None:
+        task.node.driver_internal_info.pop(_BIOS_SETTINGS, None)
+
+
+class FakeFirmware(Pretends, FirmwareInterface):
+    """Firmware that is always as it was told to be."""
+
+    @deploy_step(priority=0, argsinfo={
+        "settings": {"description": "What to update, a list of objects with component and url.", "required": True,
+                     "schema": _FIRMWARE},
+    }, rerunnable=True)
+    def update(self, task: Task, settings: list[dict[str, Any]]) -> None:
+        """Update firmware components."""
+
+
+class FakeRAID(Pretends, RAIDSteps):
+    """A controller with as many disks as anybody wants."""
+
+    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> None:
+        pass
+
+    def delete_volumes(self, task: Task) -> None:
+        pass
+
+
+class FakeVendor(Pretends, VendorInterface):
+    """A vendor whose BMC takes every command."""
+
+    @deploy_step(priority=0, argsinfo={
+        "raw_bytes": {"description": "The bytes of the command, such as '0x00 0x08'.", "required": True,
+                      "schema": arguments.TEXT},
+    })
+    def send_raw(self, task: Task, raw_bytes: str) -> None:
+        """Send the BMC a raw command."""
+
+
+class FakeRescue(RescueInterface):
+    """A rescue system that is always there."""
+
+    def rescue(self, task: Task) -> None:
+        pass
+
+    def unrescue(self, task: Task) -> None:
+        pass
+
+
+class FakeStorage(StorageInterface):
+    """Volumes that need no attachment."""
+
+
+class FakeConsole(ConsoleInterface):
+    """A console that nobody can look at."""

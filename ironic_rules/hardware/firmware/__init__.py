@@ -1,1 +1,0 @@
-"""Firmware interfaces: versions of a node's firmware components."""

@@ -1,1 +1,0 @@
-"""Inspect interfaces: how the properties of a node are found out."""

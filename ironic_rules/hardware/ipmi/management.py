@@ -1,0 +1,62 @@
+"""``ipmitool`` management: the boot device."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from oslo_log import log
+
+from ironic_rules.exceptions import BMCError, InvalidParameterValue
+from ironic_rules.hardware.base import ManagementInterface, boot_device_args
+from ironic_rules.hardware.ipmi import driver_info
+from ironic_rules.hardware.ipmi.tool import IPMIInterface
+from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments
+from ironic_rules.steps.declaration import deploy_step
+
+LOG = log.getLogger(__name__)
+
+DEVICES = ("pxe", "disk", "cdrom", "bios", "safe")
+#: Set System Boot Options, parameter 3: the device stays set although the machine takes longer than 60 s to boot.
+_NO_BOOT_TIMEOUT = ("raw", "0x00", "0x08", "0x03", "0x08")
+#: What `chassis bootparam get 5` calls each device, in lower case.
+_SELECTORS = (
+    ("pxe", "pxe"), ("safe-mode", "safe"), ("hard-drive", "disk"), ("cd/dvd", "cdrom"), ("bios setup", "bios"))
+
+
+class IPMIToolManagement(IPMIInterface, ManagementInterface):
+    """``chassis bootdev``."""
+
+    def get_supported_boot_devices(self, task: Task) -> list[str]:
+        return list(DEVICES)
+
+    def get_boot_device(self, task: Task) -> dict[str, Any]:
+        told = self.ipmitool(task, "chassis", "bootparam", "get", "5").lower()
+        selector = re.search(r"boot device selector\s*:\s*(.+)", told)
+        text = selector.group(1) if selector else ""
+        device = next((name for part, name in _SELECTORS if part in text), None)
+        if device is None:
+            return {"boot_device": None, "persistent": None}
+        return {"boot_device": device, "persistent": "options apply to all future boots" in told}
+
+    @deploy_step(priority=0, argsinfo=boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
+    def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
+        if device not in DEVICES:
+            raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")
+        if driver_info.parse(task.node.driver_info).disable_boot_timeout:
+            try:
+                self.ipmitool(task, *_NO_BOOT_TIMEOUT)
+            except BMCError as exc:
+                # Many BMCs do not have this parameter. Whether the BMC is there, the next command tells.
+                LOG.warning("The boot device of node %s may be forgotten after 60 seconds: %s", task.node.uuid, exc)
+        options = [*(["persistent"] if persistent else []), *(["efiboot"] if _boots_by_uefi(task) else [])]
+        self.ipmitool(task, "chassis", "bootdev", device, *([f"options={','.join(options)}"] if options else []))
+
+
+def _boots_by_uefi(task: Task) -> bool:
+    """Say whether the node boots by UEFI: as its capability ``boot_mode`` says, else yes."""
+    capabilities = task.node.properties.get("capabilities")
+    text = capabilities if isinstance(capabilities, str) else ""
+    pairs = dict(part.strip().partition(":")[::2] for part in text.split(","))
+    return pairs.get("boot_mode", "uefi") != "bios"

@@ -1,1 +1,0 @@
-"""Management interfaces: boot devices and what else a BMC can do besides power."""

@@ -1,1 +1,0 @@
-"""Network interfaces: how the ports of a node are connected."""

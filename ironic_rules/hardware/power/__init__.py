@@ -1,1 +1,0 @@
-"""Power interfaces: switching a node on and off."""

@@ -1,1 +1,0 @@
-"""RAID interfaces: logical disks of a node's controllers."""

@@ -1,0 +1,96 @@
+"""What ``driver_info`` says of a node's Redfish BMC. Pure but for the look whether a CA file exists."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from ironic_rules.exceptions import InvalidParameterValue
+
+PROPERTIES = {
+    "redfish_address": "URL of the BMC, such as https://192.0.2.1; without a scheme, https is meant. Required.",
+    "redfish_system_id": "Path of the machine at its BMC, such as /redfish/v1/Systems/1. Default: the BMC's only "
+                         "system.",
+    "redfish_username": "User name at the BMC.",
+    "redfish_password": "Password at the BMC.",
+    "redfish_verify_ca": "Whether the BMC's certificate is verified: true (the default), false, or the path of a file "
+                         "or folder with trusted certificates on the conductor's machine.",
+    "redfish_auth_type": "How to log in: basic, session, or auto (session, else basic). Default: [redfish]auth_type.",
+}
+AUTH_TYPES = ("auto", "basic", "session")
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_PATH = re.compile(r"/[A-Za-z0-9._~:@%+=,/-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class DriverInfo:
+    """Where a BMC is and how to log in. ``system_id`` None: its only system."""
+
+    address: str
+    username: str | None
+    password: str | None = field(repr=False)
+    verify: bool | str
+    auth_type: str
+    system_id: str | None
+
+
+def parse(driver_info: Mapping[str, Any], auth_type: str) -> DriverInfo:
+    """Return what ``driver_info`` says.
+
+    :param auth_type: of a node that has none of its own
+    :raises InvalidParameterValue: a key is missing or wrong; the text names it and shows no value of a secret
+    """
+    found = {key: driver_info.get(key) for key in PROPERTIES}
+    for key in ("redfish_address", "redfish_system_id", "redfish_username", "redfish_password"):
+        if found[key] is not None and not isinstance(found[key], str):
+            raise _wrong(key, "must be a string")
+    if not found["redfish_address"]:
+        raise InvalidParameterValue("driver_info/redfish_address is missing: the URL of the BMC.")
+    if found["redfish_password"] and not found["redfish_username"]:
+        raise InvalidParameterValue("driver_info/redfish_username is missing: there is a redfish_password.")
+    system_id = found["redfish_system_id"]
+    if system_id is not None and (not _PATH.fullmatch(system_id) or ".." in system_id):
+        raise _wrong("redfish_system_id", "must be a path such as /redfish/v1/Systems/1")
+    auth = found["redfish_auth_type"] or auth_type
+    if auth not in AUTH_TYPES:
+        raise _wrong("redfish_auth_type", f"must be one of {', '.join(AUTH_TYPES)}")
+    return DriverInfo(_address(found["redfish_address"]), found["redfish_username"], found["redfish_password"],
+                    _verify(found["redfish_verify_ca"]), auth, system_id)
+
+
+def _address(text: str) -> str:
+    url = text.strip() if "://" in text else f"https://{text.strip()}"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _wrong("redfish_address", "is not a URL") from None
+    if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
+        raise _wrong("redfish_address", "must be a URL such as https://192.0.2.1")
+    if parts.username is not None or parts.password is not None:
+        raise _wrong("redfish_address", "must not have credentials; there are redfish_username and redfish_password")
+    if parts.query or parts.fragment or parts.path.strip("/"):
+        raise _wrong("redfish_address", "must end with the host or the port; the rest goes to redfish_system_id")
+    name = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
+
+
+def _verify(value: Any) -> bool | str:
+    if value is None:
+        return True
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if value.strip().lower() in _BOOLEANS:
+            return _BOOLEANS[value.strip().lower()]
+        if os.path.isabs(value) and "\0" not in value and os.path.exists(value):
+            return value
+    raise _wrong("redfish_verify_ca", "must be true, false, or the path of a file or folder that exists")
+
+
+def _wrong(key: str, what: str) -> InvalidParameterValue:
+    return InvalidParameterValue(f"driver_info/{key} {what}.")

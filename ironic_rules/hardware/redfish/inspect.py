@@ -1,0 +1,49 @@
+"""``redfish``: inspection out of band, from what the BMC knows of its machine."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from oslo_log import log
+
+from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware.base import InspectInterface
+from ironic_rules.hardware.redfish import inventory
+from ironic_rules.hardware.redfish.client import RedfishInterface
+from ironic_rules.models import states
+from ironic_rules.models.task import Task
+
+LOG = log.getLogger(__name__)
+
+
+class RedfishInspect(RedfishInterface, InspectInterface):
+    """Reads the inventory over Redfish; hooks and rules run over it as over a ramdisk's. The power stays as it is."""
+
+    def inspect_hardware(self, task: Task) -> str:
+        """Read and process the inventory.
+
+        :raises BMCError: the BMC does not answer, or tells too little of the machine
+        :raises HookFailed, RuleFailed: a hook or a rule refused the data
+        """
+
+        def warn(text: str) -> None:
+            LOG.warning("Node %s: %s", task.node.uuid, text)
+
+        with self.system(task) as system:
+            found = inventory.read(system, warn)
+            pci_devices = inventory.pci_devices(system, warn)
+        # An architecture that an operator has set is better than an inspection that fails for want of one.
+        found["cpu"]["architecture"] = found["cpu"]["architecture"] or task.node.properties.get("cpu_arch")
+        if not (found["interfaces"] or found["disks"] or found["memory"]["total"] or found["cpu"]["count"]):
+            raise BMCError(node=task.node.uuid, reason="it tells neither network interfaces nor disks, memory or "
+                                                       "processors of the machine; use in-band inspection.")
+        for address in bmc_resolver.addresses(task.node.driver_info):
+            key = "bmc_address" if ipaddress.ip_address(address).version == 4 else "bmc_v6address"
+            found.setdefault(key, address)
+        # Set by whoever runs the task, because hooks and rules are above this layer.
+        task.process_inspection(found, {"pci_devices": pci_devices} if pci_devices else {})
+        return states.MANAGEABLE
+
+    def abort(self, task: Task) -> None:
+        """Nothing to do: nothing was booted, and an inspection that fails has changed nothing."""

@@ -1,0 +1,111 @@
+"""``redfish-virtual-media``: the BMC lends the machine a CD drive with the ramdisk's ISO image.
+
+The image is the operator's, and the same for all nodes. What is different per node, the kernel parameters, goes onto a
+second medium, a floppy disk labelled ``ir-vfd-dev``: ironic-python-agent reads ``parameters.txt`` from it when the
+image's own kernel command line has ``boot_method=vmedia``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_log import log
+
+from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware.agent import ramdisk
+from ironic_rules.hardware.base import BootInterface
+from ironic_rules.hardware.boot import floppy, images
+from ironic_rules.hardware.boot.published import PublishedFolder
+from ironic_rules.hardware.redfish.client import RedfishInterface
+from ironic_rules.hardware.redfish.driver_info import PROPERTIES
+from ironic_rules.models.task import Task
+
+LOG = log.getLogger(__name__)
+
+FOLDER = "redfish"
+LABEL = "ir-vfd-dev"
+FILE = "parameters.txt"
+_CALLBACK = "ipa-inspection-callback-url"
+_CD = frozenset({"CD", "DVD"})
+_FLOPPY = frozenset({"Floppy", "USBStick"})
+
+
+class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
+    """Boots the ISO image of ``deploy_iso`` once."""
+
+    properties = {
+        **PROPERTIES, "deploy_iso": "URL of a bootable ISO image with the ramdisk. Default: [deploy]deploy_iso.",
+    }
+
+    def validate_inspection(self, task: Task) -> None:
+        self.driver_info(task)
+        images.url(self.conf, task, "deploy_iso")
+        self._folder().url(_file(task))
+
+    def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
+        iso, folder, file = images.url(self.conf, task, "deploy_iso"), self._folder(), _file(task)
+        # Whoever has this medium is this node: no look-up by addresses can mistake it for another.
+        told = {**parameters, _CALLBACK: f"{parameters[_CALLBACK]}?node_uuid={task.node.uuid}"}
+        ramdisk.check(told)
+        text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
+        folder.write(file, floppy.image(LABEL, FILE, text.encode("ascii")))
+        with self.system(task) as system:
+            disc, second = _devices(task, system)
+            for device in (disc, second):
+                _eject(device)
+            second.insert_media(folder.url(file), write_protected=True)
+            disc.insert_media(iso, write_protected=True)
+        self.interface_of(task.node, "management").set_boot_device(task, "cdrom")
+        LOG.info("Node %s boots %s from virtual media", task.node.uuid, iso)
+
+    def clean_up_ramdisk(self, task: Task) -> None:
+        try:
+            with self.system(task) as system:
+                for device in _found(system):
+                    if device is not None:
+                        _eject(device)
+        finally:
+            self._folder().remove(_file(task))
+
+    def _folder(self) -> PublishedFolder:
+        return PublishedFolder(self.conf, FOLDER)
+
+
+def _file(task: Task) -> str:
+    return f"{task.node.uuid}.img"
+
+
+def _devices(task: Task, system: Any) -> tuple[Any, Any]:
+    disc, second = _found(system)
+    if disc is None:
+        raise BMCError(node=task.node.uuid, reason="it has no virtual CD drive.")
+    if second is None:
+        raise BMCError(node=task.node.uuid, reason="it has no virtual floppy disk or USB stick besides the CD drive; "
+                                                   "the ramdisk could not be told where to report. Use boot interface "
+                                                   "ipxe.")
+    return disc, second
+
+
+def _found(system: Any) -> tuple[Any, Any]:
+    """Return the virtual CD drive and the virtual floppy disk or USB stick; None for what is not there."""
+    devices = list(_all(system))
+    disc = next((device for device in devices if _types(device) & _CD), None)
+    second = next((device for device in devices if device is not disc and _types(device) & _FLOPPY), None)
+    return disc, second
+
+
+def _all(system: Any) -> list[Any]:
+    # New BMCs have them at the system, old ones at the manager.
+    if "VirtualMedia" in system.json:
+        return list(system.virtual_media.get_members())
+    return [device for manager in system.managers for device in manager.virtual_media.get_members()]
+
+
+def _types(device: Any) -> set[str]:
+    return {str(getattr(kind, "value", kind)) for kind in device.media_types or ()}
+
+
+def _eject(device: Any) -> None:
+    if device.inserted or device.image:
+        device.eject_media()

@@ -1,1 +1,0 @@
-"""Rescue interfaces: booting a rescue system on an active node."""

@@ -1,1 +1,0 @@
-"""Storage interfaces: remote volumes of a node."""

@@ -1,1 +1,0 @@
-"""Vendor interfaces: what only one vendor's hardware can do."""

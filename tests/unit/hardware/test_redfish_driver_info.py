@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.hardware.redfish.driver_info import parse
+
+GOOD = {"redfish_address": "https://192.0.2.1", "redfish_username": "u", "redfish_password": "p4ss"}
+
+
+@pytest.mark.parametrize(("text", "address"), [
+    ("https://192.0.2.1", "https://192.0.2.1"), ("192.0.2.1", "https://192.0.2.1"),
+    ("bmc.example:8443/", "https://bmc.example:8443"),
+    ("http://[2001:db8::1]:8000", "http://[2001:db8::1]:8000"), (" https://BMC ", "https://bmc"),
+])
+def test_addresses(text, address):
+    assert parse({**GOOD, "redfish_address": text}, "auto").address == address
+
+
+def test_what_is_not_set_has_defaults():
+    found = parse({"redfish_address": "bmc"}, "session")
+
+    assert (found.username, found.password, found.verify, found.auth_type, found.system_id) == (
+        None, None, True, "session", None)
+
+
+@pytest.mark.parametrize(("value", "verify"), [(True, True), (False, False), ("False", False), ("yes", True)])
+def test_verification_can_be_switched(value, verify):
+    assert parse({**GOOD, "redfish_verify_ca": value}, "auto").verify is verify
+
+
+def test_verification_by_a_file(tmp_path):
+    assert parse({**GOOD, "redfish_verify_ca": str(tmp_path)}, "auto").verify == str(tmp_path)
+
+
+@pytest.mark.parametrize(("change", "key"), [
+    ({"redfish_address": None}, "redfish_address"), ({"redfish_address": 5}, "redfish_address"),
+    ({"redfish_address": "ftp://bmc"}, "redfish_address"), ({"redfish_address": "https://"}, "redfish_address"),
+    ({"redfish_address": "https://u:p4ss@bmc"}, "redfish_address"),
+    ({"redfish_address": "https://bmc/redfish/v1"}, "redfish_address"),
+    ({"redfish_address": "https://bmc:99999"}, "redfish_address"),
+    ({"redfish_address": "https://b mc"}, "redfish_address"),
+    ({"redfish_address": "https://bmc?x=1"}, "redfish_address"), ({"redfish_system_id": "1"}, "redfish_system_id"),
+    ({"redfish_system_id": "/a/../b"}, "redfish_system_id"), ({"redfish_system_id": "/a\nb"}, "redfish_system_id"),
+    ({"redfish_username": None}, "redfish_username"), ({"redfish_password": ["p4ss"]}, "redfish_password"),
+    ({"redfish_verify_ca": "/no/such/file"}, "redfish_verify_ca"),
+    ({"redfish_verify_ca": "maybe"}, "redfish_verify_ca"),
+    ({"redfish_verify_ca": 7}, "redfish_verify_ca"), ({"redfish_auth_type": "digest"}, "redfish_auth_type"),
+])
+def test_what_is_missing_or_wrong_is_named_and_no_secret_is_shown(change, key):
+    with pytest.raises(InvalidParameterValue, match=f"driver_info/{key} ") as caught:
+        parse({**GOOD, **change}, "auto")
+
+    assert "p4ss" not in str(caught.value)
+
+
+def test_settings_do_not_show_the_password():
+    assert "p4ss" not in repr(parse(GOOD, "auto"))
