@@ -25,10 +25,11 @@ from ironic_rules.exceptions import (
     RuleFailed,
 )
 from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.models import addresses, mac, states
-from ironic_rules.models.inventories import StoredInventory
+from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
@@ -107,111 +108,106 @@ def start(engine: Engine, task: Task) -> Result:
     task.node.inspection_started_at = now()
     task.node.inspection_finished_at = None
     driver_info = dict(task.node.driver_info)
-    runs = _allow_processing(engine, task)
+    interface = engine.hardware.interface(task.node, "inspect")
+    processing = _Processing()
     try:
-        next_state = engine.hardware.interface(task.node, "inspect").inspect_hardware(task)
+        data = interface.inspect_hardware(task)
+        outcome = None if data is None else processing.run(engine, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
-        return Result("fail", error=f"Inspection failed: {exc}", also=lambda conn: _add(conn, engine, task, runs))
+        return Result("fail", error=f"Inspection failed: {exc}", also=lambda conn: _add(conn, engine, task, processing))
     except IronicRulesError as exc:
-        if not _is_sealed(runs):
+        if not processing.is_sealed:
             raise
         return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {WITHHELD}")
     finally:
         _log_messages(task)
-    if next_state != states.INSPECTWAIT:
-        task.node.inspection_finished_at = now()
-        history = _summary(_outcome(runs)) if runs else None
-        # Names that a rule has set are resolved by the next inspection, as in band.
-        is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
-        resolved = bmc_resolver.addresses(driver_info) if is_same else []
+    if outcome is None:
+        driver_info = dict(task.node.driver_info)
+        found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
+        return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    task.node.inspection_finished_at = now()
+    # Names that a rule has set are resolved by the next inspection, as in band.
+    is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
+    resolved = bmc_resolver.addresses(driver_info) if is_same else []
 
-        def store(conn: sa.Connection) -> None:
-            if is_same:
-                known_bmcs.resolved(conn, node_id, driver_info, resolved)
-            _add(conn, engine, task, runs)
+    def store(conn: sa.Connection) -> None:
+        if is_same:
+            known_bmcs.resolved(conn, node_id, driver_info, resolved)
+        _add(conn, engine, task, processing)
 
-        return Result("done", history=history, also=store, sealed=_is_sealed(runs))
-    driver_info = dict(task.node.driver_info)
-    found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
-    return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    return Result("done", history=_summary(outcome), also=store, sealed=processing.is_sealed)
 
 
 @dataclass(slots=True)
-class _Run:
-    """One pass of hooks and rules over (inventory, plugin data); ``outcome`` None: it failed."""
+class _Processing:
+    """Hooks and rules over the data of one inspection; ``outcome`` None: they have failed, or not begun."""
 
-    inventory: dict[str, Any]
-    plugin_data: dict[str, Any]
+    data: InspectionData | None = None
     outcome: Outcome | None = None
 
+    def run(self, engine: Engine, task: Task, interface: InspectInterface, data: InspectionData) -> Outcome:
+        """Run hooks and rules over what an inspect interface gave, and let it leave the machine.
 
-def _allow_processing(engine: Engine, task: Task) -> list[_Run]:
-    """Give the task ``process_inspection`` and ``previous_inventory``; return a list that gets what the former did."""
-    runs: list[_Run] = []
-
-    def run_pipeline(data: dict[str, Any], plugin_data: dict[str, Any]) -> None:
-        runs.append(_Run(data, plugin_data))
+        :raises HookFailed, RuleFailed: a hook or a rule refused the data
+        :raises IronicRulesError: the interface gave none, or can not leave the machine
+        """
+        if not isinstance(data, InspectionData):
+            raise IronicRulesError("The inspect interface gave no inspection data.")
+        self.data = data
         with engine.db.reader() as conn:
             rule_set = engine.rules.current(conn)
-            owners = ports.node_ids_by_addresses(conn, _addresses(data))
-        task.foreign_addresses = {address for address, owner in owners.items() if owner != task.node.id}
-        runs[-1].outcome = engine.pipeline.run(task, data, plugin_data, rule_set)
+            owners = ports.node_ids_by_addresses(conn, _addresses(data.inventory))
+
+        def previous_inventory() -> dict[str, Any] | None:
+            # What is processed now is not yet among the finished ones.
+            with engine.db.reader() as conn:
+                return inventory.latest_inventory(conn, task.node.id)
+
+        task.begin_inspection(
+            {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
+        self.outcome = engine.pipeline.run(task, data.inventory, data.plugin_data, rule_set)
         interfaces.fit(engine, task)
+        interface.finish(task)
+        return self.outcome
 
-    def previous_inventory() -> dict[str, Any] | None:
-        with engine.db.reader() as conn:
-            return inventory.latest_inventory(conn, task.node.id)
-
-    task.process_inspection = run_pipeline
-    # Few hooks look at it, so it is read only when one does. What is processed now is not yet among the finished ones.
-    task.previous_inventory = previous_inventory
-    return runs
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the drafts have what a sensitive rule wrote."""
+        return self.outcome is not None and any(trace.sensitive and trace.matched for trace in self.outcome.traces)
 
 
-def _outcome(runs: list[_Run]) -> Outcome:
-    outcome = runs[-1].outcome if runs else None
-    if outcome is None:
-        raise IronicRulesError("The inspect interface did not process the inspection's data.")
-    return outcome
-
-
-def _is_sealed(runs: list[_Run]) -> bool:
-    """Say whether the drafts have what a sensitive rule wrote."""
-    return any(trace.sensitive and trace.matched for run in runs if run.outcome for trace in run.outcome.traces)
-
-
-def _add(conn: sa.Connection, engine: Engine, task: Task, runs: list[_Run]) -> None:
-    """Store data that the inspect interface has read itself, with what became of it."""
-    if not runs or engine.conf.inventory.data_backend == "none":
+def _add(conn: sa.Connection, engine: Engine, task: Task, processing: _Processing) -> None:
+    """Store data that the inspect interface has read itself, with what became of them."""
+    data, outcome = processing.data, processing.outcome
+    if data is None or engine.conf.inventory.data_backend == "none":
         return
-    run = runs[-1]
-    added = inventory.receive(conn, task.node.id, run.inventory, run.plugin_data, task.context.request_id)
-    if run.outcome is None:
+    added = inventory.receive(conn, task.node.id, data.inventory, data.plugin_data, task.context.request_id)
+    if outcome is None:
         inventory.finish(conn, added, None, inventory.FAILED)
     else:
-        inventory.finish(conn, added, run.outcome.plugin_data, inventory.PROCESSED)
+        inventory.finish(conn, added, outcome.plugin_data, inventory.PROCESSED)
     inventory.prune(conn, task.node.id, engine.conf.inventory.max_versions)
 
 
 def process(engine: Engine, task: Task, pending: StoredInventory) -> Result:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
     node_id, keep = task.node.id, engine.conf.inventory.max_versions
-    runs = _allow_processing(engine, task)
+    interface = engine.hardware.interface(task.node, "inspect")
+    processing = _Processing()
     try:
-        engine.hardware.interface(task.node, "inspect").continue_inspection(
-            task, pending.inventory_data, pending.received_plugin_data)
+        outcome = processing.run(engine, task, interface, interface.continue_inspection(
+            task, pending.inventory_data, pending.received_plugin_data))
     except (HookFailed, RuleFailed) as exc:
         return Result("fail", error=f"Inspection failed: {exc}")
     except IronicRulesError as exc:
         # It comes after the rules, and its text may quote what they wrote.
-        if _is_sealed(runs):
+        if processing.is_sealed:
             return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {WITHHELD}")
         if not isinstance(exc, Invalid):
             raise
         return Result("fail", error=f"Inspection failed: {exc}")
     finally:
         _log_messages(task)
-    outcome = _outcome(runs)
     task.node.inspection_finished_at = now()
     task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
 
@@ -223,7 +219,7 @@ def process(engine: Engine, task: Task, pending: StoredInventory) -> Result:
         inventory.prune(conn, node_id, keep)
 
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
-    return Result(event, history=_summary(outcome), also=store, sealed=_is_sealed(runs))
+    return Result(event, history=_summary(outcome), also=store, sealed=processing.is_sealed)
 
 
 def failed(conn: sa.Connection, engine: Engine, node_id: int) -> None:

@@ -17,6 +17,7 @@ from ironic_rules.hardware.base import (
     StorageInterface,
     VendorInterface,
 )
+from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 
 
@@ -42,7 +43,7 @@ class NoFirmware(Absent, FirmwareInterface):
 class NoInspect(Absent, InspectInterface):
     """The node cannot be inspected."""
 
-    def inspect_hardware(self, task: Task) -> str:
+    def inspect_hardware(self, task: Task) -> InspectionData | None:
         raise self.refuse(task)
 
 

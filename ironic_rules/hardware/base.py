@@ -16,6 +16,7 @@ from oslo_config import cfg
 
 from ironic_rules.exceptions import UnsupportedDriverExtension
 from ironic_rules.models import states
+from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import StepInfo, deploy_step
@@ -121,20 +122,26 @@ class InspectInterface(Interface, abc.ABC):
     kind = "inspect"
 
     @abc.abstractmethod
-    def inspect_hardware(self, task: Task) -> str:
-        """Start the inspection.
+    def inspect_hardware(self, task: Task) -> InspectionData | None:
+        """Read the machine's data, or make its ramdisk send them.
 
-        :returns: ``states.INSPECTWAIT`` when data is to come, ``states.MANAGEABLE`` when all is done
+        :returns: the data, for hooks and rules; None when a ramdisk is to send them, for ``continue_inspection``
         """
 
-    def continue_inspection(
-            self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any] | None = None) -> str:
-        """Go on with the data that a ramdisk sent.
+    def continue_inspection(self, task: Task, inventory: dict[str, Any],
+                            plugin_data: dict[str, Any] | None = None) -> InspectionData:
+        """Take the data that a ramdisk has sent.
 
-        :returns: the next state, as for ``inspect_hardware``
+        :returns: the data, for hooks and rules
         :raises UnsupportedDriverExtension: this interface expects no data from a ramdisk
         """
         raise self.refuse(task, "continue_inspection")
+
+    def finish(self, task: Task) -> None:
+        """Leave the machine when hooks and rules are done with its data. Safe to repeat.
+
+        :raises IronicRulesError: it can not be left so; nothing of what hooks and rules have done is saved then
+        """
 
     def abort(self, task: Task) -> None:
         """End an inspection that waits for its ramdisk.

@@ -64,8 +64,7 @@ class Pipeline:
             rule_set: RuleSet | None = None) -> Outcome:
         """Run hooks and rules over what a ramdisk sent. Neither ``inventory`` nor ``plugin_data`` is changed.
 
-        :param task: its drafts are changed; ``task.foreign_addresses``, a set, has the MAC addresses of the inventory
-            that belong to other nodes
+        :param task: its drafts are changed; its inspection has begun
         :param rule_set: None runs hooks only
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed

@@ -27,12 +27,14 @@ class PortChanges:
         return bool(self.created or self.updated or self.deleted)
 
 
+#: Gives an inventory when it is asked for: few hooks look at it.
+PreviousInventory = Callable[[], Mapping[str, Any] | None]
+
+
 class Task:
     """What hooks and actions get: the drafts of one node's inspection. ``save`` of the drafts does nothing."""
 
     shared = False
-    #: Runs hooks and rules over (inventory, plugin data); put here by whoever runs the task.
-    process_inspection: Callable[[dict[str, Any], dict[str, Any]], object]
 
     def __init__(self, node: NodeDraft, ports: Iterable[PortDraft] = (), port_groups: Iterable[Mapping[str, Any]] = (),
                  context: Any = None) -> None:
@@ -42,12 +44,24 @@ class Task:
         self.context = context
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
-        #: gives the inventory of the node's last successful inspection before this one; None if there was none
-        self.previous_inventory: Callable[[], Mapping[str, Any] | None] = lambda: None
+        self._previous_inventory: PreviousInventory = lambda: None
         #: what ``log`` actions said: (level, text)
         self.messages: list[tuple[str, str]] = []
         self._deleted: list[int] = []
         self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])
+
+    def begin_inspection(self, foreign_addresses: Collection[str], previous_inventory: PreviousInventory) -> None:
+        """Say what hooks can know of this inspection besides its data.
+
+        :param foreign_addresses: MAC addresses of the inventory that belong to other nodes
+        :param previous_inventory: gives the inventory of the node's last successful inspection before this one
+        """
+        self.foreign_addresses = foreign_addresses
+        self._previous_inventory = previous_inventory
+
+    def previous_inventory(self) -> Mapping[str, Any] | None:
+        """Return the inventory of the node's last successful inspection before this one; None if there was none."""
+        return self._previous_inventory()
 
     def add_port(self, address: str, **values: Any) -> PortDraft:
         """Add a port with the given MAC address; it gets a new UUID unless one is given."""

@@ -12,6 +12,7 @@ from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
 from ironic_rules.hardware.fake import FakeBoot
+from ironic_rules.models.inventories import InspectionData
 from tests.functional.whole import running
 
 TRAIT = {"op": "add-trait", "args": {"name": "CUSTOM_SEEN"}}
@@ -132,8 +133,7 @@ def test_an_aborted_inspection(whole, trouble):
                                                    ("new-bmc.example.org", ["198.51.100.26"])])
 def test_a_node_inspected_out_of_band_is_known_by_the_name_of_its_bmc(whole, monkeypatch, set_by_rule, kept):
     def inspect_hardware(self, task):
-        task.process_inspection({"cpu": {"architecture": "x86_64"}}, {})
-        return "manageable"
+        return InspectionData({"cpu": {"architecture": "x86_64"}})
 
     monkeypatch.setattr(AgentInspect, "inspect_hardware", inspect_hardware)
     monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())

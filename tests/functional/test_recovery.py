@@ -119,7 +119,7 @@ def dies_at(monkeypatch, owner, name, *, afterwards=False):
 POINTS = [
     (work, "_read", False), (tasks.Record, "task", False), (inventory, "pending", False),
     (inspection, "process", False), (FaultyInspect, "continue_inspection", False),
-    (FaultyInspect, "continue_inspection", True), (FaultyInspect, "_finish", True), (tasks, "save", False),
+    (FaultyInspect, "continue_inspection", True), (FaultyInspect, "finish", True), (tasks, "save", False),
     (nodes, "release", True), (tasks, "save", True), (ports, "apply_changes", True), (inventory, "finish", True),
     (inventory, "prune", True), (history, "add", True),
 ]

@@ -14,6 +14,7 @@ from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.models import states
 from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -26,7 +27,7 @@ MANAGED = "inspection_managed_boot"
 
 
 class AgentInspect(InspectInterface):
-    """Boots the ramdisk and waits for its data. What is done with the data is the task's ``process_inspection``."""
+    """Boots the ramdisk, which sends the data, and switches the machine off when they are processed."""
 
     def validate(self, task: Task) -> None:
         """Check that something boots the ramdisk.
@@ -35,7 +36,7 @@ class AgentInspect(InspectInterface):
         """
         ramdisk.managed_parameters(self, task)
 
-    def inspect_hardware(self, task: Task) -> str:
+    def inspect_hardware(self, task: Task) -> InspectionData | None:
         """Make the node boot into the ramdisk and remember by which BMC addresses it can be recognised."""
         parameters = ramdisk.managed_parameters(self, task)
         node = task.node
@@ -46,7 +47,7 @@ class AgentInspect(InspectInterface):
             node.driver_internal_info.pop(MANAGED, None)
             self.interface_of(node, "management").set_boot_device(task, "pxe")
             power.set_power_state(task, states.REBOOT)
-            return states.INSPECTWAIT
+            return None
         node.driver_internal_info[MANAGED] = {"driver": node.driver, "boot_interface": node.boot_interface}
         if not node.disable_power_off:
             power.set_power_state(task, states.POWER_OFF)
@@ -56,30 +57,30 @@ class AgentInspect(InspectInterface):
             self.interface_of(node, "boot").prepare_ramdisk(task, parameters)
             power.set_power_state(task, states.REBOOT if node.disable_power_off else states.POWER_ON)
             on_failure.pop_all()
-        return states.INSPECTWAIT
+        return None
 
-    def continue_inspection(
-            self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any] | None = None) -> str:
-        """Process what the ramdisk sent, then switch the node off.
+    def continue_inspection(self, task: Task, inventory: dict[str, Any],
+                            plugin_data: dict[str, Any] | None = None) -> InspectionData:
+        """Return what the ramdisk has sent, as it is."""
+        return InspectionData(inventory, plugin_data or {})
 
-        :raises HookFailed, RuleFailed: a hook or a rule refused the data
+    def finish(self, task: Task) -> None:
+        """Switch the node off; its ramdisk's token is void.
+
         :raises BMCError: the node can not be switched off, or its boot not be undone
         """
-        # Set by whoever runs the task, because hooks and rules are above this layer.
-        task.process_inspection(inventory, plugin_data or {})
         try:
-            self._finish(task)
+            self._leave(task)
         except BMCError as exc:
             # Who reads this must not look for a mistake in the report or in a rule.
             raise BMCError(f"{exc} That was at the end of the inspection, when the machine is switched off and its "
                            "boot undone; nothing of what hooks and rules had done is saved.") from exc
-        return states.MANAGEABLE
 
     def abort(self, task: Task) -> None:
         """Switch the node off; its ramdisk's token is void."""
-        self._finish(task)
+        self._leave(task)
 
-    def _finish(self, task: Task) -> None:
+    def _leave(self, task: Task) -> None:
         node = task.node
         node.agent_token_hash = None
         failures: list[str] = []

@@ -11,7 +11,7 @@ from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.hardware.redfish import inventory
 from ironic_rules.hardware.redfish.client import RedfishInterface
-from ironic_rules.models import states
+from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
@@ -20,11 +20,10 @@ LOG = log.getLogger(__name__)
 class RedfishInspect(RedfishInterface, InspectInterface):
     """Reads the inventory over Redfish; hooks and rules run over it as over a ramdisk's. The power stays as it is."""
 
-    def inspect_hardware(self, task: Task) -> str:
-        """Read and process the inventory.
+    def inspect_hardware(self, task: Task) -> InspectionData:
+        """Read the inventory.
 
         :raises BMCError: the BMC does not answer, or tells too little of the machine
-        :raises HookFailed, RuleFailed: a hook or a rule refused the data
         """
 
         def warn(text: str) -> None:
@@ -41,9 +40,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         for address in bmc_resolver.addresses(task.node.driver_info):
             key = "bmc_address" if ipaddress.ip_address(address).version == 4 else "bmc_v6address"
             found.setdefault(key, address)
-        # Set by whoever runs the task, because hooks and rules are above this layer.
-        task.process_inspection(found, {"pci_devices": pci_devices} if pci_devices else {})
-        return states.MANAGEABLE
+        return InspectionData(found, {"pci_devices": pci_devices} if pci_devices else {})
 
     def abort(self, task: Task) -> None:
         """Nothing to do: nothing was booted, and an inspection that fails has changed nothing."""

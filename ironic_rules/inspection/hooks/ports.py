@@ -16,7 +16,7 @@ class PortsHook(InspectionHook):
     """Creates, updates and deletes ports as ``add_ports``, ``keep_ports`` and ``update_pxe_enabled`` say.
 
     Every valid interface gets ``is_added``: whether ``add_ports`` selected it and the node has a port for it. An
-    address that belongs to another node (``task.foreign_addresses``, a set) makes no port but a warning.
+    address that belongs to another node (``task.foreign_addresses``) makes no port but a warning.
     """
 
     dependencies = ["validate-interfaces"]
@@ -81,7 +81,7 @@ def _ensure(task: Task, interface: dict[str, Any], *, silent: bool) -> bool:
     address = interface["mac_address"]
     if _port(task, address) is not None:
         return True
-    if address in getattr(task, "foreign_addresses", ()):
+    if address in task.foreign_addresses:
         warn(task, f"no port is made for {address}: it belongs to another node")
         return False
     client_id = interface.get("client_id")

@@ -22,7 +22,7 @@ POINTS = [
     "ironic_rules.conductor.tasks:read:after",
     "ironic_rules.conductor.inspection:process:before",
     "ironic_rules.inspection.pipeline:Pipeline.run:after",
-    "ironic_rules.hardware.agent.inspect:AgentInspect._finish:after",
+    "ironic_rules.hardware.agent.inspect:AgentInspect.finish:after",
     "ironic_rules.db.nodes:release:after",
     "ironic_rules.db.inventory:finish:after",
     "ironic_rules.db.history:add:after",

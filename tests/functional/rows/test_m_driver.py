@@ -21,8 +21,8 @@ from ironic_rules.hardware.absent import NoInspect
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.base import InspectionHook
-from ironic_rules.models import states
 from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.serializer import Serializer
@@ -145,8 +145,8 @@ def test_m_40_the_state_is_checked_again_by_the_conductor(whole, state):
 class Silent(InspectInterface):
     """Waits for something, but not for a ramdisk's data."""
 
-    def inspect_hardware(self, task: Any) -> str:
-        return states.INSPECTWAIT
+    def inspect_hardware(self, task: Any) -> None:
+        return None
 
     def abort(self, task: Any) -> None:
         pass
@@ -156,10 +156,9 @@ class Own(Silent):
     """Has a way of its own with the data."""
 
     def continue_inspection(self, task: Any, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> str:
+                            plugin_data: dict[str, Any] | None = None) -> InspectionData:
         task.node.extra["own"] = [sorted(inventory), plugin_data]
-        task.process_inspection(inventory, {"own": True})
-        return states.MANAGEABLE
+        return InspectionData(inventory, {"own": True})
 
 
 class SilentHardware(FaultyHardware):

@@ -19,6 +19,7 @@ from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.models import states
+from ironic_rules.models.inventories import InspectionData
 from tests.functional.clients import machines
 from tests.functional.clients.test_ipa import agent
 from tests.functional.processes import standalone
@@ -235,15 +236,14 @@ class Inspector(BaseHTTPRequestHandler):
 class Proxy(InspectInterface):
     """Hands a ramdisk's data on to an Inspector, whose address is in ``driver_info``."""
 
-    def inspect_hardware(self, task: Any) -> str:
-        return states.INSPECTWAIT
+    def inspect_hardware(self, task: Any) -> None:
+        return None
 
     def continue_inspection(self, task: Any, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> str:
+                            plugin_data: dict[str, Any] | None = None) -> InspectionData:
         answer = httpx.post(f"{task.node.driver_info['inspector']}/v1/continue", trust_env=False,
                             json={"inventory": inventory, **(plugin_data or {})}).raise_for_status()
-        task.process_inspection(inventory, {**(plugin_data or {}), **answer.json()["processed"]})
-        return states.MANAGEABLE
+        return InspectionData(inventory, {**(plugin_data or {}), **answer.json()["processed"]})
 
     def abort(self, task: Any) -> None:
         pass

@@ -17,7 +17,7 @@ from ironic_rules.api import versions
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import rule_settings
-from ironic_rules.models import states
+from ironic_rules.models.inventories import InspectionData
 from ironic_rules.rules import InspectionRuleActionBase
 from ironic_rules.rules.registry import Registry
 from tests.functional.clients import machines
@@ -36,9 +36,8 @@ IN_BAND = "^(agent|inspector)$"
 class OutOfBand(InspectInterface):
     """Inspects at once, with data that it has got by itself, and without a ramdisk."""
 
-    def inspect_hardware(self, task: Any) -> str:
-        task.process_inspection({"hostname": "from the BMC", "cpu": {"architecture": "aarch64"}}, {})
-        return states.MANAGEABLE
+    def inspect_hardware(self, task: Any) -> InspectionData:
+        return InspectionData({"hostname": "from the BMC", "cpu": {"architecture": "aarch64"}})
 
     def abort(self, task: Any) -> None:
         pass

@@ -1,7 +1,7 @@
 import pytest
 
-from ironic_rules.exceptions import HookFailed, InvalidParameterValue, UnsupportedDriverExtension
-from ironic_rules.models import states
+from ironic_rules.exceptions import InvalidParameterValue, UnsupportedDriverExtension
+from ironic_rules.models.inventories import InspectionData
 from tests.unit.inspection.tasks import make_task
 
 
@@ -33,44 +33,31 @@ def test_validation_says_the_same(hardware):
 def test_inspection_starts_the_node_and_waits(hardware, unmanaged):
     task = make_task({"agent_token_hash": "old", "driver_info": {"ipmi_address": "192.0.2.1"}})
 
-    state = agent(hardware, task).inspect_hardware(task)
+    assert agent(hardware, task).inspect_hardware(task) is None
 
-    assert state == states.INSPECTWAIT
     assert task.node.changes() == {
         "agent_token_hash": None, "power_state": "power on",
         "driver_internal_info": {"lookup_bmc_addresses": ["192.0.2.1"]},
     }
 
 
-def test_data_are_processed_and_the_node_is_switched_off(hardware):
-    task = make_task({"power_state": "power on"})
-    calls = []
-    task.process_inspection = lambda *args: calls.append(args)
+def test_data_are_taken_as_they_are_and_the_node_is_switched_off_when_they_are_processed(hardware):
+    task = make_task({"power_state": "power on", "agent_token_hash": "x"})
+    interface = agent(hardware, task)
 
-    state = agent(hardware, task).continue_inspection(task, {"cpu": {}}, None)
+    assert interface.continue_inspection(task, {"cpu": {}}, None) == InspectionData({"cpu": {}}, {})
+    assert task.node.changes() == {}
 
-    assert (state, calls, task.node.power_state) == (states.MANAGEABLE, [({"cpu": {}}, {})], "power off")
+    interface.finish(task)
+    assert task.node.changes() == {"power_state": "power off", "agent_token_hash": None}
 
 
 def test_a_node_that_must_stay_on_stays_on(hardware):
     task = make_task({"power_state": "power on", "disable_power_off": True})
-    task.process_inspection = lambda *args: None
 
-    agent(hardware, task).continue_inspection(task, {}, {})
+    agent(hardware, task).finish(task)
 
     assert task.node.power_state == "power on"
-
-
-def test_a_failing_hook_ends_it(hardware):
-    task = make_task()
-
-    def fail(*args):
-        raise HookFailed(hook="h", reason="no")
-
-    task.process_inspection = fail
-
-    with pytest.raises(HookFailed):
-        agent(hardware, task).continue_inspection(task, {}, {})
 
 
 def test_an_aborted_inspection_leaves_the_node_off_and_without_a_token(hardware):

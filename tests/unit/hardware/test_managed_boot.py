@@ -6,7 +6,6 @@ import pytest
 
 from ironic_rules.exceptions import BMCError, UnsupportedDriverExtension
 from ironic_rules.hardware.agent.inspect import AgentInspect
-from ironic_rules.models import states
 from tests.unit.inspection.tasks import make_task
 
 FAILURE = BMCError(node="n", reason="it is broken")
@@ -60,7 +59,7 @@ def agent(conf):
 def test_off_prepare_on(agent):
     machine, task = Machine(), make_task()
 
-    assert agent(machine).inspect_hardware(task) == states.INSPECTWAIT
+    assert agent(machine).inspect_hardware(task) is None
 
     assert machine.calls == ["power off", "prepare", "power on"]
 
@@ -106,11 +105,8 @@ def test_the_interface_that_booted_the_ramdisk_cleans_up_though_the_node_has_ano
     task = make_task({"boot_interface": "old"})
     interface.inspect_hardware(task)
 
-    def set_boot_interface(inventory, plugin_data):
-        task.node.boot_interface = "new"
-
-    task.process_inspection = set_boot_interface
-    interface.continue_inspection(task, {}, {})
+    task.node.boot_interface = "new"
+    interface.finish(task)
 
     assert machines["old"].calls[-2:] == ["power off", "clean up"]
     assert machines["new"].calls == []
@@ -119,12 +115,11 @@ def test_the_interface_that_booted_the_ramdisk_cleans_up_though_the_node_has_ano
 
 def test_a_node_that_waits_since_before_an_upgrade_is_cleaned_up_by_its_own_interface(agent):
     machine, task = Machine(), make_task()
-    task.process_inspection = lambda *args: None
     interface = agent(machine)
     interface.inspect_hardware(task)
     task.node.driver_internal_info["inspection_managed_boot"] = True
 
-    interface.continue_inspection(task, {}, {})
+    interface.finish(task)
 
     assert machine.calls[-2:] == ["power off", "clean up"]
     assert "inspection_managed_boot" not in task.node.driver_internal_info
@@ -133,13 +128,12 @@ def test_a_node_that_waits_since_before_an_upgrade_is_cleaned_up_by_its_own_inte
 @pytest.mark.parametrize("fails", ["power off", "clean up"])
 def test_a_bmc_that_fails_at_the_end_is_not_taken_for_a_failed_rule(agent, fails):
     machine, task = Machine(), make_task()
-    task.process_inspection = lambda *args: None
     interface = agent(machine)
     interface.inspect_hardware(task)
     machine.fails = {fails}
 
     with pytest.raises(BMCError, match=r"it is broken.* at the end of the inspection.*nothing .* is saved"):
-        interface.continue_inspection(task, {}, {})
+        interface.finish(task)
 
 
 def test_the_end_cleans_up_after_a_power_off_that_fails(agent):

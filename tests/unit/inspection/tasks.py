@@ -30,5 +30,5 @@ def make_task(node: Mapping[str, Any] | None = None, ports: Iterable[Mapping[str
         for number, values in enumerate(ports, 1)
     ]
     task = Task(NodeDraft({**_NODE, **(node or {})}), drafts)
-    task.foreign_addresses = set(foreign)
+    task.begin_inspection(set(foreign), lambda: None)
     return task

@@ -30,7 +30,7 @@ def run(hook: str, case: dict[str, Any]) -> tuple[Task, Outcome]:
     """Run a hook, and before it those that it needs and those that the case names in ``before``."""
     settings = Settings(**case.get("settings", {}))
     task = make_task(case.get("node"), case.get("ports", ()), case.get("foreign", ()))
-    task.previous_inventory = lambda: case.get("previous")
+    task.begin_inspection(task.foreign_addresses, lambda: case.get("previous"))
     names = dict.fromkeys([*CLASSES[hook].dependencies, *case.get("before", ()), hook])
     hooks = loader.load(names, settings, CLASSES)
     return task, Pipeline(hooks, settings).run(task, case.get("inventory", {}), case.get("plugin_data", {}))
