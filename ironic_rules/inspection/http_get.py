@@ -10,13 +10,13 @@ from collections.abc import Mapping
 import httpx
 
 from ironic_rules.rules import ActionError
-from ironic_rules.rules.api_call import host_of
+from ironic_rules.rules.hosts import host_of
 
 #: What is read of an answer before the connection is closed. It is not used: a server is only left time to say it.
 MAX_ANSWER_BYTES = 65536
 
 
-class HttpGet:
+class HttpxGet:
     """Sends GET requests. Takes nothing from the environment (proxies, ``.netrc``) but OpenSSL's ``SSL_CERT_FILE``.
 
     One per process; safe to use from any thread. Requests share nothing, cookies neither.

@@ -23,7 +23,7 @@ class RuleCache:
         self._built_in = [compile(rule, limits=self._settings.limits) for rule in self._settings.built_in]
         self._lock = threading.Lock()
         self._revision: int | None = None
-        self._rules = RuleSet((), mask_secrets=self._settings.mask_secrets)
+        self._rules = self._settings.rule_set(())
 
     def current(self, conn: sa.Connection) -> RuleSet:
         """Return the rules as ``conn`` sees them: one small query while nothing has changed.
@@ -36,7 +36,7 @@ class RuleCache:
         with self._lock:
             if revision != self._revision:
                 stored = [_compiled(rule, self._settings.limits) for rule in inspection_rules.all_rules(conn)]
-                self._rules = RuleSet([*stored, *self._built_in], mask_secrets=self._settings.mask_secrets)
+                self._rules = self._settings.rule_set([*stored, *self._built_in])
                 self._revision = revision
             return self._rules
 

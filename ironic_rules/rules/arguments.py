@@ -158,7 +158,7 @@ def _convert(scope: Scope, kind: Kind, value: Any, where: str, formatted: bool, 
         return compiled
     convert = kind.converter(scope.limits)
     if isinstance(compiled, Const):
-        reason = kind.literal_problem(compiled.value)
+        reason = kind.literal_problem(compiled.value, scope.limits)
         if reason is not None:
             scope.complain(where, reason)
             return compiled
@@ -183,7 +183,7 @@ def _check_prefix(scope: Scope, kind: Kind, text: str, where: str) -> None:
     first = template.parse(text, kind.regex)[0]
     if kind.prefix is not None:
         try:
-            kind.prefix(first if isinstance(first, str) else "")
+            kind.prefix(first if isinstance(first, str) else "", scope.limits)
         except OperandError as exc:
             scope.complain(where, str(exc))
 

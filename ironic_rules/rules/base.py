@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from ironic_rules.rules.errors import ActionError
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: What an action may change unless it says otherwise; templates read it anew afterwards.
 EVERYTHING = frozenset({"node", "ports", "port_groups", "plugin_data"})
+
+
+#: Sends a request (URL, headers, timeout in seconds) and returns the status of the answer. It follows no redirect.
+#: Raises ActionError, with a text that has nothing of the URL but its host.
+HttpGet = Callable[[str, Mapping[str, str], float], int]
 
 
 class Identity(Protocol):
@@ -37,14 +43,15 @@ class ActiveRule:
     action changes the drafts as always, but nothing outside of them: it says what it :meth:`would` do.
     """
 
-    __slots__ = ("_rule", "dry_run", "messages", "plugin_data", "requests", "withheld")
+    __slots__ = ("_http_get", "_rule", "dry_run", "messages", "plugin_data", "requests", "withheld")
 
     def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]],
-                 dry_run: bool = False) -> None:
+                 dry_run: bool = False, http_get: HttpGet | None = None) -> None:
         # One is made whenever a rule matches: what it is asked for rarely, it looks up then.
         self._rule = rule
         self.plugin_data = plugin_data
         self.messages = messages
+        self._http_get = http_get
         self.requests = 0
         self.dry_run = dry_run
         self.withheld: tuple[str, ...] = ()
@@ -83,6 +90,15 @@ class ActiveRule:
         """Leave a message for the caller to log; a sensitive rule says only that there was one."""
         shown = "message withheld, the rule is sensitive" if self.sensitive else printable(text, MAX_MESSAGE)
         self.messages.append((level, f"Inspection rule {self.uuid}: {shown}"))
+
+    def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> int:
+        """Send a GET request and return the status of the answer.
+
+        :raises ActionError: there was no answer, or rules may send none
+        """
+        if self._http_get is None:
+            raise ActionError("api-call is off")
+        return self._http_get(url, headers, timeout_s)
 
     def would(self, text: str) -> None:
         """Say in a dry run what is not done: "send GET to ...". The trace shows it, so it must have no secrets."""

@@ -13,11 +13,10 @@ from ironic_rules.models import secrets
 from ironic_rules.models.inspection_rules import PHASES
 from ironic_rules.models.json_values import clone, same
 from ironic_rules.models.task import Task
-from ironic_rules.rules.base import EVERYTHING, ActiveRule
+from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
 from ironic_rules.rules.calls import Action
 from ironic_rules.rules.compiler import CompiledRule
 from ironic_rules.rules.errors import CannotEvaluate
-from ironic_rules.rules.kinds import compile_regex
 from ironic_rules.rules.mask import MODES, View, Views
 from ironic_rules.rules.plan import Phase, Plan, Step
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
@@ -36,7 +35,6 @@ class Facts:
 
     :ivar inventory: never changed
     :ivar plugin_data: changed in place
-    :ivar interface: the node's inspect interface, if ``supported_interfaces`` is to be respected
     :ivar dry_run: actions ask nothing of other services; an explained trace says what they would have done. What they
         change are ``task`` and ``plugin_data``, as always: the caller does not save them
     """
@@ -44,7 +42,6 @@ class Facts:
     task: Task | None
     inventory: Mapping[str, Any]
     plugin_data: dict[str, Any]
-    interface: str | None = None
     early_messages: list[tuple[str, str]] = field(default_factory=list)
     dry_run: bool = False
 
@@ -59,15 +56,15 @@ class RuleSet:
 
     :param rules: of any phase
     :param mask_secrets: always, never, or sensitive (only sensitive rules read secrets)
-    :param supported_interfaces: RE2 expression that the whole of ``facts.interface`` must match for rules to run
+    :param http_get: what ``api-call`` sends its requests with; None: it sends none
     """
 
     def __init__(self, rules: Iterable[CompiledRule], *, mask_secrets: str = "always",
-                 supported_interfaces: str | None = None) -> None:
+                 http_get: HttpGet | None = None) -> None:
         if mask_secrets not in MODES:
             raise ValueError(f"mask_secrets must be one of {', '.join(MODES)}")
         self._mask = mask_secrets
-        self._interfaces = None if supported_interfaces is None else compile_regex(supported_interfaces)
+        self._http_get = http_get
         ordered = sorted(rules, key=lambda rule: (-rule.priority, rule.position))
         self._phases = {phase: Phase(rule for rule in ordered if rule.phase == phase) for phase in PHASES}
 
@@ -89,24 +86,23 @@ class RuleSet:
         if phase not in self._phases:
             raise ValueError(f"phase must be one of {', '.join(PHASES)}")
         rules = self._phases[phase]
-        if not rules.rules or not self._supports(facts.interface):
+        if not rules.rules:
             return []
         if phase != "early" and facts.task is None:
             raise ValueError("only early rules run without a node")
         task = None if phase == "early" else facts.task
-        return _Run(rules, facts, task, Views(_sources(facts, task), self._mask), explain).all()
-
-    def _supports(self, interface: str | None) -> bool:
-        return self._interfaces is None or interface is None or self._interfaces.fullmatch(interface) is not None
+        return _Run(rules, facts, task, Views(_sources(facts, task), self._mask), explain, self._http_get).all()
 
 
-def evaluate(rule: CompiledRule, facts: Facts, *, mask_secrets: str = "always", explain: bool = False) -> Trace | None:
+def evaluate(rule: CompiledRule, facts: Facts, *, explain: bool = False, **options: Any) -> Trace | None:
     """Run one rule on its own, in its own phase.
+
+    :param options: of :class:`RuleSet`
 
     :returns: its trace; None if it is out of the node's scope
     :raises RuleFailed: the rule failed
     """
-    traces = RuleSet([rule], mask_secrets=mask_secrets).run(rule.phase, facts, explain=explain)
+    traces = RuleSet([rule], **options).run(rule.phase, facts, explain=explain)
     return traces[0] if traces else None
 
 
@@ -129,14 +125,17 @@ def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:
 class _Run:
     """One run of the rules of a phase on one node."""
 
-    __slots__ = ("_data", "_explain", "_facts", "_messages", "_phase", "_plain", "_sensitive", "_task", "_views")
+    __slots__ = (
+        "_data", "_explain", "_facts", "_http_get", "_messages", "_phase", "_plain", "_sensitive", "_task", "_views")
 
-    def __init__(self, phase: Phase, facts: Facts, task: Task | None, views: Views, explain: bool) -> None:
+    def __init__(self, phase: Phase, facts: Facts, task: Task | None, views: Views, explain: bool,
+                 http_get: HttpGet | None) -> None:
         self._phase = phase
         self._facts = facts
         self._task = task
         self._views = views
         self._explain = explain
+        self._http_get = http_get
         self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
         self._data, self._messages = facts.plugin_data, facts.messages
 
@@ -208,7 +207,7 @@ class _Run:
                 task.checkpoint()
         kept = _kept(rule, self._data) if step.keeps_data else None
         dry_run = self._facts.dry_run
-        active = ActiveRule(rule, self._data, self._messages, dry_run)
+        active = ActiveRule(rule, self._data, self._messages, dry_run, self._http_get)
         times: list[int] = []
         notes: list[tuple[str, ...]] = []
         for action in step.actions:

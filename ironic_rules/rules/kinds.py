@@ -44,8 +44,9 @@ class Kind:
     :ivar schema: JSON schema of a literal
     :ivar literal: types of which a literal must be, with ``expected`` as the complaint; None = anything
     :ivar convert: from the value to what the function gets; raises OperandError; None = as it is
+    :ivar limited: as ``convert``, in its place, where that depends on the limits
     :ivar regex: the text is a regular expression, so ``{2,3}`` in it is no template
-    :ivar prefix: checks the literal beginning of a path that continues with a template
+    :ivar prefix: checks, by the limits, the literal beginning of a text that continues with a template
     :ivar check: what a literal must be besides; data need not: they make no error of the rule's author
     """
 
@@ -54,26 +55,28 @@ class Kind:
     literal: tuple[type, ...] | None = None
     expected: str = ""
     convert: Callable[[Any], Any] | None = None
+    limited: Callable[[Any, Limits], Any] | None = None
     regex: bool = False
-    prefix: Callable[[str], Any] | None = None
+    prefix: Callable[[str, Limits], Any] | None = None
     check: Callable[[Any], Any] | None = None
 
     def converter(self, limits: Limits) -> Callable[[Any], Any] | None:
-        """Return ``convert``, which keeps to ``limits``."""
-        return functools.partial(_regex, most=limits.subject) if self.regex else self.convert
+        """Return what makes of a value what the function gets; None if that is the value itself."""
+        limited = self.limited
+        return self.convert if limited is None else lambda value: limited(value, limits)
 
     @property
     def takes_text(self) -> bool:
         """Whether a text can be one."""
         return self.literal is None or str in self.literal
 
-    def literal_problem(self, value: Any) -> str | None:
+    def literal_problem(self, value: Any, limits: Limits = DEFAULT) -> str | None:
         """Say why ``value`` can not stand in a rule; None if it can. Never quotes the value."""
         if self.literal is not None and (
             not isinstance(value, self.literal) or (isinstance(value, bool) and bool not in self.literal)
         ):
             return f"must be {self.expected}"
-        for check in filter(None, (self.convert, self.check)):
+        for check in filter(None, (self.converter(limits), self.check)):
             try:
                 check(value)
             except OperandError as exc:
@@ -230,10 +233,10 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _regex(value: Any, most: int = DEFAULT.subject) -> Pattern:
+def _regex(value: Any, limits: Limits) -> Pattern:
     if not isinstance(value, str):
         raise OperandError("a regular expression must be a string")
-    return Pattern(compile_regex(value), most)
+    return Pattern(compile_regex(value), limits.subject)
 
 
 def _check_address(text: str) -> None:
@@ -337,10 +340,10 @@ def _not_writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], path: s
     return f"a rule can not write this field; {hint}"
 
 
-def _prefix(fields: type[draft.NodeDraft] | type[draft.PortDraft]) -> Callable[[str], None]:
+def _prefix(fields: type[draft.NodeDraft] | type[draft.PortDraft]) -> Callable[[str, Limits], None]:
     check = _writable(fields)
 
-    def check_prefix(text: str) -> None:
+    def check_prefix(text: str, limits: Limits) -> None:
         # "/extra/{item}": the field is known although the rest is not; "/ex{item}" can be told at run time only.
         first, slash, _ = text.removeprefix("/").partition("/")
         if slash:
@@ -357,7 +360,7 @@ BOOLEAN = Kind("boolean", {"type": ["boolean", "string"]}, (bool,), "true or fal
 INTEGER = Kind("integer", {"type": ["integer", "string"]}, (int,), "an integer", _integer)
 LIST = Kind("list", {"type": ["array", "string"]}, (list,), "a list, or a template that gives one", _list)
 OBJECT = Kind("object", {"type": ["object", "string"]}, (dict,), "an object, or a template that gives one", _object)
-REGEX = Kind("regular expression", _STRING, (str,), "a string", _regex, regex=True)
+REGEX = Kind("regular expression", _STRING, (str,), "a string", limited=_regex, regex=True)
 NETWORK = Kind("network", _STRING, (str,), "a string", _network)
 LEVEL = Kind("log level", _STRING, (str,), "a string", _level)
 TRAIT = Kind("trait", _STRING, (str,), "a string", _trait)

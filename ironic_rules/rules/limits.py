@@ -1,8 +1,11 @@
-"""How large a rule and its work may get; passed in, so that a service can set its own."""
+"""What rules may do, and how large they and their work may get; passed in, so that a service can set its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from ironic_rules.rules import hosts
+from ironic_rules.rules.hosts import AllowedHosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,8 @@ class Limits:
     subject: int = 32768
     #: all that actions write while the rules of a phase run on one node
     written: int = 8 * 1024 * 1024
+    #: which services rules may call
+    hosts: AllowedHosts = hosts.NONE
 
 
 DEFAULT = Limits()

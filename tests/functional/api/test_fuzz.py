@@ -13,12 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ironic_rules import rules
+from ironic_rules.api.app import make_app
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.tables import inspection_rules as table
+from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.models import nodes
-from ironic_rules.rules.api_call import GATE
+from ironic_rules.rules.hosts import AllowedHosts
 from tests import strategies
-from tests.functional.api.conftest import empty, stock
+from tests.functional.api.conftest import Client, empty, stock
 from tests.functional.api.raw import send
 from tests.functional.api.routes import MAC, NODE, PORT, PORTGROUP, ROUTES, RULE, Known
 from tests.functional.api.tables import contents
@@ -122,6 +124,7 @@ FIELDS = st.dictionaries(
     strategies.anything, max_size=4)
 POSTS = strategies.bodies(strategies.mostly(
     strategies.changed(strategies.RULES), st.one_of(strategies.anything, FIELDS)))
+LIMITS = rules.Limits(hosts=AllowedHosts.of(["cmdb.example.org"]))
 SENSITIVE = "88888888-8888-4888-8888-888888888888"
 
 
@@ -131,14 +134,13 @@ def left(conn: Any) -> tuple[int, ...]:
 
 
 @pytest.fixture
-def _open_gate():
-    GATE.open(["cmdb.example.org"], lambda url, headers, timeout_s: 200)
-    yield
-    GATE.close()
+def calling(conf, stocked, rpc):
+    """An API whose rules may call a service."""
+    return Client(make_app(conf, stocked, rpc, RuleSettings(limits=LIMITS)))
 
 
 @pytest.mark.parametrize("batch", strategies.batches(100))
-def test_no_rule_is_the_services_fault(app, stocked, batch, _open_gate):
+def test_no_rule_is_the_services_fault(calling, stocked, batch):
     with stocked.writer() as conn:
         inspection_rules.create(conn, rules.from_wire({
             "uuid": SENSITIVE, "sensitive": True, "actions": [LOG_IT], "conditions": [HOLDS]}))
@@ -152,7 +154,7 @@ def test_no_rule_is_the_services_fault(app, stocked, batch, _open_gate):
     def ask(method: str, path: str, body: bytes, allowed: tuple[int, ...]) -> None:
         with stocked.reader() as conn:
             before = left(conn)
-        reply = send(app, method, path, body=body)
+        reply = send(calling, method, path, body=body)
         with stocked.reader() as conn:
             after = left(conn)
         answered[reply.status] += 1
@@ -163,11 +165,11 @@ def test_no_rule_is_the_services_fault(app, stocked, batch, _open_gate):
         else:
             shown = json.loads(reply.body)
             assert after == (before[0] + 1, before[1] + (method == "POST"))
-            assert json.loads(send(app, "GET", f"{RULES_URL}/{shown['uuid']}").body) == shown
+            assert json.loads(send(calling, "GET", f"{RULES_URL}/{shown['uuid']}").body) == shown
             assert (shown["actions"] is None) is shown["sensitive"]
             with stocked.reader() as conn:
                 stored = inspection_rules.get(conn, shown["uuid"])
-            rules.compile(stored)
+            rules.compile(stored, limits=LIMITS)
             restore()
 
     def one(post: bytes, patch: bytes, of: str) -> None:

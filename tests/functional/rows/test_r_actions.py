@@ -12,7 +12,6 @@ import pytest
 
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.rules import ACTIONS
-from ironic_rules.rules.api_call import GATE
 from tests.functional.clients import machines
 from tests.functional.processes import standalone
 from tests.functional.rows import packages
@@ -378,13 +377,10 @@ def asset_service() -> Iterator[tuple[str, list[str]]]:
 def test_r_58_api_call_asks_the_services_that_the_operator_allows_and_no_other(tmp_path, asset_service):
     host, asked = asset_service
     call = do("api-call", f"http://{host}/assets/{{inventory[hostname]}}")
-    try:
-        with running(tmp_path, f"api_call_allowed_hosts = {host}\n") as whole:
-            create(whole, call)
-            did(inspected(whole, {"hostname": "web"}))
-            assert "/actions/0/args/0" in refusal(whole, do("api-call", "http://192.0.2.1/assets"))
-        assert asked == ["/assets/web"]
-        with running(tmp_path) as whole:
-            assert "/actions/0/args/0: api-call is off" in refusal(whole, call)
-    finally:
-        GATE.close()
+    with running(tmp_path, f"api_call_allowed_hosts = {host}\n") as whole:
+        create(whole, call)
+        did(inspected(whole, {"hostname": "web"}))
+        assert "/actions/0/args/0" in refusal(whole, do("api-call", "http://192.0.2.1/assets"))
+    assert asked == ["/assets/web"]
+    with running(tmp_path) as whole:
+        assert "/actions/0/args/0: api-call is off" in refusal(whole, call)

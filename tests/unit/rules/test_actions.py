@@ -51,7 +51,7 @@ def test_failure_names_rule_action_and_reason_and_leaves_nothing_behind(vector: 
 @pytest.mark.parametrize("vector", [v for v in CASES if "problems" in v[1]], ids=world.name_of)
 def test_problems_name_their_places(vector: Any) -> None:
     op, case = vector
-    problems = {p.where: p.text for p in rules.validate(rule(op, case))}
+    problems = {p.where: p.text for p in world.validate(rule(op, case))}
     assert problems.keys() == case["problems"].keys()
     assert [text for where, text in case["problems"].items() if text not in problems[where]] == []
 
@@ -61,7 +61,7 @@ def wrong_with_example(plugin: Plugin) -> Iterator[str]:
     example = world.example(plugin)
     if example["op"] != plugin.name:
         yield f"{plugin.name}: the example is one of {example['op']}"
-    yield from (f"{plugin.name}: {problem}" for problem in rules.validate(world.rule(actions=[example])))
+    yield from (f"{plugin.name}: {problem}" for problem in world.validate(world.rule(actions=[example])))
     try:
         world.run(world.rule(actions=[example]))
     except RuleFailed as exc:

@@ -15,8 +15,7 @@ from ironic_rules.conf import inspection_rules as options
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import rule_settings
 from ironic_rules.rules import builtin, strict_yaml
-from ironic_rules.rules.api_call import GATE
-from tests.unit.rules import conftest, world
+from tests.unit.rules import world
 
 UUID = "9d1b3f0a-6b0d-4c2e-8f0e-2f6f0a1f7c11"
 RULE = "- actions: [{op: log, args: {msg: %s}}]\n"
@@ -206,12 +205,6 @@ def test_yaml_that_is_more_or_less_than_json_is_refused(text: str, reason: str) 
 def test_deep_yaml_is_refused(tmp_path: Path, depth: int, reason: str) -> None:
     line, = refusal(write(tmp_path / "a.yaml", f"- actions: [{{op: log, args: {'[' * depth}{']' * depth}}}]"))
     assert reason in line
-
-
-@pytest.fixture(autouse=True)
-def _reopened_gate(web: conftest.Web) -> Iterator[None]:
-    yield
-    GATE.open(conftest.ALLOWED, web.get)
 
 
 @pytest.fixture

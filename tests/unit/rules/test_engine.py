@@ -66,7 +66,7 @@ def test_early_rules_run_without_a_node() -> None:
 
 @pytest.mark.parametrize("root", ["node.uuid", "ports", "port_groups"])
 def test_early_rules_can_not_name_the_node(root: str) -> None:
-    problem, = rules.validate(world.rule(phase="early", conditions=[{"op": "is-none", "args": [f"{{{root}}}"]}]))
+    problem, = world.validate(world.rule(phase="early", conditions=[{"op": "is-none", "args": [f"{{{root}}}"]}]))
     assert "not available in the early phase" in problem.text
 
 
@@ -211,15 +211,6 @@ def test_writes_are_not_masked() -> None:
 def test_unknown_mask_mode_is_refused() -> None:
     with pytest.raises(ValueError, match="always, never, sensitive"):
         rules.RuleSet([], mask_secrets="maybe")
-
-
-@pytest.mark.parametrize(("interface", "count"), [
-    ("agent", 1), ("inspector", 1), ("agent2", 0), ("redfish", 0), (None, 1),
-])
-def test_supported_interfaces_match_the_whole_name(interface: str | None, count: int) -> None:
-    facts = world.facts()
-    facts.interface = interface
-    assert len(world.run(world.rule(), given=facts, supported_interfaces="^(agent|inspector)$")) == count
 
 
 def test_compile_refuses_with_all_problems() -> None:

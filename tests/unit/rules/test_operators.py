@@ -51,7 +51,7 @@ def test_rule_matches_exactly_when_its_condition_is_true(vector: Any) -> None:
 @pytest.mark.parametrize("vector", [v for v in CASES if "problems" in v[1]], ids=world.name_of)
 def test_problems_name_their_places(vector: Any) -> None:
     op, case = vector
-    problems = {p.where: p.text for p in rules.validate(world.rule(conditions=[condition(op, case)]))}
+    problems = {p.where: p.text for p in world.validate(world.rule(conditions=[condition(op, case)]))}
     assert problems.keys() == case["problems"].keys()
     assert [text for where, text in case["problems"].items() if text not in problems[where]] == []
 
@@ -87,7 +87,7 @@ def test_operators_are_those_of_the_document() -> None:
 
 @pytest.mark.parametrize(("op", "instead"), [("ne", "!eq"), ("le", "!gt"), ("ge", "!lt"), ("!ne", "eq")])
 def test_operators_of_inspector_are_answered_with_the_inverse(op: str, instead: str) -> None:
-    problem, = rules.validate(world.rule(conditions=[{"op": op, "args": [1, 2]}]))
+    problem, = world.validate(world.rule(conditions=[{"op": op, "args": [1, 2]}]))
     assert problem.where == "/conditions/0/op"
     assert repr(instead) in problem.text
 

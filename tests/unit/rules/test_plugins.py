@@ -70,7 +70,7 @@ def test_r85_an_action_that_supports_early_runs_early(sample: Any) -> None:
 ])
 def test_r86_arguments_are_those_of_the_signature(sample: Any, args: Any, where: str) -> None:
     rule = world.rule(actions=[{"op": "sample-tag", "args": args}])
-    assert where in {problem.where for problem in rules.validate(rule)}
+    assert where in {problem.where for problem in world.validate(rule)}
 
 
 def test_an_action_error_is_the_reason_of_the_failure(sample: Any) -> None:
@@ -87,5 +87,5 @@ def test_a_plugin_that_fails_leaves_nothing_behind(sample: Any) -> None:
 
 
 def test_a_misspelt_name_is_told_the_nearest(sample: Any) -> None:
-    problem, = rules.validate(world.rule(actions=[{"op": "sample-tga", "args": ["x"]}]))
+    problem, = world.validate(world.rule(actions=[{"op": "sample-tga", "args": ["x"]}]))
     assert "did you mean 'sample-tag'?" in problem.text

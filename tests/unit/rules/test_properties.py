@@ -108,7 +108,7 @@ DATA = st.dictionaries(st.sampled_from(["a", "b", "c", "l"]), VALUES, max_size=4
 @SETTINGS
 @given(st.one_of(RULES, VALUES))
 def test_validation_only_answers_and_what_is_valid_compiles(rule: Any) -> None:
-    if rules.validate(rule) == []:
+    if world.validate(rule) == []:
         world.compiled(rule)
 
 
@@ -123,7 +123,7 @@ def test_a_rule_survives_the_wire(body: Any) -> None:
 @given(st.lists(good_conditions(), max_size=2), st.lists(good_actions(), min_size=1, max_size=3), DATA, st.booleans())
 def test_evaluation_only_fails_cleanly(conditions: Any, actions: Any, data: Any, explain: bool) -> None:
     rule = world.rule(conditions=conditions, actions=actions)
-    assert rules.validate(rule) == []
+    assert world.validate(rule) == []
     facts = world.facts(plugin_data=data)
     inventory = copy.deepcopy(facts.inventory)
     before = json.dumps(world.effects(facts))
@@ -154,12 +154,12 @@ def test_escaped_text_means_itself(text: str) -> None:
 @SETTINGS
 @given(st.text(alphabet="(){}[]*+?|\\.^$abpP,0123", max_size=20))
 def test_any_expression_is_compiled_or_refused(text: str) -> None:
-    rules.validate(world.rule(conditions=[{"op": "matches", "args": ["a", text]}]))
+    world.validate(world.rule(conditions=[{"op": "matches", "args": ["a", text]}]))
 
 
 # By the thousand, with ``tox -e fuzz``.
 
-COMPILED = [world.compiled(rule) for rule in map(rules.from_wire, strategies.RULES) if rules.validate(rule) == []]
+COMPILED = [world.compiled(rule) for rule in map(rules.from_wire, strategies.RULES) if world.validate(rule) == []]
 SOME = st.lists(st.integers(0, len(COMPILED) - 1).map(COMPILED.__getitem__), min_size=1, max_size=8)
 REPORTS = st.tuples(strategies.changed(strategies.INVENTORIES, 4), strategies.changed([
     {"a": 1, "b": "x", "c": [1, {"k": "v"}], "bmc_address": "192.0.2.10", "same": [1, 1], "i": "redfish"}]))
@@ -170,7 +170,7 @@ def test_inventories_fail_rules_only_cleanly(batch: tuple[int, int]) -> None:
     def one(many: Any, conditions: Any, actions: Any, report: Any, phase: str, explain: bool) -> None:
         inventory, plugin_data = (part if isinstance(part, dict) else {"a": part} for part in report)
         own = world.rule(conditions=conditions, actions=actions)
-        assert rules.validate(own) == []
+        assert world.validate(own) == []
         facts = rules.Facts(world.facts().task, inventory, plugin_data)
         received = repr(inventory)
         before = repr(world.effects(facts))
@@ -198,7 +198,7 @@ def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int
     def one(rule: Any) -> None:
         if isinstance(rule, dict):
             rule = rules.from_wire(rule)
-        problems = rules.validate(rule)
+        problems = world.validate(rule)
         answered[bool(problems)] += 1
         if not problems:
             world.compiled(rule)

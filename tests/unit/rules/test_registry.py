@@ -87,7 +87,7 @@ def test_parameters_that_are_not_formatted_stay_as_written(registry: Registry) -
 ])
 def test_arguments_of_a_plugin_are_checked(registry: Registry, args: Any, where: str) -> None:
     registry.add("greet", Greet)
-    assert [problem.where for problem in rules.validate(world.rule(actions=[{"op": "greet", "args": args}]))] == [where]
+    assert [problem.where for problem in world.validate(world.rule(actions=[{"op": "greet", "args": args}]))] == [where]
 
 
 @pytest.mark.parametrize(("target", "reason"), [

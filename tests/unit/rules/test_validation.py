@@ -10,11 +10,11 @@ from tests.unit.rules import world
 
 def problems(rule: Any, **options: Any) -> dict[str, str]:
     """Return the texts of all problems by place."""
-    return {problem.where: problem.text for problem in rules.validate(rule, **options)}
+    return {problem.where: problem.text for problem in world.validate(rule, **options)}
 
 
 def test_minimal_rule_is_valid() -> None:
-    assert rules.validate({"actions": [{"op": "fail", "args": ["x"]}]}) == []
+    assert world.validate({"actions": [{"op": "fail", "args": ["x"]}]}) == []
 
 
 def test_full_rule_is_valid() -> None:
@@ -23,7 +23,7 @@ def test_full_rule_is_valid() -> None:
         conditions=[{"op": "! matches", "loop": ["eth0"], "multiple": "all", "args": {"value": "{item}",
         "regex": "ib"}}],
     )
-    assert rules.validate(rule) == []
+    assert world.validate(rule) == []
 
 
 def test_all_problems_are_found_at_once() -> None:
@@ -133,7 +133,7 @@ SECRET = "hunter2-in-a-rule"
     world.rule(sensitive=SECRET),
 ])
 def test_no_problem_quotes_a_value(rule: Any) -> None:
-    found = rules.validate(rule)
+    found = world.validate(rule)
     assert found
     assert SECRET not in repr(found)
 

@@ -48,7 +48,7 @@ def test_null_uuid_is_an_absent_one() -> None:
     {"conditions": [{"op": "in-net", "args": {"address": "x", "subnet": 5}}]}, {"uuid": "x"}, {"scope": ""},
 ])
 def test_what_can_not_be_understood_is_refused(sent: dict[str, Any]) -> None:
-    assert rules.validate(rules.from_wire({"actions": ACTIONS, **sent})) != []
+    assert world.validate(rules.from_wire({"actions": ACTIONS, **sent})) != []
 
 
 @pytest.mark.parametrize("sent", [
@@ -59,7 +59,7 @@ def test_what_can_not_be_understood_is_refused(sent: dict[str, Any]) -> None:
 ])
 def test_schema_accepts_what_is_valid(sent: dict[str, Any]) -> None:
     body = {"actions": ACTIONS, **sent}
-    assert rules.validate(rules.from_wire(body)) == []
+    assert world.validate(rules.from_wire(body)) == []
     VALIDATOR.validate(body)
 
 

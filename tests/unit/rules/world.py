@@ -1,8 +1,9 @@
-"""A small world for rules: an inventory, a node with two ports, and ways to run a rule in it."""
+"""A small world for rules: an inventory, a node with two ports, services to call, and ways to run a rule in it."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import yaml
 from ironic_rules import rules
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
+from ironic_rules.rules import ActionError
+from ironic_rules.rules.hosts import AllowedHosts
 from ironic_rules.rules.registry import Plugin
 
+#: The services that rules may call.
+ALLOWED = ("cmdb.example.org", "cmdb.example.org:8443", "silent.example.org", "192.0.2.7", "[2001:db8::7]:8080")
+LIMITS = rules.Limits(hosts=AllowedHosts.of(ALLOWED))
 VECTORS = Path(__file__).parents[2] / "vectors"
 #: libyaml's loader where PyYAML has it: it takes a tenth of the time
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -48,6 +54,23 @@ NODE: dict[str, Any] = {
 }
 
 
+class Web:
+    """Answers ``/status/N`` with N, silent.example.org not at all, and all else with 200. Keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, str], float]] = []
+
+    def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> int:
+        self.asked.append((url, dict(headers), timeout_s))
+        if "silent.example.org" in url:
+            raise ActionError("silent.example.org did not answer within 5 seconds")
+        _, found, status = url.partition("/status/")
+        return int(status[:3]) if found else 200
+
+
+WEB = Web()
+
+
 def ports() -> list[PortDraft]:
     """Return the node's two ports."""
     return [
@@ -77,12 +100,17 @@ def run(*many: dict[str, Any], given: rules.Facts | None = None, phase: str = "m
         **options: Any) -> list[rules.Trace]:
     """Compile and run rules."""
     given = facts() if given is None else given
-    return rules.RuleSet(map(compiled, many), **options).run(phase, given, explain=explain)
+    return rules.RuleSet(map(compiled, many), http_get=WEB.get, **options).run(phase, given, explain=explain)
 
 
 def compiled(fields: dict[str, Any], **options: Any) -> rules.CompiledRule:
     """Return a rule, as a user writes it, compiled as if it were stored."""
-    return rules.compile(rules.Rule.of(fields), **options)
+    return rules.compile(rules.Rule.of(fields), **{"limits": LIMITS, **options})
+
+
+def validate(fields: Any, **options: Any) -> list[rules.Problem]:
+    """Return what is wrong with a rule, as a user writes it, where the services of this world may be called."""
+    return rules.validate(fields, **{"limits": LIMITS, **options})
 
 
 def vectors(folder: str) -> list[Any]:

@@ -19,7 +19,7 @@ def run_rules(name):
     task = Task(NodeDraft({"name": name, "properties": {}, "extra": {}, "resource_class": None}), ports)
     compiled = [rules.compile(rules.Rule.of({**rule, "position": position}))
                 for position, rule in enumerate(samples.rules())]
-    traces = rules.RuleSet(compiled).run("main", rules.Facts(task, inventory, body, interface="agent"))
+    traces = rules.RuleSet(compiled).run("main", rules.Facts(task, inventory, body))
     return task, body, [trace.description for trace in traces if trace.matched]
 
 
