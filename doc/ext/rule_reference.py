@@ -25,9 +25,9 @@ def sections() -> dict[str, str]:
             for kind, registry in REGISTRIES.items()}
 
 
-def _section(plugin: Any) -> str:
-    title = f"``{plugin.name}``"
-    body = EXAMPLE.sub(r".. code-block:: yaml\n\n   \1", inspect.cleandoc(plugin.doc))
+def _section(operation: Any) -> str:
+    title = f"``{operation.name}``"
+    body = EXAMPLE.sub(r".. code-block:: yaml\n\n   \1", inspect.cleandoc(operation.doc))
     return f"{title}\n{'-' * len(title)}\n\n{body}\n"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
-from ironic_rules import plugins
+from ironic_rules import entry_points
 from ironic_rules.exceptions import ConfigurationError, DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware.base import KINDS, HardwareType, Interface
 from ironic_rules.models.nodes import Node
@@ -41,7 +41,7 @@ class EnabledHardware:
         :param interfaces: ``{kind: {name: class}}``, in the place of those of ``enabled_*_interfaces``
         """
         if types is None:
-            types = plugins.load(TYPES_GROUP, conf.enabled_hardware_types, HardwareType, "enabled_hardware_types")
+            types = entry_points.load(TYPES_GROUP, conf.enabled_hardware_types, HardwareType, "enabled_hardware_types")
         if interfaces is None:
             interfaces = {kind: _load_interfaces(conf, kind) for kind in KINDS}
         self._interfaces: dict[str, dict[str, Interface]] = {
@@ -159,4 +159,4 @@ class EnabledHardware:
 
 def _load_interfaces(conf: cfg.ConfigOpts, kind: str) -> dict[str, type[Interface]]:
     option = f"enabled_{kind}_interfaces"
-    return plugins.load(f"{INTERFACES_GROUP}.{kind}", conf[option], KINDS[kind], option)
+    return entry_points.load(f"{INTERFACES_GROUP}.{kind}", conf[option], KINDS[kind], option)

@@ -9,7 +9,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules.inspection.http_get import HttpxGet
-from ironic_rules.rules import CompiledRule, Limits, Rule, RuleSet, builtin, load_plugins
+from ironic_rules.rules import CompiledRule, Limits, Rule, RuleSet, built_in, load_plugins
 from ironic_rules.rules.base import HttpGet
 from ironic_rules.rules.hosts import AllowedHosts
 
@@ -24,7 +24,7 @@ class RuleSettings:
     :ivar http_get: for ``rules.RuleSet``; None where rules may call no service
     :ivar mask_secrets: always, never or sensitive
     :ivar default_scope: scope of rules that do not set one; not of built-in ones
-    :ivar built_in: in the order of the files, as ``rules.builtin.load`` gives them
+    :ivar built_in: in the order of the files, as ``rules.built_in.load`` gives them
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -70,8 +70,8 @@ def _built_in(conf: cfg.ConfigOpts) -> tuple[Rule, ...]:
     path = conf.inspection_rules.built_in
     if not path:
         return ()
-    rules = builtin.load(path, limits=limits(conf))
-    for place in builtin.writable_by_others(path):
+    rules = built_in.load(path, limits=limits(conf))
+    for place in built_in.writable_by_others(path):
         LOG.warning("%s has built-in inspection rules and can be written by others than its owner.", place)
     LOG.info("%d built-in inspection rules from %s", len(rules), path)
     return tuple(rules)

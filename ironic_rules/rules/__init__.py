@@ -6,21 +6,20 @@
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES, Rule
-from ironic_rules.rules import api_call, builtin
-from ironic_rules.rules.actions import ACTIONS
+from ironic_rules.rules import built_in
+from ironic_rules.rules.action_plugins import load_plugins
+from ironic_rules.rules.actions import ACTIONS, api_call
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
-from ironic_rules.rules.compiler import CompiledRule, compile
+from ironic_rules.rules.compiler import CompiledRule, compile, validate
 from ironic_rules.rules.engine import ActionTrace, ConditionTrace, Facts, RuleSet, Trace, evaluate
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.operators import OPERATORS
-from ironic_rules.rules.plugins import load_plugins
 from ironic_rules.rules.schema import rule_schema
-from ironic_rules.rules.validation import validate
 from ironic_rules.rules.wire import from_wire
 
 __all__ = [
     "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "CompiledRule",
     "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule", "RuleSet", "Trace", "api_call",
-    "builtin", "compile", "evaluate", "from_wire", "load_plugins", "rule_schema", "validate",
+    "built_in", "compile", "evaluate", "from_wire", "load_plugins", "rule_schema", "validate",
 ]

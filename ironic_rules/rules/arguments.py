@@ -11,7 +11,7 @@ from ironic_rules.rules import template
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.kinds import Kind
 from ironic_rules.rules.mask import View
-from ironic_rules.rules.registry import Parameter, Plugin
+from ironic_rules.rules.registry import Operation, Parameter
 from ironic_rules.rules.values import Compiled, Const, Getter, Path, Scope, as_getter, compile_value
 from ironic_rules.text import nearest
 
@@ -29,51 +29,51 @@ class Bound:
         self.literals: dict[str, Any] = {}
 
 
-def bind(scope: Scope, plugin: Plugin, args: Any, where: str) -> Bound | None:
-    """Bind ``args`` (a list, or a dict) to the plugin's parameters; None if that fails, with the problems noted."""
+def bind(scope: Scope, operation: Operation, args: Any, where: str) -> Bound | None:
+    """Bind ``args`` (a list, or a dict) to the operation's parameters; None if that fails, with the problems noted."""
     before = len(scope.problems)
     if isinstance(args, dict):
-        given = _by_name(scope, plugin, args, where)
+        given = _by_name(scope, operation, args, where)
     elif isinstance(args, (list, tuple)):
-        given = _by_position(scope, plugin, list(args), where)
+        given = _by_position(scope, operation, list(args), where)
     else:
         scope.complain(where, "must be a list or an object")
         return None
-    missing = [p.name for p in plugin.parameters if p.required and p.name not in given]
+    missing = [p.name for p in operation.parameters if p.required and p.name not in given]
     if missing:
         scope.complain(where, f"missing: {', '.join(missing)}")
     bound = Bound()
-    for parameter in plugin.parameters:
+    for parameter in operation.parameters:
         if parameter.name in given:
-            _compile(scope, plugin, parameter, bound, *given[parameter.name])
+            _compile(scope, operation, parameter, bound, *given[parameter.name])
     return bound if len(scope.problems) == before else None
 
 
 _Given = dict[str, tuple[Any, str]]
 
 
-def _by_name(scope: Scope, plugin: Plugin, args: dict[Any, Any], where: str) -> _Given:
+def _by_name(scope: Scope, operation: Operation, args: dict[Any, Any], where: str) -> _Given:
     given: _Given = {}
     extra: dict[str, Any] = {}
     for name, value in args.items():
-        parameter = plugin.parameter(name) if isinstance(name, str) else None
+        parameter = operation.parameter(name) if isinstance(name, str) else None
         if parameter is None:
-            near = nearest(str(name), plugin.argument_names())
-            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(plugin.argument_names()) or 'none'}"
+            near = nearest(str(name), operation.argument_names())
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(operation.argument_names()) or 'none'}"
             scope.complain(where + pointer.format((str(name),)), f"there is no such argument; {hint}")
         elif parameter.variadic == "keyword":
             extra[name] = value
         else:
             given[name] = value, where + pointer.format((name,))
-    for parameter in plugin.parameters:
+    for parameter in operation.parameters:
         if parameter.variadic == "keyword" and extra:
             given[parameter.name] = extra, where
     return given
 
 
-def _by_position(scope: Scope, plugin: Plugin, args: list[Any], where: str) -> _Given:
+def _by_position(scope: Scope, operation: Operation, args: list[Any], where: str) -> _Given:
     given: _Given = {}
-    places = [p for p in plugin.parameters if not p.keyword_only and p.variadic != "keyword"]
+    places = [p for p in operation.parameters if not p.keyword_only and p.variadic != "keyword"]
     for index, parameter in enumerate(places):
         if parameter.variadic == "positional":
             given[parameter.name] = args[index:], where
@@ -86,8 +86,8 @@ def _by_position(scope: Scope, plugin: Plugin, args: list[Any], where: str) -> _
     return given
 
 
-def _compile(scope: Scope, plugin: Plugin, parameter: Parameter, bound: Bound, value: Any, where: str) -> None:
-    formatted = plugin.formatted is None or parameter.name in plugin.formatted
+def _compile(scope: Scope, operation: Operation, parameter: Parameter, bound: Bound, value: Any, where: str) -> None:
+    formatted = operation.formatted is None or parameter.name in operation.formatted
     if parameter.variadic == "positional":
         rest = _rest(scope, value, where, formatted)
         if isinstance(rest, list):
@@ -97,18 +97,18 @@ def _compile(scope: Scope, plugin: Plugin, parameter: Parameter, bound: Bound, v
     elif parameter.variadic == "keyword":
         for name, item in value.items():
             place = where + pointer.format((name,))
-            inner = plugin.formatted is None or name in plugin.formatted
+            inner = operation.formatted is None or name in operation.formatted
             bound.named[name] = compile_value(scope, item, place, formatted=inner)
     else:
         compiled = _convert(scope, parameter.kind, value, where, formatted, bound, parameter.name)
         if parameter.keyword_only:
             bound.named[parameter.name] = compiled
         else:
-            _place(bound, plugin, parameter, compiled)
+            _place(bound, operation, parameter, compiled)
 
 
-def _place(bound: Bound, plugin: Plugin, parameter: Parameter, compiled: Compiled) -> None:
-    before = [p for p in plugin.parameters if not p.keyword_only and not p.variadic]
+def _place(bound: Bound, operation: Operation, parameter: Parameter, compiled: Compiled) -> None:
+    before = [p for p in operation.parameters if not p.keyword_only and not p.variadic]
     # An optional argument that was left out makes a gap; what follows it goes by keyword.
     if before.index(parameter) == len(bound.positional):
         bound.positional.append(compiled)

@@ -9,14 +9,14 @@ from typing import Any
 from ironic_rules.exceptions import InvalidRule, Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.inspection_rules import Rule
-from ironic_rules.rules import arguments, calls, fields, index, loop
+from ironic_rules.rules import arguments, compiled_actions, fields, index, loop
 from ironic_rules.rules.actions import ACTIONS
-from ironic_rules.rules.calls import Action
+from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.index import Lookup
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.mask import View
 from ironic_rules.rules.operators import INVERSES, OPERATORS, PAIRS
-from ironic_rules.rules.registry import Plugin, UnknownName
+from ironic_rules.rules.registry import Operation, UnknownName
 from ironic_rules.rules.values import EARLY_ROOTS, ROOTS, Scope
 from ironic_rules.text import is_storable, nearest
 
@@ -24,7 +24,7 @@ _CONDITION_KEYS = ("op", "args", "loop", "multiple")
 _ACTION_KEYS = ("op", "args", "loop")
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class CompiledCondition:
     """``check`` says whether it holds; it raises CannotEvaluate where the data do not allow an answer.
 
     :ivar lookup: what is to be looked up to know that, if that is all there is to know
@@ -47,8 +47,8 @@ class CompiledRule:
     scope: str | None
     sensitive: bool
     position: int
-    conditions: tuple[Condition, ...]
-    actions: tuple[Action, ...]
+    conditions: tuple[CompiledCondition, ...]
+    actions: tuple[CompiledAction, ...]
     touches: frozenset[str]
 
 
@@ -66,7 +66,18 @@ def compile(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule:
         touches=frozenset().union(*(action.touches for action in actions)))
 
 
-def build(rule: Any, *, built_in: bool, limits: Limits) -> tuple[list[Problem], list[Condition], list[Action]]:
+def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> list[Problem]:
+    """Return every problem of a rule as a user writes it; an empty list means that it compiles.
+
+    :param rule: anything; see ``wire.from_wire`` for spellings that clients use
+    :param built_in: whether the rule comes from the operator's file: any integer is then a valid priority
+    :returns: problems in the order of the rule, each with a JSON pointer; no text quotes a value
+    """
+    return build(rule, built_in=built_in, limits=limits)[0]
+
+
+def build(rule: Any, *, built_in: bool,
+          limits: Limits) -> tuple[list[Problem], list[CompiledCondition], list[CompiledAction]]:
     """Find every problem of a rule as a user writes it; conditions and actions are of use if there is none.
 
     :param built_in: whether any integer is a valid priority
@@ -93,53 +104,53 @@ def _each(items: Any, where: str, limit: int, problems: list[Problem],
     return [compile_one(item, f"{where}/{index}") for index, item in enumerate(items)]
 
 
-def _condition(scope: Scope, item: Any, where: str) -> Condition | None:
+def _condition(scope: Scope, item: Any, where: str) -> CompiledCondition | None:
     if not _is_operation(scope, item, _CONDITION_KEYS, where):
         return None
     op = item["op"]
     inverted = op.startswith("!")
     name = op.removeprefix("!").removeprefix(" ") if inverted else op
-    plugin = _find(scope, OPERATORS.get, name, where, inverted)
+    operation = _find(scope, OPERATORS.get, name, where, inverted)
     items = _loop(scope, item, where)
     multiple = "any" if item.get("multiple") is None else item["multiple"]
     if multiple not in loop.MULTIPLE:
         scope.complain(f"{where}/multiple", f"must be one of {', '.join(loop.MULTIPLE)}")
         return None
-    bound = arguments.bind(scope, plugin, item.get("args", {}), f"{where}/args") if plugin else None
-    if plugin is None or bound is None:
+    bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args") if operation else None
+    if operation is None or bound is None:
         return None
-    check = arguments.condition_call(plugin.call, bound, PAIRS.get(plugin.call))
+    check = arguments.condition_call(operation.call, bound, PAIRS.get(operation.call))
     if inverted:
         check = _inverse(check)
     if items is not None:
         check = loop.join(multiple, items, check)
     bare = not inverted and items is None
-    return Condition(where, op, check, index.lookup(plugin.call, bound) if bare else None)
+    return CompiledCondition(where, op, check, index.lookup(operation.call, bound) if bare else None)
 
 
 def _inverse(check: Callable[[View], bool]) -> Callable[[View], bool]:
     return lambda view: not check(view)
 
 
-def _action(scope: Scope, item: Any, where: str) -> Action | None:
+def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
     if not _is_operation(scope, item, _ACTION_KEYS, where):
         return None
     op = item["op"]
-    plugin = _find(scope, ACTIONS.get, op, where)
+    operation = _find(scope, ACTIONS.get, op, where)
     items = _loop(scope, item, where)
-    if plugin is None:
+    if operation is None:
         return None
-    if scope.early and not plugin.early:
+    if scope.early and not operation.early:
         early = ", ".join(action.name for action in ACTIONS if action.early)
         scope.complain(f"{where}/op", f"not available in the early phase; these are: {early}")
         return None
-    bound = arguments.bind(scope, plugin, item.get("args", {}), f"{where}/args")
+    bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args")
     if bound is None:
         return None
-    for name, reason in plugin.call.problems(bound.literals):
-        place = f"/{list(plugin.argument_names()).index(name)}" if isinstance(item.get("args"), list) else f"/{name}"
+    for name, reason in operation.call.problems(bound.literals):
+        place = f"/{list(operation.argument_names()).index(name)}" if isinstance(item.get("args"), list) else f"/{name}"
         scope.complain(f"{where}/args{place}", reason)
-    return calls.action(where, plugin, bound, items, scope.early, scope.limits.written)
+    return compiled_actions.compile_action(where, operation, bound, items, scope.early, scope.limits.written)
 
 
 def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) -> bool:
@@ -158,7 +169,8 @@ def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) ->
     return True
 
 
-def _find(scope: Scope, get: Callable[[str], Plugin], name: str, where: str, inverted: bool = False) -> Plugin | None:
+def _find(scope: Scope, get: Callable[[str], Operation], name: str, where: str,
+          inverted: bool = False) -> Operation | None:
     try:
         return get(name)
     except UnknownName as exc:

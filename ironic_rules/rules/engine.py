@@ -14,11 +14,11 @@ from ironic_rules.models.inspection_rules import PHASES
 from ironic_rules.models.json_values import clone, same
 from ironic_rules.models.task import Task
 from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
-from ironic_rules.rules.calls import Action
+from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import CompiledRule
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.mask import MODES, View, Views
-from ironic_rules.rules.plan import Phase, Plan, Step
+from ironic_rules.rules.phase import Entry, Phase, ScopedRules
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -145,28 +145,28 @@ class _Run:
         traces: list[Trace] = []
         order: int | None = -1
         while order is not None:
-            plan = self._phase.plan(scope)
-            order = self._follow(plan, plan.first_after(order), scope, traces)
+            rules = self._phase.of_scope(scope)
+            order = self._follow(rules, rules.first_after(order), scope, traces)
             scope = _scope(self._task)
         return traces
 
-    def _follow(self, plan: Plan, first: int, scope: str | None, traces: list[Trace]) -> int | None:
-        """Run the rules of a plan from number ``first`` on, adding a trace for each.
+    def _follow(self, rules: ScopedRules, first: int, scope: str | None, traces: list[Trace]) -> int | None:
+        """Run rules from number ``first`` on, adding a trace for each.
 
         :returns: None at the end; if a rule changes the node's scope, that rule's place in the phase
         """
         shift = len(traces) - first
-        traces += plan.unmatched[first:]
-        steps, explain, is_scoped = plan.steps, self._explain, self._phase.is_scoped
-        for number in self._numbers(plan, first):
-            step = steps[number]
-            view = self._sensitive if step.sensitive else self._plain
+        traces += rules.unmatched[first:]
+        entries, explain, is_scoped = rules.entries, self._explain, self._phase.is_scoped
+        for number in self._numbers(rules, first):
+            entry = entries[number]
+            view = self._sensitive if entry.sensitive else self._plain
             try:
                 if explain:
-                    trace = self._explained(step, view)
-                elif not step.checks or _hold(step.checks, view):
-                    self._act(step, view)
-                    trace = step.matched
+                    trace = self._explained(entry, view)
+                elif not entry.checks or _hold(entry.checks, view):
+                    self._act(entry, view)
+                    trace = entry.matched
                 else:
                     continue
             except RuleFailed as failure:
@@ -175,42 +175,42 @@ class _Run:
             traces[number + shift] = trace
             if is_scoped and trace.matched and _scope(self._task) != scope:
                 del traces[number + shift + 1:]
-                return step.order
+                return entry.order
         return None
 
-    def _numbers(self, plan: Plan, first: int) -> Sequence[int]:
+    def _numbers(self, rules: ScopedRules, first: int) -> Sequence[int]:
         if self._explain:
-            return range(first, len(plan.steps))
-        found = plan.candidates(self._plain, self._sensitive)
+            return range(first, len(rules.entries))
+        found = rules.candidates(self._plain, self._sensitive)
         return found[bisect.bisect_left(found, first):] if first else found
 
-    def _explained(self, step: Step, view: View) -> Trace:
-        rule = step.rule
+    def _explained(self, entry: Entry, view: View) -> Trace:
+        rule = entry.rule
         conditions = tuple(_condition_trace(condition, view) for condition in rule.conditions)
         shown = () if rule.sensitive else conditions
         if not all(condition.outcome for condition in conditions):
             return Trace(rule.uuid, rule.description, False, conditions=shown)
         before = _state(self._facts, self._task)
-        done = self._act(step, view, shown)
+        done = self._act(entry, view, shown)
         if rule.sensitive:
-            return step.matched
+            return entry.matched
         changes = _difference(before, _state(self._facts, self._task))
         return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(rule, *done), changes)
 
-    def _act(self, step: Step, view: View, conditions: tuple[ConditionTrace, ...] = ()) -> _Done:
+    def _act(self, entry: Entry, view: View, conditions: tuple[ConditionTrace, ...] = ()) -> _Done:
         """Run the actions of a rule; return how often each ran, and in a dry run what each left undone."""
-        task, rule = self._task, step.rule
+        task, rule = self._task, entry.rule
         if task is not None:
-            if step.keeps_node:
+            if entry.keeps_node:
                 task.node.checkpoint()
-            elif step.keeps_task:
+            elif entry.keeps_task:
                 task.checkpoint()
-        kept = _kept(rule, self._data) if step.keeps_data else None
+        kept = _kept(rule, self._data) if entry.keeps_data else None
         dry_run = self._facts.dry_run
         active = ActiveRule(rule, self._data, self._messages, dry_run, self._http_get)
         times: list[int] = []
         notes: list[tuple[str, ...]] = []
-        for action in step.actions:
+        for action in entry.actions:
             try:
                 times.append(action.run(task, active, view, self._views))
             except IronicRulesError as exc:
@@ -221,18 +221,18 @@ class _Run:
                 if dry_run:
                     notes.append(active.take_withheld())
                 continue
-            self._undo(step, kept)
+            self._undo(entry, kept)
             shown = () if rule.sensitive else _action_traces(rule, times, notes)
             failure.traces = [  # type: ignore[attr-defined]
                 Trace(rule.uuid, rule.description, True, str(failure), conditions, shown)]
             raise failure
         return times, notes
 
-    def _undo(self, step: Step, kept: dict[str, Any] | None) -> None:
+    def _undo(self, entry: Entry, kept: dict[str, Any] | None) -> None:
         if self._task is not None:
-            if step.keeps_node:
+            if entry.keeps_node:
                 self._task.node.rollback()
-            elif step.keeps_task:
+            elif entry.keeps_task:
                 self._task.rollback()
         if kept is not None:
             self._data.clear()
@@ -260,7 +260,7 @@ def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:
     return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
 
 
-def _failure(rule: CompiledRule, action: Action, reason: str, cause: Exception) -> RuleFailed:
+def _failure(rule: CompiledRule, action: CompiledAction, reason: str, cause: Exception) -> RuleFailed:
     if rule.sensitive:
         # Without its cause: a traceback in the log would show what the rule does.
         return RuleFailed(rule=rule.uuid, where=action.where, reason=WITHHELD)

@@ -6,34 +6,19 @@ when the rule is compiled; a templated value at each evaluation.
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
-
-import netaddr
-import re2
+from typing import Annotated, Any
 
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models import draft, mac, pointer, traits
 from ironic_rules.rules import capabilities, paths
-from ironic_rules.rules.errors import CannotEvaluate, OperandError
-from ironic_rules.rules.limits import DEFAULT, MAX_LEVELS, MAX_PROGRAM, MAX_REGEX, Limits
+from ironic_rules.rules.errors import OperandError
+from ironic_rules.rules.limits import DEFAULT, MAX_LEVELS, Limits
+from ironic_rules.rules.networks import Network, parse_address, parse_network
+from ironic_rules.rules.regex import Pattern, compile_regex
 from ironic_rules.text import is_uuid, nearest
 
-_HINTS = {
-    "invalid perl operator": " (RE2 has no look-around)",
-    "invalid escape sequence": " (RE2 has no back references)",
-}
-#: In how many places of an expression RE2's complaint is looked for.
-_MAX_PLACES = 10
-#: Bytes that RE2 may use for one expression, most of them for the states that it has met; with fewer it gets slow for
-#: harmless texts.
-_MAX_MEMORY = 2 * 1024 * 1024
-_TOO_LARGE = "pattern too large - compile failed"
-#: A parenthesis, or what may have one that means itself: an escape, a quotation, a character class.
-_PARENTHESES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|[()]", re.DOTALL)
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
@@ -82,151 +67,6 @@ class Kind:
             except OperandError as exc:
                 return str(exc)
         return None
-
-
-class Network(NamedTuple):
-    """A network as integers, so that a look-up is two comparisons."""
-
-    version: int
-    first: int
-    last: int
-
-
-class Pattern:
-    """A regular expression for texts of at most ``most`` bytes: the time that one takes grows with the text."""
-
-    __slots__ = ("_fullmatch", "_most", "_search")
-
-    def __init__(self, compiled: Any, most: int) -> None:
-        self._search = compiled.search
-        self._fullmatch = compiled.fullmatch
-        self._most = most
-
-    def is_in(self, text: bytes) -> bool:
-        """Say whether it is found somewhere in ``text``.
-
-        :raises CannotEvaluate: the text is too long
-        """
-        if len(text) > self._most:
-            raise self._too_long()
-        return self._search(text) is not None
-
-    def is_in_any(self, texts: Sequence[bytes]) -> bool:
-        """Say whether it is found in one of ``texts``, which together must not be too long."""
-        if sum(map(len, texts)) > self._most:
-            raise self._too_long()
-        return any(self._search(text) is not None for text in texts)
-
-    def is_all_of(self, text: bytes) -> bool:
-        """Say whether it matches the whole of ``text``."""
-        if len(text) > self._most:
-            raise self._too_long()
-        return self._fullmatch(text) is not None
-
-    def _too_long(self) -> CannotEvaluate:
-        return CannotEvaluate(f"the text is longer than the {self._most} bytes that regular expressions are tried on")
-
-
-@functools.lru_cache(maxsize=512)
-def compile_regex(text: str) -> Any:
-    """Return a compiled RE2 pattern for UTF-8 bytes: on these, the binding is a third faster than on strings.
-
-    :raises OperandError: RE2 refuses it; the text has RE2's reason and, where RE2 names a part, its column
-    """
-    if len(text) > MAX_REGEX:
-        raise OperandError(f"a regular expression has at most {MAX_REGEX} characters")
-    try:
-        compiled = _compiled(text)
-        if compiled.programsize <= MAX_PROGRAM:
-            return compiled
-        reason = part = _TOO_LARGE
-    except re2.error as exc:
-        reason, part = _complaint(exc)
-    except UnicodeEncodeError:
-        raise OperandError("not a regular expression: lone surrogate characters") from None
-    if reason == _TOO_LARGE:
-        raise OperandError("the regular expression takes too much work: use fewer and smaller repetitions; "
-                           "'.', [^..], \\D, \\S, \\W and \\p{..} are the costly ones to repeat")
-    # RE2 quotes a part, or all, of the expression; the quote may be a secret and helps nobody.
-    column = _column(text, reason, part)
-    place = "" if column is None else f" at column {column}"
-    raise OperandError(f"not a regular expression that RE2 accepts: {reason}{_HINTS.get(reason, '')}{place}")
-
-
-def _compiled(text: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.max_mem = _MAX_MEMORY
-    return re2.compile(text.encode("utf-8"), options)
-
-
-def _complaint(exc: Exception) -> tuple[str, str]:
-    """Return what RE2 complains of, and the part of the expression that it names."""
-    raw = exc.args[0] if exc.args else b""
-    message = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
-    reason, _, part = message.partition(": ")
-    return reason, part
-
-
-def _column(text: str, reason: str, part: str) -> int | None:
-    """Return where in ``text`` that is which RE2 complains of; None if that can not be told."""
-    if reason == "trailing \\":
-        return len(text)
-    if reason == "missing ]":
-        return len(text) - len(part) + 1
-    if reason == "missing )":
-        return _last_open(text)
-    part = ")" if reason == "unexpected )" else part
-    at = text.find(part) if part else -1
-    if text.count(part) == 1:
-        return at + 1
-    # Of several places it is the first at which RE2, having read so far, complains of the same.
-    for _ in range(_MAX_PLACES):
-        if at < 0:
-            return None
-        try:
-            _compiled(text[:at + len(part)])
-        except re2.error as exc:
-            if _complaint(exc)[0] == reason:
-                return at + 1
-        at = text.find(part, at + 1)
-    return None
-
-
-def _last_open(text: str) -> int | None:
-    """Return the column of the last parenthesis that is never closed."""
-    opened: list[int] = []
-    for found in _PARENTHESES.finditer(text):
-        if found.group() == "(":
-            opened.append(found.start() + 1)
-        elif found.group() == ")" and opened:
-            opened.pop()
-    return opened[-1] if opened else None
-
-
-# netaddr needs 5 us per address; the rules of one inspection ask for the same few again and again.
-@functools.lru_cache(maxsize=1024)
-def parse_address(text: str) -> tuple[int, int] | None:
-    """Return version and number of an IP address, which may have a zone; None if it is none."""
-    try:
-        address = netaddr.IPAddress(text.strip().partition("%")[0])
-    except (netaddr.AddrFormatError, ValueError, TypeError):
-        return None
-    return address.version, int(address)
-
-
-@functools.lru_cache(maxsize=512)
-def parse_network(text: str) -> Network:
-    """Return a network in CIDR form; host bits may be set.
-
-    :raises OperandError: not a network
-    """
-    try:
-        network = netaddr.IPNetwork(text.strip())
-    except (netaddr.AddrFormatError, ValueError, TypeError):
-        raise OperandError("must be a network in CIDR form, such as 192.0.2.0/24 or 2001:db8::/32") from None
-    return Network(network.version, network.first, network.last)
 
 
 def _text(value: Any) -> str:

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ironic_rules.rules.kinds import Address, Flag, Regex, Subnet, Values, parse_address
-from ironic_rules.rules.registry import Plugin, Registry, read_parameters
+from ironic_rules.rules.kinds import Address, Flag, Regex, Subnet, Values
+from ironic_rules.rules.networks import parse_address
+from ironic_rules.rules.registry import Operation, Registry, read_parameters
 
 
-def _read(name: str, function: Callable[..., bool]) -> Plugin:
+def _read(name: str, function: Callable[..., bool]) -> Operation:
     parameters = read_parameters(function, skip=0)
     # A condition without any value is not what anybody meant: it would hold for every node.
-    return Plugin(name, function, tuple(
+    return Operation(name, function, tuple(
         replace(parameter, required=True) if parameter.variadic else parameter for parameter in parameters),
         function.__doc__ or "")
 

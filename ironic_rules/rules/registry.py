@@ -22,7 +22,7 @@ class UnknownName(LookupError):
         super().__init__(f"there is no such {what}; {hint}")
 
 
-class BadPlugin(ValueError):
+class BadOperation(ValueError):
     """What was to be registered can not serve, or its name is taken."""
 
 
@@ -38,7 +38,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class Operation:
     """A registered operator or action.
 
     :ivar call: the function, or the instance of the action's class
@@ -71,55 +71,55 @@ _VARIADIC: dict[Any, str] = {
 
 
 class Registry:
-    """Plugins by name. The same name twice is refused, unless it is the same object again.
+    """Operations by name. The same name twice is refused, unless it is the same object again.
 
     :param what: what the things are called in messages
-    :param read: makes a Plugin from a name and an object; raises BadPlugin
+    :param read: makes an Operation from a name and an object; raises BadOperation
     """
 
-    def __init__(self, what: str, read: Callable[[str, Any], Plugin]) -> None:
+    def __init__(self, what: str, read: Callable[[str, Any], Operation]) -> None:
         self.what = what
         self._read = read
-        self._plugins: dict[str, Plugin] = {}
+        self._operations: dict[str, Operation] = {}
         self._objects: dict[str, Any] = {}
 
     def add(self, name: str, target: Any = None) -> Any:
         """Register ``target``; without one, return a decorator.
 
-        :raises BadPlugin: the name is taken, or the signature can not be used
+        :raises BadOperation: the name is taken, or the signature can not be used
         """
         if target is None:
             return lambda decorated: self.add(name, decorated)
-        if name in self._plugins:
+        if name in self._operations:
             if self._objects[name] is target:
                 return target
-            raise BadPlugin(f"{self.what} {name!r} is registered twice")
-        self._plugins[name] = self._read(name, target)
+            raise BadOperation(f"{self.what} {name!r} is registered twice")
+        self._operations[name] = self._read(name, target)
         self._objects[name] = target
         return target
 
-    def get(self, name: str) -> Plugin:
-        """Return the named plugin.
+    def get(self, name: str) -> Operation:
+        """Return the named operation.
 
         :raises UnknownName: with the nearest valid name
         """
         try:
-            return self._plugins[name]
+            return self._operations[name]
         except KeyError:
-            raise UnknownName(self.what, nearest(name, self._plugins), self.names()) from None
+            raise UnknownName(self.what, nearest(name, self._operations), self.names()) from None
 
     def names(self) -> list[str]:
         """Return all names, sorted."""
-        return sorted(self._plugins)
+        return sorted(self._operations)
 
-    def __iter__(self) -> Iterator[Plugin]:
-        return (self._plugins[name] for name in self.names())
+    def __iter__(self) -> Iterator[Operation]:
+        return (self._operations[name] for name in self.names())
 
     def __len__(self) -> int:
-        return len(self._plugins)
+        return len(self._operations)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._plugins
+        return name in self._operations
 
 
 def read_parameters(function: Callable[..., Any], skip: int) -> tuple[Parameter, ...]:

@@ -10,7 +10,7 @@ from ironic_rules.rules.fields import MAX_TEXT
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.loop import MULTIPLE
 from ironic_rules.rules.operators import OPERATORS
-from ironic_rules.rules.registry import Plugin, Registry
+from ironic_rules.rules.registry import Operation, Registry
 
 UUID_PATTERN = r"\A[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
 
@@ -64,26 +64,26 @@ def _operation(registry: Registry, inverse: bool) -> dict[str, Any]:
         "additionalProperties": False,
         "required": ["op"],
         "properties": {
-            "op": {"enum": [spelling for plugin in registry for spelling in spellings(plugin.name)]},
+            "op": {"enum": [spelling for operation in registry for spelling in spellings(operation.name)]},
             "args": {"type": ["array", "object"]},
             "loop": {"type": ["array", "object", "string", "null"]},
         },
         "allOf": [
             {
-                "if": {"properties": {"op": {"enum": spellings(plugin.name)}}, "required": ["op"]},
-                "then": {"properties": {"args": {"anyOf": [arguments_schema(plugin), {"type": "array"}]}}},
+                "if": {"properties": {"op": {"enum": spellings(operation.name)}}, "required": ["op"]},
+                "then": {"properties": {"args": {"anyOf": [arguments_schema(operation), {"type": "array"}]}}},
             }
-            for plugin in registry
+            for operation in registry
         ],
     }
 
 
-def arguments_schema(plugin: Plugin) -> dict[str, Any]:
+def arguments_schema(operation: Operation) -> dict[str, Any]:
     """Return the schema of the arguments of an operator or action, given by name."""
     properties: dict[str, Any] = {}
     required = []
     open_ended = False
-    for parameter in plugin.parameters:
+    for parameter in operation.parameters:
         if parameter.variadic == "keyword":
             open_ended = True
         elif parameter.variadic == "positional":

@@ -23,7 +23,7 @@ LAYERS = (
     ("db", "rpc"),
     ("policy",),
     ("conf", "policies"),
-    ("models", "plugins"),
+    ("models", "entry_points"),
     ("exceptions", "context", "samples", "text"),
 )
 RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ironic_rules import plugins
+from ironic_rules import entry_points
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.settings import Settings
@@ -33,7 +33,7 @@ def load(names: Iterable[str], settings: Settings | None = None,
     """
     wanted = [ALIASES.get(name, name) for name in names]
     if classes is None:
-        classes = plugins.load(GROUP, wanted, InspectionHook, OPTION)  # type: ignore[type-abstract]
+        classes = entry_points.load(GROUP, wanted, InspectionHook, OPTION)  # type: ignore[type-abstract]
     hooks: Hooks = []
     for name in wanted:
         hook = _make(name, classes[name])

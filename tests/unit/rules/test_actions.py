@@ -9,7 +9,7 @@ import pytest
 
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
-from ironic_rules.rules.registry import Plugin
+from ironic_rules.rules.registry import Operation
 from tests.unit.rules import world
 
 CASES = world.vectors("actions")
@@ -56,31 +56,31 @@ def test_problems_name_their_places(vector: Any) -> None:
     assert [text for where, text in case["problems"].items() if text not in problems[where]] == []
 
 
-def wrong_with_example(plugin: Plugin) -> Iterator[str]:
+def wrong_with_example(operation: Operation) -> Iterator[str]:
     """Say what is wrong with the example in the docstring of an action."""
-    example = world.example(plugin)
-    if example["op"] != plugin.name:
-        yield f"{plugin.name}: the example is one of {example['op']}"
-    yield from (f"{plugin.name}: {problem}" for problem in world.validate(world.rule(actions=[example])))
+    example = world.example(operation)
+    if example["op"] != operation.name:
+        yield f"{operation.name}: the example is one of {example['op']}"
+    yield from (f"{operation.name}: {problem}" for problem in world.validate(world.rule(actions=[example])))
     try:
         world.run(world.rule(actions=[example]))
     except RuleFailed as exc:
-        if plugin.name != "fail":
-            yield f"{plugin.name}: {exc}"
+        if operation.name != "fail":
+            yield f"{operation.name}: {exc}"
 
 
 def test_every_example_in_a_docstring_runs() -> None:
-    assert [problem for plugin in rules.ACTIONS for problem in wrong_with_example(plugin)] == []
+    assert [problem for operation in rules.ACTIONS for problem in wrong_with_example(operation)] == []
 
 
 def test_every_docstring_describes_every_argument() -> None:
-    assert [f"{plugin.name}: {name}" for plugin in rules.ACTIONS for name in plugin.argument_names()
-            if f":param {name}:" not in plugin.doc] == []
+    assert [f"{operation.name}: {name}" for operation in rules.ACTIONS for name in operation.argument_names()
+            if f":param {name}:" not in operation.doc] == []
 
 
 def test_every_argument_is_formatted() -> None:
-    assert [f"{plugin.name}: {name}" for plugin in rules.ACTIONS
-            for name in plugin.formatted.symmetric_difference(plugin.argument_names())] == []
+    assert [f"{operation.name}: {name}" for operation in rules.ACTIONS
+            for name in operation.formatted.symmetric_difference(operation.argument_names())] == []
 
 
 def test_every_action_has_vectors() -> None:
@@ -88,7 +88,7 @@ def test_every_action_has_vectors() -> None:
 
 
 def test_early_actions_are_those_of_the_document() -> None:
-    assert {plugin.name for plugin in rules.ACTIONS if plugin.early} == {
+    assert {operation.name for operation in rules.ACTIONS if operation.early} == {
         "fail", "log", "set-plugin-data", "extend-plugin-data", "unset-plugin-data",
     }
 

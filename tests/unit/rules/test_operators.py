@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ironic_rules import rules
-from ironic_rules.rules.registry import Plugin
+from ironic_rules.rules.registry import Operation
 from tests.unit.rules import world
 
 CASES = world.vectors("operators")
@@ -56,23 +56,23 @@ def test_problems_name_their_places(vector: Any) -> None:
     assert [text for where, text in case["problems"].items() if text not in problems[where]] == []
 
 
-def wrong_with_example(plugin: Plugin) -> Iterator[str]:
+def wrong_with_example(operation: Operation) -> Iterator[str]:
     """Say what is wrong with the example in the docstring of an operator."""
-    example = world.example(plugin)
-    if example["op"] != plugin.name:
-        yield f"{plugin.name}: the example is one of {example['op']}"
+    example = world.example(operation)
+    if example["op"] != operation.name:
+        yield f"{operation.name}: the example is one of {example['op']}"
     trace, = world.run(world.rule(conditions=[example]), explain=True)
     if trace.conditions[0].outcome is None:
-        yield f"{plugin.name}: the example cannot be evaluated: {trace.conditions[0]}"
+        yield f"{operation.name}: the example cannot be evaluated: {trace.conditions[0]}"
 
 
 def test_every_example_in_a_docstring_runs() -> None:
-    assert [problem for plugin in rules.OPERATORS for problem in wrong_with_example(plugin)] == []
+    assert [problem for operation in rules.OPERATORS for problem in wrong_with_example(operation)] == []
 
 
 def test_every_docstring_describes_every_argument() -> None:
-    assert [f"{plugin.name}: {name}" for plugin in rules.OPERATORS for name in plugin.argument_names()
-            if f":param {name}:" not in plugin.doc] == []
+    assert [f"{operation.name}: {name}" for operation in rules.OPERATORS for name in operation.argument_names()
+            if f":param {name}:" not in operation.doc] == []
 
 
 def test_every_operator_has_vectors() -> None:

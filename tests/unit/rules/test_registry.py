@@ -7,8 +7,8 @@ from stevedore import extension
 
 from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.rules import kinds, plugins
-from ironic_rules.rules.registry import BadPlugin, Registry, UnknownName, read_parameters
+from ironic_rules.rules import action_plugins, kinds
+from ironic_rules.rules.registry import BadOperation, Registry, UnknownName, read_parameters
 from tests.unit.rules import world
 
 
@@ -95,13 +95,13 @@ def test_arguments_of_a_plugin_are_checked(registry: Registry, args: Any, where:
     (NoCall, "does not define __call__"), (Greet(), "not a subclass"),
 ])
 def test_what_can_not_serve_is_refused(registry: Registry, target: Any, reason: str) -> None:
-    with pytest.raises(BadPlugin, match=reason):
+    with pytest.raises(BadOperation, match=reason):
         registry.add("x", target)
 
 
 def test_name_declared_twice_is_refused(registry: Registry) -> None:
     registry.add("greet", Greet)
-    with pytest.raises(BadPlugin, match="registered twice"):
+    with pytest.raises(BadOperation, match="registered twice"):
         registry.add("greet", NotAnAction)
 
 
@@ -127,7 +127,7 @@ def found(monkeypatch: pytest.MonkeyPatch, **targets: Any) -> None:
         return extension.ExtensionManager.make_test_instance(
             [extension.Extension(name, None, target, None) for name, target in targets.items()])  # type: ignore[arg-type]
 
-    monkeypatch.setattr(plugins.stevedore, "ExtensionManager", manager)
+    monkeypatch.setattr(action_plugins.stevedore, "ExtensionManager", manager)
 
 
 def test_installed_actions_are_registered(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:

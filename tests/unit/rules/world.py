@@ -14,7 +14,7 @@ from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import ActionError
 from ironic_rules.rules.hosts import AllowedHosts
-from ironic_rules.rules.registry import Plugin
+from ironic_rules.rules.registry import Operation
 
 #: The services that rules may call.
 ALLOWED = ("cmdb.example.org", "cmdb.example.org:8443", "silent.example.org", "192.0.2.7", "[2001:db8::7]:8080")
@@ -128,9 +128,9 @@ def name_of(parameter: Any) -> str:
     return f"{stem}: {case['name']}"
 
 
-def example(plugin: Plugin) -> dict[str, Any]:
+def example(operation: Operation) -> dict[str, Any]:
     """Return the ``.. rule::`` example of an operator or action."""
-    line, = (line for line in plugin.doc.splitlines() if ".. rule::" in line)
+    line, = (line for line in operation.doc.splitlines() if ".. rule::" in line)
     return dict(yaml.safe_load(line.partition(".. rule::")[2]))
 
 

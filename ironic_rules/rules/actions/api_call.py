@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from ironic_rules.models.task import Task
-from ironic_rules.rules.actions import ACTIONS
+from ironic_rules.rules.actions.registry import ACTIONS
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.errors import ActionError, OperandError
 from ironic_rules.rules.hosts import host_of

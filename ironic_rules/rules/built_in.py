@@ -18,8 +18,8 @@ from ironic_rules.exceptions import ConfigurationError, Problem
 from ironic_rules.models.inspection_rules import SEALED, WRITABLE, Rule
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.rules import strict_yaml
+from ironic_rules.rules.compiler import validate
 from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.validation import validate
 from ironic_rules.rules.wire import from_wire
 
 MAX_FILE_BYTES = 8 * 1024 * 1024

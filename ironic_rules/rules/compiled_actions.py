@@ -1,4 +1,4 @@
-"""Actions of compiled rules: plug-ins with their arguments, ready to be called for a node.
+"""Actions of compiled rules: operations with their arguments, ready to be called for a node.
 
 There may be thousands, each used once per inspection: to be fast they share what they can and are few objects each.
 """
@@ -16,7 +16,7 @@ from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.limits import MAX_LEVELS
 from ironic_rules.rules.loop import Items
 from ironic_rules.rules.mask import View, Views
-from ironic_rules.rules.registry import Plugin
+from ironic_rules.rules.registry import Operation
 from ironic_rules.rules.values import Compiled, Const, as_getter
 
 _SCALARS = frozenset({int, float, bool, type(None)})
@@ -24,15 +24,15 @@ _SCALARS = frozenset({int, float, bool, type(None)})
 _PER_VALUE = 8
 
 
-class Action(abc.ABC):
+class CompiledAction(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
     __slots__ = ("most", "op", "touches", "where")
 
-    def __init__(self, where: str, plugin: Plugin, most: int) -> None:
+    def __init__(self, where: str, operation: Operation, most: int) -> None:
         self.where = where
-        self.op = plugin.name
-        self.touches: frozenset[str] = plugin.call.touches
+        self.op = operation.name
+        self.touches: frozenset[str] = operation.call.touches
         #: what all actions together may be given to write for a node
         self.most = most
 
@@ -41,30 +41,31 @@ class Action(abc.ABC):
         """Do the work and return how many times it was done; raises what the plug-in raises."""
 
 
-def action(where: str, plugin: Plugin, bound: arguments.Bound, items: Items | None, early: bool, most: int) -> Action:
-    """Return a plug-in with its arguments.
+def compile_action(where: str, operation: Operation, bound: arguments.Bound, items: Items | None, early: bool,
+                   most: int) -> CompiledAction:
+    """Return an action with its arguments.
 
     :param items: what it is to be called for one after the other
     :param early: whether there is no node
     :param most: what all actions together may be given to write for a node, as ``Limits.written``
     """
     if early or bound.named or bound.rest is not None or len(bound.positional) != 2:
-        once: Action = _Any(where, plugin, bound, early, most)
+        once: CompiledAction = _Any(where, operation, bound, early, most)
     elif isinstance(bound.positional[0], Const) and not _is_mutable(bound.positional[0].value):
-        once = _PathAndValue(where, plugin, bound.positional[0].value, bound.positional[1], most)
+        once = _PathAndValue(where, operation, bound.positional[0].value, bound.positional[1], most)
     else:
-        once = _Any(where, plugin, bound, early, most)
-    return once if items is None else _Loop(where, plugin, once, items, most)
+        once = _Any(where, operation, bound, early, most)
+    return once if items is None else _Loop(where, operation, once, items, most)
 
 
-class _Any(Action):
+class _Any(CompiledAction):
     """Whatever the arguments are."""
 
     __slots__ = ("_call", "_early", "_fill")
 
-    def __init__(self, where: str, plugin: Plugin, bound: arguments.Bound, early: bool, most: int) -> None:
-        super().__init__(where, plugin, most)
-        self._call = plugin.call.call_early if early else plugin.call.__call__
+    def __init__(self, where: str, operation: Operation, bound: arguments.Bound, early: bool, most: int) -> None:
+        super().__init__(where, operation, most)
+        self._call = operation.call.call_early if early else operation.call.__call__
         self._early = early
         self._fill = arguments.values_of(bound)
 
@@ -81,14 +82,14 @@ class _Any(Action):
         return 1
 
 
-class _PathAndValue(Action):
+class _PathAndValue(CompiledAction):
     """What most actions have: a constant, which is a path or a name, and a value."""
 
     __slots__ = ("_call", "_constant", "_get")
 
-    def __init__(self, where: str, plugin: Plugin, constant: Any, value: Compiled, most: int) -> None:
-        super().__init__(where, plugin, most)
-        self._call = plugin.call.__call__
+    def __init__(self, where: str, operation: Operation, constant: Any, value: Compiled, most: int) -> None:
+        super().__init__(where, operation, most)
+        self._call = operation.call.__call__
         self._constant = constant
         self._get = as_getter(value)
 
@@ -106,13 +107,13 @@ class _PathAndValue(Action):
         return 1
 
 
-class _Loop(Action):
+class _Loop(CompiledAction):
     """Another action for each of some items."""
 
     __slots__ = ("_items", "_once")
 
-    def __init__(self, where: str, plugin: Plugin, once: Action, items: Items, most: int) -> None:
-        super().__init__(where, plugin, most)
+    def __init__(self, where: str, operation: Operation, once: CompiledAction, items: Items, most: int) -> None:
+        super().__init__(where, operation, most)
         self._items = items
         self._once = once
 

@@ -8,7 +8,7 @@ import stevedore
 
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.rules.actions import ACTIONS
-from ironic_rules.rules.registry import BadPlugin, Registry
+from ironic_rules.rules.registry import BadOperation, Registry
 
 NAMESPACE = "ironic.inspection_rules.actions"
 
@@ -29,7 +29,7 @@ def load_plugins(namespace: str = NAMESPACE, registry: Registry = ACTIONS) -> li
     for extension in manager:
         try:
             registry.add(extension.name, extension.plugin)
-        except BadPlugin as exc:
+        except BadOperation as exc:
             failures.append(str(exc))
         else:
             names.append(extension.name)

@@ -14,7 +14,7 @@ from ironic_rules import rules
 from ironic_rules.conf import inspection_rules as options
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import rule_settings
-from ironic_rules.rules import builtin, strict_yaml
+from ironic_rules.rules import built_in, strict_yaml
 from tests.unit.rules import world
 
 UUID = "9d1b3f0a-6b0d-4c2e-8f0e-2f6f0a1f7c11"
@@ -30,72 +30,73 @@ def write(path: Path, text: str) -> Path:
 def refusal(path: Path, **kwargs: Any) -> list[str]:
     """Return the lines of the refusal, without the header and the folder."""
     with pytest.raises(ConfigurationError) as caught:
-        builtin.load(path, **kwargs)
+        built_in.load(path, **kwargs)
     header, *lines = str(caught.value).splitlines()
     assert header == "The built-in inspection rules can not be used:"
     return [line.replace(f"{path if path.is_dir() else path.parent}/", "") for line in lines]
 
 
 def test_r02_a_file_has_a_list_of_rules(tmp_path: Path) -> None:
-    loaded = builtin.load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
+    loaded = built_in.load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
     assert [rule.actions[0]["args"]["msg"] for rule in loaded] == ["one", "two"]
     assert [rule.built_in for rule in loaded] == [True, True]
 
 
 def test_a_file_may_have_one_rule(tmp_path: Path) -> None:
-    one, = builtin.load(write(tmp_path / "a.yaml", "priority: 5\nactions: [{op: log, args: [hi]}]\n"))
+    one, = built_in.load(write(tmp_path / "a.yaml", "priority: 5\nactions: [{op: log, args: [hi]}]\n"))
     assert one.priority == 5
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "[]\n"])
 def test_a_file_may_have_none(tmp_path: Path, text: str) -> None:
-    assert builtin.load(write(tmp_path / "a.yaml", text)) == []
+    assert built_in.load(write(tmp_path / "a.yaml", text)) == []
 
 
 def test_a_directory_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
     for name in ("20-b.yaml", "10-a.yaml", ".30-hidden.yaml", "40-not.txt"):
         write(tmp_path / name, RULE % name)
-    assert [rule.actions[0]["args"]["msg"] for rule in builtin.load(tmp_path)] == ["10-a.yaml", "20-b.yaml"]
+    assert [rule.actions[0]["args"]["msg"] for rule in built_in.load(tmp_path)] == ["10-a.yaml", "20-b.yaml"]
 
 
 def test_defaults_are_filled_in_but_no_scope(tmp_path: Path) -> None:
-    one, = builtin.load(write(tmp_path / "a.yaml", RULE % "x"))
+    one, = built_in.load(write(tmp_path / "a.yaml", RULE % "x"))
     assert (one.description, one.priority, one.phase, one.scope, one.sensitive, one.conditions) == (
         None, 0, "main", None, False, [])
 
 
 @pytest.mark.parametrize("priority", [-5, -1, 0, 9999, 10000, 1_000_000])
 def test_r06_any_integer_is_a_priority(tmp_path: Path, priority: int) -> None:
-    one, = builtin.load(write(tmp_path / "a.yaml", f"priority: {priority}\nactions: [{{op: log, args: [hi]}}]"))
+    one, = built_in.load(write(tmp_path / "a.yaml", f"priority: {priority}\nactions: [{{op: log, args: [hi]}}]"))
     assert rules.compile(one).priority == priority
 
 
 def test_r20_user_rules_of_equal_priority_run_first(tmp_path: Path) -> None:
     text = "".join(f"- {{priority: {priority}, actions: [{{op: log, args: [{name}]}}]}}\n"
                    for name, priority in [("c", 5), ("d", 5), ("first", 10000), ("last", -1)])
-    built_in = [rules.compile(rule) for rule in builtin.load(write(tmp_path / "a.yaml", text))]
+    own = [rules.compile(rule) for rule in built_in.load(write(tmp_path / "a.yaml", text))]
     stored = [world.compiled(world.rule(priority=5, position=position, actions=[{"op": "log", "args": [name]}]))
               for name, position in [("b", (1 << 31) - 1), ("a", 1)]]
     facts = world.facts()
-    rules.RuleSet([*built_in, *stored]).run("main", facts)
+    rules.RuleSet([*own, *stored]).run("main", facts)
     assert [text.rpartition(" ")[2] for _, text in facts.messages] == ["first", "a", "b", "c", "d", "last"]
 
 
 def test_r05_the_uuid_depends_on_what_the_rule_says_and_not_on_where(tmp_path: Path) -> None:
-    before = builtin.load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
-    after = builtin.load(write(tmp_path / "b.yaml", RULE % "two" + RULE % "three" + "  priority: '0'\n" + RULE % "one"))
+    before = built_in.load(write(tmp_path / "a.yaml", RULE % "one" + RULE % "two"))
+    text = RULE % "two" + RULE % "three" + "  priority: '0'\n" + RULE % "one"
+    after = built_in.load(write(tmp_path / "b.yaml", text))
     assert {rule.uuid for rule in before} < {rule.uuid for rule in after}
     assert [rule.uuid for rule in before] == [
         "e58a8c01-e063-581d-a8f4-6a7afb9f29a7", "4148730a-c8c6-5ec9-b8e8-06a62f267dc2"]
 
 
 def test_a_given_uuid_is_kept(tmp_path: Path) -> None:
-    one, = builtin.load(write(tmp_path / "a.yaml", RULE % "x" + f"  uuid: {UUID.upper()}\n"))
+    one, = built_in.load(write(tmp_path / "a.yaml", RULE % "x" + f"  uuid: {UUID.upper()}\n"))
     assert one.uuid == UUID
 
 
 def test_the_uuid_of_a_sensitive_rule_tells_nothing_of_its_secrets(tmp_path: Path) -> None:
-    found = {builtin.load(write(tmp_path / "a.yaml", RULE % secret + "  sensitive: true\n"))[0].uuid
+    found = {built_in.load(write(tmp_path / "a.yaml", RULE % secret + "  sensitive: true\n"))[0].uuid
              for secret in ("calvin", "admin")}
     assert len(found) == 1
 
@@ -145,7 +146,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builtin, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(built_in, "MAX_FILE_BYTES", 100)
     assert refusal(write(tmp_path / "a.yaml", "#" * 101)) == ["a.yaml: longer than 100 bytes"]
 
 

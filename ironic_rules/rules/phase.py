@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ironic_rules.rules.calls import Action
+from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import CompiledRule
 from ironic_rules.rules.index import Index
 from ironic_rules.rules.mask import View
@@ -14,7 +14,7 @@ from ironic_rules.rules.traces import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Entry:
     """What the loop over the rules needs of each, at hand.
 
     :ivar order: its place among all rules of the phase
@@ -26,7 +26,7 @@ class Step:
 
     rule: CompiledRule
     order: int
-    actions: tuple[Action, ...]
+    actions: tuple[CompiledAction, ...]
     checks: tuple[Callable[[View], bool], ...]
     sensitive: bool
     keeps_node: bool
@@ -35,58 +35,58 @@ class Step:
     matched: Trace
 
 
-class Plan:
+class ScopedRules:
     """The rules that apply to the nodes of one scope, in order. Immutable, shared by threads.
 
     :param rules: with their places among all rules of the phase
     """
 
-    __slots__ = ("_index", "_orders", "steps", "unmatched")
+    __slots__ = ("_index", "_orders", "entries", "unmatched")
 
     def __init__(self, rules: Iterable[tuple[int, CompiledRule]]) -> None:
         numbered = list(rules)
         self._index = Index([([c.lookup for c in rule.conditions], rule.sensitive) for _, rule in numbered])
-        self.steps = tuple(
-            _step(order, rule, answered)
+        self.entries = tuple(
+            _entry(order, rule, answered)
             for (order, rule), answered in zip(numbered, self._index.chosen, strict=True))
         #: a trace for each rule: what a run returns if none of them matches
         self.unmatched = tuple(Trace(rule.uuid, rule.description, False) for _, rule in numbered)
         self._orders = [order for order, _ in numbered]
 
     def candidates(self, plain: View, sensitive: View) -> Sequence[int]:
-        """Return the numbers of the steps that may match, in order; conditions of the others are known to be false."""
+        """Return the numbers of the entries that may match, in order; of others a condition is known to be false."""
         return self._index.candidates(plain, sensitive)
 
     def first_after(self, order: int) -> int:
-        """Return the number of the first step behind a place among all rules of the phase."""
+        """Return the number of the first entry behind a place among all rules of the phase."""
         return bisect.bisect_right(self._orders, order)
 
 
-def _step(order: int, rule: CompiledRule, answered: int | None) -> Step:
+def _entry(order: int, rule: CompiledRule, answered: int | None) -> Entry:
     checks = tuple(condition.check for place, condition in enumerate(rule.conditions) if place != answered)
     keeps_task = not rule.touches <= {"node", "plugin_data"}
     keeps_node = "node" in rule.touches and not keeps_task
-    return Step(rule, order, rule.actions, checks, rule.sensitive, keeps_node, keeps_task,
+    return Entry(rule, order, rule.actions, checks, rule.sensitive, keeps_node, keeps_task,
                 "plugin_data" in rule.touches, Trace(rule.uuid, rule.description, True, sensitive=rule.sensitive))
 
 
 class Phase:
-    """The rules of a phase, in order, and a plan for each scope, made when a node of that scope comes."""
+    """The rules of a phase, in order, and those for each scope, put together when a node of that scope comes."""
 
     def __init__(self, rules: Iterable[CompiledRule]) -> None:
         self.rules = tuple(rules)
         self._scopes = frozenset(rule.scope for rule in self.rules if rule.scope is not None)
-        self._plans: dict[str | None, Plan] = {}
+        self._by_scope: dict[str | None, ScopedRules] = {}
 
     @property
     def is_scoped(self) -> bool:
         """Whether it matters which scope a node has."""
         return bool(self._scopes)
 
-    def plan(self, scope: str | None) -> Plan:
+    def of_scope(self, scope: str | None) -> ScopedRules:
         """Return the rules without a scope, and those of the given one."""
         known = scope if scope in self._scopes else None
-        if known not in self._plans:
-            self._plans[known] = Plan(
+        if known not in self._by_scope:
+            self._by_scope[known] = ScopedRules(
                 (order, rule) for order, rule in enumerate(self.rules) if rule.scope in (None, known))
-        return self._plans[known]
+        return self._by_scope[known]

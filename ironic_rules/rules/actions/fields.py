@@ -1,0 +1,25 @@
+"""What is wrong with literal arguments of actions on fields, where path and value fit only together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ironic_rules.models import draft, pointer
+
+
+def tokens_of(literals: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parts of a literal path; none of one that is only known at run time."""
+    return pointer.parse(literals["path"], relative=True) if "path" in literals else ()
+
+
+def field_problem(fields: type[draft.NodeDraft] | type[draft.PortDraft],
+                   literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    tokens = tokens_of(literals)
+    if len(tokens) == 1 and "value" in literals and (reason := fields.value_problem(tokens[0], literals["value"])):
+        yield "value", reason
+
+
+def list_problem(literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    if len(tokens_of(literals)) == 1:
+        yield "path", "this field is not a list"
