@@ -232,7 +232,7 @@ class NodeAssociated(Conflict):
 
 
 class NodeNotRemovable(Conflict):
-    message = "Node {node} can not be deleted while it is in state \"{state}\"; put it in maintenance to force this."
+    message = "Node {node} cannot be deleted while it is in state \"{state}\"; put it in maintenance to force this."
 
 
 class NodeAlreadyExists(Conflict):
@@ -273,7 +273,7 @@ class PortgroupMACAlreadyExists(Conflict):
 
 
 class PortgroupNotEmpty(Invalid):
-    message = "Portgroup {portgroup} still has ports and can not be deleted."
+    message = "Portgroup {portgroup} still has ports and cannot be deleted."
 
 
 class InspectionRuleAlreadyExists(Conflict):

@@ -28,7 +28,7 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
 
     The libraries are imported here because most installations need none of them.
 
-    :raises ConfigurationError: the file of users can not be read
+    :raises ConfigurationError: the file of users cannot be read
     """
     if conf.auth_strategy == "noauth":
         return app

@@ -41,7 +41,7 @@ def from_error(error: Exception, *, debug: bool = False) -> Fault:
     :param debug: put the traceback into ``debuginfo`` (``[DEFAULT]pecan_debug``)
     """
     if isinstance(error, db_exc.DBConnectionError):
-        LOG.error("The database can not be reached: %s", error)
+        LOG.error("The database cannot be reached: %s", error)
         error = Unavailable()
     if isinstance(error, IronicRulesError):
         code, text = error.code, str(error)

@@ -152,7 +152,7 @@ class Listing(Query):
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
         if given.get("detail") and "fields" in given:
-            raise InvalidParameterValue("detail and fields can not be used in one request.")
+            raise InvalidParameterValue("detail and fields cannot be used in one request.")
         if self.fields is not None and "fields" in given:
             check_fields(given["fields"], self.fields)
         return given

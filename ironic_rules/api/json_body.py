@@ -29,7 +29,7 @@ def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False) -> Any:
     """Return the JSON value in ``raw``; None if it is empty.
 
     :param max_depth: most levels of lists and objects
-    :param allow_nul: let strings contain ``\\u0000`` (firmware texts do; database columns can not)
+    :param allow_nul: let strings contain ``\\u0000`` (firmware texts do; database columns cannot)
     :raises Invalid: 400, with the position or the reason
     """
     if not raw:

@@ -74,7 +74,7 @@ def apply(document: Mapping[str, Any], patch: Iterable[Operation], *, defaults: 
     :param document: field -> value; operations may touch only these fields
     :param defaults: field -> its value after ``remove``; None where a field is not listed
     :param read_only: fields that exist but must not be patched (``test`` may read them)
-    :param required: fields that can not be removed or set to null
+    :param required: fields that cannot be removed or set to null
     :raises InvalidPatch: 400, with the index of the operation and the pointer that failed; also for a result that is
         nested too deep, or for too much that is copied
     """
@@ -113,7 +113,7 @@ class _Patching:
     def apply(self, operation: Operation) -> None:
         """Apply one operation.
 
-        :raises PointerError: it can not be applied; the document may be half changed
+        :raises PointerError: it cannot be applied; the document may be half changed
         """
         path, source = operation.path, operation.source
         for tokens in filter(None, (path, source)):
@@ -135,7 +135,7 @@ class _Patching:
             case "move":
                 value = pointer.get(self.document, source)
                 if path[:len(source)] == source:
-                    raise pointer.PointerError(pointer.format(path), "can not be moved into itself")
+                    raise pointer.PointerError(pointer.format(path), "cannot be moved into itself")
                 self._remove(source)
                 self._write("add", path, value)
 
@@ -151,7 +151,7 @@ class _Patching:
             raise pointer.PointerError(pointer.format(path), f"is nested deeper than {MAX_DEPTH} levels")
         if len(path) == 1:
             if value is None and path[0] in self.required:
-                raise pointer.PointerError(pointer.format(path), "is required and can not be null")
+                raise pointer.PointerError(pointer.format(path), "is required and cannot be null")
             self.document[path[0]] = value
             return
         if op == "replace":
@@ -164,7 +164,7 @@ class _Patching:
         if len(path) > 1:
             pointer.remove(self.document, path)
         elif path[0] in self.required:
-            raise pointer.PointerError(pointer.format(path), "is required and can not be removed")
+            raise pointer.PointerError(pointer.format(path), "is required and cannot be removed")
         else:
             self.document[path[0]] = copy.deepcopy(self.defaults.get(path[0]))
 

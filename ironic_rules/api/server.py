@@ -96,7 +96,7 @@ class ApiServer:
     def start(self) -> None:
         """Bind and serve in a thread.
 
-        :raises ConfigurationError: the address can not be bound
+        :raises ConfigurationError: the address cannot be bound
         """
         try:
             self._server.prepare()

@@ -101,7 +101,7 @@ def _made(conf: cfg.ConfigOpts) -> FilterService:
         try:
             return service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0)
         except db_exc.DBConnectionError as exc:
-            LOG.error("The database can not be reached; the filter waits for it: %s",
+            LOG.error("The database cannot be reached; the filter waits for it: %s",
                       printable(str(exc).partition("\n")[0]))
             time.sleep(_RETRY_S)
 

@@ -149,7 +149,7 @@ class _Processing:
         """Run hooks and rules over what an inspect interface gave, and let it leave the machine.
 
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
-        :raises IronicRulesError: the interface gave none, or can not leave the machine
+        :raises IronicRulesError: the interface gave none, or cannot leave the machine
         """
         if not isinstance(data, InspectionData):
             raise IronicRulesError("The inspect interface gave no inspection data.")

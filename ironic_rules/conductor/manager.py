@@ -49,7 +49,7 @@ def _answer(method: F) -> F:
         try:
             return method(*arguments, **named)
         except work.DATABASE_AWAY as exc:
-            LOG.error("The database can not serve: %s", exc)
+            LOG.error("The database cannot serve: %s", exc)
             raise Unavailable from exc
 
     return cast(F, call)

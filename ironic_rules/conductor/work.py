@@ -157,7 +157,7 @@ def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, cont
     row = record.node
     transition = lead(row, result.event)
     if transition is None:
-        raise IronicRulesError(f"State {row.provision_state} can not end with {result.event}.")
+        raise IronicRulesError(f"State {row.provision_state} cannot end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT
     error = None if result.error is None else printable(result.error, MAX_MESSAGE)
     values = {**state_values(transition), "last_error": error}
@@ -200,7 +200,7 @@ def _failure(node: Node, reason: str) -> Result:
 def _reason(error: Exception, row: Node, sealed: bool) -> str:
     if isinstance(error, IronicRulesError):
         return f"{type(error).__name__}; {WITHHELD}" if sealed else str(error)
-    LOG.error("What became of node %s can not be saved", row.uuid, exc_info=None if sealed else error)
+    LOG.error("What became of node %s cannot be saved", row.uuid, exc_info=None if sealed else error)
     return f"{type(error).__name__}; {WITHHELD}" if sealed else UNEXPECTED
 
 

@@ -24,7 +24,7 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("max_conditions", default=100, min=1, max=10000, help="Conditions that a rule may have."),
     cfg.IntOpt("max_actions", default=100, min=1, max=10000, help="Actions that a rule may have."),
     cfg.IntOpt("max_loop_items", default=4096, min=1, max=1000000,
-               help="Items that a loop may have. A condition over more can not be evaluated, an action over more fails "
+               help="Items that a loop may have. A condition over more cannot be evaluated, an action over more fails "
                     "its rule."),
     cfg.IntOpt("max_depth", default=20, min=1, max=100,
                help="Levels to which lists and objects in the arguments of a rule may be nested."),
@@ -34,7 +34,7 @@ OPTS: list[cfg.Opt] = [
                help="Characters that a text may have after its templates are filled in."),
     cfg.IntOpt("max_regex_subject", default=32768, min=256, max=16777216,
                help="Bytes, in UTF-8, of a text on which a regular expression is tried, or of all texts of a list. A "
-                    "condition on more can not be evaluated. The worst regular expression that is accepted takes about "
+                    "condition on more cannot be evaluated. The worst regular expression that is accepted takes about "
                     "a second for a text of the default size, and in proportion for other sizes."),
     cfg.IntOpt("max_written_size", default=8388608, min=65536, max=1073741824,
                help="Characters, about, of all that actions get to write while the rules of a phase run on one node. "

@@ -12,7 +12,7 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("connect_timeout", default=10, min=1, help="Seconds that a BMC may take to accept a connection."),
     cfg.IntOpt("request_timeout", default=60, min=1, help="Seconds that a BMC may take to answer a request."),
     cfg.IntOpt("connection_attempts", default=3, min=1, max=100,
-               help="How often a request is sent to a BMC that can not be reached or has trouble of its own."),
+               help="How often a request is sent to a BMC that cannot be reached or has trouble of its own."),
     cfg.IntOpt("connection_retry_interval", default=4, min=1, help="Seconds between two such attempts."),
     cfg.IntOpt("configuration_timeout", default=1800, min=1,
                help="Seconds that a machine may take until settings of its firmware setup or its volumes are as a "

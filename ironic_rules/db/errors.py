@@ -34,7 +34,7 @@ class DatabaseFull(db_exc.DBConnectionError):  # type: ignore[misc]
 def refusals() -> Iterator[None]:
     """Raise :class:`DatabaseFull` for the errors of a database that cannot write at the moment.
 
-    And ``DBConnectionError`` where oslo.db leaves out that PostgreSQL can not be reached.
+    And ``DBConnectionError`` where oslo.db leaves out that PostgreSQL cannot be reached.
     """
     try:
         yield

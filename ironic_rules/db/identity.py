@@ -26,7 +26,7 @@ def is_called(table: sa.Table, ident: str) -> sa.ColumnElement[bool]:
     """Return the condition for the row whose UUID or name ``ident`` is."""
     if canonical(ident) is not None:
         return has_uuid(table, ident)
-    # PostgreSQL refuses the whole query for a character that it can not store.
+    # PostgreSQL refuses the whole query for a character that it cannot store.
     return table.c.name == ident if is_storable(ident) else sa.false()
 
 

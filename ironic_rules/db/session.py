@@ -79,7 +79,7 @@ class Database:
             except db_exc.DBConnectionError as error:
                 if attempts == 0:
                     raise
-                LOG.warning("The database can not be reached: %s", str(error).partition("\n")[0])
+                LOG.warning("The database cannot be reached: %s", str(error).partition("\n")[0])
             attempts -= 1
             time.sleep(conf.database.retry_interval)
 

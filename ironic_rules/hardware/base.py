@@ -140,7 +140,7 @@ class InspectInterface(Interface, abc.ABC):
     def finish(self, task: Task) -> None:
         """Leave the machine when hooks and rules are done with its data. Safe to repeat.
 
-        :raises IronicRulesError: it can not be left so; nothing of what hooks and rules have done is saved then
+        :raises IronicRulesError: it cannot be left so; nothing of what hooks and rules have done is saved then
         """
 
     def abort(self, task: Task) -> None:
@@ -227,7 +227,7 @@ class ManagementInterface(Interface, abc.ABC):
     def get_mac_addresses(self, task: Task) -> list[str]:
         """Return the MAC addresses of the node's network interfaces, as its BMC knows them.
 
-        :raises UnsupportedDriverExtension: the interface can not ask
+        :raises UnsupportedDriverExtension: the interface cannot ask
         """
         raise self.refuse(task, "get_mac_addresses")
 
@@ -246,7 +246,7 @@ class DeployInterface(Interface, abc.ABC):
         """Let the node's ramdisk run one of its steps: start it, or look how far it is. Safe to repeat.
 
         :param step: as in ``node.deploy_step``
-        :returns: None when it is done, ``states.DEPLOYWAIT`` while it is not, or the ramdisk can not be reached now
+        :returns: None when it is done, ``states.DEPLOYWAIT`` while it is not, or the ramdisk cannot be reached now
         :raises IronicRulesError: it failed, as the text says
         """
         raise self.refuse(task, "run_in_band")

@@ -80,7 +80,7 @@ class EnabledHardware:
             if name not in offered:
                 LOG.warning("[deploy]step_priorities: no interface that is enabled here has the step %s", name)
             elif offered[name].core and priority:
-                raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, of which the order can not "
+                raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, of which the order cannot "
                                          "be changed; it can be left out with priority 0.")
 
     @property

@@ -43,7 +43,7 @@ _WARNING_PERIOD_S = 10.0
 
 
 class _Warner:
-    """Logs a warning at most once in a period, so that strangers can not fill the log."""
+    """Logs a warning at most once in a period, so that strangers cannot fill the log."""
 
     def __init__(self, period_s: float) -> None:
         self._period_s = period_s

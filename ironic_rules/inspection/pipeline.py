@@ -110,7 +110,7 @@ class Pipeline:
         if not received.is_unchanged():
             raise HookFailed(hook=name, reason="it changed the inventory, which hooks must not do")
         if name in self._foreign and (problem := _unstorable(task, data)):
-            raise HookFailed(hook=name, reason=f"it left a value that can not be stored: {problem}")
+            raise HookFailed(hook=name, reason=f"it left a value that cannot be stored: {problem}")
 
 
 class _Inventory:
@@ -128,7 +128,7 @@ class _Inventory:
 
 
 def _unstorable(task: Task, data: dict[str, Any]) -> str | None:
-    """Return why what was changed so far can not be written to the database; None if it can. Quotes no value."""
+    """Return why what was changed so far cannot be written to the database; None if it can. Quotes no value."""
     changes = task.port_changes()
     # Without the names of the columns, which the database may have given as a kind of text that JSON does not take.
     rows = [list(row.values()) for row in (task.node.changes(), *changes.created, *changes.updated.values())]

@@ -43,7 +43,7 @@ def prepare(conf: cfg.ConfigOpts) -> RuleSettings:
 
     Called at start, before anything validates or compiles a rule. Once more changes nothing.
 
-    :raises ConfigurationError: an action can not be loaded, a host is none, or with every problem of the built-in rules
+    :raises ConfigurationError: an action cannot be loaded, a host is none, or with every problem of the built-in rules
     """
     load_plugins()
     allowed = limits(conf)

@@ -28,7 +28,7 @@ class Settings:
 def from_conf(conf: cfg.ConfigOpts) -> Settings:
     """Return the settings that ``conf`` has.
 
-    :raises cfg.Error: an option of ``[inspector]`` has a value that it can not have, also one that is read later only
+    :raises cfg.Error: an option of ``[inspector]`` has a value that it cannot have, also one that is read later only
     """
     dict(conf.inspector)
     return Settings(

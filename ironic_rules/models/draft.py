@@ -168,7 +168,7 @@ class _Draft:
     def delete(self, path: str) -> None:
         """Remove what ``path`` leads to; a field gets its default. A missing key below a field is no error.
 
-        :raises FieldNotWritable: a rule may not write that field, or it can not be empty
+        :raises FieldNotWritable: a rule may not write that field, or it cannot be empty
         """
         tokens = self.path_tokens(path, deleting=True)
         if len(tokens) == 1:

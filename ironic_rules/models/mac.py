@@ -18,9 +18,9 @@ def normalize(text: object) -> str:
     """
     mac = check_form(text)
     if int(mac[:2], 16) & 1:
-        raise ValueError("a multicast or broadcast address can not belong to a port")
+        raise ValueError("a multicast or broadcast address cannot belong to a port")
     if mac == "00:00:00:00:00:00":
-        raise ValueError("the all-zero address can not belong to a port")
+        raise ValueError("the all-zero address cannot belong to a port")
     return mac
 
 

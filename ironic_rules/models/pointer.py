@@ -70,7 +70,7 @@ def put(doc: Any, tokens: Sequence[str], value: Any, *, create: bool = False, in
     :raises PointerError: the way is blocked by a scalar or by a missing element, or ``tokens`` is empty
     """
     if not tokens:
-        raise PointerError("", "the whole document can not be replaced")
+        raise PointerError("", "the whole document cannot be replaced")
     last = len(tokens) - 1
     for depth in range(last):
         token = tokens[depth]
@@ -97,7 +97,7 @@ def remove(doc: Any, tokens: Sequence[str]) -> None:
     :raises PointerError: nothing is there, or ``tokens`` is empty
     """
     if not tokens:
-        raise PointerError("", "the whole document can not be removed")
+        raise PointerError("", "the whole document cannot be removed")
     get(doc, tokens)
     parent = get(doc, tokens[:-1])
     del parent[tokens[-1] if isinstance(parent, dict) else _index(tokens, len(tokens) - 1)]

@@ -33,6 +33,6 @@ def reload(pid_files: Sequence[str]) -> bool:
                 raise ProcessLookupError("no dnsmasq runs with the process id in it")
             os.kill(pid, signal.SIGHUP)
         except OSError as exc:
-            LOG.warning("The dnsmasq of %s can not be told to reload: %s", pid_file, exc)
+            LOG.warning("The dnsmasq of %s cannot be told to reload: %s", pid_file, exc)
             complete = False
     return complete

@@ -73,7 +73,7 @@ class Hostsdir:
             raise ConfigurationError(f"Another ironic-pxe-filter works in {self.path}.") from None
         except OSError as exc:
             self.close()
-            raise ConfigurationError(f"[pxe_filter]dhcp_hostsdir can not be used: {exc}") from exc
+            raise ConfigurationError(f"[pxe_filter]dhcp_hostsdir cannot be used: {exc}") from exc
 
     def _open(self) -> None:
         self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -110,7 +110,7 @@ class Hostsdir:
         return True
 
     def peek(self) -> list[tuple[str, str]]:
-        """Return what ``read`` yields, of a folder that another filter may have open; nothing if it can not be read."""
+        """Return what ``read`` yields, of a folder that another filter may have open; nothing if it cannot be read."""
         try:
             self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             return list(self.read())

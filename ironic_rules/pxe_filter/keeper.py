@@ -102,7 +102,7 @@ class Keeper:
 
         :param periodic: also read all ports when it is time to, let the database correct what messages said, repair
             what others did to the files, and have dnsmasq reload when it should
-        :raises DBError: the database can not be read; the files are as before
+        :raises DBError: the database cannot be read; the files are as before
         """
         began = time.monotonic()
         try:
@@ -182,7 +182,7 @@ class Keeper:
         self.statistics.allows_unknown = self._plan.allows_unknown
 
     def _write_into(self, folder: Hostsdir, unwritten: set[str]) -> OSError | None:
-        """Write the files that can be written, and take them out of ``unwritten``; return why the first one can not."""
+        """Write the files that can be written, and take them out of ``unwritten``; return why the first one cannot."""
         problem: OSError | None = None
         is_said = True  # what is to be said of single addresses
         # In this order: what is about single addresses comes before the file about the unknown ones.

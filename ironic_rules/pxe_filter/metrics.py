@@ -62,5 +62,5 @@ def serve(statistics: Statistics, host: str, port: int) -> Any:
     try:
         server, _ = prometheus_client.start_http_server(port, host, registry)
     except OSError as exc:
-        raise ConfigurationError(f"The metrics can not be served at {host}:{port}: {exc}") from exc
+        raise ConfigurationError(f"The metrics cannot be served at {host}:{port}: {exc}") from exc
     return server

@@ -103,8 +103,8 @@ class FilterService:
     def start(self) -> None:
         """Bring the files up to date, then go on in threads.
 
-        :raises ConfigurationError: a folder can not be used
-        :raises DBError: the database can not be read
+        :raises ConfigurationError: a folder cannot be used
+        :raises DBError: the database cannot be read
         """
         self._keeper.open()
         if self._server is not None:
@@ -133,7 +133,7 @@ class FilterService:
         try:
             self._server.start()
         except Exception:  # a thread's errors reach nobody else
-            LOG.exception("The filter can not listen for messages; it follows the database only")
+            LOG.exception("The filter cannot listen for messages; it follows the database only")
             return
         LOG.info("Listening for messages to %s", rpc.TOPIC)
         # What was sent before is known to the database.
@@ -165,7 +165,7 @@ class FilterService:
                 self._keeper.retry()
         except _DATABASE as exc:
             if not self._database_is_away:
-                LOG.error("The database can not be read; the files stay as they are, and messages are heeded: %s",
+                LOG.error("The database cannot be read; the files stay as they are, and messages are heeded: %s",
                           printable(str(exc).partition("\n")[0]))
             self._database_is_away = True
             if self._keeper.is_behind:

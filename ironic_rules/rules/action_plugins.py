@@ -17,7 +17,7 @@ def load_plugins(namespace: str = NAMESPACE, registry: Registry = ACTIONS) -> li
     """Register the installed actions; called once, at start. Doing it twice changes nothing.
 
     :returns: the names that were found
-    :raises ConfigurationError: with every action that can not be loaded, and why
+    :raises ConfigurationError: with every action that cannot be loaded, and why
     """
     failures: list[str] = []
 

@@ -52,7 +52,7 @@ def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
     if not problems:
         problems.extend(_repeated(found, rules))
     if problems:
-        raise ConfigurationError("The built-in inspection rules can not be used:\n" + "\n".join(problems))
+        raise ConfigurationError("The built-in inspection rules cannot be used:\n" + "\n".join(problems))
     return [Rule(**rule, position=FIRST_POSITION + index, built_in=True) for index, rule in enumerate(rules)]
 
 

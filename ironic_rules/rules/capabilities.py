@@ -24,7 +24,7 @@ def get(found: Any, name: str) -> Any:
 def put(found: Any, name: str, value: Any) -> Any:
     """Return the capabilities with ``name`` set; its place is kept, a new one goes to the end.
 
-    :raises ActionError: the value can not be one, or ``found`` are no capabilities
+    :raises ActionError: the value cannot be one, or ``found`` are no capabilities
     """
     if isinstance(value, (dict, list)) or value is None:
         raise ActionError("a capability's value is a string, a number, true or false")

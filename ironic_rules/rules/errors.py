@@ -17,7 +17,7 @@ from ironic_rules.exceptions import IronicRulesError
 class CannotEvaluate(IronicRulesError):
     """The data do not allow an answer."""
 
-    message = "can not be evaluated"
+    message = "cannot be evaluated"
 
 
 class MissingPath(CannotEvaluate):

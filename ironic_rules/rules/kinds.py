@@ -56,7 +56,7 @@ class Kind:
         return self.literal is None or str in self.literal
 
     def literal_problem(self, value: Any, limits: Limits = DEFAULT) -> str | None:
-        """Say why ``value`` can not stand in a rule; None if it can. Never quotes the value."""
+        """Say why ``value`` cannot stand in a rule; None if it can. Never quotes the value."""
         if self.literal is not None and (
             not isinstance(value, self.literal) or (isinstance(value, bool) and bool not in self.literal)
         ):
@@ -174,10 +174,10 @@ def _writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], deleting: b
 def _not_writable(fields: type[draft.NodeDraft] | type[draft.PortDraft], path: str, deleting: bool) -> str:
     first, *rest = pointer.parse(path, relative=True) or ("",)
     if first in fields.writable:
-        return f"/{first} has no parts" if rest else f"/{first} can not be removed"
+        return f"/{first} has no parts" if rest else f"/{first} cannot be removed"
     near = nearest(first, fields.writable)
     hint = f"did you mean /{near}?" if near else f"it can write {', '.join(sorted(fields.writable))}"
-    return f"a rule can not write this field; {hint}"
+    return f"a rule cannot write this field; {hint}"
 
 
 def _prefix(fields: type[draft.NodeDraft] | type[draft.PortDraft]) -> Callable[[str, Limits], None]:

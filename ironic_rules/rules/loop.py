@@ -65,7 +65,7 @@ def _items(value: Any, limit: int) -> list[Any]:
 
 
 def join(multiple: str, items: Items, check: Check) -> Check:
-    """Return a condition over all items. An item for which it can not be evaluated counts as false."""
+    """Return a condition over all items. An item for which it cannot be evaluated counts as false."""
     wanted = multiple == "any"
 
     def decided(view: View, found: list[Any]) -> bool:

@@ -104,7 +104,7 @@ def _complaint(exc: Exception) -> tuple[str, str]:
 
 
 def _column(text: str, reason: str, part: str) -> int | None:
-    """Return where in ``text`` that is which RE2 complains of; None if that can not be told."""
+    """Return where in ``text`` that is which RE2 complains of; None if that cannot be told."""
     if reason == "trailing \\":
         return len(text)
     if reason == "missing ]":

@@ -23,7 +23,7 @@ class UnknownName(LookupError):
 
 
 class BadOperation(ValueError):
-    """What was to be registered can not serve, or its name is taken."""
+    """What was to be registered cannot serve, or its name is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Registry:
     def add(self, name: str, target: Any = None) -> Any:
         """Register ``target``; without one, return a decorator.
 
-        :raises BadOperation: the name is taken, or the signature can not be used
+        :raises BadOperation: the name is taken, or the signature cannot be used
         """
         if target is None:
             return lambda decorated: self.add(name, decorated)

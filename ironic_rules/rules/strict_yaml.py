@@ -77,7 +77,7 @@ def load(text: str) -> Any:
     except BadYaml:
         raise
     except ValueError:
-        raise BadYaml("a number can not be read") from None
+        raise BadYaml("a number cannot be read") from None
     if not _is_small(document):
         raise BadYaml(f"more than {MAX_VALUES} values")
     return document

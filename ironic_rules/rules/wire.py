@@ -17,7 +17,7 @@ def from_wire(body: Mapping[str, Any]) -> JSONObject:
     """Return the rule with defaults for what is absent and the spellings of real clients understood.
 
     ``openstack baremetal`` sends the priority and ``sensitive`` as strings and null for conditions that were not given.
-    What can not be understood is left as it is, for ``validate`` to refuse.
+    What cannot be understood is left as it is, for ``validate`` to refuse.
     """
     rule = {**{name: RULE[name].initial() for name in WRITABLE if name not in ("uuid", "actions")}, **body}
     priority = rule["priority"]

@@ -106,7 +106,7 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
 
 
 def _check_parameters(method: Callable[..., Any], args: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a method that can not be called with what its declaration promises."""
+    """Refuse a method that cannot be called with what its declaration promises."""
     parameters = list(inspect.signature(method).parameters.values())[2:]
     named = {parameter.name: parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     takes_any = len(named) < len(parameters)

@@ -87,7 +87,7 @@ def _check_rerun(node: Node, offer: Offer, step: ScheduledStep) -> None:
     """
     info = offer.find(step)
     if info is None or not info.rerunnable:
-        raise IronicRulesError("the work was broken off while it was going on, and the step can not be run again. "
+        raise IronicRulesError("the work was broken off while it was going on, and the step cannot be run again. "
                                "Look at the machine, then tear the node down or deploy it again.")
     LOG.warning("Node %s: deploy step %s is run again; its conductor ended while it was going on", node.uuid, step.name)
 

@@ -33,7 +33,7 @@ from tests.functional.test_recovery import records as records
 TEMPLATE = "CUSTOM_RECOVERED"
 SETTINGS = {"settings": [{"name": "VMX", "value": "on"}]}
 VOLUMES = {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]}
-#: The steps of the deployment in their order: three that can be run again, and one that can not.
+#: The steps of the deployment in their order: three that can be run again, and one that cannot.
 STEPS = [*CORE[:2], "bios.apply_configuration", "raid.create_configuration", *CORE[2:]]
 
 
@@ -175,7 +175,7 @@ def test_a_step_that_can_not_be_repeated_fails_the_deployment_in_which_its_condu
     assert row.power_state == "power off"
     assert row.last_error == (
         f"Deploy step raid.create_configuration (4 of 8, template {TEMPLATE}) failed: the work was broken off while it "
-        "was going on, and the step can not be run again. Look at the machine, then tear the node down or deploy it "
+        "was going on, and the step cannot be run again. Look at the machine, then tear the node down or deploy it "
         "again.")
     assert ran == ["bios.apply_configuration", *["raid.create_configuration"] * afterwards]
     assert (row.deploy_step, row.raid_config) == ({}, {})

@@ -11,7 +11,7 @@ from ironic_rules.models import states
 from tests.functional.whole import fault, running
 
 STEPS = [{"interface": "deploy", "step": "erase_devices"}]
-#: Arguments that a target can not do without.
+#: Arguments that a target cannot do without.
 ARGUMENTS = {
     "clean": {"clean_steps": STEPS}, "service": {"service_steps": STEPS}, "rescue": {"rescue_password": "secret"},
 }

@@ -181,7 +181,7 @@ def test_a_missing_file_of_users_is_told_in_one_line(tmp_path):
     try:
         wait_for("the end of the process", lambda: not process.is_running())
         assert process.status == 2
-        assert "http_basic_auth_user_file can not be read" in process.text()
+        assert "http_basic_auth_user_file cannot be read" in process.text()
         assert "Traceback" not in process.text()
     finally:
         process.close()

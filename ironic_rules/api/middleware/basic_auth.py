@@ -30,7 +30,7 @@ class BasicAuth:
 
     bcrypt takes tens of milliseconds by design, so passwords that were right are remembered as salted hashes.
 
-    :raises ConfigurationError: the file can not be read
+    :raises ConfigurationError: the file cannot be read
     """
 
     def __init__(self, app: Any, path: str) -> None:
@@ -44,14 +44,14 @@ class BasicAuth:
         try:
             self._reload()
         except (OSError, UnicodeDecodeError) as exc:
-            raise ConfigurationError(f"[DEFAULT]http_basic_auth_user_file can not be read: {exc}") from exc
+            raise ConfigurationError(f"[DEFAULT]http_basic_auth_user_file cannot be read: {exc}") from exc
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         try:
             user = self._user(environ.get("HTTP_AUTHORIZATION", ""))
         except (OSError, UnicodeDecodeError) as exc:
             # Whom it would let in now is not known: nobody gets in until it can be read again.
-            LOG.error("[DEFAULT]http_basic_auth_user_file can not be read any more: %s", exc)
+            LOG.error("[DEFAULT]http_basic_auth_user_file cannot be read any more: %s", exc)
             return faults.send(faults.from_error(Unavailable()), start_response)
         if user is None:
             return faults.send(faults.from_error(Unauthorized()), start_response)

@@ -35,7 +35,7 @@ class AgentClient:
         try:
             self._tls = ssl.create_default_context(cadata=certificate or None)
         except (ssl.SSLError, ValueError) as exc:
-            raise IronicRulesError("The certificate of the agent can not be read.") from exc
+            raise IronicRulesError("The certificate of the agent cannot be read.") from exc
         self._url = f"{url.rstrip('/')}/v1/commands/"
         self._token = token
         self._timeout_s = timeout_s

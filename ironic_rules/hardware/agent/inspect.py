@@ -67,7 +67,7 @@ class AgentInspect(InspectInterface):
     def finish(self, task: Task) -> None:
         """Switch the node off; its ramdisk's token is void.
 
-        :raises BMCError: the node can not be switched off, or its boot not be undone
+        :raises BMCError: the node cannot be switched off, or its boot not be undone
         """
         try:
             self._leave(task)

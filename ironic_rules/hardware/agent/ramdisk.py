@@ -41,7 +41,7 @@ def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
     """Return the kernel parameters for a boot by the node's boot interface; None if others boot the ramdisk, and may.
 
     :param interface: the one that needs the ramdisk
-    :raises InvalidParameterValue: the node can not be booted, and nobody else may
+    :raises InvalidParameterValue: the node cannot be booted, and nobody else may
     """
     try:
         interface.interface_of(task.node, "boot").validate_inspection(task)
@@ -49,7 +49,7 @@ def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
     except Invalid as exc:
         if interface.conf.inspector.require_managed_boot:
             raise InvalidParameterValue(
-                f"The boot interface '{task.node.boot_interface}' of node {task.node.uuid} can not boot a ramdisk: "
+                f"The boot interface '{task.node.boot_interface}' of node {task.node.uuid} cannot boot a ramdisk: "
                 f"{exc} Correct that, use another boot interface, or set [inspector]require_managed_boot to false "
                 "if a DHCP and TFTP environment outside this service boots the ramdisk.") from exc
         LOG.debug("The boot of node %s is not managed: %s", task.node.uuid, exc)
@@ -59,12 +59,12 @@ def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
 def check(parameters: Mapping[str, str]) -> None:
     """Refuse what could be read as something else than a kernel parameter, in whatever carries it to the ramdisk.
 
-    :raises InvalidParameterValue: a name or a value has characters that a boot script can not carry
+    :raises InvalidParameterValue: a name or a value has characters that a boot script cannot carry
     """
     for name, value in parameters.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise InvalidParameterValue(f"The kernel parameter '{name}' of the configuration has characters that "
-                                        "a boot script can not carry.")
+                                        "a boot script cannot carry.")
 
 
 def command_line(parameters: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ MAX_LENGTH = 2048
 def url(conf: cfg.ConfigOpts, task: Task, key: str) -> str:
     """Return the URL in ``driver_info``, else in ``[deploy]``, under ``key``.
 
-    :raises InvalidParameterValue: there is none, or it has characters that a boot script can not carry
+    :raises InvalidParameterValue: there is none, or it has characters that a boot script cannot carry
     """
     value = task.node.driver_info.get(key)
     where = f"driver_info/{key}"

@@ -49,7 +49,7 @@ class IPXEBoot(BootInterface):
         self._folder().url("x")
         if not _addresses(task):
             raise InvalidParameterValue(f"Node {task.node.uuid} has no port with pxe_enabled: without its MAC address "
-                                        "it can not be told what to boot.")
+                                        "it cannot be told what to boot.")
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
         ramdisk.check(parameters)
@@ -81,7 +81,7 @@ class IPXEBoot(BootInterface):
             if not path.is_file() or path.read_bytes() != content:
                 write_atomically(path, content)
         except OSError as exc:
-            raise IronicRulesError(f"The file {path} can not be written ([deploy]http_root): {exc.strerror}.") from exc
+            raise IronicRulesError(f"The file {path} cannot be written ([deploy]http_root): {exc.strerror}.") from exc
 
 
 def _addresses(task: Task, *, every: bool = False) -> list[str]:
@@ -111,6 +111,6 @@ def _script(kernel: str, image: str, parameters: Mapping[str, str]) -> str:
         f"initrd --name ramdisk {image} || goto failed\n"
         "boot || goto failed\n"
         ":failed\n"
-        "echo The ramdisk can not be loaded; trying again in 30 seconds.\n"
+        "echo The ramdisk cannot be loaded; trying again in 30 seconds.\n"
         "sleep 30\n"
         "reboot\n")

@@ -45,25 +45,25 @@ class PublishedFolder:
     def write(self, file: str, content: bytes) -> None:
         """Write a file: a reader sees all of it or what was there before. Files that are too old go.
 
-        :raises IronicRulesError: the folder can not be written
+        :raises IronicRulesError: the folder cannot be written
         """
         path = self._path(file)
         try:
             write_atomically(path, content)
             self._remove_old(keep=path)
         except OSError as exc:
-            raise IronicRulesError(f"The file {path} can not be written ([deploy]http_root): {exc.strerror}.") from exc
+            raise IronicRulesError(f"The file {path} cannot be written ([deploy]http_root): {exc.strerror}.") from exc
 
     def remove(self, file: str) -> None:
         """Remove a file, if it is there.
 
-        :raises IronicRulesError: it can not be removed
+        :raises IronicRulesError: it cannot be removed
         """
         path = self._path(file)
         try:
             path.unlink(missing_ok=True)
         except OSError as exc:
-            raise IronicRulesError(f"The file {path} can not be removed ([deploy]http_root): {exc.strerror}.") from exc
+            raise IronicRulesError(f"The file {path} cannot be removed ([deploy]http_root): {exc.strerror}.") from exc
 
     def _path(self, file: str) -> Path:
         return Path(self._conf.deploy.http_root).absolute() / self._name / _checked(file)
@@ -94,5 +94,5 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def _checked(file: str) -> str:
     if not _NAME.fullmatch(file):
-        raise IronicRulesError("A published file has a name that a path or a URL can not carry.")
+        raise IronicRulesError("A published file has a name that a path or a URL cannot carry.")
     return file

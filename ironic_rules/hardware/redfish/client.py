@@ -109,7 +109,7 @@ class RedfishInterface(Interface):
                                        "do is not enough", exc) from exc
         except errors.ConnectionError as exc:
             CONNECTIONS.drop(wanted)
-            raise _error(task, wanted, f"{wanted.address} can not be reached", exc) from exc
+            raise _error(task, wanted, f"{wanted.address} cannot be reached", exc) from exc
         except errors.UnknownDefaultError as exc:
             raise _error(task, wanted, f"{wanted.address} does not have exactly one system; set "
                                        "driver_info/redfish_system_id", None) from exc
@@ -117,8 +117,8 @@ class RedfishInterface(Interface):
             raise _error(task, wanted, f"{wanted.address} refused a request", exc) from exc
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
             # sushy takes the BMC's JSON for what the standard says; where it is not, these come out.
-            LOG.warning("The BMC of node %s gave an answer that can not be read", task.node.uuid, exc_info=True)
-            raise _error(task, wanted, f"{wanted.address} gave an answer that can not be read", exc) from exc
+            LOG.warning("The BMC of node %s gave an answer that cannot be read", task.node.uuid, exc_info=True)
+            raise _error(task, wanted, f"{wanted.address} gave an answer that cannot be read", exc) from exc
 
     def _connection(self, wanted: DriverInfo) -> Any:
         connection = CONNECTIONS.get(wanted)

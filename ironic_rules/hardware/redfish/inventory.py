@@ -1,6 +1,6 @@
 """What a BMC knows of its machine, in the shape of IPA's inventory.
 
-BMCs differ in which resources they have. What is not there is left out with a warning; a BMC that can not be reached or
+BMCs differ in which resources they have. What is not there is left out with a warning; a BMC that cannot be reached or
 refuses the user ends the reading.
 """
 
@@ -27,7 +27,7 @@ def read(system: Any, warn: Warn) -> dict[str, Any]:
     """Return the inventory of ``system``, without its BMC's addresses.
 
     :param warn: told what the BMC does not have
-    :raises sushy.exceptions.SushyError: the BMC can not be reached, or refuses the user
+    :raises sushy.exceptions.SushyError: the BMC cannot be reached, or refuses the user
     """
     found: dict[str, Any] = {
         "interfaces": _part("EthernetInterfaces", lambda: interfaces(system), warn) or [],
@@ -80,7 +80,7 @@ def _part(name: str, read_it: Callable[[], Any], warn: Warn) -> Any:
     except errors.SushyError:
         warn(f"the BMC does not tell {name}")
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        warn(f"the BMC tells {name} in a way that can not be read ({type(exc).__name__})")
+        warn(f"the BMC tells {name} in a way that cannot be read ({type(exc).__name__})")
     return None
 
 

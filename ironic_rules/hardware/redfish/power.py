@@ -37,7 +37,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
         elif target == states.SOFT_REBOOT and is_on and task.node.disable_power_off:
             self._reset(task, ("GracefulRestart",), states.POWER_ON, timeout_s)
         elif target == states.SOFT_REBOOT and is_on:
-            # A graceful restart can not be seen to end: the machine has power all the time.
+            # A graceful restart cannot be seen to end: the machine has power all the time.
             self._soft_off(task, timeout_s)
             self._reset(task, ("On", "ForceOn"), states.POWER_ON, None)
         elif target in (states.POWER_ON, states.REBOOT, states.SOFT_REBOOT) and not is_on:

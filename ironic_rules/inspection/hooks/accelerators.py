@@ -35,7 +35,7 @@ class AcceleratorsHook(InspectionHook):
     _known: Known
 
     def configure(self, settings: Settings) -> None:
-        """:raises ConfigurationError: the file can not be read, or an entry is malformed"""
+        """:raises ConfigurationError: the file cannot be read, or an entry is malformed"""
         super().configure(settings)
         path = settings.known_accelerators
         file = Path(path) if path else resources.files("ironic_rules.inspection") / "known_accelerators.yaml"
@@ -43,7 +43,7 @@ class AcceleratorsHook(InspectionHook):
         try:
             document = strict_yaml.load(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as exc:
-            raise ConfigurationError(f"{where} can not be read: {printable(exc)}.") from exc
+            raise ConfigurationError(f"{where} cannot be read: {printable(exc)}.") from exc
         self._known = _parse(document, where)
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ class CPUCapabilitiesHook(InspectionHook):
     """
 
     def configure(self, settings: Settings) -> None:
-        """:raises ConfigurationError: an entry has no flag, or names what can not be a capability"""
+        """:raises ConfigurationError: an entry has no flag, or names what cannot be a capability"""
         super().configure(settings)
         for flag, name in settings.cpu_capabilities.items():
             if not flag or not capabilities.is_name(name):

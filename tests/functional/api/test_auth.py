@@ -175,11 +175,11 @@ def test_public_routes_need_no_password(basic):
 def test_a_file_of_users_that_can_not_be_read_stops_the_start(conf, db, rpc, tmp_path):
     conf.set_override("auth_strategy", "http_basic")
     conf.set_override("http_basic_auth_user_file", str(tmp_path / "nosuch"))
-    with pytest.raises(ConfigurationError, match=r"http_basic_auth_user_file can not be read: .*nosuch"):
+    with pytest.raises(ConfigurationError, match=r"http_basic_auth_user_file cannot be read: .*nosuch"):
         make_app(conf, db, rpc)
 
     (tmp_path / "nosuch").write_bytes(b"admin:\xff\n")
-    with pytest.raises(ConfigurationError, match=r"http_basic_auth_user_file can not be read: .*utf-8"):
+    with pytest.raises(ConfigurationError, match=r"http_basic_auth_user_file cannot be read: .*utf-8"):
         make_app(conf, db, rpc)
 
 
@@ -189,7 +189,7 @@ def test_nobody_gets_in_while_the_file_of_users_can_not_be_read(basic, tmp_path,
 
     for password in ("pass", "wrong"):
         basic.get("/v1/nodes", headers=credentials("admin", password), status=503)
-    assert "can not be read any more" in caplog.text
+    assert "cannot be read any more" in caplog.text
 
     (tmp_path / "away").rename(tmp_path / "htpasswd")
     basic.get("/v1/nodes", headers=credentials("admin", "pass"))

@@ -87,7 +87,7 @@ def test_no_patch_can_read_a_secret(app, db, template, operation):
 
     reply = patched(app, operation, status=400)
 
-    assert reply.fault["faultstring"] == f"/0/op: {operation['op']} can not read the arguments of steps"
+    assert reply.fault["faultstring"] == f"/0/op: {operation['op']} cannot read the arguments of steps"
     assert contents(db) == before
 
 

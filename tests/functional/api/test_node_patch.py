@@ -216,7 +216,7 @@ def test_who_waits_for_a_ramdisk_keeps_the_interfaces_that_can_end_it(patch, mak
     reply = patch(make_node(**values, target_provision_state="manageable"), operation, minor=minor)
 
     assert reply.status_int == 409
-    assert f"can not have {field} updated unless it is in one of the states enroll, inspecting, manageable, " \
+    assert f"cannot have {field} updated unless it is in one of the states enroll, inspecting, manageable, " \
            'available, or in maintenance. Its state is "inspect wait"' in reply.fault["faultstring"]
 
 

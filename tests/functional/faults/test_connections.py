@@ -156,7 +156,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
                                     capture_output=True, check=False)
     if not made or made.returncode:
         if os.environ.get("IRONIC_RULES_TEST_REQUIRE_SERVERS") == "1" and os.geteuid() == 0:
-            pytest.fail(f"tmpfs can not be mounted: {made.stderr.decode() if made else 'there is no mount command'}")
+            pytest.fail(f"tmpfs cannot be mounted: {made.stderr.decode() if made else 'there is no mount command'}")
         pytest.skip("mounting a small file system takes root's rights")
     try:
         yield folder

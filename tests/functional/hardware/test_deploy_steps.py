@@ -1,6 +1,6 @@
 """Deploy steps of the Redfish interfaces, asked for by templates and run on machines of sushy-tools' emulator.
 
-Its volumes can not be deleted and do not tell their drives, and no setting waits for a reboot: for these there are the
+Its volumes cannot be deleted and do not tell their drives, and no setting waits for a reboot: for these there are the
 unit tests with a BMC of their own.
 """
 

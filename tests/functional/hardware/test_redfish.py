@@ -203,7 +203,7 @@ def test_a_bmc_that_is_away_is_told(ironic, bmc, machine):
     shown = ironic.provision(node, "manage")
 
     assert shown["provision_state"] == "enroll"
-    assert f"{address} can not be reached" in shown["last_error"]
+    assert f"{address} cannot be reached" in shown["last_error"]
     assert no_secret(ironic, shown)
 
 
@@ -215,7 +215,7 @@ def test_a_bmc_that_does_not_answer_is_given_up_in_time(ironic, bmc, machine):
         shown = ironic.provision(node, "manage")
 
     assert time.monotonic() - began < 30
-    assert f"{address} can not be reached" in shown["last_error"]
+    assert f"{address} cannot be reached" in shown["last_error"]
     assert no_secret(ironic, shown)
 
 
@@ -271,4 +271,4 @@ def test_a_bmc_that_does_not_answer_holds_up_no_end_and_the_next_start_goes_on(b
             shown = second.at_rest(node)
 
     assert shown["provision_state"] == "enroll"
-    assert f"{address} can not be reached" in shown["last_error"]
+    assert f"{address} cannot be reached" in shown["last_error"]

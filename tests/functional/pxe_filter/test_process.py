@@ -117,8 +117,8 @@ def test_status_ends_quietly_when_its_reader_does(site):
 
 @pytest.mark.parametrize(("options", "complaint"), [
     ({"dhcp_hostsdir": ""}, r"\[pxe_filter\]dhcp_hostsdir is not set"),
-    ({"dhcp_hostsdir": "/no/such/folder"}, r"\[pxe_filter\]dhcp_hostsdir can not be used: .*No such file"),
-    ({"dhcp_hostsdir": "/etc/passwd"}, r"can not be used: .*Not a directory"),
+    ({"dhcp_hostsdir": "/no/such/folder"}, r"\[pxe_filter\]dhcp_hostsdir cannot be used: .*No such file"),
+    ({"dhcp_hostsdir": "/etc/passwd"}, r"cannot be used: .*Not a directory"),
     ({"dhcp_hostsdir": "/a,/a"}, "names a folder twice"),
     ({"dhcp_hostsdir": "/tmp,/tmp/"}, "names a folder twice"),
     ({"dnsmasq_pid_file": "/a,/b"}, "must name one file for each folder"),
@@ -181,7 +181,7 @@ def test_a_taken_port_for_metrics_is_told(site):
                               cwd=site.path, capture_output=True, text=True, timeout=60)
 
     assert done.returncode == 2
-    assert "The metrics can not be served at" in done.stderr
+    assert "The metrics cannot be served at" in done.stderr
 
 
 def test_files_that_others_change_are_healed_and_named(site):

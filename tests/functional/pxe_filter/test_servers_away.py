@@ -31,13 +31,13 @@ def test_the_database_goes_away_and_comes_back(tmp_path, kind):
         with running(site) as process:
             relay.cut()
             site.move(node, states.INSPECTWAIT)
-            process.printed("The database can not be read; the files stay as they are")
+            process.printed("The database cannot be read; the files stay as they are")
             assert site.verdicts() == {mac: False, "*": False}
 
             relay.mend()
             shows(site, {mac: True, "*": True})
             process.printed("The database can be read again")
-            assert process.text().count("can not be read") == 1
+            assert process.text().count("cannot be read") == 1
         relay.cut()
 
 
@@ -53,7 +53,7 @@ def test_a_filter_waits_for_a_database_that_comes_later(tmp_path, kind):
         file = site.config_file("late", "[database]\nmax_retries = 1\nretry_interval = 1\n")
         process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path, "late")
         try:
-            process.printed("The database can not be reached; the filter waits for it")
+            process.printed("The database cannot be reached; the filter waits for it")
             relay.mend()
             process.printed("is at work")
             assert site.verdicts() == {mac: False, "*": False}
@@ -68,7 +68,7 @@ def test_a_filter_that_waits_for_its_database_ends_when_told_to(tmp_path):
         file = site.config_file("late", "[database]\nmax_retries = 1\nretry_interval = 1\n")
         process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path, "late")
         try:
-            process.printed("The database can not be reached; the filter waits for it")
+            process.printed("The database cannot be reached; the filter waits for it")
             assert process.terminate() < 5
             assert process.status == 0
         finally:

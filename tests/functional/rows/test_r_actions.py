@@ -185,13 +185,13 @@ def test_r_51_set_attribute_follows_the_paths_of_a_json_patch(whole):
     "/id", "/uuid", "/provision_state", "/target_provision_state", "/power_state", "/reservation", "/last_error",
     "/instance_uuid", "/created_at", "/auto_discovered", "/driver_internal_info/agent_secret_token", "/no_such_field"])
 def test_r_51_a_field_that_belongs_to_the_service_is_refused_when_the_rule_is_created(whole, path):
-    assert "/actions/0/args/0: a rule can not write this field" in refusal(whole, do("set-attribute", path, "x"))
+    assert "/actions/0/args/0: a rule cannot write this field" in refusal(whole, do("set-attribute", path, "x"))
 
 
 def test_r_51_a_protected_field_that_only_the_data_name_fails_the_rule(whole):
     create(whole, do("set-attribute", "/{plugin_data[field]}", "active"))
 
-    assert "a rule can not write this field" in reason(inspected(whole, plugin_data={"field": "provision_state"}))
+    assert "a rule cannot write this field" in reason(inspected(whole, plugin_data={"field": "provision_state"}))
 
 
 def test_r_51_a_new_driver_brings_its_own_interfaces(whole):
@@ -228,7 +228,7 @@ def test_r_53_removing_a_missing_sub_key_is_no_error(whole):
 
 def test_r_53_removing_an_attribute_that_no_node_has_is_an_error(whole):
     assert "/actions/0/args/0: " in refusal(whole, do("del-attribute", "/no_such_field"))
-    with pytest.raises(RuleFailed, match="a rule can not write this field"):
+    with pytest.raises(RuleFailed, match="a rule cannot write this field"):
         effects(do("del-attribute", "/{inventory[hostname]}"))
 
 

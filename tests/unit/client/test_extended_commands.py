@@ -159,9 +159,9 @@ def test_r71_a_filtered_list_has_the_columns_of_the_unfiltered(arguments, query,
 
 def test_a_fault_is_shown_with_the_reason_of_the_service():
     def refuse(method: str, url: str, body: Any) -> Any:
-        raise refusal("/uuid: can not be changed")
+        raise refusal("/uuid: cannot be changed")
 
-    with pytest.raises(CommandError, match=r"^/uuid: can not be changed \(HTTP 400\)$"):
+    with pytest.raises(CommandError, match=r"^/uuid: cannot be changed \(HTTP 400\)$"):
         run(ours.SetRule, Connection(refuse), "u", "--uuid", "v")
 
 

@@ -37,7 +37,7 @@ def test_removing_is_safe_to_repeat(folder, tmp_path):
 @pytest.mark.parametrize("name", ["../a", "a/b", "", ".hidden", "a\n", "a b", "ä", "x" * 129])
 @pytest.mark.parametrize("act", ["write", "remove", "url"])
 def test_names_that_lead_elsewhere_are_refused(folder, name, act):
-    with pytest.raises(IronicRulesError, match="can not carry"):
+    with pytest.raises(IronicRulesError, match="cannot carry"):
         getattr(folder, act)(name, *([b""] if act == "write" else []))
 
 
@@ -56,7 +56,7 @@ def test_a_folder_that_can_not_be_written_is_named(conf, tmp_path):
     (tmp_path / "file").write_text("")
     conf.set_override("http_root", str(tmp_path / "file"), group="deploy")
 
-    with pytest.raises(IronicRulesError, match=r"can not be written \(\[deploy\]http_root\)"):
+    with pytest.raises(IronicRulesError, match=r"cannot be written \(\[deploy\]http_root\)"):
         PublishedFolder(conf, "redfish").write("a.img", b"")
 
 

@@ -254,7 +254,7 @@ def test_a_bmc_that_is_away_for_a_while_is_waited_for(task):
 
 def test_a_bmc_that_stays_away_fails_with_its_own_error(task):
     def is_done():
-        raise BMCError(node="n", reason="it can not be reached.")
+        raise BMCError(node="n", reason="it cannot be reached.")
 
-    with pytest.raises(BMCError, match="can not be reached"):
+    with pytest.raises(BMCError, match="cannot be reached"):
         polling.wait_until(task, is_done, "it", 0)

@@ -69,7 +69,7 @@ def test_a_malformed_cpu_capability_is_refused(flag, name):
 
 
 @pytest.mark.parametrize(("document", "reason"), [
-    ("pci_devices: [", "can not be read: line 2"),
+    ("pci_devices: [", "cannot be read: line 2"),
     ("", "/pci_devices is not a list"),
     ([{"vendor_id": "10de", "device_id": "1eb8"}], "/pci_devices is not a list"),
     ({"pci_devices": {"vendor_id": "10de"}}, "/pci_devices is not a list"),
@@ -90,7 +90,7 @@ def test_a_malformed_list_of_accelerators_is_refused(document, reason, tmp_path)
 
 
 def test_a_missing_list_of_accelerators_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"known_accelerators: .*nosuch\.yaml can not be read: .*No such file"):
+    with pytest.raises(ConfigurationError, match=r"known_accelerators: .*nosuch\.yaml cannot be read: .*No such file"):
         load("accelerators", known_accelerators=str(tmp_path / "nosuch.yaml"))
 
 

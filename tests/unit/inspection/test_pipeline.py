@@ -162,7 +162,7 @@ def test_a_value_that_can_not_be_stored_is_told_with_the_hooks_name(where, value
         else:
             task.add_port("52:54:00:00:00:02", extra={"bad": value})
 
-    with pytest.raises(HookFailed, match="hook custom failed: it left a value that can not be stored: "):
+    with pytest.raises(HookFailed, match="hook custom failed: it left a value that cannot be stored: "):
         run_custom(work, task=make_task(ports=[{"address": "52:54:00:00:00:01"}]))
 
 

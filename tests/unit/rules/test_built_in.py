@@ -32,7 +32,7 @@ def refusal(path: Path, **kwargs: Any) -> list[str]:
     with pytest.raises(ConfigurationError) as caught:
         built_in.load(path, **kwargs)
     header, *lines = str(caught.value).splitlines()
-    assert header == "The built-in inspection rules can not be used:"
+    assert header == "The built-in inspection rules cannot be used:"
     return [line.replace(f"{path if path.is_dir() else path.parent}/", "") for line in lines]
 
 
@@ -189,7 +189,7 @@ def test_yaml_gives_plain_values(text: str, value: Any) -> None:
     ("{1: a}", "a key must be a string"), ("{[a]: b}", "a key must be a string"),
     ("--- 1\n--- 2", "line 2, column 1: but found another document"),
     ("a: \x07", "characters are not allowed"),
-    ("- &a [*a]", "more than"), ("- !!int x", "can not be read"), ("\t- a", "line 1, column 1"),
+    ("- &a [*a]", "more than"), ("- !!int x", "cannot be read"), ("\t- a", "line 1, column 1"),
     ("\n".join([f"x: &x0 [{'a, ' * 9}a]", *(f"y{i}: &x{i} [{f'*x{i - 1}, ' * 9}a]" for i in range(1, 20))]),
      "more than 1000000 values"),
 ])

@@ -1,4 +1,4 @@
-"""Rules are passed over exactly when they can not match."""
+"""Rules are passed over exactly when they cannot match."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def condition(op: str, case: dict[str, Any]) -> dict[str, Any]:
 
 
 def outcome(op: str, case: dict[str, Any]) -> bool | None:
-    """Return true or false, or None where the condition can not be evaluated."""
+    """Return true or false, or None where the condition cannot be evaluated."""
     rule = world.rule(conditions=[condition(op, case)])
     given = world.facts(plugin_data=case.get("plugin_data"))
     return world.run(rule, given=given, explain=True)[0].conditions[0].outcome

@@ -187,4 +187,4 @@ def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
         # A whole step in the place of another one: every key stays what it is.
         if operation.op != "test" and len(source) == 2 and len(operation.path) == 2 and operation.path[0] == "steps":
             continue
-        raise InvalidPatch(problems=[Problem(f"/{index}/op", f"{operation.op} can not read the arguments of steps")])
+        raise InvalidPatch(problems=[Problem(f"/{index}/op", f"{operation.op} cannot read the arguments of steps")])

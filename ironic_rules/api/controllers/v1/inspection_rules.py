@@ -185,7 +185,7 @@ def _patched(old: Rule, operations: list[patch.Operation]) -> JSONObject:
     new = rules.from_wire({name: result[name] for name in _PATCHABLE})
     # Judged by the result: there are many ways to write an operation that ends in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
-        raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule can not be made non-sensitive")])
+        raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule cannot be made non-sensitive")])
     problems = rules.validate(new, limits=settings.limits)
     if old.sensitive:
         problems = _without_secrets(problems, patch.touched(operations))

@@ -34,7 +34,7 @@ _ARGUMENTS: dict[str, tuple[frozenset[str], int]] = {
     "rescue_password": (frozenset({"rescue"}), 38),
     "disable_ramdisk": (frozenset({"clean"}), 70),
 }
-#: Target -> argument that it can not do without.
+#: Target -> argument that it cannot do without.
 _REQUIRED = {"clean": "clean_steps", "service": "service_steps", "rescue": "rescue_password"}
 
 
@@ -81,7 +81,7 @@ class PowerController(Resource):
         if row.reservation is not None:
             raise NodeLocked(node=row.uuid, host=row.reservation)
         if row.provision_state == states.CLEANWAIT:
-            raise Conflict(f'The power state of node {row.uuid} can not be changed while it is in state '
+            raise Conflict(f'The power state of node {row.uuid} cannot be changed while it is in state '
                            f'"{row.provision_state}".')
         pecan.request.rpc.change_power_state(
             pecan.request.context, row.uuid, target, timeout=timeout, group=row.conductor_group)

@@ -118,19 +118,19 @@ def _check_patchable(operations: Sequence[patch.Operation]) -> None:
         for path in filter(None, (operation.path, operation.source)):
             where = f"/{index}/path"
             if path[0] == "traits":
-                problems.append(Problem(where, "traits can not be patched; use /v1/nodes/{node}/traits"))
+                problems.append(Problem(where, "traits cannot be patched; use /v1/nodes/{node}/traits"))
             elif path[0] not in NODE.patchable:
                 problems.append(Problem(where, f"Cannot patch /{pointer_token(path[0])}. Only the following can be "
                                                f"updated: {', '.join(sorted(NODE.patchable))}"))
         if (operation.op == "test" and operation.path[0] in _SECRET) or _SECRET.intersection(operation.source[:1]):
-            problems.append(Problem(f"/{index}/op", f"{operation.op} can not read fields that may hold secrets"))
+            problems.append(Problem(f"/{index}/op", f"{operation.op} cannot read fields that may hold secrets"))
     if problems:
         raise InvalidPatch(problems=problems)
 
 
 def _check_state(row: Node, minor: int) -> None:
     if row.target_provision_state and row.provision_state not in UPDATE_ALLOWED:
-        raise Conflict(f"Node {row.uuid} can not be updated while a state transition is in progress.")
+        raise Conflict(f"Node {row.uuid} cannot be updated while a state transition is in progress.")
     if row.provision_state == states.INSPECTING and minor >= versions.INSPECT_WAIT:
         raise Conflict(f'Cannot update node "{row.uuid}" while it is in state "{row.provision_state}".')
 
@@ -144,15 +144,15 @@ def _check_changes(row: Node, changes: dict[str, Any]) -> None:
         fixed = not row.maintenance if of_driver else name == "resource_class" and row.resource_class is not None
         allowed, exception = (SWITCHABLE, ", or in maintenance") if of_driver else (UNUSED, "")
         if fixed and row.provision_state not in allowed:
-            raise Conflict(f'Node {row.uuid} can not have {name} updated unless it is in one of the states '
+            raise Conflict(f'Node {row.uuid} cannot have {name} updated unless it is in one of the states '
                            f'{", ".join(allowed)}{exception}. Its state is "{row.provision_state}".')
     if "driver" in changes and row.console_enabled:
-        raise Conflict(f"Node {row.uuid} can not update the driver while the console is enabled.")
+        raise Conflict(f"Node {row.uuid} cannot update the driver while the console is enabled.")
     if changes.get("protected") and row.provision_state not in (states.ACTIVE, states.RESCUE):
         raise Conflict(f'Node {row.uuid} can be protected only in the states active and rescue. '
                        f'Its state is "{row.provision_state}".')
     if changes.get("retired") and row.provision_state == states.AVAILABLE:
-        raise Conflict(f'Node {row.uuid} can not be retired in state "available"; move it to "manageable" first.')
+        raise Conflict(f'Node {row.uuid} cannot be retired in state "available"; move it to "manageable" first.')
     for flag in ("protected", "retired"):
         reason = f"{flag}_reason"
         if changes.get(flag, getattr(row, flag)) is False:

@@ -89,7 +89,7 @@ class NodesDetailController(Resource):
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not know
         """
         if "fields" in query:
-            raise InvalidParameterValue("fields can not be used with /v1/nodes/detail.")
+            raise InvalidParameterValue("fields cannot be used with /v1/nodes/detail.")
         query.pop("detail", None)
         return _list(query, detail=True)
 

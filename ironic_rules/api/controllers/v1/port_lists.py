@@ -83,7 +83,7 @@ def _shown(query: dict[str, Any], detail: bool | None, fields: tuple[str, ...] |
            default: tuple[str, ...]) -> tuple[str, ...] | None:
     if detail:
         if fields is not None:
-            raise InvalidParameterValue("fields can not be used with a detailed list.")
+            raise InvalidParameterValue("fields cannot be used with a detailed list.")
         return None
     if "detail" in query and pecan.request.version < versions.DETAIL:
         raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")

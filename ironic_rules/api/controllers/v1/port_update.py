@@ -133,7 +133,7 @@ def _join_group(conn: sa.Connection, values: dict[str, Any], node_id: int, *, px
     if group.node_id != node_id:
         raise Invalid(problems=[Problem("/portgroup_uuid", "the port group belongs to another node")])
     if pxe_enabled and not group.standalone_ports_supported:
-        raise Conflict(f"Port group {group.uuid} doesn't support standalone ports, so a port with pxe_enabled can not "
+        raise Conflict(f"Port group {group.uuid} doesn't support standalone ports, so a port with pxe_enabled cannot "
                        "be one of its members.")
     values["portgroup_id"] = group.id
 

@@ -160,7 +160,7 @@ def _changes(conn: sa.Connection, row: PortGroup, operations: list[patch.Operati
         with node_access.named_by("/node_uuid"):
             new_node = node_access.find(conn, values.pop("node_uuid"))
         if new_node.id != row.node_id:
-            raise Conflict(f"Port group {row.uuid} can not move to another node.")
+            raise Conflict(f"Port group {row.uuid} cannot move to another node.")
     return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
 
 

@@ -140,7 +140,7 @@ class PortsController(Resource):
         def destroy(conn: sa.Connection) -> None:
             row, node = port_update.hold(conn, port, node_id)
             if row.internal_info.get(vifs.KEY) and not node.maintenance:
-                raise Conflict(f"Port {row.uuid} has a VIF attached and can not be deleted.")
+                raise Conflict(f"Port {row.uuid} has a VIF attached and cannot be deleted.")
             ports.destroy(conn, row.id)
 
         pecan.request.db.write(destroy)
