@@ -65,7 +65,7 @@ def deploy(engine: Engine, task: Task) -> Result:
         progress.forget()
         return Result("done", history="The deployment is finished.")
     if not progress.is_begun:
-        progress.begin(run, task.node.reservation_purpose or "", now())
+        progress.begin(run, _lock(task.node), now())
         return Result("next", history=f"Deploy step {run} begins.")
     return _execute(engine, task, progress, run)
 
@@ -97,9 +97,8 @@ def _applied(engine: Engine, node: Node, asked: list[DeployTemplate]) -> tuple[l
 def _execute(engine: Engine, task: Task, progress: Progress, run: Run) -> Result:
     """Execute a step that was begun, or look at one with which the machine goes on."""
     ends: list[str | None] = []
-    lock = task.node.reservation_purpose or ""
     if reason := work.attempt(
-            lambda: ends.append(execution.execute(engine.hardware, task, progress, run.step, lock)), task):
+            lambda: ends.append(execution.execute(engine.hardware, task, progress, run.step, _lock(task.node))), task):
         return Result("fail", error=f"Deploy step {run} failed: {reason}")
     if ends == [DEPLOYMENT.wait_state]:
         history = None if progress.is_waiting else f"Deploy step {run} waits for the machine."
@@ -107,6 +106,12 @@ def _execute(engine: Engine, task: Task, progress: Progress, run: Run) -> Result
         return Result("wait", history=history)
     took_s = progress.finish(now())
     return Result("next", history=f"Deploy step {run} finished after {took_s:.1f} s.")
+
+
+def _lock(node: Node) -> str:
+    """Return what tells one life of the work on a node from the next: what it was begun for, and the resumption."""
+    purpose = node.reservation_purpose or ""
+    return f"{purpose}, resumed: {node.reservation_resumptions}" if node.reservation_resumptions else purpose
 
 
 def clean_up(engine: Engine, task: Task) -> None:

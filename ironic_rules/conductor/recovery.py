@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules import context
-from ironic_rules.conductor import deployment, inspection, tasks, work
+from ironic_rules.conductor import deployment, inspection, work
 from ironic_rules.conductor.engine import Engine, now
 from ironic_rules.context import RequestContext
 from ironic_rules.db import conductors, nodes
@@ -84,16 +84,8 @@ def _resume(engine: Engine, lock: nodes.Lock) -> bool:
 def _work(engine: Engine, node_id: int) -> None:
     """Go on with a node, and count it; at the beginning, so that what only waits for a thread is not counted."""
     admin = context.admin()
-
-    def begin(conn: sa.Connection) -> bool:
-        row = nodes.get_by_id(conn, node_id)
-        if tasks.purpose(row)[1] >= MAX_RESUMPTIONS:
-            return False
-        tasks.note_resumption(conn, row, engine.host)
-        return True
-
     with work.lock_may_be_lost(node_id):
-        if engine.db.write(begin):
+        if engine.db.write(lambda conn: nodes.count_resumption(conn, node_id, engine.host, MAX_RESUMPTIONS)):
             work.run(engine, node_id, admin)
         else:
             work.give_up(engine, node_id, admin,

@@ -17,9 +17,6 @@ from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
 from ironic_rules.models.task import Task
 
-#: Between the purpose of a lock and the number of resumptions.
-_RESUMED = ", resumed: "
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -42,21 +39,6 @@ def read(conn: sa.Connection, row: Node) -> Record:
     """Return the record of ``row``, a row of the nodes table."""
     return Record(row, traits.list_for(conn, [row.id])[row.id], ports.for_node(conn, row.id),
                   portgroups.for_node(conn, row.id))
-
-
-def purpose(row: Node) -> tuple[str, int]:
-    """Return what the node's lock was taken for, and how often that work was resumed."""
-    text, _, resumed = (row.reservation_purpose or "").partition(_RESUMED)
-    return text, int(resumed or 0)
-
-
-def note_resumption(conn: sa.Connection, row: Node, owner: str) -> None:
-    """Count the resumption that begins now, in the purpose of the lock.
-
-    :raises LockLost: another conductor has taken the node over
-    """
-    text, resumed = purpose(row)
-    nodes.update_locked(conn, row.id, owner, {"reservation_purpose": f"{text}{_RESUMED}{resumed + 1}"})
 
 
 def save(conn: sa.Connection, task: Task, owner: str, values: dict[str, Any], *, release: bool) -> None:

@@ -116,7 +116,7 @@ def _step(engine: Engine, node_id: int, context: RequestContext) -> bool:
     row = record.node
     handler = HANDLERS.get(row.provision_state)
     if handler is None:
-        purpose = tasks.purpose(row)[0]
+        purpose = row.reservation_purpose or ""
         unfinished = UNFINISHED.get((row.provision_state, purpose))
         if unfinished is None:
             _leave(engine, row, f"The conductor ended during \"{purpose}\"; please ask for it again.")

@@ -17,7 +17,7 @@ from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
 
 #: The newest revision in ``migrations/versions``; a test compares.
-HEAD = "7e41c09ab5d6"
+HEAD = "a46d20f7be91"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))

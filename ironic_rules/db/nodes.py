@@ -46,7 +46,7 @@ _RESERVE_IN_STATE = sa.update(nodes).where(
 _TOKEN = sa.select(nodes.c.agent_token_hash).where(nodes.c.id == sa.bindparam("node_id"))
 _CLAIM_TOKEN = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.agent_token_hash.is_(None))
 _CLAIM_TOKEN_IN = _CLAIM_TOKEN.where(nodes.c.provision_state.in_(sa.bindparam("states", expanding=True)))
-_UNLOCKED = {"reservation": None, "reservation_purpose": None, "reserved_at": None}
+_UNLOCKED = {"reservation": None, "reservation_purpose": None, "reservation_resumptions": 0, "reserved_at": None}
 
 
 def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
@@ -175,7 +175,7 @@ def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Node
     :raises NodeLocked: 409, with who holds it
     """
     statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation.is_(None)).values(
-        reservation=owner, reservation_purpose=purpose, reserved_at=clock.now())
+        reservation=owner, reservation_purpose=purpose, reservation_resumptions=0, reserved_at=clock.now())
     while conn.execute(statement).rowcount == 0:
         now = _hold(conn, node_id)
         if now.reservation is not None:
@@ -190,7 +190,8 @@ def reserve_in_state(conn: sa.Connection, node_id: int, owner: str, purpose: str
     :raises NodeNotFound: 404, no such node, or it is in another state
     :raises NodeLocked: 409, with who holds it
     """
-    lock = {"reservation": owner, "reservation_purpose": purpose, "reserved_at": clock.now()}
+    lock = {"reservation": owner, "reservation_purpose": purpose, "reservation_resumptions": 0,
+            "reserved_at": clock.now()}
     parameters = {**_stamped(values), **lock, "node_id": node_id, "state_is": state}
     while conn.execute(_RESERVE_IN_STATE, parameters).rowcount == 0:
         now = _hold(conn, node_id)
@@ -224,6 +225,22 @@ def take_over(conn: sa.Connection, node_id: int, old_owner: str, new_owner: str)
     """Give the lock of a dead owner to another one; False when the old one does not hold it (any more)."""
     statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation == old_owner)
     return conn.execute(statement.values(reservation=new_owner, reserved_at=clock.now())).rowcount == 1
+
+
+def count_resumption(conn: sa.Connection, node_id: int, owner: str, most: int) -> bool:
+    """Count a resumption of the work that the lock was taken for; False when it was resumed ``most`` times already.
+
+    :raises NodeNotFound: 404
+    :raises LockLost: 409, ``owner`` does not hold the lock
+    """
+    resumptions = nodes.c.reservation_resumptions
+    statement = _OWNED.where(resumptions < most).values(reservation_resumptions=resumptions + 1)
+    if conn.execute(statement, {"node_id": node_id, "owner_is": owner}).rowcount == 1:
+        return True
+    held = _hold(conn, node_id)
+    if held.reservation != owner:
+        raise LockLost(node=held.uuid, host=owner)
+    return False
 
 
 class Lock(NamedTuple):

@@ -78,6 +78,7 @@ nodes = sa.Table(
     Column("last_error", Text),
     Column("reservation", String(255)),
     Column("reservation_purpose", String(64)),
+    Column("reservation_resumptions", Integer, nullable=False, server_default="0"),
     Column("reserved_at", UTCDateTime),
     Column("agent_token_hash", String(64)),
     Column("clean_step", Json, nullable=False, default=dict),

@@ -86,6 +86,7 @@ class Node(Protocol):
     inspection_scope: str | None = field(patch=True, rules=True, filter=1)
 
     reservation_purpose: str | None = field(shown=False)
+    reservation_resumptions: int = field(shown=False)
     reserved_at: datetime.datetime | None = field(shown=False)
     agent_token_hash: str | None = field(shown=False)
 

@@ -10,16 +10,19 @@ import contextlib
 import os
 import secrets
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_db import options as db_options
 
-from ironic_rules.db import migration
+from ironic_rules.db import clock, migration
 from ironic_rules.db.session import Database
+from ironic_rules.db.tables import nodes
 
 KINDS = ("sqlite", "mysql", "postgresql")
 
@@ -64,6 +67,12 @@ def open_database(url: str, **overrides: object) -> Database:
     for name, value in overrides.items():
         conf.set_override(name, value, group="database")
     return Database(conf)
+
+
+def insert_node(conn: sa.Connection, **values: Any) -> int:
+    """Insert a node whatever the schema's version, and return its id: columns of later versions are not named."""
+    row = {"uuid": str(uuid.uuid4()), "driver": "d", "provision_state": "enroll", "created_at": clock.now(), **values}
+    return int(conn.execute(sa.insert(nodes).values(row)).inserted_primary_key[0])
 
 
 def _server(kind: str) -> sa.URL:

@@ -149,7 +149,7 @@ def test_the_migration_fills_the_addresses_of_nodes_that_are_there(kind: str) ->
         migration.upgrade(url, "b3f1c2a94d07")
         database = databases.open_database(url)
         with database.writer() as conn:
-            ids = [nodes.create(conn, {"driver": "d", "driver_info": info}).id for info in (
+            ids = [databases.insert_node(conn, driver_info=info) for info in (
                 {"ipmi_address": "192.0.2.1"}, {"redfish_address": "https://[2001:DB8::1]/x"}, {"a_address": "name"})]
             bmc_addresses.set_for(conn, ids[0], ["192.0.2.1"])
 

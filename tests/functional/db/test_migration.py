@@ -80,6 +80,17 @@ def test_the_rule_set_starts_at_revision_0(engine: sa.Engine) -> None:
         assert inspection_rules.revision(conn) == 0
 
 
+def test_an_upgrade_keeps_how_often_the_work_on_a_node_was_resumed(engine: sa.Engine) -> None:
+    migration.upgrade(engine, "7e41c09ab5d6")
+    with engine.begin() as conn:
+        for purpose in ("provision: active, resumed: 3", "provision: active", None):
+            databases.insert_node(conn, reservation_purpose=purpose)
+    migration.upgrade(engine)
+    with engine.connect() as conn:
+        query = sa.select(nodes.c.reservation_purpose, nodes.c.reservation_resumptions).order_by(nodes.c.id)
+        assert conn.execute(query).all() == [("provision: active", 3), ("provision: active", 0), (None, 0)]
+
+
 def test_stamp_only_notes_the_version(engine: sa.Engine) -> None:
     migration.stamp(engine)
     assert migration.is_current(engine)

@@ -51,6 +51,19 @@ def test_of_many_that_reserve_one_node_one_wins(db: Database, make_node: MakeNod
         str(NodeLocked(node=node.uuid, host=winner.reservation))] * 5
 
 
+def test_resumptions_are_counted_for_as_long_as_the_lock_is_held(conn: sa.Connection, node: Any) -> None:
+    nodes.reserve(conn, node.id, "host-1", "inspection")
+    nodes.take_over(conn, node.id, "host-1", "host-2")
+    assert [nodes.count_resumption(conn, node.id, "host-2", most=2) for _ in range(3)] == [True, True, False]
+    assert nodes.get_by_id(conn, node.id).reservation_resumptions == 2
+    with pytest.raises(LockLost):
+        nodes.count_resumption(conn, node.id, "host-1", most=5)
+    nodes.release(conn, node.id, "host-2")
+    assert nodes.reserve(conn, node.id, "host-1", "power").reservation_resumptions == 0
+    with pytest.raises(NodeNotFound):
+        nodes.count_resumption(conn, 999_999_999, "host-1", most=5)
+
+
 def test_release_writes_and_unlocks_at_once(conn: sa.Connection, node: Any) -> None:
     nodes.reserve(conn, node.id, "host-1", "inspection")
     nodes.release(conn, node.id, "host-1", {"provision_state": "manageable", "extra": {"a": 1}})
