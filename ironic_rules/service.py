@@ -20,6 +20,7 @@ from ironic_rules import conf as service_conf
 from ironic_rules import exceptions
 from ironic_rules.db import conductors, migration
 from ironic_rules.db.session import Database
+from ironic_rules.models import states
 from ironic_rules.rpc import memory
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
@@ -27,7 +28,7 @@ from ironic_rules.rpc.api import ConductorAPI
 
 if TYPE_CHECKING:
     from ironic_rules.api.server import ApiServer
-    from ironic_rules.conductor.engine import Engine
+    from ironic_rules.conductor.engine import Engine, StateWork
     from ironic_rules.conductor.service import ConductorService
     from ironic_rules.inspection.rule_settings import RuleSettings
     from ironic_rules.pxe_filter.service import FilterService
@@ -98,6 +99,27 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
     return db
 
 
+def conductor_work() -> dict[str, StateWork]:
+    """Return what a conductor does in each provision state."""
+    from ironic_rules.conductor import deployment, handlers, inspection
+    from ironic_rules.conductor.engine import StateWork
+
+    return {
+        states.VERIFYING: StateWork(handlers.verify),
+        states.INSPECTING: StateWork(inspection.inspect, inspection.clean_up, inspection.failed),
+        states.INSPECTWAIT: StateWork(
+            clean_up=inspection.clean_up, unfinished={"abort": inspection.finish_abort}),
+        states.CLEANING: StateWork(handlers.clean),
+        states.DEPLOYING: StateWork(deployment.deploy, deployment.clean_up),
+        states.DEPLOYWAIT: StateWork(clean_up=deployment.clean_up),
+        states.DELETING: StateWork(handlers.tear_down),
+        states.ADOPTING: StateWork(handlers.adopt),
+        states.RESCUING: StateWork(handlers.rescue),
+        states.UNRESCUING: StateWork(handlers.unrescue),
+        states.SERVICING: StateWork(handlers.service),
+    }
+
+
 def make_engine(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
                 rules: RuleSettings | None = None) -> Engine:
     """Return the parts of a conductor.
@@ -120,7 +142,7 @@ def make_engine(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     return Engine(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
         pipeline=Pipeline(hooks, settings), rules=RuleCache(rules or rule_settings.prepare(conf)),
-        workers=Workers(conf.conductor.workers_pool_size, conf.conductor.queue_size))
+        workers=Workers(conf.conductor.workers_pool_size, conf.conductor.queue_size), work=conductor_work())
 
 
 def make_conductor(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,

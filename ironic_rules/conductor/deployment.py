@@ -14,8 +14,7 @@ from typing import Any
 from oslo_log import log as logging
 
 from ironic_rules.conductor import waiting, work
-from ironic_rules.conductor.engine import Engine, now
-from ironic_rules.conductor.handlers import Result
+from ironic_rules.conductor.engine import Engine, Result, now
 from ironic_rules.context import RequestContext
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import Invalid, IronicRulesError

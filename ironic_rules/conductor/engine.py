@@ -1,19 +1,58 @@
-"""What the parts of one conductor share, put together by ``ironic_rules.service``."""
+"""One conductor: its parts, and what it does in each provision state. ``ironic_rules.service`` puts them together."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import sqlalchemy as sa
 from oslo_config import cfg
 
 from ironic_rules.conductor.workers import Workers
+from ironic_rules.context import RequestContext
 from ironic_rules.db import clock
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.models.task import Task
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
+
+
+@dataclass(slots=True)
+class Result:
+    """How a state ends.
+
+    ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
+    entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
+    says that the draft has what a sensitive rule wrote, so that no error may quote it.
+    """
+
+    event: str
+    error: str | None = None
+    history: str | None = None
+    also: Callable[[sa.Connection], None] | None = None
+    sealed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StateWork:
+    """What a conductor does with nodes in one provision state."""
+
+    #: what is done in a transient state; None for a state in which the node waits. It may be called again from the
+    #: start for the same node after a conductor's death, so it must not assume that it is the first.
+    handle: Callable[[Engine, Task], Result] | None = None
+    #: what is undone when the state fails, on fresh drafts
+    clean_up: Callable[[Engine, Task], None] | None = None
+    #: what the transaction that makes the node failed writes besides: ``(connection, engine, node id)``
+    on_failure: Callable[[sa.Connection, Engine, int], None] | None = None
+    #: purpose of the lock -> how a request is finished of which only the lock is left
+    unfinished: Mapping[str, Callable[[Engine, RequestContext, int], None]] = field(default_factory=dict)
+
+
+#: In states that are not in the table nothing is done.
+NO_WORK = StateWork()
 
 
 @dataclass(frozen=True)
@@ -28,7 +67,13 @@ class Engine:
     pipeline: Pipeline
     rules: RuleCache
     workers: Workers
+    #: by provision state
+    work: Mapping[str, StateWork]
     pxe_filter: PXEFilterAPI = field(default_factory=PXEFilterAPI)
+
+    def work_in(self, provision_state: str) -> StateWork:
+        """Return what is done with nodes in that state."""
+        return self.work.get(provision_state, NO_WORK)
 
 
 def now() -> datetime.datetime:

@@ -1,41 +1,17 @@
-"""What a conductor does while a node is in each transient state.
+"""What a conductor does in the transient states that have no module of their own.
 
-A handler gets the task, changes its drafts, and returns the event that ends the state. It may be called again from the
-start for the same node after a conductor's death, so it must not assume that it is the first.
+A handler gets the task, changes its drafts, and returns the event that ends the state; see
+:class:`~ironic_rules.conductor.engine.StateWork`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import sqlalchemy as sa
-
-from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.engine import Engine, Result
 from ironic_rules.db import vifs
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
 from ironic_rules.steps.procedures import DEPLOYMENT
 from ironic_rules.steps.progress import Progress
-
-
-@dataclass(slots=True)
-class Result:
-    """How a state ends.
-
-    ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
-    entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
-    says that the draft has what a sensitive rule wrote, so that no error may quote it.
-    """
-
-    event: str
-    error: str | None = None
-    history: str | None = None
-    also: Callable[[sa.Connection], None] | None = None
-    sealed: bool = False
-
-
-Handler = Callable[[Engine, Task], Result]
 
 
 def verify(engine: Engine, task: Task) -> Result:

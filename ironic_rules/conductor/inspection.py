@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import interfaces, pxe_filter, waiting, work
-from ironic_rules.conductor.engine import Engine, now
-from ironic_rules.conductor.handlers import Result
+from ironic_rules.conductor.engine import Engine, Result, now
 from ironic_rules.conductor.workers import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes, ports
@@ -265,7 +264,7 @@ def abort(engine: Engine, context: RequestContext, node_id: int) -> None:
     waiting.stop(engine, context, node_id, states.INSPECTWAIT, "abort", ABORTED)
 
 
-def go_on_aborting(engine: Engine, context: RequestContext, node_id: int) -> None:
+def finish_abort(engine: Engine, context: RequestContext, node_id: int) -> None:
     """Finish an ``abort`` that its conductor accepted and did not live to do."""
     waiting.finish(engine, context, node_id, "abort", ABORTED)
 

@@ -9,35 +9,14 @@ from typing import Any, TypeVar, cast
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
-from ironic_rules.conductor import agent, deployment, handlers, inspection, provisioning, work
+from ironic_rules.conductor import agent, inspection, provisioning, work
 from ironic_rules.conductor.engine import Engine
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import IronicRulesError, Unavailable
-from ironic_rules.models import states
 from ironic_rules.rpc.transport import VERSION
 
 LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
-
-work.HANDLERS.update({
-    states.VERIFYING: handlers.verify,
-    states.CLEANING: handlers.clean,
-    states.DEPLOYING: deployment.deploy,
-    states.DELETING: handlers.tear_down,
-    states.ADOPTING: handlers.adopt,
-    states.RESCUING: handlers.rescue,
-    states.UNRESCUING: handlers.unrescue,
-    states.SERVICING: handlers.service,
-    states.INSPECTING: inspection.inspect,
-})
-work.CLEAN_UPS.update({
-    states.INSPECTING: inspection.clean_up,
-    states.INSPECTWAIT: inspection.clean_up,
-    states.DEPLOYING: deployment.clean_up,
-    states.DEPLOYWAIT: deployment.clean_up,
-})
-work.ON_FAILURE[states.INSPECTING] = inspection.failed
-work.UNFINISHED[(states.INSPECTWAIT, "abort")] = inspection.go_on_aborting
 
 
 def _answer(method: F) -> F:

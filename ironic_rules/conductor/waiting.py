@@ -47,8 +47,7 @@ def finish(engine: Engine, context: RequestContext, node_id: int, event: str, er
             row = nodes.get_by_id(conn, node_id)
             task = tasks.read(conn, row).task(context)
         transition = states.TRANSITIONS[(row.provision_state, event)]
-        clean_up = work.CLEAN_UPS[row.provision_state]
-        if reason := work.attempt(lambda: clean_up(engine, task), task):
+        if reason := work.clean_up(engine, task):
             # An inspection has more to undo than the power; the reason says which of it failed.
             what = "Cleaning up" if row.provision_state == states.INSPECTWAIT else "Switching the node off"
             error = printable(f"{error} {what} failed: {reason}", MAX_MESSAGE)

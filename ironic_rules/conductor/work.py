@@ -11,8 +11,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import pxe_filter, tasks
-from ironic_rules.conductor.engine import Engine, now
-from ironic_rules.conductor.handlers import Handler, Result
+from ironic_rules.conductor.engine import Engine, Result, now
 from ironic_rules.context import RequestContext
 from ironic_rules.db import errors, history, nodes
 from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
@@ -23,15 +22,6 @@ from ironic_rules.models.task import Task
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
-
-#: provision state -> what is done in it; filled by ``ironic_rules.conductor.manager``, as the next three.
-HANDLERS: dict[str, Handler] = {}
-#: provision state -> what is done when it fails, on a fresh draft.
-CLEAN_UPS: dict[str, Callable[[Engine, Task], None]] = {}
-#: provision state -> what is written in the transaction that makes it failed: ``(connection, engine, node id)``.
-ON_FAILURE: dict[str, Callable[[sa.Connection, Engine, int], None]] = {}
-#: ``(provision state, purpose of the lock)`` -> what goes on with a request of which only the lock is left.
-UNFINISHED: dict[tuple[str, str], Callable[[Engine, RequestContext, int], None]] = {}
 
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 DATABASE_AWAY = errors.AWAY
@@ -85,6 +75,12 @@ def attempt(action: Callable[[], object], task: Task) -> str | None:
     return None
 
 
+def clean_up(engine: Engine, task: Task) -> str | None:
+    """Undo what the node's state has begun, as its failure requires; return why that failed, None if it did not."""
+    undo = engine.work_in(task.node.provision_state).clean_up
+    return None if undo is None else attempt(lambda: undo(engine, task), task)
+
+
 def run(engine: Engine, node_id: int, context: RequestContext) -> None:
     """Work on a node whose lock this conductor holds, until it rests. Ends quietly if the lock is lost."""
     with lock_may_be_lost(node_id):
@@ -96,7 +92,7 @@ def give_up(engine: Engine, node_id: int, context: RequestContext, reason: str) 
     """End the work on a node whose lock this conductor holds: its state fails, without the help of plug-ins."""
     with lock_may_be_lost(node_id):
         record = _read(engine, node_id)
-        if record.node.provision_state in HANDLERS:
+        if engine.work_in(record.node.provision_state).handle is not None:
             _save(engine, record, record.task(context), _failure(record.node, reason), context)
         else:
             _leave(engine, record.node, reason)
@@ -114,17 +110,16 @@ def _step(engine: Engine, node_id: int, context: RequestContext) -> bool:
     """Do what the node's state asks for; say whether there is more to do."""
     record = _read(engine, node_id)
     row = record.node
-    handler = HANDLERS.get(row.provision_state)
-    if handler is None:
+    work = engine.work_in(row.provision_state)
+    if work.handle is None:
         purpose = row.reservation_purpose or ""
-        unfinished = UNFINISHED.get((row.provision_state, purpose))
-        if unfinished is None:
-            _leave(engine, row, f"The conductor ended during \"{purpose}\"; please ask for it again.")
+        if purpose in work.unfinished:
+            work.unfinished[purpose](engine, context, node_id)
         else:
-            unfinished(engine, context, node_id)
+            _leave(engine, row, f"The conductor ended during \"{purpose}\"; please ask for it again.")
         return False
     task = record.task(context)
-    result = _handle(handler, engine, task)
+    result = _handle(work.handle, engine, task)
     if result.error is None:
         try:
             return _save(engine, record, task, result, context)
@@ -133,7 +128,8 @@ def _step(engine: Engine, node_id: int, context: RequestContext) -> bool:
                 raise
             result = _failure(row, f"the result could not be saved: {_reason(exc, row, result.sealed)}")
     task = record.task(context)
-    _clean_up(engine, task)
+    if reason := clean_up(engine, task):
+        LOG.warning("Cleaning up after the failure of node %s failed too: %s", row.uuid, reason)
     return _save(engine, record, task, result, context)
 
 
@@ -159,6 +155,7 @@ def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, cont
     if transition is None:
         raise IronicRulesError(f"State {row.provision_state} cannot end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT
+    on_failure = engine.work_in(row.provision_state).on_failure
     error = None if result.error is None else printable(result.error, MAX_MESSAGE)
     values = {**state_values(transition), "last_error": error}
     stays = transition.state == row.provision_state
@@ -170,8 +167,8 @@ def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, cont
 
     def store(conn: sa.Connection) -> None:
         tasks.save(conn, task, engine.host, values, release=not goes_on)
-        if error is not None and row.provision_state in ON_FAILURE:
-            ON_FAILURE[row.provision_state](conn, engine, row.id)
+        if error is not None and on_failure is not None:
+            on_failure(conn, engine, row.id)
         if result.also is not None:
             result.also(conn)
         if text := error or result.history:
@@ -185,9 +182,9 @@ def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, cont
     return goes_on
 
 
-def _handle(handler: Handler, engine: Engine, task: Task) -> Result:
+def _handle(handle: Callable[[Engine, Task], Result], engine: Engine, task: Task) -> Result:
     results: list[Result] = []
-    reason = attempt(lambda: results.append(handler(engine, task)), task)
+    reason = attempt(lambda: results.append(handle(engine, task)), task)
     return results[0] if reason is None else _failure(task.node, reason)
 
 
@@ -202,12 +199,6 @@ def _reason(error: Exception, row: Node, sealed: bool) -> str:
         return f"{type(error).__name__}; {WITHHELD}" if sealed else str(error)
     LOG.error("What became of node %s cannot be saved", row.uuid, exc_info=None if sealed else error)
     return f"{type(error).__name__}; {WITHHELD}" if sealed else UNEXPECTED
-
-
-def _clean_up(engine: Engine, task: Task) -> None:
-    clean_up = CLEAN_UPS.get(task.node.provision_state)
-    if clean_up is not None and (reason := attempt(lambda: clean_up(engine, task), task)):
-        LOG.warning("Cleaning up after the failure of node %s failed too: %s", task.node.uuid, reason)
 
 
 def event_type(state: str) -> str:
