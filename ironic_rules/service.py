@@ -6,7 +6,6 @@ imported by the functions that make it: API and conductor would be a third of a 
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
 import os
 from collections.abc import Callable, Sequence
@@ -25,10 +24,11 @@ from ironic_rules.rpc import memory
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.api import ConductorAPI
+from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 if TYPE_CHECKING:
     from ironic_rules.api.server import ApiServer
-    from ironic_rules.conductor.engine import Engine, StateWork
+    from ironic_rules.conductor.conductor import Conductor, StateWork
     from ironic_rules.conductor.service import ConductorService
     from ironic_rules.inspection.rule_settings import RuleSettings
     from ironic_rules.pxe_filter.service import FilterService
@@ -101,35 +101,36 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
 
 def conductor_work() -> dict[str, StateWork]:
     """Return what a conductor does in each provision state."""
-    from ironic_rules.conductor import deployment, handlers, inspection
-    from ironic_rules.conductor.engine import StateWork
+    from ironic_rules.conductor import deployment, inspection, state_handlers
+    from ironic_rules.conductor.conductor import StateWork
 
     return {
-        states.VERIFYING: StateWork(handlers.verify),
+        states.VERIFYING: StateWork(state_handlers.verify),
         states.INSPECTING: StateWork(inspection.inspect, inspection.clean_up, inspection.failed),
         states.INSPECTWAIT: StateWork(
             clean_up=inspection.clean_up, unfinished={"abort": inspection.finish_abort}),
-        states.CLEANING: StateWork(handlers.clean),
+        states.CLEANING: StateWork(state_handlers.clean),
         states.DEPLOYING: StateWork(deployment.deploy, deployment.clean_up),
         states.DEPLOYWAIT: StateWork(clean_up=deployment.clean_up),
-        states.DELETING: StateWork(handlers.tear_down),
-        states.ADOPTING: StateWork(handlers.adopt),
-        states.RESCUING: StateWork(handlers.rescue),
-        states.UNRESCUING: StateWork(handlers.unrescue),
-        states.SERVICING: StateWork(handlers.service),
+        states.DELETING: StateWork(state_handlers.tear_down),
+        states.ADOPTING: StateWork(state_handlers.adopt),
+        states.RESCUING: StateWork(state_handlers.rescue),
+        states.UNRESCUING: StateWork(state_handlers.unrescue),
+        states.SERVICING: StateWork(state_handlers.service),
     }
 
 
-def make_engine(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
-                rules: RuleSettings | None = None) -> Engine:
-    """Return the parts of a conductor.
+def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
+                   rules: RuleSettings | None = None, pxe_filter: PXEFilterAPI | None = None) -> Conductor:
+    """Return a conductor that does not serve RPC.
 
     :param host: its name; that of the configuration by default
     :param rules: from ``rule_settings.prepare``, where the process has them already
+    :param pxe_filter: sends messages to the PXE filters; without it none are sent
     :raises ConfigurationError: a hook, hardware type or interface is missing or does not fit, or rule_settings.prepare
     """
-    from ironic_rules.conductor.engine import Engine
-    from ironic_rules.conductor.workers import Workers
+    from ironic_rules.conductor.conductor import Conductor
+    from ironic_rules.conductor.worker_pool import WorkerPool
     from ironic_rules.hardware.enabled import EnabledHardware
     from ironic_rules.inspection import rule_settings
     from ironic_rules.inspection import settings as inspection_settings
@@ -139,16 +140,17 @@ def make_engine(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
 
     settings = inspection_settings.from_conf(conf)
     hooks = loader.load(loader.parse(conf.inspector.hooks), settings)
-    return Engine(
+    return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
         pipeline=Pipeline(hooks, settings), rules=RuleCache(rules or rule_settings.prepare(conf)),
-        workers=Workers(conf.conductor.workers_pool_size, conf.conductor.queue_size), work=conductor_work())
+        workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size), work=conductor_work(),
+        pxe_filter=pxe_filter or PXEFilterAPI())
 
 
-def make_conductor(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-                   displaced: Callable[[], None] = lambda: None, host: str | None = None,
-                   rules: RuleSettings | None = None) -> ConductorService:
-    """Return a conductor, not started.
+def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
+                           displaced: Callable[[], None] = lambda: None, host: str | None = None,
+                           rules: RuleSettings | None = None) -> ConductorService:
+    """Return a conductor that serves RPC, not started.
 
     :param displaced: called when the process must end, because another one serves under the same host name
     :param host: its name; that of the configuration by default
@@ -156,9 +158,8 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCT
     """
     from ironic_rules.conductor.service import ConductorService
 
-    client = pxe_filter_rpc.make_client(transport, conf)
-    engine = dataclasses.replace(make_engine(conf, db, host, rules), pxe_filter=client)
-    return ConductorService(engine, transport, displaced)
+    conductor = make_conductor(conf, db, host, rules, pxe_filter_rpc.make_client(transport, conf))
+    return ConductorService(conductor, transport, displaced)
 
 
 def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,

@@ -17,14 +17,14 @@ from osc_lib import exceptions
 from osc_lib import utils as osc_utils
 from oslo_utils import strutils
 
-from ironic_rules.client import theirs
+from ironic_rules.client import upstream
 from ironic_rules.client.rule_requests import Requests
 
 _TEXTS = ("uuid", "description", "phase", "scope")
 _LISTS = ("conditions", "actions")
 
 
-class CreateRule(theirs.CreateRule):
+class CreateRule(upstream.CreateRule):
     """Create a rule."""
 
     # Should python-ironicclient get one of these options too, ours replaces it instead of ending with an error.
@@ -45,7 +45,7 @@ class CreateRule(theirs.CreateRule):
         return self.dict2columns(dict(sorted(created.items())))
 
 
-class SetRule(theirs.SetRule):
+class SetRule(upstream.SetRule):
     """Change a rule."""
 
     conflict_handler = "resolve"
@@ -69,7 +69,7 @@ class SetRule(theirs.SetRule):
         return None
 
 
-class UnsetRule(theirs.UnsetRule):
+class UnsetRule(upstream.UnsetRule):
     """Set properties of a rule to their defaults."""
 
     conflict_handler = "resolve"
@@ -95,12 +95,12 @@ class UnsetRule(theirs.UnsetRule):
         return None
 
 
-class DeleteRule(theirs.DeleteRule):
+class DeleteRule(upstream.DeleteRule):
     """Delete rules."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         # Not python-ironicclient's, which wants at least one rule.
-        parser: argparse.ArgumentParser = super(theirs.DeleteRule, self).get_parser(prog_name)
+        parser: argparse.ArgumentParser = super(upstream.DeleteRule, self).get_parser(prog_name)
         parser.add_argument("rules", metavar="<rule>", nargs="*", help="UUID(s) of the rule(s) to delete.")
         parser.add_argument("--all", action="store_true", help="Delete all rules but the built-in ones.")
         return parser
@@ -115,7 +115,7 @@ class DeleteRule(theirs.DeleteRule):
         return None
 
 
-class ListRules(theirs.ListRules):
+class ListRules(upstream.ListRules):
     """List rules."""
 
     conflict_handler = "resolve"
@@ -132,7 +132,7 @@ class ListRules(theirs.ListRules):
         if parsed_args.limit is not None and parsed_args.limit < 0:
             raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
         chosen = tuple(itertools.chain.from_iterable(parsed_args.fields))
-        columns = chosen or (theirs.DETAILS if parsed_args.detail else theirs.SUMMARY)
+        columns = chosen or (upstream.DETAILS if parsed_args.detail else upstream.SUMMARY)
         found = Requests(self.app).list_rules(
             {"scope": parsed_args.scope, "phase": parsed_args.phase, "marker": parsed_args.marker,
              "detail": parsed_args.detail or None, "fields": ",".join(chosen) or None}, parsed_args.limit)
@@ -160,5 +160,5 @@ def _fields(parsed_args: argparse.Namespace) -> dict[str, Any]:
     except ValueError as error:
         raise exceptions.CommandError(f"--priority is a number and --sensitive a boolean: {error}") from error
     for name in _LISTS:
-        fields[name] = theirs.json_argument(getattr(parsed_args, name), f"rule {name}")
+        fields[name] = upstream.json_argument(getattr(parsed_args, name), f"rule {name}")
     return {name: value for name, value in fields.items() if value is not None}

@@ -12,7 +12,7 @@ from typing import Any
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from ironic_rules.client import rule_file, theirs
+from ironic_rules.client import rule_file, upstream
 from ironic_rules.client.rule_requests import Requests
 
 Row = tuple[int, str | None, str | None, str]
@@ -49,7 +49,7 @@ class ImportRules(command.Lister):
         return number, created["uuid"], created["description"], "created"
 
 
-class GetRule(theirs.ShowRule):
+class GetRule(upstream.ShowRule):
     """Show a rule, as ``show`` does."""
 
 

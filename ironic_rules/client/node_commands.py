@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ironic_rules.client import theirs
+from ironic_rules.client import upstream
 
 
-class _DiscoveredNodes(theirs.NodeManager):  # type: ignore[misc]
+class _DiscoveredNodes(upstream.NodeManager):  # type: ignore[misc]
     """Lists nodes as python-ironicclient does, of those that discovery has made; links to more keep the filter."""
 
     def _path(self, resource_id: str | None = None) -> str:
@@ -19,7 +19,7 @@ class _DiscoveredNodes(theirs.NodeManager):  # type: ignore[misc]
         return f"{path}{'&' if '?' in path else '?'}auto_discovered=true"
 
 
-class ListNodes(theirs.ListNodes):
+class ListNodes(upstream.ListNodes):
     """List baremetal nodes"""
 
     # Should python-ironicclient get the option too, ours replaces it instead of ending with an error.

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from keystoneauth1.exceptions import ClientException as ConnectionProblem
 from osc_lib import exceptions
 
-from ironic_rules.client import theirs
+from ironic_rules.client import upstream
 
 _RULES = "/v1/inspection_rules"
 
@@ -27,7 +27,7 @@ class Requests:
     def __init__(self, app: Any) -> None:
         client = getattr(app.client_manager, "baremetal", None)
         if client is None:
-            raise exceptions.CommandError(theirs.MISSING)
+            raise exceptions.CommandError(upstream.MISSING)
         self._http = client.http_client
         # It repeats what was answered with 409 for ten seconds, which helps with locked nodes. No rule is ever locked.
         self._http.conflict_max_retries = 0
@@ -76,5 +76,5 @@ class Requests:
     def _json(self, method: str, url: str, **request: Any) -> Any:
         try:
             return self._http.json_request(method, url, **request)[1]
-        except (theirs.ClientException, ConnectionProblem) as error:
+        except (upstream.ClientException, ConnectionProblem) as error:
             raise exceptions.CommandError(str(error)) from error

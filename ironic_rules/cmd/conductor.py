@@ -28,7 +28,7 @@ def _run(argv: Sequence[str]) -> int:
 def _work(conf: cfg.ConfigOpts) -> int:
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
-    conductor = service.make_conductor(conf, db, rpc_transport.get_transport(conf), displaced=signals.stop)
+    conductor = service.make_conductor_service(conf, db, rpc_transport.get_transport(conf), displaced=signals.stop)
     try:
         conductor.start()
         print(f"ironic-rules-conductor {conf.host} is at work", flush=True)

@@ -59,7 +59,7 @@ def _run(argv: Sequence[str]) -> int:
     transport = rpc_transport.get_transport(conf)
     rules = rule_settings.prepare(conf)
     api = service.make_api(conf, db, transport, rules)
-    conductor = service.make_conductor(conf, db, transport, displaced=signals.stop, rules=rules)
+    conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules)
     try:
         conductor.start()
         if warning := auth.warn_if_open(conf):

@@ -34,7 +34,7 @@ class ConductorProcess(cotyledon.Service):
         super().__init__(worker_id)
         self._conf = conf
         self._host = conf.host if worker_id == 0 else f"{conf.host}:{worker_id + 1}"
-        self._conductor = service.make_conductor(
+        self._conductor = service.make_conductor_service(
             conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=_end_all, host=self._host)
 
     def run(self) -> None:
@@ -61,11 +61,11 @@ def _end_all() -> None:
 def run(conf: cfg.ConfigOpts) -> int:
     """Run ``[conductor]workers`` processes until SIGTERM or Ctrl-C.
 
-    :raises ConfigurationError: as from ``service.make_engine``; no process is started then
+    :raises ConfigurationError: as from ``service.make_conductor``; no process is started then
     """
     # What is wrong with the configuration shall be told once, here, and not by processes that die again and again.
     db = service.make_database(conf)
-    service.make_engine(conf, db)
+    service.make_conductor(conf, db)
     rpc_transport.get_transport(conf).cleanup()
     db.dispose()  # connections are not shared with the processes
     manager = cotyledon.ServiceManager(

@@ -1,8 +1,9 @@
-"""Deployment in the conductor: which steps run, one after the other, and what becomes of a dead conductor's.
+"""Deployment in the conductor: which steps run, in which order, and how the work of a dead conductor is resumed.
 
-A step takes two passes of :func:`ironic_rules.conductor.work.run`, each one transaction under the node's lock: first
-it is noted as begun, then it is run, and what it changed is saved together with the progress. So a finished step is
-never repeated, and who finds a begun one knows that a conductor died in it.
+A step takes two passes of :func:`ironic_rules.conductor.state_machine.run`, each one transaction under the node's
+lock: the first records that the step has begun; the second executes it and saves what it changed together with the
+progress. So a finished step is never repeated, and a step that is recorded as begun when a conductor resumes the node
+is one in which another conductor died.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from ironic_rules.conductor import waiting, work
-from ironic_rules.conductor.engine import Engine, Result, now
+from ironic_rules.conductor import state_machine, wait_states
+from ironic_rules.conductor.conductor import Conductor, Result, now
 from ironic_rules.context import RequestContext
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import Invalid, IronicRulesError
@@ -31,34 +32,35 @@ from ironic_rules.steps.progress import Progress, Run
 LOG = logging.getLogger(__name__)
 
 
-def validate(engine: Engine, task: Task, requested: Iterable[Mapping[str, Any]] = ()) -> None:
+def validate(conductor: Conductor, task: Task, requested: Iterable[Mapping[str, Any]] = ()) -> None:
     """Check the node's deploy templates (those named after its traits), its instance's traits and ``requested`` steps.
 
     :param requested: ``deploy_steps`` of the request
     :raises Invalid: with every problem
     """
     node = task.node
-    with engine.db.reader() as conn:
-        enabled = [] if _is_pinned(engine) else deploy_templates.for_traits(conn, node.traits)
+    with conductor.db.reader() as conn:
+        enabled = [] if _is_pinned(conductor) else deploy_templates.for_traits(conn, node.traits)
     problems = templates.trait_problems(node.instance_info, node.traits)
-    if problems := problems + _problems(engine, task, enabled, merge.requested_steps(requested)):
+    if problems := problems + _problems(conductor, task, enabled, merge.requested_steps(requested)):
         raise Invalid("; ".join(problems))
 
 
-def _problems(engine: Engine, task: Task, templates: list[DeployTemplate], requested: list[ScheduledStep]) -> list[str]:
-    return checks.node_problems(engine.hardware.offer(task.node), templates, requested,
-                                engine.conf.api.disallow_deploy_steps)
+def _problems(conductor: Conductor, task: Task, templates: list[DeployTemplate],
+              requested: list[ScheduledStep]) -> list[str]:
+    return checks.node_problems(conductor.hardware.offer(task.node), templates, requested,
+                                conductor.conf.api.disallow_deploy_steps)
 
 
-def _is_pinned(engine: Engine) -> bool:
-    return bool(engine.conf.conductor.pin_release_version)
+def _is_pinned(conductor: Conductor) -> bool:
+    return bool(conductor.conf.conductor.pin_release_version)
 
 
-def deploy(engine: Engine, task: Task) -> Result:
+def deploy(conductor: Conductor, task: Task) -> Result:
     """DEPLOYING: do the next thing of the deployment. Ends in this state until no step is left."""
     progress = Progress(DEPLOYMENT, task.node)
     if not progress.is_started:
-        return _start(engine, task, progress)
+        return _start(conductor, task, progress)
     run = progress.current()
     if run is None:
         progress.forget()
@@ -66,26 +68,26 @@ def deploy(engine: Engine, task: Task) -> Result:
     if not progress.is_begun:
         progress.begin(run, _lock(task.node), now())
         return Result("next", history=f"Deploy step {run} begins.")
-    return _execute(engine, task, progress, run)
+    return _execute(conductor, task, progress, run)
 
 
-def _start(engine: Engine, task: Task, progress: Progress) -> Result:
+def _start(conductor: Conductor, task: Task, progress: Progress) -> Result:
     node = task.node
-    with engine.db.reader() as conn:
+    with conductor.db.reader() as conn:
         asked = deploy_templates.for_traits(conn, templates.requested_traits(node.instance_info))
-    applied, notice = _applied(engine, node, asked)
+    applied, notice = _applied(conductor, node, asked)
     requested = progress.requested()
     # The request was checked when it came; the templates may have changed since.
-    if problems := _problems(engine, task, applied, requested):
+    if problems := _problems(conductor, task, applied, requested):
         raise Invalid("; ".join(problems))
-    steps = merge.order(engine.hardware.offer(node), applied, requested)
+    steps = merge.order(conductor.hardware.offer(node), applied, requested)
     progress.start(steps, templates.left_out(applied, requested))
     return Result("next", history=f"The deployment begins; steps: {step_progress.names(steps)}.{notice}")
 
 
-def _applied(engine: Engine, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:
+def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:
     """Return the templates that count, and what an operator is told of the others."""
-    if not asked or not _is_pinned(engine):
+    if not asked or not _is_pinned(conductor):
         return asked, ""
     notice = (f"Deploy templates are not applied while [conductor]pin_release_version is set: "
               f"{', '.join(template.name for template in asked)}.")
@@ -93,11 +95,14 @@ def _applied(engine: Engine, node: Node, asked: list[DeployTemplate]) -> tuple[l
     return [], f" {notice}"
 
 
-def _execute(engine: Engine, task: Task, progress: Progress, run: Run) -> Result:
+def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run) -> Result:
     """Execute a step that was begun, or look at one with which the machine goes on."""
     ends: list[str | None] = []
-    if reason := work.attempt(
-            lambda: ends.append(execution.execute(engine.hardware, task, progress, run.step, _lock(task.node))), task):
+
+    def execute() -> None:
+        ends.append(execution.execute(conductor.hardware, task, progress, run.step, _lock(task.node)))
+
+    if reason := state_machine.attempt(execute, task):
         return Result("fail", error=f"Deploy step {run} failed: {reason}")
     if ends == [DEPLOYMENT.wait_state]:
         history = None if progress.is_waiting else f"Deploy step {run} waits for the machine."
@@ -113,30 +118,30 @@ def _lock(node: Node) -> str:
     return f"{purpose}, resumed: {node.reservation_resumptions}" if node.reservation_resumptions else purpose
 
 
-def clean_up(engine: Engine, task: Task) -> None:
+def clean_up(conductor: Conductor, task: Task) -> None:
     """Leave a node whose deployment failed: without progress, and without what boots its ramdisk.
 
     It is switched off, unless ``[deploy]power_off_after_deploy_failure`` is false or the node may not be.
     """
     Progress(DEPLOYMENT, task.node).forget()
     try:
-        if engine.conf.deploy.power_off_after_deploy_failure and not task.node.disable_power_off:
-            engine.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
+        if conductor.conf.deploy.power_off_after_deploy_failure and not task.node.disable_power_off:
+            conductor.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
     finally:
-        _undo_boot(engine, task)
+        _undo_boot(conductor, task)
 
 
-def _undo_boot(engine: Engine, task: Task) -> None:
+def _undo_boot(conductor: Conductor, task: Task) -> None:
     try:
-        engine.hardware.interface(task.node, "deploy").clean_up(task)
+        conductor.hardware.interface(task.node, "deploy").clean_up(task)
     except IronicRulesError as exc:
         LOG.warning("What was prepared for the ramdisk of node %s is left: %s", task.node.uuid, exc)
 
 
-def time_out(engine: Engine, context: RequestContext, row: Node, before: datetime.datetime) -> None:
+def time_out(conductor: Conductor, context: RequestContext, row: Node, before: datetime.datetime) -> None:
     """Fail a node whose machine gave no sign of life since ``before``: ``[conductor]deploy_callback_timeout``."""
     step = row.deploy_step
     name = f" in deploy step {step['interface']}.{step['step']}" if step else ""
     error = (f"Timeout reached while waiting for the machine's call-back{name} "
-             f"({engine.conf.conductor.deploy_callback_timeout} seconds, [conductor]deploy_callback_timeout).")
-    waiting.time_out(engine, context, row, before, error)
+             f"({conductor.conf.conductor.deploy_callback_timeout} seconds, [conductor]deploy_callback_timeout).")
+    wait_states.time_out(conductor, context, row, before, error)

@@ -9,9 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import interfaces, pxe_filter, waiting, work
-from ironic_rules.conductor.engine import Engine, Result, now
-from ironic_rules.conductor.workers import PATIENCE_S, Slot
+from ironic_rules.conductor import interfaces, pxe_filter, state_machine, wait_states
+from ironic_rules.conductor.conductor import Conductor, Result, now
+from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes, ports
 from ironic_rules.exceptions import (
@@ -40,7 +40,7 @@ ABORTED = "Inspection was aborted by request."
 _NAMED_RULES = 50
 
 
-def accept(engine: Engine, context: RequestContext, node_id: str | int, data: dict[str, Any],
+def accept(conductor: Conductor, context: RequestContext, node_id: str | int, data: dict[str, Any],
            plugin_data: dict[str, Any]) -> None:
     """Store a ramdisk's data, move its node to INSPECTING under this conductor's lock, and start processing.
 
@@ -50,22 +50,22 @@ def accept(engine: Engine, context: RequestContext, node_id: str | int, data: di
     :raises NotFound: the node is not in INSPECT WAIT;  NodeLocked: 409;  NoFreeWorker: 503
     """
     if isinstance(node_id, str):
-        with engine.db.reader() as conn:
+        with conductor.db.reader() as conn:
             node_id = nodes.get_id(conn, node_id)
     found = node_id
-    with _slot(engine, found) as slot:
-        if engine.db.write(lambda conn: _store(conn, engine, context, found, data, plugin_data)):
-            pxe_filter.look(engine, context)
-        slot.run(work.run, engine, found, context)
+    with _slot(conductor, found) as slot:
+        if conductor.db.write(lambda conn: _store(conn, conductor, context, found, data, plugin_data)):
+            pxe_filter.look(conductor, context)
+        slot.run(state_machine.run, conductor, found, context)
 
 
-def _store(conn: sa.Connection, engine: Engine, context: RequestContext, node_id: int, data: dict[str, Any],
+def _store(conn: sa.Connection, conductor: Conductor, context: RequestContext, node_id: int, data: dict[str, Any],
            plugin_data: dict[str, Any]) -> bool:
     """Write what :func:`accept` promises; say whether discovery has just made the node."""
 
     def reserve(state: str, event: str, **more: Any) -> None:
-        values = work.state_values(states.TRANSITIONS[(state, event)]) | more
-        nodes.reserve_in_state(conn, node_id, engine.host, "continue inspection", state, values)
+        values = state_machine.state_values(states.TRANSITIONS[(state, event)]) | more
+        nodes.reserve_in_state(conn, node_id, conductor.host, "continue inspection", state, values)
 
     is_new = False
     try:
@@ -79,41 +79,42 @@ def _store(conn: sa.Connection, engine: Engine, context: RequestContext, node_id
     return is_new
 
 
-def _slot(engine: Engine, node_id: int) -> Slot:
+def _slot(conductor: Conductor, node_id: int) -> Slot:
     """Return a slot for work on the node.
 
     :raises NodeLocked: 409, this conductor works on the node itself;  NoFreeWorker: 503
     """
     try:
-        return engine.workers.take(node_id, PATIENCE_S)
+        return conductor.workers.take(node_id, PATIENCE_S)
     except NoFreeWorker:
-        with engine.db.reader() as conn:
+        with conductor.db.reader() as conn:
             row = nodes.get_by_id(conn, node_id)
         if row.reservation is None:
             raise
         raise NodeLocked(node=row.uuid, host=row.reservation) from None
 
 
-def inspect(engine: Engine, task: Task) -> Result:
+def inspect(conductor: Conductor, task: Task) -> Result:
     """INSPECTING: process data that a ramdisk has sent, else start the inspection."""
-    with engine.db.reader() as conn:
+    with conductor.db.reader() as conn:
         pending = inventory.pending(conn, task.node.id)
-    return start(engine, task) if pending is None else process(engine, task, pending)
+    return start(conductor, task) if pending is None else process(conductor, task, pending)
 
 
-def start(engine: Engine, task: Task) -> Result:
+def start(conductor: Conductor, task: Task) -> Result:
     """Prepare the node for its ramdisk, or inspect it out of band, as its inspect interface does."""
     node_id = task.node.id
     task.node.inspection_started_at = now()
     task.node.inspection_finished_at = None
     driver_info = dict(task.node.driver_info)
-    interface = engine.hardware.interface(task.node, "inspect")
+    interface = conductor.hardware.interface(task.node, "inspect")
     processing = _Processing()
     try:
         data = interface.inspect_hardware(task)
-        outcome = None if data is None else processing.run(engine, task, interface, data)
+        outcome = None if data is None else processing.run(conductor, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
-        return Result("fail", error=f"Inspection failed: {exc}", also=lambda conn: _add(conn, engine, task, processing))
+        return Result("fail", error=f"Inspection failed: {exc}",
+                      also=lambda conn: _add(conn, conductor, task, processing))
     except IronicRulesError as exc:
         if not processing.is_sealed:
             raise
@@ -132,7 +133,7 @@ def start(engine: Engine, task: Task) -> Result:
     def store(conn: sa.Connection) -> None:
         if is_same:
             known_bmcs.resolved(conn, node_id, driver_info, resolved)
-        _add(conn, engine, task, processing)
+        _add(conn, conductor, task, processing)
 
     return Result("done", history=_summary(outcome), also=store, sealed=processing.is_sealed)
 
@@ -144,7 +145,7 @@ class _Processing:
     data: InspectionData | None = None
     outcome: Outcome | None = None
 
-    def run(self, engine: Engine, task: Task, interface: InspectInterface, data: InspectionData) -> Outcome:
+    def run(self, conductor: Conductor, task: Task, interface: InspectInterface, data: InspectionData) -> Outcome:
         """Run hooks and rules over what an inspect interface gave, and let it leave the machine.
 
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
@@ -153,19 +154,19 @@ class _Processing:
         if not isinstance(data, InspectionData):
             raise IronicRulesError("The inspect interface gave no inspection data.")
         self.data = data
-        with engine.db.reader() as conn:
-            rule_set = engine.rules.current(conn)
+        with conductor.db.reader() as conn:
+            rule_set = conductor.rules.current(conn)
             owners = ports.node_ids_by_addresses(conn, _addresses(data.inventory))
 
         def previous_inventory() -> dict[str, Any] | None:
             # What is processed now is not yet among the finished ones.
-            with engine.db.reader() as conn:
+            with conductor.db.reader() as conn:
                 return inventory.latest_inventory(conn, task.node.id)
 
         task.begin_inspection(
             {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
-        self.outcome = engine.pipeline.run(task, data.inventory, data.plugin_data, rule_set)
-        interfaces.fit(engine, task)
+        self.outcome = conductor.pipeline.run(task, data.inventory, data.plugin_data, rule_set)
+        interfaces.fit(conductor, task)
         interface.finish(task)
         return self.outcome
 
@@ -175,26 +176,26 @@ class _Processing:
         return self.outcome is not None and any(trace.sensitive and trace.matched for trace in self.outcome.traces)
 
 
-def _add(conn: sa.Connection, engine: Engine, task: Task, processing: _Processing) -> None:
+def _add(conn: sa.Connection, conductor: Conductor, task: Task, processing: _Processing) -> None:
     """Store data that the inspect interface has read itself, with what became of them."""
     data, outcome = processing.data, processing.outcome
-    if data is None or engine.conf.inventory.data_backend == "none":
+    if data is None or conductor.conf.inventory.data_backend == "none":
         return
     added = inventory.receive(conn, task.node.id, data.inventory, data.plugin_data, task.context.request_id)
     if outcome is None:
         inventory.finish(conn, added, None, inventory.FAILED)
     else:
         inventory.finish(conn, added, outcome.plugin_data, inventory.PROCESSED)
-    inventory.prune(conn, task.node.id, engine.conf.inventory.max_versions)
+    inventory.prune(conn, task.node.id, conductor.conf.inventory.max_versions)
 
 
-def process(engine: Engine, task: Task, pending: StoredInventory) -> Result:
+def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
-    node_id, keep = task.node.id, engine.conf.inventory.max_versions
-    interface = engine.hardware.interface(task.node, "inspect")
+    node_id, keep = task.node.id, conductor.conf.inventory.max_versions
+    interface = conductor.hardware.interface(task.node, "inspect")
     processing = _Processing()
     try:
-        outcome = processing.run(engine, task, interface, interface.continue_inspection(
+        outcome = processing.run(conductor, task, interface, interface.continue_inspection(
             task, pending.inventory_data, pending.received_plugin_data))
     except (HookFailed, RuleFailed) as exc:
         return Result("fail", error=f"Inspection failed: {exc}")
@@ -211,7 +212,7 @@ def process(engine: Engine, task: Task, pending: StoredInventory) -> Result:
     task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
 
     def store(conn: sa.Connection) -> None:
-        if engine.conf.inventory.data_backend == "none":
+        if conductor.conf.inventory.data_backend == "none":
             inventory.discard(conn, pending.id)
         else:
             inventory.finish(conn, pending.id, outcome.plugin_data, inventory.PROCESSED)
@@ -221,15 +222,15 @@ def process(engine: Engine, task: Task, pending: StoredInventory) -> Result:
     return Result(event, history=_summary(outcome), also=store, sealed=processing.is_sealed)
 
 
-def failed(conn: sa.Connection, engine: Engine, node_id: int) -> None:
+def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
     """Write what belongs to a failed inspection: its data are kept as failed."""
-    if engine.conf.inventory.data_backend == "none":
+    if conductor.conf.inventory.data_backend == "none":
         pending = inventory.pending(conn, node_id)
         if pending is not None:
             inventory.discard(conn, pending.id)
     else:
         inventory.supersede(conn, node_id)
-    inventory.prune(conn, node_id, engine.conf.inventory.max_versions)
+    inventory.prune(conn, node_id, conductor.conf.inventory.max_versions)
 
 
 def _addresses(data: dict[str, Any]) -> list[str]:
@@ -250,27 +251,27 @@ def _log_messages(task: Task) -> None:
     task.messages.clear()
 
 
-def clean_up(engine: Engine, task: Task) -> None:
+def clean_up(conductor: Conductor, task: Task) -> None:
     """Leave a node whose inspection failed as the inspect interface leaves an aborted one: switched off."""
     task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
-    engine.hardware.interface(task.node, "inspect").abort(task)
+    conductor.hardware.interface(task.node, "inspect").abort(task)
 
 
-def abort(engine: Engine, context: RequestContext, node_id: int) -> None:
+def abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
     """Begin to end the wait for a ramdisk as a user wants.
 
     :raises InvalidState: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
     """
-    waiting.stop(engine, context, node_id, states.INSPECTWAIT, "abort", ABORTED)
+    wait_states.stop(conductor, context, node_id, states.INSPECTWAIT, "abort", ABORTED)
 
 
-def finish_abort(engine: Engine, context: RequestContext, node_id: int) -> None:
+def finish_abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
     """Finish an ``abort`` that its conductor accepted and did not live to do."""
-    waiting.finish(engine, context, node_id, "abort", ABORTED)
+    wait_states.finish(conductor, context, node_id, "abort", ABORTED)
 
 
-def time_out(engine: Engine, context: RequestContext, row: Node, before: datetime.datetime) -> None:
+def time_out(conductor: Conductor, context: RequestContext, row: Node, before: datetime.datetime) -> None:
     """Fail a node that has waited for its ramdisk longer than ``[conductor]inspect_wait_timeout``: since ``before``."""
     error = (f"Timeout reached while waiting for the ramdisk's inspection data "
-             f"({engine.conf.conductor.inspect_wait_timeout} seconds, [conductor]inspect_wait_timeout).")
-    waiting.time_out(engine, context, row, before, error)
+             f"({conductor.conf.conductor.inspect_wait_timeout} seconds, [conductor]inspect_wait_timeout).")
+    wait_states.time_out(conductor, context, row, before, error)

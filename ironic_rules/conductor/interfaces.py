@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import conductors
 from ironic_rules.hardware import selection
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS
 from ironic_rules.models.task import Task
 
 
-def fit(engine: Engine, task: Task) -> None:
+def fit(conductor: Conductor, task: Task) -> None:
     """Make the draft's interfaces ones that its driver offers: what was set by name must be, the rest gets defaults.
 
     :raises DriverNotFound: no living conductor of the node's group offers the driver
@@ -18,8 +18,8 @@ def fit(engine: Engine, task: Task) -> None:
     node, changed = task.node, task.node.changes().keys()
     if changed.isdisjoint(CHOOSES_INTERFACES):
         return
-    with engine.db.reader() as conn:
-        alive = conductors.alive(conn, engine.conf.conductor.heartbeat_timeout)
+    with conductor.db.reader() as conn:
+        alive = conductors.alive(conn, conductor.conf.conductor.heartbeat_timeout)
     offered = selection.union(row.hardware_types for row in alive if row.conductor_group == node.conductor_group)
     current = {field: getattr(node, field) for field in INTERFACE_FIELDS}
     for field, name in selection.fit_interfaces(offered, node.driver, current, changed).items():

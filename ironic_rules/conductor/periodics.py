@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from oslo_log import log as logging
 
-from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import periodic_tasks
 
 LOG = logging.getLogger(__name__)
@@ -16,10 +16,10 @@ LOG = logging.getLogger(__name__)
 _EARLY = 0.9
 
 
-def in_turn(engine: Engine, name: str, interval_s: float, body: Callable[[Engine], object]) -> None:
+def in_turn(conductor: Conductor, name: str, interval_s: float, body: Callable[[Conductor], object]) -> None:
     """Call ``body`` unless another conductor of the group has begun to within the last ``interval_s`` seconds."""
-    if periodic_tasks.claim(engine.db, f"{name} of group '{engine.group}'", engine.host, interval_s * _EARLY):
-        body(engine)
+    if periodic_tasks.claim(conductor.db, f"{name} of group '{conductor.group}'", conductor.host, interval_s * _EARLY):
+        body(conductor)
 
 
 class Loop:

@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import deployment, inspection, pxe_filter, tasks, work
-from ironic_rules.conductor.engine import Engine
-from ironic_rules.conductor.workers import PATIENCE_S
+from ironic_rules.conductor import deployment, inspection, pxe_filter, state_machine, task_store
+from ironic_rules.conductor.conductor import Conductor
+from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import inventory, nodes
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, InvalidState, NodeLocked, NodeProtected
@@ -32,7 +32,7 @@ _DEPLOYS = frozenset({"active", "rebuild"})
 _NOT_IN_MAINTENANCE = frozenset({"active", "rebuild", "clean", "rescue", "unrescue", "service"})
 
 
-def change_provision_state(engine: Engine, context: RequestContext, node_id: str | int, target: str,
+def change_provision_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,
                            args: dict[str, Any]) -> None:
     """Start ``target`` (a verb of the API) on the node.
 
@@ -40,36 +40,36 @@ def change_provision_state(engine: Engine, context: RequestContext, node_id: str
     :raises Invalid: 400, an interface of the node lacks something;  NodeProtected: 403;  NodeLocked: 409
     """
     verb = states.VERB_ALIASES.get(target, target)
-    task = load(engine, context, node_id)
+    task = load(conductor, context, node_id)
     node = task.node
     _check_unlocked(node)
     _check(verb, node)
     for kind in _VALIDATED.get(verb, ()):
-        engine.hardware.interface(node, kind).validate(task)
+        conductor.hardware.interface(node, kind).validate(task)
     if verb in _DEPLOYS:
-        deployment.validate(engine, task, args.get("deploy_steps") or ())
+        deployment.validate(conductor, task, args.get("deploy_steps") or ())
     if verb == "abort" and node.provision_state == states.INSPECTWAIT:
-        inspection.abort(engine, context, node.id)
+        inspection.abort(conductor, context, node.id)
         return
-    with engine.workers.take(node.id, PATIENCE_S) as slot:
+    with conductor.workers.take(node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> bool:
-            row = nodes.reserve(conn, node.id, engine.host, f"provision: {verb}")
+            row = nodes.reserve(conn, node.id, conductor.host, f"provision: {verb}")
             transition = _check(verb, row)
             if verb == "inspect":
                 inventory.supersede(conn, row.id)
-            changed = {**_requested(verb, row, args), **work.state_values(transition), "last_error": None}
+            changed = {**_requested(verb, row, args), **state_machine.state_values(transition), "last_error": None}
             if transition.state not in states.TRANSIENT:
-                nodes.release(conn, row.id, engine.host, changed)
+                nodes.release(conn, row.id, conductor.host, changed)
                 return False
-            nodes.update_locked(conn, row.id, engine.host, changed)
+            nodes.update_locked(conn, row.id, conductor.host, changed)
             return True
 
-        begun = engine.db.write(store)
+        begun = conductor.db.write(store)
         if verb == "inspect":
-            pxe_filter.follow(engine, context, task, node.provision_state, states.INSPECTING)
+            pxe_filter.follow(conductor, context, task, node.provision_state, states.INSPECTING)
         if begun:
-            slot.run(work.run, engine, node.id, context)
+            slot.run(state_machine.run, conductor, node.id, context)
 
 
 def _check_unlocked(node: Node) -> None:
@@ -79,7 +79,7 @@ def _check_unlocked(node: Node) -> None:
 
 def _check(verb: str, node: Node) -> states.Transition:
     """Return where ``verb`` leads the node (a row or a draft), if it is allowed now."""
-    transition = work.lead(node, verb) if verb in states.VERB_VERSIONS else None
+    transition = state_machine.lead(node, verb) if verb in states.VERB_VERSIONS else None
     if transition is None:
         raise InvalidState(action=verb, node=node.uuid, state=node.provision_state)
     if node.maintenance and verb in _NOT_IN_MAINTENANCE:
@@ -100,14 +100,14 @@ def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def load(engine: Engine, context: RequestContext, node_id: str | int) -> Task:
+def load(conductor: Conductor, context: RequestContext, node_id: str | int) -> Task:
     """Return a task of the node as it is now, without a lock: to look at, not to save."""
-    with engine.db.reader() as conn:
+    with conductor.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
-        return tasks.read(conn, row).task(context)
+        return task_store.read(conn, row).task(context)
 
 
-def change_power_state(engine: Engine, context: RequestContext, node_id: str | int, target: str,
+def change_power_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,
                        timeout_s: int | None) -> None:
     """Start changing the power state; ``target_power_state`` tells that it is going on.
 
@@ -115,47 +115,47 @@ def change_power_state(engine: Engine, context: RequestContext, node_id: str | i
     """
     if target not in states.POWER_TARGETS:
         raise InvalidParameterValue(f"/target: must be one of {', '.join(sorted(states.POWER_TARGETS))}")
-    task = load(engine, context, node_id)
+    task = load(conductor, context, node_id)
     _check_unlocked(task.node)
-    engine.hardware.interface(task.node, "power").validate(task)
+    conductor.hardware.interface(task.node, "power").validate(task)
     final = states.POWER_OFF if target in (states.POWER_OFF, states.SOFT_POWER_OFF) else states.POWER_ON
-    with engine.workers.take(task.node.id, PATIENCE_S) as slot:
+    with conductor.workers.take(task.node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> None:
-            nodes.reserve(conn, task.node.id, engine.host, f"power: {target}")
-            nodes.update_locked(conn, task.node.id, engine.host, {"target_power_state": final, "last_error": None})
+            nodes.reserve(conn, task.node.id, conductor.host, f"power: {target}")
+            nodes.update_locked(conn, task.node.id, conductor.host, {"target_power_state": final, "last_error": None})
 
-        engine.db.write(store)
-        slot.run(_set_power, engine, context, task.node.id, target, timeout_s)
+        conductor.db.write(store)
+        slot.run(_set_power, conductor, context, task.node.id, target, timeout_s)
 
 
-def _set_power(engine: Engine, context: RequestContext, node_id: int, target: str, timeout_s: int | None) -> None:
-    with work.lock_may_be_lost(node_id):
-        task = load(engine, context, node_id)
+def _set_power(conductor: Conductor, context: RequestContext, node_id: int, target: str, timeout_s: int | None) -> None:
+    with state_machine.lock_may_be_lost(node_id):
+        task = load(conductor, context, node_id)
         values: dict[str, Any] = {"target_power_state": None, "last_error": None}
 
         def switch() -> None:
-            power = engine.hardware.interface(task.node, "power")
+            power = conductor.hardware.interface(task.node, "power")
             power.set_power_state(task, target, timeout_s)
             values["power_state"] = power.get_power_state(task)
 
-        if reason := work.attempt(switch, task):
+        if reason := state_machine.attempt(switch, task):
             values["last_error"] = printable(f"Failed to change the power state to '{target}': {reason}", MAX_MESSAGE)
             LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
-        engine.db.write(lambda conn: tasks.save(conn, task, engine.host, values, release=True))
+        conductor.db.write(lambda conn: task_store.save(conn, task, conductor.host, values, release=True))
 
 
-def validate_interfaces(engine: Engine, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
+def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
     """Return ``{kind: {"result": True}}`` or ``{"result": False, "reason": text}`` for every interface of the node."""
-    task = load(engine, context, node_id)
+    task = load(conductor, context, node_id)
     results: dict[str, dict[str, Any]] = {}
-    for kind in engine.hardware.VALIDATED_KINDS:
-        reason = work.attempt(functools.partial(_validate, engine, task, kind), task)
+    for kind in conductor.hardware.VALIDATED_KINDS:
+        reason = state_machine.attempt(functools.partial(_validate, conductor, task, kind), task)
         results[kind] = {"result": True} if reason is None else {"result": False, "reason": reason}
     return results
 
 
-def _validate(engine: Engine, task: Task, kind: str) -> None:
-    engine.hardware.interface(task.node, kind).validate(task)
+def _validate(conductor: Conductor, task: Task, kind: str) -> None:
+    conductor.hardware.interface(task.node, kind).validate(task)
     if kind == "deploy":
-        deployment.validate(engine, task)
+        deployment.validate(conductor, task)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
@@ -12,7 +12,7 @@ from ironic_rules.models.task import Task
 _ON_INSPECTION = frozenset({states.INSPECTWAIT, states.INSPECTING})
 
 
-def follow(engine: Engine, context: RequestContext, task: Task, before: str, after: str) -> None:
+def follow(conductor: Conductor, context: RequestContext, task: Task, before: str, after: str) -> None:
     """Tell the filters what it means for the task's ports that its node has gone from one provision state to another.
 
     Nothing is sent when neither that nor the ports change who is let in.
@@ -21,20 +21,20 @@ def follow(engine: Engine, context: RequestContext, task: Task, before: str, aft
     if not (was or is_now):
         return
     addresses = sorted({port.address for port in task.ports})
-    if is_now and _is_served(engine, task):
+    if is_now and _is_served(conductor, task):
         if not was or _ports_changed(task):
-            engine.pxe_filter.update_pxe_filters(context, allow=addresses)
+            conductor.pxe_filter.update_pxe_filters(context, allow=addresses)
     elif was and not is_now:
-        engine.pxe_filter.update_pxe_filters(context, deny=addresses)
+        conductor.pxe_filter.update_pxe_filters(context, deny=addresses)
 
 
-def look(engine: Engine, context: RequestContext) -> None:
+def look(conductor: Conductor, context: RequestContext) -> None:
     """Tell the filters that a node whose ports the caller does not know has come into inspection."""
-    engine.pxe_filter.update_pxe_filters(context)
+    conductor.pxe_filter.update_pxe_filters(context)
 
 
-def _is_served(engine: Engine, task: Task) -> bool:
-    supported: Collection[str] = engine.conf.pxe_filter.supported_inspect_interfaces
+def _is_served(conductor: Conductor, task: Task) -> bool:
+    supported: Collection[str] = conductor.conf.pxe_filter.supported_inspect_interfaces
     return task.node.inspect_interface in supported
 
 

@@ -12,8 +12,8 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import periodics, recovery
-from ironic_rules.conductor.engine import Engine
-from ironic_rules.conductor.manager import ConductorManager
+from ironic_rules.conductor.conductor import Conductor
+from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
 from ironic_rules.db import clock, conductors
 from ironic_rules.rpc import transport as rpc_transport
@@ -27,21 +27,22 @@ _TOLERATED_S = 5.0
 class ConductorService:
     """``start``, ``stop`` and ``wait`` of one conductor."""
 
-    def __init__(self, engine: Engine, transport: messaging.RPCTransport,
+    def __init__(self, conductor: Conductor, transport: messaging.RPCTransport,
                  displaced: Callable[[], None] = lambda: None) -> None:
         """Prepare.
 
         :param displaced: called when the process must end, because another one serves under the same host name
         """
-        self._engine = engine
+        self._conductor = conductor
         self._instance = str(uuid.uuid4())
-        self._server = rpc_transport.get_server(transport, engine.conf, ConductorManager(engine), engine.group)
-        settings = engine.conf.conductor
+        self._server = rpc_transport.get_server(
+            transport, conductor.conf, ConductorEndpoint(conductor), conductor.group)
+        settings = conductor.conf.conductor
         self._loops = (
             Loop("heartbeat", settings.heartbeat_interval, self._heartbeat),
-            Loop("recovery", settings.recovery_interval, lambda: recovery.resume_orphans(engine)),
+            Loop("recovery", settings.recovery_interval, lambda: recovery.resume_orphans(conductor)),
             Loop("timeouts", settings.recovery_interval, lambda: periodics.in_turn(
-                engine, "inspection timeouts", settings.recovery_interval, recovery.fail_overdue)),
+                conductor, "inspection timeouts", settings.recovery_interval, recovery.fail_overdue)),
         )
         self._displaced = displaced
         self._clock_is_wrong = False
@@ -53,15 +54,15 @@ class ConductorService:
 
         :raises ConductorAlreadyRegistered: another process with this host name starts at the same moment
         """
-        engine = self._engine
+        conductor = self._conductor
         self._follow_clock()
-        engine.db.write(lambda conn: conductors.register(
-            conn, engine.host, engine.group, engine.hardware.register(), self._instance))
+        conductor.db.write(lambda conn: conductors.register(
+            conn, conductor.host, conductor.group, conductor.hardware.register(), self._instance))
         self._server.start()
-        recovery.resume_orphans(engine)
+        recovery.resume_orphans(conductor)
         for loop in self._loops:
             loop.start()
-        LOG.info("Conductor %s serves group '%s'", engine.host, engine.group)
+        LOG.info("Conductor %s serves group '%s'", conductor.host, conductor.group)
 
     def stop(self) -> bool:
         """Take no more work, let work in flight finish within ``[conductor]shutdown_grace``, and sign off.
@@ -73,21 +74,21 @@ class ConductorService:
         # oslo.messaging takes a second to stop a server; the work in flight goes on meanwhile.
         stopper = threading.Thread(target=self._server.stop, name="rpc-stop", daemon=True)
         stopper.start()
-        deadline = time.monotonic() + max(self._engine.conf.conductor.shutdown_grace, 1)
+        deadline = time.monotonic() + max(self._conductor.conf.conductor.shutdown_grace, 1)
         stopper.join(max(deadline - time.monotonic(), 0))
-        finished = self._engine.workers.stop(max(deadline - time.monotonic(), 0.05))
+        finished = self._conductor.workers.stop(max(deadline - time.monotonic(), 0.05))
         for loop in self._loops:
             # A sign of life after the signing off would make this conductor look alive.
             loop.wait(max(deadline - time.monotonic(), 0.05))
         try:
-            self._engine.db.write(lambda conn: conductors.unregister(conn, self._engine.host, self._instance))
+            self._conductor.db.write(lambda conn: conductors.unregister(conn, self._conductor.host, self._instance))
         except db_exc.DBError as exc:
-            LOG.warning("Conductor %s could not sign off; it will be missed in %s seconds: %s", self._engine.host,
-                        self._engine.conf.conductor.heartbeat_timeout, exc)
+            LOG.warning("Conductor %s could not sign off; it will be missed in %s seconds: %s", self._conductor.host,
+                        self._conductor.conf.conductor.heartbeat_timeout, exc)
         return finished
 
     def _follow_clock(self) -> None:
-        with self._engine.db.reader() as conn:
+        with self._conductor.db.reader() as conn:
             ahead_s = clock.follow(conn)
         is_wrong = abs(ahead_s) > _TOLERATED_S
         if is_wrong and not self._clock_is_wrong:
@@ -96,10 +97,10 @@ class ConductorService:
         self._clock_is_wrong = is_wrong
 
     def _heartbeat(self) -> None:
-        engine = self._engine
+        conductor = self._conductor
         self._follow_clock()
-        if not engine.db.write(lambda conn: conductors.touch(conn, engine.host, self._instance)):
+        if not conductor.db.write(lambda conn: conductors.touch(conn, conductor.host, self._instance)):
             LOG.critical("Another process has registered as conductor %s; this one ends. Every conductor needs a "
-                         "[DEFAULT]host of its own.", engine.host)
+                         "[DEFAULT]host of its own.", conductor.host)
             self.is_displaced = True
             self._displaced()

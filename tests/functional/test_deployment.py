@@ -278,7 +278,7 @@ def test_a_machine_that_never_calls_back_fails_the_deployment(whole):
     wait_long(whole, node)
 
     with whole.option("conductor", "deploy_callback_timeout", 1800):
-        recovery.fail_overdue(whole.engine)
+        recovery.fail_overdue(whole.conductor)
 
     row = whole.at_rest(node)
     assert (row.provision_state, row.target_provision_state) == ("deploy failed", "active")
@@ -296,7 +296,7 @@ def test_which_machine_may_take_longer(whole, values):
     node = wait_for_machine(whole)
     wait_long(whole, node, **values)
 
-    recovery.fail_overdue(whole.engine)
+    recovery.fail_overdue(whole.conductor)
 
     assert whole.row(node).provision_state == "wait call-back"
 
@@ -306,7 +306,7 @@ def test_a_machine_may_take_for_ever(whole):
     wait_long(whole, node)
 
     with whole.option("conductor", "deploy_callback_timeout", 0):
-        recovery.fail_overdue(whole.engine)
+        recovery.fail_overdue(whole.conductor)
 
     assert whole.row(node).provision_state == "wait call-back"
 

@@ -9,8 +9,8 @@ import time
 import httpx
 import pytest
 
-from ironic_rules.conductor import agent, provisioning, recovery, tasks, work
-from ironic_rules.conductor.workers import Slot
+from ironic_rules.conductor import heartbeat, provisioning, recovery, state_machine, task_store
+from ironic_rules.conductor.worker_pool import Slot
 from ironic_rules.db import deploy_templates, history, nodes, traits
 from ironic_rules.exceptions import LockLost
 from ironic_rules.hardware.fake import FakeBIOS, FakeDeploy, FakeRAID
@@ -22,13 +22,13 @@ from tests.functional.clients import machines
 from tests.functional.processes import free_port, standalone, wait_for
 from tests.functional.test_deployment import CORE, finished
 from tests.functional.test_recovery import ADMIN, SimulatedCrash, bury, dies_at, finish
-
-# The last five are fixtures.
-from tests.functional.test_recovery import conductor as conductor
 from tests.functional.test_recovery import conf as conf
 from tests.functional.test_recovery import db as db
 from tests.functional.test_recovery import group as group
 from tests.functional.test_recovery import records as records
+
+# The last five are fixtures.
+from tests.functional.test_recovery import start_conductor as start_conductor
 
 TEMPLATE = "CUSTOM_RECOVERED"
 SETTINGS = {"settings": [{"name": "VMX", "value": "on"}]}
@@ -77,8 +77,8 @@ def ran(monkeypatch):
     return calls
 
 
-def deploy(engine, node):
-    provisioning.change_provision_state(engine, ADMIN, node, "active", {})
+def deploy(conductor, node):
+    provisioning.change_provision_state(conductor, ADMIN, node, "active", {})
 
 
 def dies_in(patch, owner, name, *, at, afterwards=False):
@@ -107,14 +107,14 @@ def assert_deployed(records, node):
 #: Where a conductor dies: a function, which of its calls, and whether it has done its work then. A step takes two
 #: saves, one before it and one after it; the first save is that of the plan.
 POINTS = [
-    (work, "_read", 1, False), (deploy_templates, "for_traits", 2, False), (Progress, "start", 1, True),
-    (tasks, "save", 1, False), (tasks, "save", 1, True), (history, "add", 1, True),
-    (tasks, "save", 2, True), (FakeDeploy, "deploy", 1, False), (FakeDeploy, "deploy", 1, True),
-    (tasks, "save", 3, False), (tasks, "save", 3, True),
+    (state_machine, "_read", 1, False), (deploy_templates, "for_traits", 2, False), (Progress, "start", 1, True),
+    (task_store, "save", 1, False), (task_store, "save", 1, True), (history, "add", 1, True),
+    (task_store, "save", 2, True), (FakeDeploy, "deploy", 1, False), (FakeDeploy, "deploy", 1, True),
+    (task_store, "save", 3, False), (task_store, "save", 3, True),
     (FakeBIOS, "write_settings", 1, False), (FakeBIOS, "write_settings", 1, True),
-    (tasks, "save", 7, False), (tasks, "save", 7, True), (tasks, "save", 8, False),
-    (tasks, "save", 10, True), (nodes, "update_locked", 12, True), (nodes, "release", 1, True),
-    (tasks, "save", 18, False),
+    (task_store, "save", 7, False), (task_store, "save", 7, True), (task_store, "save", 8, False),
+    (task_store, "save", 10, True), (nodes, "update_locked", 12, True), (nodes, "release", 1, True),
+    (task_store, "save", 18, False),
 ]
 
 
@@ -122,8 +122,8 @@ POINTS = [
 @pytest.mark.parametrize(("owner", "name", "at", "afterwards"), POINTS,
                          ids=lambda value: getattr(value, "__name__", value))
 def test_a_deployment_goes_on_after_a_death_in_the_middle(
-        conductor, available, records, monkeypatch, owner, name, at, afterwards, successor, ran):
-    first = conductor("a")
+        start_conductor, available, records, monkeypatch, owner, name, at, afterwards, successor, ran):
+    first = start_conductor("a")
     with monkeypatch.context() as patch:
         dies_in(patch, owner, name, at=at, afterwards=afterwards)
         deploy(first, available)
@@ -131,7 +131,7 @@ def test_a_deployment_goes_on_after_a_death_in_the_middle(
     assert (records.row(available).provision_state, records.row(available).reservation) == ("deploying", first.host)
     bury(records.db, first)
 
-    second = conductor(successor)
+    second = start_conductor(successor)
     assert recovery.resume_orphans(second) == 1
     finish(second)
 
@@ -140,15 +140,16 @@ def test_a_deployment_goes_on_after_a_death_in_the_middle(
 
 
 def test_who_only_began_a_step_that_can_not_be_repeated_does_not_run_it_later(
-        conductor, available, records, monkeypatch, ran):
-    first = conductor("a")
+        start_conductor, available, records, monkeypatch, ran):
+    first = start_conductor("a")
     with monkeypatch.context() as patch:
-        dies_in(patch, work, "_read", at=9)  # the plan's pass, two for each of three steps, and the one that begins it
+        # The pass that plans, two for each of three steps, and the one that begins it.
+        dies_in(patch, state_machine, "_read", at=9)
         deploy(first, available)
         finish(first)
     assert Progress(DEPLOYMENT, records.row(available)).is_begun
 
-    recovery.resume_orphans(conductor("a"))
+    recovery.resume_orphans(start_conductor("a"))
 
     assert records.at_rest(available).provision_state == "deploy failed"
     assert ran == ["bios.apply_configuration"]
@@ -156,8 +157,8 @@ def test_who_only_began_a_step_that_can_not_be_repeated_does_not_run_it_later(
 
 @pytest.mark.parametrize("afterwards", [False, True])
 def test_a_step_that_can_not_be_repeated_fails_the_deployment_in_which_its_conductor_died(
-        conductor, available, records, monkeypatch, afterwards, ran):
-    first = conductor("a")
+        start_conductor, available, records, monkeypatch, afterwards, ran):
+    first = start_conductor("a")
     with monkeypatch.context() as patch:
         dies_at(patch, FakeRAID, "create_volumes", afterwards=afterwards)
         deploy(first, available)
@@ -166,7 +167,7 @@ def test_a_step_that_can_not_be_repeated_fails_the_deployment_in_which_its_condu
     assert (row.provision_state, row.deploy_step["step"]) == ("deploying", "create_configuration")
     bury(records.db, first)
 
-    second = conductor("b")
+    second = start_conductor("b")
     assert recovery.resume_orphans(second) == 1
     finish(second)
 
@@ -182,15 +183,15 @@ def test_a_step_that_can_not_be_repeated_fails_the_deployment_in_which_its_condu
     assert finished(records, available) == STEPS[:3]
 
 
-def test_a_finished_step_is_not_repeated(conductor, available, records, monkeypatch, ran):
-    first = conductor("a")
+def test_a_finished_step_is_not_repeated(start_conductor, available, records, monkeypatch, ran):
+    first = start_conductor("a")
     with monkeypatch.context() as patch:
         dies_in(patch, execution, "call", at=5)
         deploy(first, available)
         finish(first)
     bury(records.db, first)
 
-    second = conductor("b")
+    second = start_conductor("b")
     recovery.resume_orphans(second)
     finish(second)
 
@@ -198,15 +199,15 @@ def test_a_finished_step_is_not_repeated(conductor, available, records, monkeypa
     assert ran == ["bios.apply_configuration", "raid.create_configuration"]
 
 
-def test_a_step_that_ends_its_conductor_again_and_again_is_given_up(conductor, available, records, monkeypatch):
-    engine = conductor()
+def test_a_step_that_ends_its_conductor_again_and_again_is_given_up(start_conductor, available, records, monkeypatch):
+    conductor = start_conductor()
     with monkeypatch.context() as patch:
         dies_at(patch, FakeBIOS, "write_settings")
-        deploy(engine, available)
+        deploy(conductor, available)
         for _ in range(recovery.MAX_RESUMPTIONS + 1):
-            finish(engine)
-            assert recovery.resume_orphans(engine) == 1
-        finish(engine)
+            finish(conductor)
+            assert recovery.resume_orphans(conductor) == 1
+        finish(conductor)
 
     row = records.at_rest(available)
     assert row.provision_state == "deploy failed"
@@ -214,55 +215,55 @@ def test_a_step_that_ends_its_conductor_again_and_again_is_given_up(conductor, a
     assert "begun and not finished 6 times" in row.last_error
 
 
-def test_a_deployment_whose_thread_never_began_is_done(conductor, available, records, monkeypatch):
-    first = conductor("a")
+def test_a_deployment_whose_thread_never_began_is_done(start_conductor, available, records, monkeypatch):
+    first = start_conductor("a")
     with monkeypatch.context() as patch:
         patch.setattr(Slot, "run", lambda *arguments: None)
         deploy(first, available)
 
-    assert recovery.resume_orphans(conductor("a")) == 1
+    assert recovery.resume_orphans(start_conductor("a")) == 1
 
     assert_deployed(records, available)
 
 
-def test_who_loses_the_lock_begins_no_further_step(conductor, available, records, monkeypatch, ran):
-    engine, other = conductor("a"), conductor("b")
+def test_who_loses_the_lock_begins_no_further_step(start_conductor, available, records, monkeypatch, ran):
+    conductor, other = start_conductor("a"), start_conductor("b")
     write = FakeBIOS.write_settings
 
     def taken_over_meanwhile(self, task, settings):
-        records.db.write(lambda conn: nodes.take_over(conn, task.node.id, engine.host, other.host))
+        records.db.write(lambda conn: nodes.take_over(conn, task.node.id, conductor.host, other.host))
         write(self, task, settings)
 
     monkeypatch.setattr(FakeBIOS, "write_settings", taken_over_meanwhile)
-    deploy(engine, available)
-    finish(engine)
+    deploy(conductor, available)
+    finish(conductor)
 
     row = records.row(available)
     assert (row.provision_state, row.reservation) == ("deploying", other.host)
     assert finished(records, available) == STEPS[:2]
     assert ran == ["bios.apply_configuration"]
     with pytest.raises(LockLost):
-        work._read(engine, row.id)
+        state_machine._read(conductor, row.id)
 
 
-def test_a_deployment_that_waits_outlives_its_conductor(conductor, available, records, monkeypatch):
-    engine = conductor("a")
+def test_a_deployment_that_waits_outlives_its_conductor(start_conductor, available, records, monkeypatch):
+    conductor = start_conductor("a")
     monkeypatch.setattr(FakeBIOS, "write_settings", lambda *arguments: None)
     monkeypatch.setattr(execution, "call", lambda *arguments: "wait call-back")
-    deploy(engine, available)
-    finish(engine)
+    deploy(conductor, available)
+    finish(conductor)
     assert records.row(available).provision_state == "wait call-back"
     monkeypatch.undo()
-    bury(records.db, engine)
+    bury(records.db, conductor)
 
-    second = conductor("b")
+    second = start_conductor("b")
     assert recovery.resume_orphans(second) == 0
     with monkeypatch.context() as patch:
         dies_at(patch, FakeDeploy, "continue_step")
-        agent.heartbeat(second, ADMIN, available, "http://192.0.2.7:9999", None, {})
+        heartbeat.heartbeat(second, ADMIN, available, "http://192.0.2.7:9999", None, {})
         finish(second)
     assert records.row(available).provision_state == "deploying"
-    assert recovery.resume_orphans(conductor("b")) == 1
+    assert recovery.resume_orphans(start_conductor("b")) == 1
 
     row = records.at_rest(available)
     assert (row.provision_state, row.last_error) == ("active", None)

@@ -10,7 +10,7 @@ import pytest
 
 from ironic_rules import context, service
 from ironic_rules.conductor import recovery
-from ironic_rules.conductor.manager import ConductorManager
+from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.db import discovery as records
 from ironic_rules.db import nodes
 from ironic_rules.db.paging import Page
@@ -318,7 +318,7 @@ def test_a_machine_is_known_by_the_interfaces_that_became_no_ports(whole, machin
 
 
 def test_s34_of_the_nodes_in_enroll_only_a_new_one_is_accepted_and_once(whole, machine):
-    manager = ConductorManager(whole.engine)
+    manager = ConductorEndpoint(whole.conductor)
     plain = whole.enroll()
     used = discover(whole, machine[1])["uuid"]
 
@@ -335,11 +335,11 @@ def test_a_node_that_no_conductor_was_asked_for_goes_after_a_while(whole):
         whole.db.write(lambda conn, uuid=uuid: records.begin(conn, nodes.get_id(conn, uuid), []))
     whole.app.patch_json(f"/v1/nodes/{kept}", [{"op": "add", "path": "/extra/mine", "value": 1}])
 
-    recovery.fail_overdue(whole.engine)
+    recovery.fail_overdue(whole.conductor)
     assert whole.app.get(f"/v1/nodes/{gone}").status_int == 200
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recovery, "ABANDONED_S", -1)
-        recovery.fail_overdue(whole.engine)
+        recovery.fail_overdue(whole.conductor)
 
     assert whole.app.get(f"/v1/nodes/{gone}").status_int == 404
     assert whole.app.get(f"/v1/nodes/{kept}").status_int == 200
@@ -369,4 +369,4 @@ def test_m31_without_a_usable_driver_the_service_does_not_start(tmp_path, text, 
 def test_the_interface_that_processes_the_data_is_the_one_for_ramdisks(whole, machine):
     node = discover(whole, machine[1])
 
-    assert type(whole.engine.hardware.interface(whole.row(node["uuid"]), "inspect")) is AgentInspect
+    assert type(whole.conductor.hardware.interface(whole.row(node["uuid"]), "inspect")) is AgentInspect

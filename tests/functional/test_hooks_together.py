@@ -10,7 +10,7 @@ from ironic_rules import samples, service
 from ironic_rules.db import inventory, nodes
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection.hooks import loader
-from tests.functional.whole import configuration, make_engine, running
+from tests.functional.whole import configuration, make_conductor, running
 
 #: in the order in which they run, after the default ones
 OPTIONAL = [
@@ -201,6 +201,6 @@ def test_a_malformed_option_stops_the_start(tmp_path, text, message):
     db = service.make_database(conf, upgrade=True)
     try:
         with pytest.raises(ConfigurationError, match=message):
-            make_engine(conf, db)
+            make_conductor(conf, db)
     finally:
         db.dispose()

@@ -162,7 +162,7 @@ def test_a_ramdisk_that_never_comes(whole):
     whole.provision(patient, "inspect")
 
     with whole.option("conductor", "inspect_wait_timeout", 1800):
-        recovery.fail_overdue(whole.engine)
+        recovery.fail_overdue(whole.conductor)
 
     row = whole.at_rest(node)
     assert (row.provision_state, row.power_state) == ("inspect failed", "power off")
@@ -175,7 +175,7 @@ def test_who_may_wait_longer(whole, values):
     node = whole.enroll("manageable")
     wait_long(whole, node, **values)
 
-    recovery.fail_overdue(whole.engine)
+    recovery.fail_overdue(whole.conductor)
 
     assert whole.row(node).provision_state == "inspect wait"
 
@@ -185,7 +185,7 @@ def test_a_node_may_wait_for_ever(whole):
     wait_long(whole, node)
 
     with whole.option("conductor", "inspect_wait_timeout", 0):
-        recovery.fail_overdue(whole.engine)
+        recovery.fail_overdue(whole.conductor)
 
     assert whole.row(node).provision_state == "inspect wait"
 
@@ -239,14 +239,14 @@ def test_a_name_that_is_taken_fails_the_inspection(whole):
 
 
 def between_rules_and_commit(whole, monkeypatch, action):
-    run = whole.engine.pipeline.run
+    run = whole.conductor.pipeline.run
 
     def run_and_act(task, *arguments):
         outcome = run(task, *arguments)
         action(task)
         return outcome
 
-    monkeypatch.setattr(whole.engine.pipeline, "run", run_and_act)
+    monkeypatch.setattr(whole.conductor.pipeline, "run", run_and_act)
 
 
 def test_an_address_that_another_node_gets_meanwhile_fails_the_inspection(whole, monkeypatch):

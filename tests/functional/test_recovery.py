@@ -12,16 +12,16 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
 from ironic_rules import context, service
-from ironic_rules.conductor import inspection, provisioning, recovery, tasks, work
-from ironic_rules.conductor.manager import ConductorManager
+from ironic_rules.conductor import inspection, provisioning, recovery, state_machine, task_store
+from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.service import ConductorService
-from ironic_rules.conductor.workers import Slot
+from ironic_rules.conductor.worker_pool import Slot
 from ironic_rules.db import conductors, discovery, history, inspection_rules, inventory, nodes, ports
 from ironic_rules.db.tables import conductors as conductors_table
 from ironic_rules.exceptions import LockLost, Unavailable
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.processes import wait_for
-from tests.functional.whole import FaultyInspect, Records, configuration, make_engine
+from tests.functional.whole import FaultyInspect, Records, configuration, make_conductor
 
 ADMIN = context.admin()
 
@@ -53,20 +53,20 @@ def group():
 
 
 @pytest.fixture
-def conductor(conf, db, group):
+def start_conductor(conf, db, group):
     """Make conductors of one group, each a new life of the process with that name."""
     made = []
 
     def make(host="a", *, registered=True):
-        engine = make_engine(conf, db, host=f"{host}-{group}", group=group)
-        made.append(engine)
+        conductor = make_conductor(conf, db, host=f"{host}-{group}", group=group)
+        made.append(conductor)
         if registered:
-            db.write(lambda conn: conductors.register(conn, engine.host, group, {}, secrets.token_hex(4)))
-        return engine
+            db.write(lambda conn: conductors.register(conn, conductor.host, group, {}, secrets.token_hex(4)))
+        return conductor
 
     yield make
-    for engine in made:
-        engine.workers.stop(10)
+    for conductor in made:
+        conductor.workers.stop(10)
 
 
 @pytest.fixture
@@ -82,16 +82,16 @@ def waiting(db, group):
     return make
 
 
-def accept(engine, node, data):
-    inspection.accept(engine, ADMIN, node, data, {})
+def accept(conductor, node, data):
+    inspection.accept(conductor, ADMIN, node, data, {})
 
 
-def is_idle(engine):
-    return not engine.workers._active
+def is_idle(conductor):
+    return not conductor.workers._active
 
 
-def finish(engine):
-    wait_for("the conductor's threads", lambda: is_idle(engine), interval_s=0.005)
+def finish(conductor):
+    wait_for("the conductor's threads", lambda: is_idle(conductor), interval_s=0.005)
 
 
 def assert_inspected(records, node, state="manageable"):
@@ -117,10 +117,10 @@ def dies_at(monkeypatch, owner, name, *, afterwards=False):
 
 #: Where a conductor dies: the function that it calls last.
 POINTS = [
-    (work, "_read", False), (tasks.Record, "task", False), (inventory, "pending", False),
+    (state_machine, "_read", False), (task_store.Record, "task", False), (inventory, "pending", False),
     (inspection, "process", False), (FaultyInspect, "continue_inspection", False),
-    (FaultyInspect, "continue_inspection", True), (FaultyInspect, "finish", True), (tasks, "save", False),
-    (nodes, "release", True), (tasks, "save", True), (ports, "apply_changes", True), (inventory, "finish", True),
+    (FaultyInspect, "continue_inspection", True), (FaultyInspect, "finish", True), (task_store, "save", False),
+    (nodes, "release", True), (task_store, "save", True), (ports, "apply_changes", True), (inventory, "finish", True),
     (inventory, "prune", True), (history, "add", True),
 ]
 
@@ -128,8 +128,8 @@ POINTS = [
 @pytest.mark.parametrize("successor", ["a", "b"])
 @pytest.mark.parametrize(("owner", "name", "afterwards"), POINTS, ids=lambda value: getattr(value, "__name__", value))
 def test_data_are_processed_after_a_death_in_the_middle(
-        conductor, waiting, records, monkeypatch, owner, name, afterwards, successor):
-    first = conductor("a")
+        start_conductor, waiting, records, monkeypatch, owner, name, afterwards, successor):
+    first = start_conductor("a")
     node, data = waiting()
     with monkeypatch.context() as patch:
         dies_at(patch, owner, name, afterwards=afterwards)
@@ -138,7 +138,7 @@ def test_data_are_processed_after_a_death_in_the_middle(
     assert (records.row(node).provision_state, records.row(node).reservation) == ("inspecting", first.host)
     bury(records.db, first)
 
-    second = conductor(successor)
+    second = start_conductor(successor)
     recovery.resume_orphans(second)
     finish(second)
 
@@ -147,8 +147,8 @@ def test_data_are_processed_after_a_death_in_the_middle(
 
 @pytest.mark.parametrize(("owner", "name", "afterwards"), POINTS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_discovered_node_is_processed_after_a_death_in_the_middle(
-        conductor, waiting, records, monkeypatch, owner, name, afterwards):
-    first = conductor("a")
+        start_conductor, waiting, records, monkeypatch, owner, name, afterwards):
+    first = start_conductor("a")
     node, data = waiting(provision_state="enroll", target_provision_state=None, auto_discovered=True)
     records.db.write(lambda conn: discovery.begin(conn, nodes.get_id(conn, node), []))
     with monkeypatch.context() as patch:
@@ -159,7 +159,7 @@ def test_a_discovered_node_is_processed_after_a_death_in_the_middle(
     assert (row.provision_state, row.target_provision_state, row.reservation) == ("inspecting", "enroll", first.host)
     bury(records.db, first)
 
-    second = conductor("b")
+    second = start_conductor("b")
     recovery.resume_orphans(second)
     finish(second)
 
@@ -167,87 +167,87 @@ def test_a_discovered_node_is_processed_after_a_death_in_the_middle(
 
 
 def test_a_death_before_the_acceptance_leaves_a_discovered_node_to_be_accepted(
-        conductor, waiting, records, monkeypatch):
-    engine = conductor()
+        start_conductor, waiting, records, monkeypatch):
+    conductor = start_conductor()
     node, data = waiting(provision_state="enroll", target_provision_state=None, auto_discovered=True)
     records.db.write(lambda conn: discovery.begin(conn, nodes.get_id(conn, node), []))
     with monkeypatch.context() as patch:
         dies_at(patch, inventory, "receive")
         with pytest.raises(SimulatedCrash):
-            accept(engine, node, data)
+            accept(conductor, node, data)
     row = records.row(node)
     assert (row.provision_state, row.reservation, records.inventories(node)) == ("enroll", None, [])
 
-    accept(engine, node, data)
-    finish(engine)
+    accept(conductor, node, data)
+    finish(conductor)
 
     assert_inspected(records, node, "enroll")
 
 
-def bury(db, engine):
+def bury(db, conductor):
     """Make it long ago that the conductor gave a sign of life."""
     long_ago = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
     with db.writer() as conn:
-        conn.execute(sa.update(conductors_table).where(conductors_table.c.hostname == engine.host).values(
+        conn.execute(sa.update(conductors_table).where(conductors_table.c.hostname == conductor.host).values(
             updated_at=long_ago))
 
 
-def test_data_are_processed_when_their_thread_never_began(conductor, waiting, records, monkeypatch):
-    first = conductor("a")
+def test_data_are_processed_when_their_thread_never_began(start_conductor, waiting, records, monkeypatch):
+    first = start_conductor("a")
     node, data = waiting()
     with monkeypatch.context() as patch:
         patch.setattr(Slot, "run", lambda *arguments: None)
         accept(first, node, data)
 
-    assert recovery.resume_orphans(conductor("a")) == 1
+    assert recovery.resume_orphans(start_conductor("a")) == 1
 
     assert_inspected(records, node)
 
 
-def test_a_conductor_resumes_what_its_own_thread_left(conductor, waiting, records, monkeypatch):
-    engine = conductor()
+def test_a_conductor_resumes_what_its_own_thread_left(start_conductor, waiting, records, monkeypatch):
+    conductor = start_conductor()
     node, data = waiting()
     with monkeypatch.context() as patch:
-        dies_at(patch, tasks, "save")
-        accept(engine, node, data)
-        finish(engine)
+        dies_at(patch, task_store, "save")
+        accept(conductor, node, data)
+        finish(conductor)
 
-    assert recovery.resume_orphans(engine) == 1
+    assert recovery.resume_orphans(conductor) == 1
 
     assert_inspected(records, node)
 
 
-def test_work_that_ends_its_conductor_again_and_again_is_given_up(conductor, waiting, records, monkeypatch):
-    engine = conductor()
+def test_work_that_ends_its_conductor_again_and_again_is_given_up(start_conductor, waiting, records, monkeypatch):
+    conductor = start_conductor()
     node, data = waiting()
     with monkeypatch.context() as patch:
-        dies_at(patch, engine.pipeline, "run")
-        accept(engine, node, data)
+        dies_at(patch, conductor.pipeline, "run")
+        accept(conductor, node, data)
         for _ in range(recovery.MAX_RESUMPTIONS + 1):
-            finish(engine)
-            assert records.row(node).reservation == engine.host
-            assert recovery.resume_orphans(engine) == 1
-        finish(engine)
+            finish(conductor)
+            assert records.row(node).reservation == conductor.host
+            assert recovery.resume_orphans(conductor) == 1
+        finish(conductor)
 
     row = records.row(node)
     assert (row.provision_state, row.target_provision_state, row.reservation) == ("inspect failed", "manageable", None)
     assert "begun and not finished 6 times" in row.last_error
     assert records.inventories(node) == ["failed"]
-    assert recovery.resume_orphans(engine) == 0
+    assert recovery.resume_orphans(conductor) == 0
 
 
-def test_what_only_waited_for_a_thread_is_not_counted(conductor, waiting, records, monkeypatch):
-    engine = conductor()
+def test_what_only_waited_for_a_thread_is_not_counted(start_conductor, waiting, records, monkeypatch):
+    conductor = start_conductor()
     node, data = waiting()
     with monkeypatch.context() as patch:
         patch.setattr(Slot, "run", lambda slot, *arguments: None)
-        accept(engine, node, data)
+        accept(conductor, node, data)
     for _ in range(recovery.MAX_RESUMPTIONS + 3):
         with monkeypatch.context() as patch:
             patch.setattr(Slot, "run", lambda slot, *arguments: None)
-            assert recovery.resume_orphans(conductor()) == 1
+            assert recovery.resume_orphans(start_conductor()) == 1
 
-    assert recovery.resume_orphans(conductor()) == 1
+    assert recovery.resume_orphans(start_conductor()) == 1
     assert_inspected(records, node)
 
 
@@ -256,23 +256,23 @@ def gate(monkeypatch):
     """Stop whoever processes data of the first conductor, until the gate is opened."""
     opened, reached = threading.Event(), threading.Event()
 
-    def hold(engine):
-        run = engine.pipeline.run
+    def hold(conductor):
+        run = conductor.pipeline.run
 
         def wait_and_run(*arguments):
             reached.set()
             assert opened.wait(20)
             return run(*arguments)
 
-        monkeypatch.setattr(engine.pipeline, "run", wait_and_run)
+        monkeypatch.setattr(conductor.pipeline, "run", wait_and_run)
         return opened, reached
 
     yield hold
     opened.set()
 
 
-def test_a_conductor_that_was_thought_dead_writes_nothing(conductor, waiting, records, gate):
-    first, second = conductor("a"), conductor("b")
+def test_a_conductor_that_was_thought_dead_writes_nothing(start_conductor, waiting, records, gate):
+    first, second = start_conductor("a"), start_conductor("b")
     node, data = waiting()
     opened, reached = gate(first)
     accept(first, node, data)
@@ -291,8 +291,8 @@ def test_a_conductor_that_was_thought_dead_writes_nothing(conductor, waiting, re
     assert len(records.events(node)) == 1
 
 
-def test_a_living_conductor_keeps_its_nodes(conductor, waiting, records, gate):
-    first, second = conductor("a"), conductor("b")
+def test_a_living_conductor_keeps_its_nodes(start_conductor, waiting, records, gate):
+    first, second = start_conductor("a"), start_conductor("b")
     node, data = waiting()
     opened, reached = gate(first)
     accept(first, node, data)
@@ -306,15 +306,16 @@ def test_a_living_conductor_keeps_its_nodes(conductor, waiting, records, gate):
     assert_inspected(records, node)
 
 
-def test_a_conductor_that_comes_back_at_that_moment_keeps_its_nodes(conductor, waiting, records, gate, monkeypatch):
-    first, second = conductor("a"), conductor("b")
+def test_a_conductor_that_comes_back_at_that_moment_keeps_its_nodes(
+        start_conductor, waiting, records, gate, monkeypatch):
+    first, second = start_conductor("a"), start_conductor("b")
     node, data = waiting()
     opened, reached = gate(first)
     accept(first, node, data)
     assert reached.wait(10)
     alive = recovery._alive
     stale = iter([set()])
-    monkeypatch.setattr(recovery, "_alive", lambda conn, engine: next(stale, None) or alive(conn, engine))
+    monkeypatch.setattr(recovery, "_alive", lambda conn, conductor: next(stale, None) or alive(conn, conductor))
 
     assert recovery.resume_orphans(second) == 0
 
@@ -324,49 +325,49 @@ def test_a_conductor_that_comes_back_at_that_moment_keeps_its_nodes(conductor, w
     assert_inspected(records, node)
 
 
-def test_work_that_ends_at_that_moment_is_not_resumed(conductor, waiting, records, monkeypatch, caplog):
-    engine = conductor()
+def test_work_that_ends_at_that_moment_is_not_resumed(start_conductor, waiting, records, monkeypatch, caplog):
+    conductor = start_conductor()
     node, data = waiting()
     with monkeypatch.context() as patch:
         patch.setattr(Slot, "run", lambda slot, *arguments: slot._workers._give_back(slot._node_id))
-        accept(engine, node, data)
+        accept(conductor, node, data)
     with records.db.reader() as conn:
-        stale = nodes.locks(conn, engine.group)
-    work.run(engine, records.row(node).id, ADMIN)
+        stale = nodes.locks(conn, conductor.group)
+    state_machine.run(conductor, records.row(node).id, ADMIN)
     monkeypatch.setattr(nodes, "locks", lambda conn, group: stale)
 
-    assert recovery.resume_orphans(engine) == 0
+    assert recovery.resume_orphans(conductor) == 0
 
     assert "Resuming" not in caplog.text
     assert_inspected(records, node)
 
 
-def test_who_has_lost_the_lock_saves_nothing(conductor, waiting, records):
-    engine = conductor()
+def test_who_has_lost_the_lock_saves_nothing(start_conductor, waiting, records):
+    conductor = start_conductor()
     node, _ = waiting()
     records.db.write(lambda conn: nodes.reserve(conn, nodes.get_id(conn, node), "other", "test"))
     before = records.row(node)
     with records.db.reader() as conn:
-        task = tasks.read(conn, before).task(ADMIN)
+        task = task_store.read(conn, before).task(ADMIN)
     task.node.extra["a"] = 1
 
     with pytest.raises(LockLost), records.db.writer() as conn:
-        tasks.save(conn, task, engine.host, {}, release=True)
-    work.run(engine, before.id, ADMIN)
+        task_store.save(conn, task, conductor.host, {}, release=True)
+    state_machine.run(conductor, before.id, ADMIN)
 
     assert records.row(node) == before
 
 
-def test_an_orderly_end_loses_no_work(conductor, waiting, records, gate, conf, monkeypatch, group):
+def test_an_orderly_end_loses_no_work(start_conductor, waiting, records, gate, conf, monkeypatch, group):
     monkeypatch.setattr(rpc_transport, "_TOPIC", f"test-{group}")
     transport = rpc_transport.get_transport(conf)
-    engine = conductor("a", registered=False)
-    first = ConductorService(engine, transport)
+    conductor = start_conductor("a", registered=False)
+    first = ConductorService(conductor, transport)
     first.start()
-    opened, reached = gate(engine)
+    opened, reached = gate(conductor)
     work_to_do = [waiting() for _ in range(40)]
     for node, data in work_to_do:
-        accept(engine, node, data)
+        accept(conductor, node, data)
     assert reached.wait(10)
 
     assert first.stop() is False
@@ -374,42 +375,42 @@ def test_an_orderly_end_loses_no_work(conductor, waiting, records, gate, conf, m
 
     with records.db.reader() as conn:
         assert not conductors.serves(conn, group, 600)
-    second = conductor("b")
+    second = start_conductor("b")
     monkeypatch.undo()
     assert recovery.resume_orphans(second) == 40
     finish(second)
     opened.set()
-    finish(engine)
+    finish(conductor)
     for node, _ in work_to_do:
         assert_inspected(records, node)
 
 
-def die_while(engine, monkeypatch, request):
+def die_while(conductor, monkeypatch, request):
     with monkeypatch.context() as patch:
         patch.setattr(Slot, "run", lambda slot, *arguments: None)
         request()
 
 
-def test_an_abort_that_was_accepted_is_carried_out(conductor, waiting, records, monkeypatch):
-    first = conductor("a")
+def test_an_abort_that_was_accepted_is_carried_out(start_conductor, waiting, records, monkeypatch):
+    first = start_conductor("a")
     node, _ = waiting()
     die_while(first, monkeypatch, lambda: provisioning.change_provision_state(first, ADMIN, node, "abort", {}))
     assert records.row(node).provision_state == "inspect wait"
 
-    assert recovery.resume_orphans(conductor("a")) == 1
+    assert recovery.resume_orphans(start_conductor("a")) == 1
 
     row = records.at_rest(node)
     assert (row.provision_state, row.power_state) == ("inspect failed", "power off")
     assert row.last_error == inspection.ABORTED
 
 
-def test_a_power_change_that_nobody_finished_is_told(conductor, waiting, records, monkeypatch):
-    first = conductor("a")
+def test_a_power_change_that_nobody_finished_is_told(start_conductor, waiting, records, monkeypatch):
+    first = start_conductor("a")
     node, _ = waiting(provision_state="manageable", target_provision_state=None)
     die_while(first, monkeypatch, lambda: provisioning.change_power_state(first, ADMIN, node, "power off", None))
     assert records.row(node).target_power_state == "power off"
 
-    assert recovery.resume_orphans(conductor("a")) == 1
+    assert recovery.resume_orphans(start_conductor("a")) == 1
 
     row = records.at_rest(node)
     assert (row.provision_state, row.power_state, row.target_power_state) == ("manageable", "power on", None)
@@ -417,28 +418,28 @@ def test_a_power_change_that_nobody_finished_is_told(conductor, waiting, records
 
 
 @pytest.mark.parametrize("verb", ["provide", "adopt", "clean", "inspect"])
-def test_other_work_is_resumed_too(conductor, waiting, records, monkeypatch, verb):
-    first = conductor("a")
+def test_other_work_is_resumed_too(start_conductor, waiting, records, monkeypatch, verb):
+    first = start_conductor("a")
     node, _ = waiting(provision_state="manageable", target_provision_state=None)
     die_while(first, monkeypatch, lambda: provisioning.change_provision_state(first, ADMIN, node, verb, {}))
 
-    assert recovery.resume_orphans(conductor("a")) == 1
+    assert recovery.resume_orphans(start_conductor("a")) == 1
 
     ends = {"provide": "available", "adopt": "active", "clean": "manageable", "inspect": "inspect wait"}
     assert records.at_rest(node).provision_state == ends[verb]
 
 
-def test_a_conductor_whose_name_another_process_takes_ends(conductor, records, conf, monkeypatch, group):
+def test_a_conductor_whose_name_another_process_takes_ends(start_conductor, records, conf, monkeypatch, group):
     monkeypatch.setattr(rpc_transport, "_TOPIC", f"test-{group}")
     transport = rpc_transport.get_transport(conf)
-    engine = conductor(registered=False)
+    conductor = start_conductor(registered=False)
     told = []
-    first = ConductorService(engine, transport, lambda: told.append(first.is_displaced))
+    first = ConductorService(conductor, transport, lambda: told.append(first.is_displaced))
     first.start()
     first._heartbeat()
     assert told == []
 
-    records.db.write(lambda conn: conductors.register(conn, engine.host, group, {}, "another process"))
+    records.db.write(lambda conn: conductors.register(conn, conductor.host, group, {}, "another process"))
     first._heartbeat()
 
     assert told == [True]
@@ -448,8 +449,8 @@ def test_a_conductor_whose_name_another_process_takes_ends(conductor, records, c
         assert conductors.serves(conn, group, 600)  # the other one's registration stays
 
 
-def test_a_database_that_is_away_is_no_fault_of_the_caller(conductor, waiting, monkeypatch):
-    engine = conductor()
+def test_a_database_that_is_away_is_no_fault_of_the_caller(start_conductor, waiting, monkeypatch):
+    conductor = start_conductor()
     node, data = waiting()
 
     def away(*arguments):
@@ -457,16 +458,16 @@ def test_a_database_that_is_away_is_no_fault_of_the_caller(conductor, waiting, m
 
     monkeypatch.setattr(inventory, "receive", away)
     with pytest.raises(messaging.ExpectedException) as caught:
-        ConductorManager(engine).continue_inspection(ADMIN, node, data)
+        ConductorEndpoint(conductor).continue_inspection(ADMIN, node, data)
     assert caught.value.exc_info[0] is Unavailable
-    assert is_idle(engine)
+    assert is_idle(conductor)
 
 
 @pytest.mark.parametrize(
     ("owner", "name"), [(inventory, "finish"), (inspection_rules, "revision"), (ports, "for_node")])
 def test_a_database_that_is_away_for_a_moment_fails_no_inspection(
-        conductor, waiting, records, monkeypatch, owner, name):
-    engine = conductor()
+        start_conductor, waiting, records, monkeypatch, owner, name):
+    conductor = start_conductor()
     node, data = waiting()
 
     def away(*arguments):
@@ -474,9 +475,9 @@ def test_a_database_that_is_away_for_a_moment_fails_no_inspection(
 
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, away)
-        accept(engine, node, data)
-        finish(engine)
+        accept(conductor, node, data)
+        finish(conductor)
     assert records.row(node).provision_state == "inspecting"
 
-    assert recovery.resume_orphans(engine) == 1
+    assert recovery.resume_orphans(conductor) == 1
     assert_inspected(records, node)

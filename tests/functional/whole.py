@@ -20,7 +20,7 @@ import webtest
 from oslo_config import cfg
 
 from ironic_rules import samples, service
-from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.service import ConductorService
 from ironic_rules.db import nodes
 from ironic_rules.db.session import Database
@@ -120,9 +120,9 @@ def configuration(folder: Path, text: str = "") -> cfg.ConfigOpts:
     return service.prepare_config([], config_files=[str(file)])
 
 
-def make_engine(conf: cfg.ConfigOpts, db: Database, **changes: Any) -> Engine:
+def make_conductor(conf: cfg.ConfigOpts, db: Database, **changes: Any) -> Conductor:
     """Return a conductor's parts with the faulty hardware."""
-    return dataclasses.replace(service.make_engine(conf, db), hardware=hardware(conf), **changes)
+    return dataclasses.replace(service.make_conductor(conf, db), hardware=hardware(conf), **changes)
 
 
 class Client(webtest.TestApp):
@@ -178,10 +178,10 @@ class Records:
 class Whole(Records):
     """A running service and what tests do with it."""
 
-    def __init__(self, conf: cfg.ConfigOpts, db: Database, engine: Engine, app: Client) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, conductor: Conductor, app: Client) -> None:
         super().__init__(db)
         self.conf = conf
-        self.engine = engine
+        self.conductor = conductor
         self.app = app
         self._serial = 0
 
@@ -254,14 +254,14 @@ def running(folder: Path, text: str = "") -> Iterator[Whole]:
         patch.setattr(rpc_transport, "_TOPIC", f"test-{secrets.token_hex(4)}")
         conf = configuration(folder, text)
         db = service.make_database(conf, upgrade=True)
-        engine = make_engine(conf, db)
+        conductor = make_conductor(conf, db)
         transport = rpc_transport.get_transport(conf)
-        conductor = ConductorService(engine, transport)
-        conductor.start()
+        started = ConductorService(conductor, transport)
+        started.start()
         app = Client(service.make_wsgi_app(conf, db, transport), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
         try:
-            yield Whole(conf, db, engine, app)
+            yield Whole(conf, db, conductor, app)
         finally:
-            conductor.stop()
+            started.stop()
             transport.cleanup()
             db.dispose()

@@ -24,7 +24,7 @@ REASONS = {
     ("api/controllers/v1/node_maintenance.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
     ("api/controllers/v1/port_update.py", "port"): "what the network knows of a port, and only unused nodes may change",
     ("client/extended_commands.py", "rule"): "the options of one command",
-    ("conductor/work.py", "node"): "what a transition writes",
+    ("conductor/state_machine.py", "node"): "what a transition writes",
     ("db/nodes.py", "node"): "what a lock consists of",
     ("hardware/agent/deploy.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
     ("inspection/discovery.py", "node"): "what discovery sets",

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 POINTS = [
     "ironic_rules.db.nodes:reserve_in_state:before",
     "ironic_rules.db.inventory:receive:after",
-    "ironic_rules.conductor.workers:Slot.run:before",
-    "ironic_rules.conductor.tasks:read:after",
+    "ironic_rules.conductor.worker_pool:Slot.run:before",
+    "ironic_rules.conductor.task_store:read:after",
     "ironic_rules.conductor.inspection:process:before",
     "ironic_rules.inspection.pipeline:Pipeline.run:after",
     "ironic_rules.hardware.agent.inspect:AgentInspect.finish:after",

@@ -31,7 +31,7 @@ class Calling(InspectionHook):
 @contextlib.contextmanager
 def added(whole: Whole, *hooks: InspectionHook) -> Iterator[None]:
     """Let ``hooks`` run after those that are configured."""
-    pipeline = whole.engine.pipeline
+    pipeline = whole.conductor.pipeline
     configured = pipeline._hooks
     pipeline._hooks = (*configured, *((f"added-{number}", hook) for number, hook in enumerate(hooks)))
     try:

@@ -119,7 +119,7 @@ def test_m_40_the_data_are_processed_under_a_lock_and_after_the_answer(whole):
 
         with hooks.held(whole, send) as answer:
             row = whole.row(uuid)
-            assert (answer, row.provision_state, row.reservation) == (None, "inspecting", whole.engine.host)
+            assert (answer, row.provision_state, row.reservation) == (None, "inspecting", whole.conductor.host)
             # They are safe already.
             assert whole.inventories(uuid) == ["received"]
             with pytest.raises(NodeLocked):
@@ -251,7 +251,7 @@ def test_m_43_hooks_run_under_the_lock_while_the_node_is_inspecting(whole, is_ne
         reply = whole.app.post_json(f"/v1/continue_inspection{query}", body)
         whole.at_rest(reply.json["node"]["uuid"])
 
-    assert seen == [("inspecting", whole.engine.host, 409)] * 2
+    assert seen == [("inspecting", whole.conductor.host, 409)] * 2
 
 
 def change_all(task: Any, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
@@ -369,4 +369,4 @@ def test_m_48_ports_need_validate_interfaces_before_them(tmp_path):
     conf = configuration(tmp_path, "[inspector]\nhooks = ports,validate-interfaces\n")
 
     with pytest.raises(ConfigurationError, match="'ports' needs 'validate-interfaces' before it"):
-        composition.make_engine(conf, None)
+        composition.make_conductor(conf, None)

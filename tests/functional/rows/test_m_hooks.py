@@ -190,7 +190,7 @@ def test_m_59_a_machine_without_the_disk_of_the_hints_fails(whole):
 
 def test_m_60_no_hook_sets_cpus(whole):
     assert "cpus" not in NAMES
-    assert {name for name, _ in whole.engine.pipeline._hooks} == NAMES
+    assert {name for name, _ in whole.conductor.pipeline._hooks} == NAMES
     body = {"cpu": {"architecture": "x86_64", "count": 64, "flags": ["vmx"]}, "memory": {"physical_mb": 1024}}
 
     node = inspected(whole, {**body, **disks("one")}, {"pci_devices": [T4], "lldp_raw": {"eth0": LLDP}})

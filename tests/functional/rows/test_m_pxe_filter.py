@@ -45,7 +45,7 @@ def test_m_71_inspection_needs_no_filter(whole):
     with pytest.MonkeyPatch.context() as patch:
         # Told or not: nobody listens, and nobody waits for that.
         client = rpc.PXEFilterAPI(rpc_transport.get_transport(whole.conf))
-        patch.setattr(whole.engine.pxe_filter, "update_pxe_filters", client.update_pxe_filters)
+        patch.setattr(whole.conductor.pxe_filter, "update_pxe_filters", client.update_pxe_filters)
         assert inspected(whole)["provision_state"] == "manageable"
 
 

@@ -115,7 +115,7 @@ def test_m_64_neither_api_nor_conductor_has_the_filter_in_it(whole):
 
 def hooks_of(folder: Path, text: str) -> list[str]:
     with running(folder, f"[inspector]\n{text}") as whole:
-        return [name for name, _ in whole.engine.pipeline._hooks]
+        return [name for name, _ in whole.conductor.pipeline._hooks]
 
 
 DEFAULT = ["ramdisk-error", "validate-interfaces", "ports", "architecture"]
@@ -194,7 +194,7 @@ def test_m_69_local_gb_is_so_many_gib_less_than_the_disk(tmp_path, value, local_
 @pytest.mark.parametrize("value", ["-1", "one", "1.5"])
 def test_m_69_anything_but_whole_gib_stops_the_start(tmp_path, value):
     with pytest.raises(ValueError, match="disk_partitioning_spacing"):
-        composition.make_engine(configuration(tmp_path, f"[inspector]\ndisk_partitioning_spacing = {value}\n"), None)
+        composition.make_conductor(configuration(tmp_path, f"[inspector]\ndisk_partitioning_spacing = {value}\n"), None)
 
 
 def test_m_77_data_of_an_inspector_in_the_same_database_are_left_alone(tmp_path):

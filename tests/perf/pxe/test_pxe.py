@@ -22,7 +22,7 @@ from rich.table import Table
 
 from ironic_rules import context, service
 from ironic_rules.conductor import provisioning
-from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import nodes, ports
 from ironic_rules.models import states
 from ironic_rules.pxe_filter.plan import Layout
@@ -80,12 +80,12 @@ def test_from_the_commit_of_a_conductor_to_the_file(tmp_path: Path, kind: str) -
         conf = service.prepare_config([], config_files=[cluster.configuration("conductor-1")])
         db = service.make_database(conf)
         messages = rpc_transport.get_transport(conf)
-        conductor = service.make_conductor(conf, db, messages)
+        conductor = service.make_conductor_service(conf, db, messages)
         try:
             conductor.start()
             cluster.run("ironic_rules.cmd.pxe_filter", name="filter").printed("is at work")
             wait_for("the filter to listen", lambda: "Listening for messages" in (tmp_path / "filter.log").read_text())
-            delays = [_delay(conductor._engine, hosts, number) for number in range(_ROUNDS + _WARM_UP)][_WARM_UP:]
+            delays = [_delay(conductor._conductor, hosts, number) for number in range(_ROUNDS + _WARM_UP)][_WARM_UP:]
         finally:
             conductor.stop()
             messages.cleanup()
@@ -101,7 +101,7 @@ def test_from_the_commit_of_a_conductor_to_the_file(tmp_path: Path, kind: str) -
     assert len(delays) == _ROUNDS
 
 
-def _delay(engine: Engine, hosts: Path, number: int) -> float:
+def _delay(conductor: Conductor, hosts: Path, number: int) -> float:
     """Start the inspection of a new node; return the seconds from the commit until its address is let in."""
     address = f"52:54:ff:00:{number >> 8:02x}:{number & 255:02x}"
 
@@ -112,17 +112,17 @@ def _delay(engine: Engine, hosts: Path, number: int) -> float:
         ports.create(conn, {"node_id": node.id, "address": address})
         return int(node.id)
 
-    node_id = engine.db.write(create)
+    node_id = conductor.db.write(create)
     file = hosts / Layout(1024).file_of(address)
     committed: list[float] = []
-    send = engine.pxe_filter.update_pxe_filters
+    send = conductor.pxe_filter.update_pxe_filters
 
     def sent(*args: Any, **kwargs: Any) -> None:
         committed.append(time.perf_counter())
         send(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine.pxe_filter, "update_pxe_filters", sent)
-        provisioning.change_provision_state(engine, context.admin(), node_id, "inspect", {})
+        patch.setattr(conductor.pxe_filter, "update_pxe_filters", sent)
+        provisioning.change_provision_state(conductor, context.admin(), node_id, "inspect", {})
         wait_for("the file", lambda: f"{address}\n" in file.read_text(), 30, 0.0005)
         return time.perf_counter() - committed[0]

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from ironic_rules.conductor import tasks
+from ironic_rules.conductor import task_store
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, inspection_rules, nodes, tables
 from ironic_rules.db.session import Database
@@ -67,14 +67,14 @@ class Bench:
         with self._database.writer() as conn:
             row = nodes.create(conn, {"driver": "fake-hardware"})
             row = nodes.reserve(conn, row.id, _HOST, "bench")
-            task = tasks.read(conn, row).task(RequestContext())
+            task = task_store.read(conn, row).task(RequestContext())
         return task, Facts(task, orjson.loads(orjson.dumps(self._inventory)), {})
 
     def _inspect(self, facts: Facts, save: bool) -> None:
         self._read().run("main", facts)
         task = facts.task
         if save and task is not None:
-            self._database.write(lambda conn: tasks.save(conn, task, _HOST, {}, release=True))
+            self._database.write(lambda conn: task_store.save(conn, task, _HOST, {}, release=True))
 
 
 def view(inventory: dict[str, Any]) -> View:

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 from ironicclient.common import utils
-from ironicclient.osc.v1 import baremetal_inspection_rule as theirs
+from ironicclient.osc.v1 import baremetal_inspection_rule as upstream
 from osc_lib.exceptions import CommandError
 
 from ironic_rules.client import extended_commands as ours
 from tests.unit.client.openstack_app import Connection, app, refusal, run
 
 PAIRS = [
-    (ours.CreateRule, theirs.CreateBaremetalInspectionRule),
-    (ours.DeleteRule, theirs.DeleteBaremetalInspectionRule),
-    (ours.ListRules, theirs.ListBaremetalInspectionRule),
-    (ours.SetRule, theirs.SetBaremetalInspectionRule),
-    (ours.UnsetRule, theirs.UnsetBaremetalInspectionRule),
+    (ours.CreateRule, upstream.CreateBaremetalInspectionRule),
+    (ours.DeleteRule, upstream.DeleteBaremetalInspectionRule),
+    (ours.ListRules, upstream.ListBaremetalInspectionRule),
+    (ours.SetRule, upstream.SetBaremetalInspectionRule),
+    (ours.UnsetRule, upstream.UnsetBaremetalInspectionRule),
 ]
 RULE = {"uuid": "u", "description": "d", "priority": 0, "phase": "main", "scope": "s", "sensitive": False,
         "built_in": False, "conditions": [], "actions": [], "links": []}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from ironicclient.osc.v1 import baremetal_node as theirs
+from ironicclient.osc.v1 import baremetal_node as upstream
 from ironicclient.v1.node import NodeManager
 
 from ironic_rules.client import node_commands as ours
@@ -33,7 +33,7 @@ def run(*arguments: str) -> list[str]:
 
 
 def test_every_option_of_python_ironicclient_is_still_there():
-    assert {text: action.dest for text, action in options(theirs.ListBaremetalNode).items()}.items() <= {
+    assert {text: action.dest for text, action in options(upstream.ListBaremetalNode).items()}.items() <= {
         text: action.dest for text, action in options(ours.ListNodes).items()}.items()
 
 

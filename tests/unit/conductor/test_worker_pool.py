@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from ironic_rules.conductor.workers import Workers
+from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.exceptions import NoFreeWorker
 
 
 def test_work_runs_and_the_slot_is_free_again():
-    workers, done = Workers(2, 0), threading.Event()
+    workers, done = WorkerPool(2, 0), threading.Event()
     with workers.take(1) as slot:
         assert workers.is_active(1)
         slot.run(done.set)
@@ -19,13 +19,13 @@ def test_work_runs_and_the_slot_is_free_again():
 
 
 def test_one_node_is_worked_on_once():
-    workers = Workers(2, 5)
+    workers = WorkerPool(2, 5)
     with workers.take(1), pytest.raises(NoFreeWorker):
         workers.take(1)
 
 
 def test_a_slot_that_was_not_used_is_given_back():
-    workers = Workers(2, 0)
+    workers = WorkerPool(2, 0)
     with pytest.raises(ZeroDivisionError), workers.take(1):
         raise ZeroDivisionError
     with workers.take(1):
@@ -33,7 +33,7 @@ def test_a_slot_that_was_not_used_is_given_back():
 
 
 def test_what_pool_and_queue_do_not_hold_is_refused():
-    workers, gate = Workers(1, 1), threading.Event()
+    workers, gate = WorkerPool(1, 1), threading.Event()
     for node in (1, 2):
         with workers.take(node) as slot:
             slot.run(gate.wait, 5)
@@ -44,7 +44,7 @@ def test_what_pool_and_queue_do_not_hold_is_refused():
 
 
 def test_stop_drops_what_has_not_begun_and_says_so():
-    workers, gate, second = Workers(1, 1), threading.Event(), threading.Event()
+    workers, gate, second = WorkerPool(1, 1), threading.Event(), threading.Event()
     for node, work in ((1, lambda: gate.wait(5)), (2, second.set)):
         with workers.take(node) as slot:
             slot.run(work)
@@ -54,7 +54,7 @@ def test_stop_drops_what_has_not_begun_and_says_so():
 
 
 def test_stop_says_whether_all_is_finished():
-    workers, gate, began = Workers(1, 1), threading.Event(), threading.Event()
+    workers, gate, began = WorkerPool(1, 1), threading.Event(), threading.Event()
 
     def work():
         began.set()
@@ -68,7 +68,7 @@ def test_stop_says_whether_all_is_finished():
 
 
 def test_a_failing_piece_of_work_frees_its_slot(caplog):
-    workers = Workers(1, 0)
+    workers = WorkerPool(1, 0)
     with workers.take(1) as slot:
         slot.run(lambda: 1 / 0)
     workers.stop(5)
@@ -77,7 +77,7 @@ def test_a_failing_piece_of_work_frees_its_slot(caplog):
 
 
 def test_a_patient_caller_gets_the_slot_of_work_that_is_about_to_end():
-    workers, began = Workers(2, 0), threading.Event()
+    workers, began = WorkerPool(2, 0), threading.Event()
     gate = threading.Event()
 
     def work():
@@ -96,7 +96,7 @@ def test_a_patient_caller_gets_the_slot_of_work_that_is_about_to_end():
 
 
 def test_the_end_of_the_process_ends_patience():
-    workers = Workers(1, 0)
+    workers = WorkerPool(1, 0)
     with workers.take(1):
         threading.Timer(0.05, workers.stop, (0,)).start()
         with pytest.raises(NoFreeWorker):

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.conductor import pxe_filter, tasks
-from ironic_rules.conductor.engine import Engine, Result, now
+from ironic_rules.conductor import pxe_filter, task_store
+from ironic_rules.conductor.conductor import Conductor, Result, now
 from ironic_rules.context import RequestContext
 from ironic_rules.db import errors, history, nodes
 from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
@@ -75,62 +75,62 @@ def attempt(action: Callable[[], object], task: Task) -> str | None:
     return None
 
 
-def clean_up(engine: Engine, task: Task) -> str | None:
+def clean_up(conductor: Conductor, task: Task) -> str | None:
     """Undo what the node's state has begun, as its failure requires; return why that failed, None if it did not."""
-    undo = engine.work_in(task.node.provision_state).clean_up
-    return None if undo is None else attempt(lambda: undo(engine, task), task)
+    undo = conductor.work_in(task.node.provision_state).clean_up
+    return None if undo is None else attempt(lambda: undo(conductor, task), task)
 
 
-def run(engine: Engine, node_id: int, context: RequestContext) -> None:
+def run(conductor: Conductor, node_id: int, context: RequestContext) -> None:
     """Work on a node whose lock this conductor holds, until it rests. Ends quietly if the lock is lost."""
     with lock_may_be_lost(node_id):
-        while _step(engine, node_id, context):
+        while _step(conductor, node_id, context):
             pass
 
 
-def give_up(engine: Engine, node_id: int, context: RequestContext, reason: str) -> None:
+def give_up(conductor: Conductor, node_id: int, context: RequestContext, reason: str) -> None:
     """End the work on a node whose lock this conductor holds: its state fails, without the help of plug-ins."""
     with lock_may_be_lost(node_id):
-        record = _read(engine, node_id)
-        if engine.work_in(record.node.provision_state).handle is not None:
-            _save(engine, record, record.task(context), _failure(record.node, reason), context)
+        record = _read(conductor, node_id)
+        if conductor.work_in(record.node.provision_state).handle is not None:
+            _save(conductor, record, record.task(context), _failure(record.node, reason), context)
         else:
-            _leave(engine, record.node, reason)
+            _leave(conductor, record.node, reason)
 
 
-def _read(engine: Engine, node_id: int) -> tasks.Record:
-    with engine.db.reader() as conn:
+def _read(conductor: Conductor, node_id: int) -> task_store.Record:
+    with conductor.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id)
-        if row.reservation != engine.host:
-            raise LockLost(node=row.uuid, host=engine.host)
-        return tasks.read(conn, row)
+        if row.reservation != conductor.host:
+            raise LockLost(node=row.uuid, host=conductor.host)
+        return task_store.read(conn, row)
 
 
-def _step(engine: Engine, node_id: int, context: RequestContext) -> bool:
+def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
     """Do what the node's state asks for; say whether there is more to do."""
-    record = _read(engine, node_id)
+    record = _read(conductor, node_id)
     row = record.node
-    work = engine.work_in(row.provision_state)
+    work = conductor.work_in(row.provision_state)
     if work.handle is None:
         purpose = row.reservation_purpose or ""
         if purpose in work.unfinished:
-            work.unfinished[purpose](engine, context, node_id)
+            work.unfinished[purpose](conductor, context, node_id)
         else:
-            _leave(engine, row, f"The conductor ended during \"{purpose}\"; please ask for it again.")
+            _leave(conductor, row, f"The conductor ended during \"{purpose}\"; please ask for it again.")
         return False
     task = record.task(context)
-    result = _handle(work.handle, engine, task)
+    result = _handle(work.handle, conductor, task)
     if result.error is None:
         try:
-            return _save(engine, record, task, result, context)
+            return _save(conductor, record, task, result, context)
         except (*_BAD_DATA, db_exc.DBError) as exc:
             if isinstance(exc, (LockLost, NodeNotFound)) or not _is_bad_data(exc):
                 raise
             result = _failure(row, f"the result could not be saved: {_reason(exc, row, result.sealed)}")
     task = record.task(context)
-    if reason := clean_up(engine, task):
+    if reason := clean_up(conductor, task):
         LOG.warning("Cleaning up after the failure of node %s failed too: %s", row.uuid, reason)
-    return _save(engine, record, task, result, context)
+    return _save(conductor, record, task, result, context)
 
 
 def _is_bad_data(error: Exception) -> bool:
@@ -141,21 +141,21 @@ def _is_bad_data(error: Exception) -> bool:
     return unsendable or isinstance(error, _BAD_DATA)
 
 
-def _leave(engine: Engine, row: Node, reason: str) -> None:
+def _leave(conductor: Conductor, row: Node, reason: str) -> None:
     """Release a node that rests already: whatever took its lock died before or after what it wanted."""
     unfinished = row.target_power_state is not None
     values = {"target_power_state": None, "last_error": printable(reason, MAX_MESSAGE)} if unfinished else {}
-    engine.db.write(lambda conn: nodes.release(conn, row.id, engine.host, values))
+    conductor.db.write(lambda conn: nodes.release(conn, row.id, conductor.host, values))
 
 
-def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, context: RequestContext) -> bool:
+def _save(conductor: Conductor, record: task_store.Record, task: Task, result: Result, context: RequestContext) -> bool:
     """Write the task, its end and the new state in one transaction; say whether there is more to do."""
     row = record.node
     transition = lead(row, result.event)
     if transition is None:
         raise IronicRulesError(f"State {row.provision_state} cannot end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT
-    on_failure = engine.work_in(row.provision_state).on_failure
+    on_failure = conductor.work_in(row.provision_state).on_failure
     error = None if result.error is None else printable(result.error, MAX_MESSAGE)
     values = {**state_values(transition), "last_error": error}
     stays = transition.state == row.provision_state
@@ -166,25 +166,25 @@ def _save(engine: Engine, record: tasks.Record, task: Task, result: Result, cont
         values["agent_token_hash"] = None
 
     def store(conn: sa.Connection) -> None:
-        tasks.save(conn, task, engine.host, values, release=not goes_on)
+        task_store.save(conn, task, conductor.host, values, release=not goes_on)
         if error is not None and on_failure is not None:
-            on_failure(conn, engine, row.id)
+            on_failure(conn, conductor, row.id)
         if result.also is not None:
             result.also(conn)
         if text := error or result.history:
             severity = "ERROR" if error else "INFO"
-            add_history(conn, engine, row.id, event_type(row.provision_state), text, severity, context)
+            add_history(conn, conductor, row.id, event_type(row.provision_state), text, severity, context)
 
-    engine.db.write(store)
-    pxe_filter.follow(engine, context, task, row.provision_state, transition.state)
+    conductor.db.write(store)
+    pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)
     if not stays:
         LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")
     return goes_on
 
 
-def _handle(handle: Callable[[Engine, Task], Result], engine: Engine, task: Task) -> Result:
+def _handle(handle: Callable[[Conductor, Task], Result], conductor: Conductor, task: Task) -> Result:
     results: list[Result] = []
-    reason = attempt(lambda: results.append(handle(engine, task)), task)
+    reason = attempt(lambda: results.append(handle(conductor, task)), task)
     return results[0] if reason is None else _failure(task.node, reason)
 
 
@@ -206,10 +206,10 @@ def event_type(state: str) -> str:
     return "inspection" if state in (states.INSPECTING, states.INSPECTWAIT) else "provisioning"
 
 
-def add_history(conn: sa.Connection, engine: Engine, node_id: int, event_type: str, event: str, severity: str,
+def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_type: str, event: str, severity: str,
                 context: RequestContext) -> None:
     """Write an entry into the node's history and drop the oldest beyond ``[conductor]node_history_max_entries``."""
-    keep = engine.conf.conductor.node_history_max_entries
+    keep = conductor.conf.conductor.node_history_max_entries
     if keep:
-        history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, engine.host, context.user_id)
+        history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host, context.user_id)
         history.prune(conn, node_id, keep)

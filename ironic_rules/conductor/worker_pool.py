@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 PATIENCE_S = 1.0
 
 
-class Workers:
+class WorkerPool:
     """Runs work on nodes. A slot is taken *before* a node's lock, so that accepted work always finds a thread."""
 
     def __init__(self, size: int, queue_size: int) -> None:
@@ -86,7 +86,7 @@ class Workers:
 class Slot:
     """The right to work on one node in this process; either :meth:`run` or the end of the ``with`` block returns it."""
 
-    def __init__(self, workers: Workers, node_id: int) -> None:
+    def __init__(self, workers: WorkerPool, node_id: int) -> None:
         self._workers = workers
         self._node_id = node_id
         self._used = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from ironic_rules.conductor.workers import Workers
+from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock
 from ironic_rules.db.session import Database
@@ -42,13 +42,13 @@ class StateWork:
 
     #: what is done in a transient state; None for a state in which the node waits. It may be called again from the
     #: start for the same node after a conductor's death, so it must not assume that it is the first.
-    handle: Callable[[Engine, Task], Result] | None = None
+    handle: Callable[[Conductor, Task], Result] | None = None
     #: what is undone when the state fails, on fresh drafts
-    clean_up: Callable[[Engine, Task], None] | None = None
-    #: what the transaction that makes the node failed writes besides: ``(connection, engine, node id)``
-    on_failure: Callable[[sa.Connection, Engine, int], None] | None = None
+    clean_up: Callable[[Conductor, Task], None] | None = None
+    #: what the transaction that makes the node failed writes besides: ``(connection, conductor, node id)``
+    on_failure: Callable[[sa.Connection, Conductor, int], None] | None = None
     #: purpose of the lock -> how a request is finished of which only the lock is left
-    unfinished: Mapping[str, Callable[[Engine, RequestContext, int], None]] = field(default_factory=dict)
+    unfinished: Mapping[str, Callable[[Conductor, RequestContext, int], None]] = field(default_factory=dict)
 
 
 #: In states that are not in the table nothing is done.
@@ -56,7 +56,7 @@ NO_WORK = StateWork()
 
 
 @dataclass(frozen=True)
-class Engine:
+class Conductor:
     """One conductor's parts. ``host`` is the name on its locks; ``group`` the conductor group that it serves."""
 
     host: str
@@ -66,10 +66,10 @@ class Engine:
     hardware: EnabledHardware
     pipeline: Pipeline
     rules: RuleCache
-    workers: Workers
+    workers: WorkerPool
     #: by provision state
     work: Mapping[str, StateWork]
-    pxe_filter: PXEFilterAPI = field(default_factory=PXEFilterAPI)
+    pxe_filter: PXEFilterAPI
 
     def work_in(self, provision_state: str) -> StateWork:
         """Return what is done with nodes in that state."""

@@ -1,12 +1,12 @@
 """What a conductor does in the transient states that have no module of their own.
 
 A handler gets the task, changes its drafts, and returns the event that ends the state; see
-:class:`~ironic_rules.conductor.engine.StateWork`.
+:class:`~ironic_rules.conductor.conductor.StateWork`.
 """
 
 from __future__ import annotations
 
-from ironic_rules.conductor.engine import Engine, Result
+from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.db import vifs
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
@@ -14,24 +14,24 @@ from ironic_rules.steps.procedures import DEPLOYMENT
 from ironic_rules.steps.progress import Progress
 
 
-def verify(engine: Engine, task: Task) -> Result:
+def verify(conductor: Conductor, task: Task) -> Result:
     """VERIFYING: the BMC answers, and tells the power state."""
-    power = engine.hardware.interface(task.node, "power")
+    power = conductor.hardware.interface(task.node, "power")
     power.validate(task)
     task.node.power_state = power.get_power_state(task)
     return Result("done")
 
 
-def clean(engine: Engine, task: Task) -> Result:
+def clean(conductor: Conductor, task: Task) -> Result:
     """CLEANING: fake hardware has nothing to clean. Ends where the node was going to."""
     task.node.clean_step = {}
     return Result("manage-done" if task.node.target_provision_state == states.MANAGEABLE else "done")
 
 
-def tear_down(engine: Engine, task: Task) -> Result:
+def tear_down(conductor: Conductor, task: Task) -> Result:
     """DELETING: the deploy interface removes the instance, which the node and its ports forget; cleaning comes next."""
     node_id = task.node.id
-    engine.hardware.interface(task.node, "deploy").tear_down(task)
+    conductor.hardware.interface(task.node, "deploy").tear_down(task)
     Progress(DEPLOYMENT, task.node).forget()
     task.node.instance_info = {}
     task.node.instance_uuid = None
@@ -39,26 +39,26 @@ def tear_down(engine: Engine, task: Task) -> Result:
     return Result("done", also=lambda conn: vifs.detach_all(conn, node_id))
 
 
-def adopt(engine: Engine, task: Task) -> Result:
+def adopt(conductor: Conductor, task: Task) -> Result:
     """ADOPTING: take over a running instance as it is."""
-    task.node.power_state = engine.hardware.interface(task.node, "power").get_power_state(task)
+    task.node.power_state = conductor.hardware.interface(task.node, "power").get_power_state(task)
     return Result("done")
 
 
-def rescue(engine: Engine, task: Task) -> Result:
+def rescue(conductor: Conductor, task: Task) -> Result:
     """RESCUING: boot the rescue ramdisk."""
-    engine.hardware.interface(task.node, "rescue").rescue(task)
+    conductor.hardware.interface(task.node, "rescue").rescue(task)
     return Result("done")
 
 
-def unrescue(engine: Engine, task: Task) -> Result:
+def unrescue(conductor: Conductor, task: Task) -> Result:
     """UNRESCUING: back to the instance; the password of the rescue system is of no more use."""
-    engine.hardware.interface(task.node, "rescue").unrescue(task)
+    conductor.hardware.interface(task.node, "rescue").unrescue(task)
     task.node.instance_info.pop("rescue_password", None)
     return Result("done")
 
 
-def service(engine: Engine, task: Task) -> Result:
+def service(conductor: Conductor, task: Task) -> Result:
     """SERVICING: fake hardware has no service steps."""
     task.node.service_step = {}
     return Result("done")

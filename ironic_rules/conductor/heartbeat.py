@@ -6,9 +6,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.conductor import work
-from ironic_rules.conductor.engine import Engine, now
-from ironic_rules.conductor.workers import PATIENCE_S
+from ironic_rules.conductor import state_machine
+from ironic_rules.conductor.conductor import Conductor, now
+from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import NodeLocked
@@ -19,7 +19,7 @@ _DETAILS = {"agent_verify_ca": "agent_verify_ca", "agent_status": "agent_status"
             "agent_status_message": "agent_status_message"}
 
 
-def heartbeat(engine: Engine, context: RequestContext, node_id: str | int, callback_url: str,
+def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int, callback_url: str,
               agent_version: str | None, details: dict[str, Any]) -> None:
     """Record where the node's agent listens; a node that waits for it (not for inspection data) goes on.
 
@@ -27,26 +27,26 @@ def heartbeat(engine: Engine, context: RequestContext, node_id: str | int, callb
     """
     # It is not stored: what needs it, does its work now, or at the next heartbeat.
     context.agent_token = details.get("agent_token")
-    with engine.db.reader() as conn:
+    with conductor.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
     if row.reservation is not None:
         raise NodeLocked(node=row.uuid, host=row.reservation)
-    with engine.workers.take(row.id, PATIENCE_S) as slot:
+    with conductor.workers.take(row.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> bool:
-            locked = nodes.reserve(conn, row.id, engine.host, "heartbeat")
+            locked = nodes.reserve(conn, row.id, conductor.host, "heartbeat")
             internal = {
                 **locked.driver_internal_info, "agent_url": callback_url, "agent_version": agent_version,
                 "agent_last_heartbeat": now().isoformat(),
                 **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
             }
             values: dict[str, Any] = {"driver_internal_info": internal}
-            transition = work.lead(locked, "resume")
+            transition = state_machine.lead(locked, "resume")
             if transition is None or locked.provision_state == states.INSPECTWAIT:
-                nodes.release(conn, row.id, engine.host, values)
+                nodes.release(conn, row.id, conductor.host, values)
                 return False
-            nodes.update_locked(conn, row.id, engine.host, {**values, **work.state_values(transition)})
+            nodes.update_locked(conn, row.id, conductor.host, {**values, **state_machine.state_values(transition)})
             return True
 
-        if engine.db.write(store):
-            slot.run(work.run, engine, row.id, context)
+        if conductor.db.write(store):
+            slot.run(state_machine.run, conductor, row.id, context)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
-from ironic_rules.conductor import agent, inspection, provisioning, work
-from ironic_rules.conductor.engine import Engine
+from ironic_rules.conductor import heartbeat, inspection, provisioning, state_machine
+from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import IronicRulesError, Unavailable
 from ironic_rules.rpc.transport import VERSION
@@ -27,20 +27,20 @@ def _answer(method: F) -> F:
     def call(*arguments: Any, **named: Any) -> Any:
         try:
             return method(*arguments, **named)
-        except work.DATABASE_AWAY as exc:
+        except state_machine.DATABASE_AWAY as exc:
             LOG.error("The database cannot serve: %s", exc)
             raise Unavailable from exc
 
     return cast(F, call)
 
 
-class ConductorManager:
+class ConductorEndpoint:
     """What a conductor does for others."""
 
     target = messaging.Target(version=VERSION)
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, conductor: Conductor) -> None:
+        self._conductor = conductor
 
     @_answer
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
@@ -50,27 +50,27 @@ class ConductorManager:
         :raises NodeLocked: the node is locked by another conductor
         :raises NotFound: the node is in an invalid state
         """
-        inspection.accept(self._engine, context, node_id, inventory, plugin_data or {})
+        inspection.accept(self._conductor, context, node_id, inventory, plugin_data or {})
 
     @_answer
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str,
                                args: dict[str, Any] | None = None) -> None:
         """Start what a verb of ``states/provision`` asks for."""
-        provisioning.change_provision_state(self._engine, context, node_id, target, args or {})
+        provisioning.change_provision_state(self._conductor, context, node_id, target, args or {})
 
     @_answer
     def change_power_state(self, context: RequestContext, node_id: str | int, target: str,
                            timeout: int | None = None) -> None:
         """Start changing the power state; ``timeout`` in seconds."""
-        provisioning.change_power_state(self._engine, context, node_id, target, timeout)
+        provisioning.change_power_state(self._conductor, context, node_id, target, timeout)
 
     @_answer
     def validate_interfaces(self, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
         """Return what each interface of the node says of its settings."""
-        return provisioning.validate_interfaces(self._engine, context, node_id)
+        return provisioning.validate_interfaces(self._conductor, context, node_id)
 
     @_answer
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
                   agent_version: str | None = None, details: dict[str, Any] | None = None) -> None:
         """Record a ramdisk's sign of life."""
-        agent.heartbeat(self._engine, context, node_id, callback_url, agent_version, details or {})
+        heartbeat.heartbeat(self._conductor, context, node_id, callback_url, agent_version, details or {})
