@@ -12,7 +12,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import NodeLocked
-from ironic_rules.models import states
+from ironic_rules.models import states, transitions
 
 #: What of a heartbeat is kept in driver_internal_info, by its name there.
 _DETAILS = {"agent_verify_ca": "agent_verify_ca", "agent_status": "agent_status",
@@ -41,7 +41,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
                 **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
             }
             values: dict[str, Any] = {"driver_internal_info": internal}
-            transition = state_machine.lead(locked, "resume")
+            transition = transitions.of_event(locked, "resume")
             if transition is None or locked.provision_state == states.INSPECTWAIT:
                 nodes.release(conn, row.id, conductor.host, values)
                 return False

@@ -13,8 +13,8 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import inventory, nodes
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, InvalidState, NodeLocked, NodeProtected
-from ironic_rules.models import states
+from ironic_rules.exceptions import InvalidParameterValue, NodeLocked
+from ironic_rules.models import states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps.procedures import DEPLOYMENT
@@ -29,7 +29,6 @@ _VALIDATED: dict[str, tuple[str, ...]] = {
     "rescue": ("power", "rescue"), "unrescue": ("power", "rescue"),
 }
 _DEPLOYS = frozenset({"active", "rebuild"})
-_NOT_IN_MAINTENANCE = frozenset({"active", "rebuild", "clean", "rescue", "unrescue", "service"})
 
 
 def change_provision_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,
@@ -43,7 +42,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     task = load(conductor, context, node_id)
     node = task.node
     _check_unlocked(node)
-    _check(verb, node)
+    transitions.of_verb(node, verb)
     for kind in _VALIDATED.get(verb, ()):
         conductor.hardware.interface(node, kind).validate(task)
     if verb in _DEPLOYS:
@@ -55,7 +54,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
 
         def store(conn: sa.Connection) -> bool:
             row = nodes.reserve(conn, node.id, conductor.host, f"provision: {verb}")
-            transition = _check(verb, row)
+            transition = transitions.of_verb(row, verb, holder=conductor.host)
             if verb == "inspect":
                 inventory.supersede(conn, row.id)
             changed = {**_requested(verb, row, args), **state_machine.state_values(transition), "last_error": None}
@@ -75,18 +74,6 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
 def _check_unlocked(node: Node) -> None:
     if node.reservation is not None:
         raise NodeLocked(node=node.uuid, host=node.reservation)
-
-
-def _check(verb: str, node: Node) -> states.Transition:
-    """Return where ``verb`` leads the node (a row or a draft), if it is allowed now."""
-    transition = state_machine.lead(node, verb) if verb in states.VERB_VERSIONS else None
-    if transition is None:
-        raise InvalidState(action=verb, node=node.uuid, state=node.provision_state)
-    if node.maintenance and verb in _NOT_IN_MAINTENANCE:
-        raise Invalid(f"The {verb} operation can't be performed on node {node.uuid} because it's in maintenance mode.")
-    if node.protected and verb in ("deleted", "rebuild"):
-        raise NodeProtected(node=node.uuid, action=verb)
-    return transition
 
 
 def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:

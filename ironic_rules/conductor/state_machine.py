@@ -16,7 +16,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import errors, history, nodes
 from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
 from ironic_rules.inspection.pipeline import WITHHELD
-from ironic_rules.models import states
+from ironic_rules.models import states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.text import MAX_MESSAGE, printable
@@ -36,16 +36,6 @@ def state_values(transition: states.Transition) -> dict[str, Any]:
     return {
         "provision_state": transition.state, "target_provision_state": transition.target, "provision_updated_at": now(),
     }
-
-
-def lead(node: Node, event: str) -> states.Transition | None:
-    """Return where ``event`` leads the node (a row), None if nowhere. Manual cleaning keeps its target, manageable."""
-    transition = states.transition(node.provision_state, event)
-    manual = (node.target_provision_state == states.MANAGEABLE
-              and node.provision_state in (states.CLEANING, states.CLEANWAIT, states.CLEANHOLD))
-    if manual and transition is not None and transition.target == states.AVAILABLE:
-        return transition._replace(target=states.MANAGEABLE)
-    return transition
 
 
 @contextlib.contextmanager
@@ -151,7 +141,7 @@ def _leave(conductor: Conductor, row: Node, reason: str) -> None:
 def _save(conductor: Conductor, record: task_store.Record, task: Task, result: Result, context: RequestContext) -> bool:
     """Write the task, its end and the new state in one transaction; say whether there is more to do."""
     row = record.node
-    transition = lead(row, result.event)
+    transition = transitions.of_event(row, result.event)
     if transition is None:
         raise IronicRulesError(f"State {row.provision_state} cannot end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT

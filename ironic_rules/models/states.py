@@ -63,8 +63,6 @@ DELETE_ALLOWED = frozenset({MANAGEABLE, AVAILABLE, ENROLL, CLEANFAIL, ADOPTFAIL,
 LOOKUP_ALLOWED = frozenset({
     DEPLOYING, DEPLOYWAIT, CLEANING, CLEANWAIT, INSPECTING, INSPECTWAIT, RESCUING, RESCUEWAIT, SERVICING, SERVICEWAIT,
 })
-#: Deployment and cleaning steps may be given with these.
-STEP_TARGETS = {"active": "deploy_steps", "rebuild": "deploy_steps", "clean": "clean_steps", "service": "service_steps"}
 
 #: What a client may ask for at ``PUT /v1/nodes/{node}/states/provision`` -> first API minor version that knows it.
 VERB_VERSIONS: dict[str, int] = {

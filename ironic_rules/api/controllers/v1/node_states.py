@@ -12,17 +12,8 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.api.views import nodes as views
-from ironic_rules.exceptions import (
-    Conflict,
-    Invalid,
-    InvalidParameterValue,
-    InvalidState,
-    NodeLocked,
-    NodeProtected,
-    Problem,
-)
-from ironic_rules.models import states
-from ironic_rules.models.nodes import Node
+from ironic_rules.exceptions import Conflict, InvalidParameterValue, NodeLocked, Problem
+from ironic_rules.models import states, transitions
 from ironic_rules.policies import nodes as policies
 
 #: Argument of ``states/provision`` -> (targets that take it, first minor version).
@@ -45,19 +36,20 @@ class ProvisionController(Resource):
     def put(self, node: str, body: dict[str, Any]) -> None:
         """Start what ``target`` asks for; the reply has no body, the node's states tell how it goes on.
 
-        :raises InvalidState: 400, not from the node's state;  Invalid: 400
+        :raises InvalidState: 400, not from the node's state;  Invalid: 400, it is in maintenance, or bad arguments
         :raises NotAcceptable: 406, a target or argument that the version does not know
         :raises NodeLocked: 409;  NodeProtected: 403;  NoFreeWorker, RPCTimeout: 503
         """
-        minor = pecan.request.version
         given = {name: value for name, value in body.items() if value is not None}
         asked = given.pop("target")
         _require(asked, states.VERB_VERSIONS[asked])
         verb = states.VERB_ALIASES.get(asked, asked)
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
-        _check_transition(row, asked, verb, minor)
-        _check_arguments(verb, given, minor)
+        transitions.of_verb(row, verb, requested=asked)
+        if verb == "abort" and row.provision_state == states.INSPECTWAIT:
+            _require(asked, versions.INSPECT_ABORT)
+        _check_arguments(verb, given)
         pecan.request.rpc.change_provision_state(
             pecan.request.context, row.uuid, verb, group=row.conductor_group, **given)
         _locate_states(node)
@@ -112,21 +104,7 @@ def _locate_states(node: str) -> None:
     pecan.response.extra_headers.append(("Location", links.url("nodes", node, "states")))
 
 
-def _check_transition(row: Node, asked: str, verb: str, minor: int) -> None:
-    if verb in ("active", "rebuild") and row.maintenance:
-        raise Invalid(f"The provisioning operation can't be performed on node {row.uuid} because it's in maintenance "
-                      "mode.")
-    if verb in ("deleted", "rebuild") and row.protected:
-        raise NodeProtected(node=row.uuid, action=asked)
-    if states.transition(row.provision_state, verb) is None:
-        if row.reservation is not None:
-            raise NodeLocked(node=row.uuid, host=row.reservation)
-        raise InvalidState(action=asked, node=row.uuid, state=row.provision_state)
-    if verb == "abort" and row.provision_state == states.INSPECTWAIT:
-        _require(asked, versions.INSPECT_ABORT)
-
-
-def _check_arguments(verb: str, given: dict[str, Any], minor: int) -> None:
+def _check_arguments(verb: str, given: dict[str, Any]) -> None:
     problems = []
     for name in given:
         targets, since = _ARGUMENTS[name]

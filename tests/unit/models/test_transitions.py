@@ -1,0 +1,60 @@
+"""Which verbs a node allows, in the order in which Ironic refuses them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ironic_rules.exceptions import Invalid, InvalidState, IronicRulesError, NodeLocked, NodeProtected
+from ironic_rules.models import states, transitions
+
+UUID = "6eb2c0c4-1f57-4ac4-9f0f-6f0f8bd8c3b1"
+DEPLOYS_IN_MAINTENANCE = "provisioning operation can't be performed on node"
+
+
+def node(state: str, **fields: Any) -> Any:
+    return SimpleNamespace(**{"uuid": UUID, "provision_state": state, "target_provision_state": None,
+                              "maintenance": False, "protected": False, "reservation": None, **fields})
+
+
+@pytest.mark.parametrize(("state", "fields", "verb", "error", "text"), [
+    ("available", {"maintenance": True}, "active", Invalid, DEPLOYS_IN_MAINTENANCE),
+    ("active", {"maintenance": True, "protected": True}, "rebuild", Invalid, DEPLOYS_IN_MAINTENANCE),
+    ("enroll", {"maintenance": True}, "active", Invalid, DEPLOYS_IN_MAINTENANCE),
+    ("active", {"protected": True}, "deleted", NodeProtected, "does not allow undeploy"),
+    ("enroll", {"protected": True}, "deleted", NodeProtected, "does not allow undeploy"),
+    ("enroll", {}, "inspect", InvalidState, 'requested action "undeploy" can not be performed'),
+    ("enroll", {"maintenance": True}, "clean", InvalidState, "can not be performed"),
+    ("enroll", {"reservation": "other"}, "inspect", NodeLocked, "is locked by host other"),
+    ("enroll", {"reservation": "own"}, "inspect", InvalidState, "can not be performed"),
+    ("enroll", {}, "done", InvalidState, "can not be performed"),
+    ("manageable", {"maintenance": True}, "clean", Invalid, "The clean operation can't be performed"),
+    ("active", {"maintenance": True}, "service", Invalid, "The service operation can't be performed"),
+])
+def test_what_a_node_does_not_allow(
+        state: str, fields: dict[str, Any], verb: str, error: type[IronicRulesError], text: str) -> None:
+    with pytest.raises(error, match=text) as caught:
+        transitions.of_verb(node(state, **fields), verb, requested="undeploy", holder="own")
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(("state", "fields", "verb", "leads_to"), [
+    ("manageable", {"maintenance": True}, "inspect", ("inspecting", "manageable")),
+    ("manageable", {"reservation": "other"}, "provide", ("cleaning", "available")),
+    ("active", {"protected": True, "maintenance": True}, "adopt", None),
+    ("manageable", {}, "clean", ("cleaning", "manageable")),
+])
+def test_what_a_node_allows(state: str, fields: dict[str, Any], verb: str, leads_to: Any) -> None:
+    found = transitions.of_event(node(state, **fields), verb)
+    assert found == leads_to
+    if found is not None:
+        assert transitions.of_verb(node(state, **fields), verb) == found
+
+
+@pytest.mark.parametrize("state", [states.CLEANING, states.CLEANWAIT])
+@pytest.mark.parametrize("target", [states.MANAGEABLE, states.AVAILABLE])
+def test_cleaning_ends_where_it_was_going_to(state: str, target: str) -> None:
+    failed = transitions.of_event(node(state, target_provision_state=target), "fail")
+    assert failed == (states.CLEANFAIL, target)
