@@ -1,7 +1,7 @@
 """What every request carries on ``pecan.request``.
 
-``context``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``conf`` and ``version`` (the
-minor).
+``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``offered_steps`` and
+``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from oslo_config import cfg
 from pecan import hooks
 
 from ironic_rules.api import auth
+from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
@@ -31,6 +32,7 @@ class DependenciesHook(hooks.PecanHook):
         self._rules = rules
         self._pxe_filter = pxe_filter
         self._rule_cache = RuleCache(rules)
+        self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
 
     def on_route(self, state: Any) -> None:
         request = state.request
@@ -40,5 +42,6 @@ class DependenciesHook(hooks.PecanHook):
         request.pxe_filter = self._pxe_filter
         request.rules = self._rules
         request.rule_cache = self._rule_cache
+        request.offered_steps = self._offered_steps
         request.version = request.environ["ironic_rules.version"]
         request.context = auth.context(request.environ, self._conf.auth_strategy)

@@ -107,7 +107,7 @@ def evaluate(rule: CompiledRule, facts: Facts, *, explain: bool = False, **optio
 
 
 def _scope(task: Task | None) -> str | None:
-    return None if task is None else getattr(task.node, "inspection_scope", None)
+    return None if task is None else task.node.inspection_scope
 
 
 def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pecan
-import sqlalchemy as sa
 
 from ironic_rules.api import filters, pagination, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import deploy_steps as views
-from ironic_rules.db import conductors, deploy_templates, nodes, traits
+from ironic_rules.db import deploy_templates, nodes, traits
 from ironic_rules.exceptions import NoValidHost
 from ironic_rules.policies import deploy_templates as template_policies
 from ironic_rules.policies import nodes as node_policies
 from ironic_rules.steps import preview, templates
-from ironic_rules.steps.offers import NODE_COLUMNS, RegisteredSteps
+from ironic_rules.steps.offers import NODE_COLUMNS
 
 _SORT_KEYS = ("id", "uuid", "name", "driver", "provision_state", "created_at", "updated_at")
 
@@ -41,7 +39,7 @@ class NodeDeployStepsController(Resource):
         """
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
-            registered = registered_steps(conn).get(row.conductor_group)
+            registered = pecan.request.offered_steps.current(conn).get(row.conductor_group)
             own = traits.list_for(conn, [row.id])[row.id]
             instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
             # As in a deployment: while conductors are pinned, templates do not count.
@@ -69,32 +67,7 @@ class TemplateNodesController(Resource):
         with pecan.request.db.reader() as conn:
             found = deploy_templates.get(conn, node_access.check_ident(template, "deploy template"))
             rows = nodes.list_nodes(conn, {"trait": found.name}, page, columns)
-            by_group = registered_steps(conn)
+            by_group = pecan.request.offered_steps.current(conn)
         support = preview.Support(found, by_group, pecan.request.conf.api.disallow_deploy_steps)
         return pagination.collection("nodes", rows, page, lambda shown: [
             views.node(row, support.problems(row), fields) for row in shown])
-
-
-def registered_steps(conn: sa.Connection) -> dict[str | None, RegisteredSteps]:
-    """Return what the living conductors of each group offer, and under None what all of them do.
-
-    Empty if none is alive. What they offer is read again when one of them has given a sign of life since.
-    """
-    global _registered
-    timeout_s = pecan.request.conf.conductor.heartbeat_timeout
-    key = tuple(map(tuple, conductors.living_hosts(conn, timeout_s)))
-    if (known := _registered)[0] != key:
-        known = _registered = key, _read(conductors.alive(conn, timeout_s))
-    return known[1]
-
-
-#: The conductors that were alive, and what they offer.
-_registered: tuple[tuple[Any, ...], dict[str | None, RegisteredSteps]] = ((), {})
-
-
-def _read(alive: Sequence[Any]) -> dict[str | None, RegisteredSteps]:
-    groups: dict[str | None, list[Any]] = {}
-    for row in alive:
-        for group in (None, row.conductor_group):
-            groups.setdefault(group, []).append(row.hardware_types)
-    return {group: RegisteredSteps(registrations) for group, registrations in groups.items()}

@@ -146,7 +146,7 @@ def _tag(template: DeployTemplate) -> str:
 
 def _known(conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
     """Return the check against what living conductors offer; none if none is alive."""
-    registered = deploy_steps.registered_steps(conn).get(None)
+    registered = pecan.request.offered_steps.current(conn).get(None)
     return () if registered is None else (checks.fits(registered),)
 
 
