@@ -1,7 +1,7 @@
 """What every request carries on ``pecan.request``.
 
-``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``offered_steps`` and
-``version`` (the minor).
+``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``offered_steps``
+and ``version`` (the minor).
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def attempt(action: Callable[[], object], task: Task) -> str | None:
         raise
     except IronicRulesError as exc:
         return str(exc)
-    except Exception:
+    except Exception:  # of a plug-in, see above
         LOG.exception("Unexpected failure in state %s of node %s", task.node.provision_state, task.node.uuid)
         return UNEXPECTED
     return None

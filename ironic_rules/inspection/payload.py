@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.exceptions import InvalidInventory, Problem
-from ironic_rules.inspection.infiniband import is_infiniband
 from ironic_rules.models import addresses, mac
 
 _MAX_PROBLEMS = 20
@@ -93,7 +92,7 @@ def _address(value: Any, where: str, problems: list[Problem]) -> None:
 def _mac(value: Any, where: str, problems: list[Problem]) -> None:
     if not value and (value is None or isinstance(value, str)):
         return
-    if is_infiniband(value):
+    if mac.is_infiniband(value):
         return
     try:
         # One odd address, such as the zeros of an interface that is down, must not cost the whole report.

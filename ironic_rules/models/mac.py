@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _FORM = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
+_INFINIBAND = re.compile(r"[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){19}")
 
 
 def normalize(text: object) -> str:
@@ -54,3 +55,11 @@ def from_pxelinux(text: object) -> str | None:
         return normalize(text)
     except ValueError:
         return None
+
+
+def is_infiniband(address: object) -> bool:
+    """Say whether ``address`` is an InfiniBand address: 20 octets, separated by colons or hyphens.
+
+    Agents report them among the MAC addresses, but no port can have one.
+    """
+    return isinstance(address, str) and _INFINIBAND.fullmatch(address) is not None

@@ -107,7 +107,7 @@ class Keeper:
         began = time.monotonic()
         try:
             kind = self._sync(periodic)
-        except Exception:
+        except Exception:  # counted and raised again
             # Part of the list of changes may have been read, and not used.
             self._read_all_at = None
             self.statistics.syncs["failed"] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.api import agent_token
+from ironic_rules.api import ramdisk
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
 from ironic_rules.hardware.fake import FakeBoot, FakePower
@@ -56,7 +56,7 @@ def test_a_token_that_an_old_ramdisk_gets_while_the_new_one_is_booted_is_void(wh
     set_power_state = FakePower.set_power_state
 
     def claim_first(power, task, target, timeout_s=None):
-        whole.db.write(lambda conn: agent_token.claim(conn, task.node.id))
+        whole.db.write(lambda conn: ramdisk.claim_token(conn, task.node.id))
         set_power_state(power, task, target, timeout_s)
 
     with monkeypatch.context() as patch:
@@ -64,7 +64,7 @@ def test_a_token_that_an_old_ramdisk_gets_while_the_new_one_is_booted_is_void(wh
         node = waiting(whole)
 
     assert whole.row(node).agent_token_hash is None
-    assert token_of(whole, node) != agent_token.HIDDEN
+    assert token_of(whole, node) != ramdisk.HIDDEN_TOKEN
 
 
 def test_a_step_that_the_ramdisk_does_not_have_is_told_with_who_asked_for_it(whole, monkeypatch):

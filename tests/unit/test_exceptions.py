@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 
 from ironic_rules import exceptions
+from tests.modules import MODULES, place
 
 CLASSES = sorted(exceptions.http_errors().values(), key=lambda cls: cls.__name__)
 
@@ -41,3 +43,12 @@ def test_the_facts_make_the_text():
 def test_an_invalid_input_names_every_place():
     error = exceptions.Invalid(problems=[exceptions.Problem("/a", "is wrong"), exceptions.Problem("", "and more")])
     assert str(error) == "/a: is wrong; and more"
+
+
+def test_whatever_is_caught_altogether_has_a_reason():
+    lines = [(path, number, line) for path in MODULES
+             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)]
+
+    assert [place(path, number) for path, number, line in lines
+            if re.search(r"except (Exception|BaseException)\b|except:", line)
+            and not re.search(r"# (?!noqa: BLE001$)", line)] == []

@@ -1,4 +1,4 @@
-"""Body of ``/v1/heartbeat``, and since when each field is known."""
+"""Bodies of the endpoints that ramdisks call, and since when each field of a heartbeat is known."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ class HttpUrl(schema.Text):
             raise ValueError("must be an HTTP or HTTPS URL of a host, without user, password, path and query")
         return url
 
+
+#: Any object. ``inspection.payload`` knows what belongs inside.
+CONTINUE_INSPECTION = schema.Map()
 
 HEARTBEAT = schema.Object({
     "callback_url": HttpUrl(),

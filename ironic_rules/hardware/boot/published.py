@@ -87,7 +87,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             os.fchmod(file.fileno(), 0o644)
         os.replace(name, path)
-    except BaseException:
+    except BaseException:  # also at the end of the process no half-written file is left
         os.unlink(name)
         raise
 

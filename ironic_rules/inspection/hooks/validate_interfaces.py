@@ -6,7 +6,6 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.infiniband import is_infiniband
 from ironic_rules.models import addresses, mac
 from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task
@@ -59,7 +58,7 @@ def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None)
         if not isinstance(interface, dict):
             raise InvalidInventory(node=task.node.uuid, where=f"{where} is not an object")
         name, address = interface.get("name"), interface.get("mac_address")
-        if not address or is_infiniband(address):
+        if not address or mac.is_infiniband(address):
             continue
         if not mac.is_mac(address):
             warn(task, f"{where} is ignored: its MAC address is malformed")

@@ -15,11 +15,13 @@ def tokens_of(literals: Mapping[str, Any]) -> tuple[str, ...]:
 
 def field_problem(fields: type[draft.NodeDraft] | type[draft.PortDraft],
                    literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield the problem of a literal value that its field cannot have."""
     tokens = tokens_of(literals)
     if len(tokens) == 1 and "value" in literals and (reason := fields.value_problem(tokens[0], literals["value"])):
         yield "value", reason
 
 
 def list_problem(literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield the problem of a literal path to a field that is not a list."""
     if len(tokens_of(literals)) == 1:
         yield "path", "this field is not a list"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironic_rules.api import agent_token
+from ironic_rules.api import ramdisk
 from ironic_rules.db import bmc_addresses, nodes, ports
 from ironic_rules.exceptions import NodeLocked, NoFreeWorker, NotFound, RPCTimeout
 from tests.functional.api.conftest import at
@@ -74,7 +74,7 @@ def test_since_1_84_the_answer_is_that_of_a_lookup_with_a_token_once(app, waitin
     assert second["config"]["agent_token"] == "******"
     with db.reader() as conn:
         stored = nodes.get(conn, waiting.uuid).agent_token_hash
-    assert stored == agent_token.hashed(token) != token
+    assert stored == ramdisk.hashed_token(token) != token
 
 
 @pytest.mark.parametrize("minor", [2, 50, 83])

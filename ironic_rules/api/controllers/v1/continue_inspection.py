@@ -8,11 +8,10 @@ import pecan
 import sqlalchemy as sa
 from oslo_log import log
 
-from ironic_rules.api import agent_token, filters, versions
+from ironic_rules.api import filters, ramdisk, versions
 from ironic_rules.api.expose import expose
-from ironic_rules.api.ramdisk import require_endpoints
 from ironic_rules.api.resource import Resource
-from ironic_rules.api.schemas import continue_inspection as schemas
+from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.exceptions import LookupFailed, MachineUnknown, NodeLocked, NotFound, RuleFailed, Unavailable
 from ironic_rules.inspection import discovery, early, lookup, payload
@@ -26,7 +25,7 @@ class ContinueInspectionController(Resource):
     """At the base version as Inspector did it; since API 1.84 also in the place of a lookup."""
 
     @expose(public=True, policy=policies.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
-            body=schemas.BODY, allow_nul=True)
+            body=schemas.CONTINUE_INSPECTION, allow_nul=True)
     def post(self, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Store the data and continue the node's inspection; 200 means that they are safe.
 
@@ -38,7 +37,7 @@ class ContinueInspectionController(Resource):
         :raises Unavailable: 503, safe to repeat
         """
         request = pecan.request
-        require_endpoints(request.conf)
+        ramdisk.require_endpoints(request.conf)
         minor = request.version
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
@@ -47,8 +46,8 @@ class ContinueInspectionController(Resource):
         _hand_over(node, sent, is_new)
         if minor < versions.CONTINUE_INSPECTION:
             return {"uuid": node.uuid}
-        token = agent_token.void() if is_new else request.db.write(
-            lambda conn: agent_token.claim_after_callback(conn, node.id))
+        token = ramdisk.void_token() if is_new else request.db.write(
+            lambda conn: ramdisk.claim_token_after_callback(conn, node.id))
         return views.lookup(node, token, request.conf)
 
 

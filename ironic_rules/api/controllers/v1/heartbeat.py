@@ -7,9 +7,8 @@ from typing import Any
 import pecan
 from oslo_log import log
 
-from ironic_rules.api import agent_token, versions
+from ironic_rules.api import ramdisk, versions
 from ironic_rules.api.expose import expose
-from ironic_rules.api.ramdisk import require_endpoints
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.db import nodes
@@ -32,11 +31,11 @@ class HeartbeatController(Resource):
         :raises NodeLocked: 409, only for the holder of the token
         """
         request = pecan.request
-        require_endpoints(request.conf)
+        ramdisk.require_endpoints(request.conf)
         _refuse_newer_fields(body, request.version)
         found = _find(node)
         token = body.pop("agent_token")
-        if not agent_token.matches(token, found.agent_token_hash if found else None) or found is None:
+        if not ramdisk.token_matches(token, found.agent_token_hash if found else None) or found is None:
             LOG.warning("Heartbeat refused: wrong agent token for node %s", printable(node, 64))
             raise LookupFailed()
         details = {name: value for name, value in body.items() if name not in ("callback_url", "agent_version")}

@@ -8,9 +8,8 @@ import pecan
 import sqlalchemy as sa
 from oslo_log import log
 
-from ironic_rules.api import agent_token, filters, versions
+from ironic_rules.api import filters, ramdisk, versions
 from ironic_rules.api.expose import expose
-from ironic_rules.api.ramdisk import require_endpoints
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.db import nodes, ports
@@ -35,7 +34,7 @@ class LookupController(Resource):
         :raises LookupFailed: 404, always the same
         """
         request = pecan.request
-        require_endpoints(request.conf)
+        ramdisk.require_endpoints(request.conf)
         macs = _macs(query.get("addresses", ()))
         uuid = query.get("node_uuid")
         if not macs and uuid is None:
@@ -45,8 +44,8 @@ class LookupController(Resource):
         if request.conf.api.restrict_lookup and node.provision_state not in states.LOOKUP_ALLOWED:
             LOG.info("Lookup refused: node %s is in state %s", node.uuid, node.provision_state)
             raise LookupFailed()
-        token = request.db.write(lambda conn: agent_token.claim(conn, node.id))
-        if token == agent_token.HIDDEN:
+        token = request.db.write(lambda conn: ramdisk.claim_token(conn, node.id))
+        if token == ramdisk.HIDDEN_TOKEN:
             LOG.warning("Lookup of node %s: its agent token was handed out before", node.uuid)
         return views.lookup(node, token, request.conf)
 
