@@ -57,7 +57,7 @@ def _is_pinned(conductor: Conductor) -> bool:
 
 
 def deploy(conductor: Conductor, task: Task) -> Result:
-    """DEPLOYING: do the next thing of the deployment. Ends in this state until no step is left."""
+    """DEPLOYING: take the next step of the deployment. The node stays in this state until no step is left."""
     progress = Progress(DEPLOYMENT, task.node)
     if not progress.is_started:
         return _start(conductor, task, progress)
@@ -86,7 +86,7 @@ def _start(conductor: Conductor, task: Task, progress: Progress) -> Result:
 
 
 def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:
-    """Return the templates that count, and what an operator is told of the others."""
+    """Return the templates that are applied, and a text for the node's history about the others."""
     if not asked or not _is_pinned(conductor):
         return asked, ""
     notice = (f"Deploy templates are not applied while [conductor]pin_release_version is set: "
@@ -96,7 +96,7 @@ def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> t
 
 
 def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run) -> Result:
-    """Execute a step that was begun, or look at one with which the machine goes on."""
+    """Execute a step that has begun, or check one that continues on the machine."""
     ends: list[str | None] = []
 
     def execute() -> None:
@@ -113,15 +113,15 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run) -> 
 
 
 def _lock(node: Node) -> str:
-    """Return what tells one life of the work on a node from the next: what it was begun for, and the resumption."""
+    """Return what identifies one run of the work on a node: the purpose of the lock, and the resumption if any."""
     purpose = node.reservation_purpose or ""
     return f"{purpose}, resumed: {node.reservation_resumptions}" if node.reservation_resumptions else purpose
 
 
 def clean_up(conductor: Conductor, task: Task) -> None:
-    """Leave a node whose deployment failed: without progress, and without what boots its ramdisk.
+    """Clean up after a failed deployment: remove its progress and what boots the node's ramdisk.
 
-    It is switched off, unless ``[deploy]power_off_after_deploy_failure`` is false or the node may not be.
+    The node is powered off, unless ``[deploy]power_off_after_deploy_failure`` is false or ``disable_power_off`` is set.
     """
     Progress(DEPLOYMENT, task.node).forget()
     try:
@@ -139,7 +139,7 @@ def _undo_boot(conductor: Conductor, task: Task) -> None:
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: Node, before: datetime.datetime) -> None:
-    """Fail a node whose machine gave no sign of life since ``before``: ``[conductor]deploy_callback_timeout``."""
+    """Fail a node whose ramdisk has sent no heartbeat since ``before``: ``[conductor]deploy_callback_timeout``."""
     step = row.deploy_step
     name = f" in deploy step {step['interface']}.{step['step']}" if step else ""
     error = (f"Timeout reached while waiting for the machine's call-back{name} "

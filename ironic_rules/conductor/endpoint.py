@@ -1,4 +1,4 @@
-"""The RPC surface: each public method is one call that :class:`ironic_rules.rpc.api.ConductorAPI` can make."""
+"""The RPC endpoint: each public method is one call that :class:`ironic_rules.rpc.api.ConductorAPI` can make."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _answer(method: F) -> F:
-    """Let the service's errors travel back as themselves, and a database that is away as what may be repeated."""
+    """Return the service's errors to the caller, and an unavailable database as an error that may be retried."""
 
     @messaging.expected_exceptions(IronicRulesError)
     @functools.wraps(method)
@@ -35,7 +35,7 @@ def _answer(method: F) -> F:
 
 
 class ConductorEndpoint:
-    """What a conductor does for others."""
+    """The RPC methods of a conductor."""
 
     target = messaging.Target(version=VERSION)
 
@@ -55,7 +55,7 @@ class ConductorEndpoint:
     @_answer
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str,
                                args: dict[str, Any] | None = None) -> None:
-        """Start what a verb of ``states/provision`` asks for."""
+        """Start what a verb of ``states/provision`` requests."""
         provisioning.change_provision_state(self._conductor, context, node_id, target, args or {})
 
     @_answer
@@ -66,11 +66,11 @@ class ConductorEndpoint:
 
     @_answer
     def validate_interfaces(self, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
-        """Return what each interface of the node says of its settings."""
+        """Return the result of the validation of each interface of the node."""
         return provisioning.validate_interfaces(self._conductor, context, node_id)
 
     @_answer
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
                   agent_version: str | None = None, details: dict[str, Any] | None = None) -> None:
-        """Record a ramdisk's sign of life."""
+        """Record a heartbeat of a ramdisk."""
         heartbeat.heartbeat(self._conductor, context, node_id, callback_url, agent_version, details or {})

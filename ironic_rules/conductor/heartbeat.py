@@ -14,18 +14,18 @@ from ironic_rules.db import nodes
 from ironic_rules.exceptions import NodeLocked
 from ironic_rules.models import states, transitions
 
-#: What of a heartbeat is kept in driver_internal_info, by its name there.
+#: Field of a heartbeat -> its name in driver_internal_info.
 _DETAILS = {"agent_verify_ca": "agent_verify_ca", "agent_status": "agent_status",
             "agent_status_message": "agent_status_message"}
 
 
 def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int, callback_url: str,
               agent_version: str | None, details: dict[str, Any]) -> None:
-    """Record where the node's agent listens; a node that waits for it (not for inspection data) goes on.
+    """Record where the node's agent listens; a node that waits for it (not for inspection data) continues.
 
     :raises NodeLocked: 409, a conductor works on the node; the agent repeats the heartbeat soon
     """
-    # It is not stored: what needs it, does its work now, or at the next heartbeat.
+    # It is not stored: whatever needs it runs now, or at the next heartbeat.
     context.agent_token = details.get("agent_token")
     with conductor.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)

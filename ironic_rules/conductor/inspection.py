@@ -36,7 +36,7 @@ from ironic_rules.text import printable
 LOG = logging.getLogger(__name__)
 
 ABORTED = "Inspection was aborted by request."
-#: As many matching rules are named in the node's history.
+#: Maximum number of matching rules that the node's history names.
 _NAMED_RULES = 50
 
 
@@ -44,8 +44,9 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
            plugin_data: dict[str, Any]) -> None:
     """Store a ramdisk's data, move its node to INSPECTING under this conductor's lock, and start processing.
 
-    When this returns, one transaction has committed all three: whoever dies now, the data will be processed. Of the
-    nodes in ENROLL, only one that discovery has just made for these data is taken, once.
+    When this returns, one transaction has committed the data, the state and the lock: even if this conductor dies now,
+    the data will be processed. A node in ENROLL is accepted only once, and only if discovery has created it for these
+    data.
 
     :raises NotFound: the node is not in INSPECT WAIT;  NodeLocked: 409;  NoFreeWorker: 503
     """
@@ -61,7 +62,7 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
 
 def _store(conn: sa.Connection, conductor: Conductor, context: RequestContext, node_id: int, data: dict[str, Any],
            plugin_data: dict[str, Any]) -> bool:
-    """Write what :func:`accept` promises; say whether discovery has just made the node."""
+    """Write what :func:`accept` promises; return whether discovery has just created the node."""
 
     def reserve(state: str, event: str, **more: Any) -> None:
         values = state_machine.state_values(states.TRANSITIONS[(state, event)]) | more
@@ -126,7 +127,7 @@ def start(conductor: Conductor, task: Task) -> Result:
         found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
         return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
     task.node.inspection_finished_at = now()
-    # Names that a rule has set are resolved by the next inspection, as in band.
+    # Host names that a rule has set are resolved by the next inspection, as in-band inspection does.
     is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
     resolved = bmc_resolver.addresses(driver_info) if is_same else []
 
@@ -140,16 +141,16 @@ def start(conductor: Conductor, task: Task) -> Result:
 
 @dataclass(slots=True)
 class _Processing:
-    """Hooks and rules over the data of one inspection; ``outcome`` None: they have failed, or not begun."""
+    """Hooks and rules run over the data of one inspection; ``outcome`` is None until they have succeeded."""
 
     data: InspectionData | None = None
     outcome: Outcome | None = None
 
     def run(self, conductor: Conductor, task: Task, interface: InspectInterface, data: InspectionData) -> Outcome:
-        """Run hooks and rules over what an inspect interface gave, and let it leave the machine.
+        """Run hooks and rules over the data of an inspect interface, and let the interface finish.
 
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
-        :raises IronicRulesError: the interface gave none, or cannot leave the machine
+        :raises IronicRulesError: the interface returned no data, or cannot finish
         """
         if not isinstance(data, InspectionData):
             raise IronicRulesError("The inspect interface gave no inspection data.")
@@ -159,7 +160,7 @@ class _Processing:
             owners = ports.node_ids_by_addresses(conn, _addresses(data.inventory))
 
         def previous_inventory() -> dict[str, Any] | None:
-            # What is processed now is not yet among the finished ones.
+            # The inventory that is being processed is not finished yet.
             with conductor.db.reader() as conn:
                 return inventory.latest_inventory(conn, task.node.id)
 
@@ -172,12 +173,12 @@ class _Processing:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the drafts have what a sensitive rule wrote."""
+        """Whether the drafts contain what a sensitive rule wrote."""
         return self.outcome is not None and any(trace.sensitive and trace.matched for trace in self.outcome.traces)
 
 
 def _add(conn: sa.Connection, conductor: Conductor, task: Task, processing: _Processing) -> None:
-    """Store data that the inspect interface has read itself, with what became of them."""
+    """Store data that the inspect interface has read itself, with the result of processing them."""
     data, outcome = processing.data, processing.outcome
     if data is None or conductor.conf.inventory.data_backend == "none":
         return
@@ -200,7 +201,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
     except (HookFailed, RuleFailed) as exc:
         return Result("fail", error=f"Inspection failed: {exc}")
     except IronicRulesError as exc:
-        # It comes after the rules, and its text may quote what they wrote.
+        # The error was raised after the rules, and its text may quote what they wrote.
         if processing.is_sealed:
             return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {WITHHELD}")
         if not isinstance(exc, Invalid):
@@ -223,7 +224,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
 
 
 def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
-    """Write what belongs to a failed inspection: its data are kept as failed."""
+    """Keep the data of a failed inspection, marked as failed."""
     if conductor.conf.inventory.data_backend == "none":
         pending = inventory.pending(conn, node_id)
         if pending is not None:
@@ -252,13 +253,13 @@ def _log_messages(task: Task) -> None:
 
 
 def clean_up(conductor: Conductor, task: Task) -> None:
-    """Leave a node whose inspection failed as the inspect interface leaves an aborted one: switched off."""
+    """Clean up after a failed inspection as the inspect interface does after an aborted one: power the node off."""
     task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
     conductor.hardware.interface(task.node, "inspect").abort(task)
 
 
 def abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
-    """Begin to end the wait for a ramdisk as a user wants.
+    """Begin to abort the wait for a ramdisk.
 
     :raises InvalidState: 400, the node does not wait (any more);  NodeLocked: 409;  NoFreeWorker: 503
     """
@@ -266,7 +267,7 @@ def abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
 
 
 def finish_abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
-    """Finish an ``abort`` that its conductor accepted and did not live to do."""
+    """Finish an ``abort`` that was accepted by a conductor which died before it was done."""
     wait_states.finish(conductor, context, node_id, "abort", ABORTED)
 
 

@@ -1,4 +1,4 @@
-"""Interfaces of a node whose driver, group or interfaces hooks and rules have changed."""
+"""Interfaces of a node whose driver, conductor group or interfaces were changed by hooks or rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironic_rules.models.task import Task
 
 
 def fit(conductor: Conductor, task: Task) -> None:
-    """Make the draft's interfaces ones that its driver offers: what was set by name must be, the rest gets defaults.
+    """Choose interfaces that the driver of the draft offers: those set by name must be, the others get defaults.
 
     :raises DriverNotFound: no living conductor of the node's group offers the driver
     :raises InterfaceNotFound: the driver does not offer an interface that a rule has set

@@ -1,4 +1,4 @@
-"""Loops that run beside the work: sleeping in an event, so that ``stop`` is immediate."""
+"""Periodic loops. They wait for an event, so that ``stop`` takes effect immediately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironic_rules.db import periodic_tasks
 
 LOG = logging.getLogger(__name__)
 
-#: A pass that comes a little early, because no clock and no sleep is exact, does not lose its turn.
+#: A pass that comes a little early, because no clock and no sleep is exact, is not skipped.
 _EARLY = 0.9
 
 
@@ -23,7 +23,7 @@ def in_turn(conductor: Conductor, name: str, interval_s: float, body: Callable[[
 
 
 class Loop:
-    """Calls ``body`` every ``interval_s`` seconds in its own thread; one bad pass is logged and the loop goes on."""
+    """Calls ``body`` every ``interval_s`` seconds in a thread of its own; a pass that fails is logged."""
 
     def __init__(self, name: str, interval_s: float, body: Callable[[], object]) -> None:
         self._name = name
@@ -49,5 +49,5 @@ class Loop:
         while not self._stopped.wait(self._interval_s):
             try:
                 self._body()
-            except Exception:  # one bad pass must not stop the rest
-                LOG.exception("A pass of the loop '%s' failed; it goes on", self._name)
+            except Exception:  # a pass that fails must not stop the loop
+                LOG.exception("A pass of the loop '%s' failed; the loop continues", self._name)

@@ -22,7 +22,7 @@ from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
-#: Interfaces whose settings must be valid before the verb is accepted.
+#: Verb -> interfaces whose settings must be valid before it is accepted.
 _VALIDATED: dict[str, tuple[str, ...]] = {
     "inspect": ("power", "inspect"), "active": ("power", "deploy"), "rebuild": ("power", "deploy"),
     "deleted": ("power",), "clean": ("power",), "adopt": ("power",),
@@ -88,7 +88,7 @@ def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(conductor: Conductor, context: RequestContext, node_id: str | int) -> Task:
-    """Return a task of the node as it is now, without a lock: to look at, not to save."""
+    """Return a task of the node as it is now, without a lock: for reading only, it cannot be saved."""
     with conductor.db.reader() as conn:
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
         return task_store.read(conn, row).task(context)
@@ -96,7 +96,7 @@ def load(conductor: Conductor, context: RequestContext, node_id: str | int) -> T
 
 def change_power_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,
                        timeout_s: int | None) -> None:
-    """Start changing the power state; ``target_power_state`` tells that it is going on.
+    """Start changing the power state; ``target_power_state`` is set until it is done.
 
     :raises InvalidParameterValue: 400, no such power state;  NodeLocked: 409
     """

@@ -1,4 +1,4 @@
-"""Telling the PXE filters which machines an inspection lets in, and which it is done with. After the commit."""
+"""Notifying the PXE filters, after the commit, which addresses are to be allowed or denied."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ON_INSPECTION = frozenset({states.INSPECTWAIT, states.INSPECTING})
 
 
 def follow(conductor: Conductor, context: RequestContext, task: Task, before: str, after: str) -> None:
-    """Tell the filters what it means for the task's ports that its node has gone from one provision state to another.
+    """Notify the filters when a change of the provision state allows or denies the addresses of the task's ports.
 
-    Nothing is sent when neither that nor the ports change who is let in.
+    Nothing is sent if neither the new state nor changed ports make a difference.
     """
     was, is_now = before in _ON_INSPECTION, after in _ON_INSPECTION
     if not (was or is_now):
@@ -29,7 +29,7 @@ def follow(conductor: Conductor, context: RequestContext, task: Task, before: st
 
 
 def look(conductor: Conductor, context: RequestContext) -> None:
-    """Tell the filters that a node whose ports the caller does not know has come into inspection."""
+    """Tell the filters to read the database: inspection of a node has begun whose ports the caller does not know."""
     conductor.pxe_filter.update_pxe_filters(context)
 
 

@@ -1,4 +1,4 @@
-"""Finding work that nobody does: after this conductor's last life, after another one's death, after a fault."""
+"""Resuming work that was interrupted: by a restart of this conductor, the death of another one, or a fault."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ironic_rules.models.nodes import Node
 LOG = logging.getLogger(__name__)
 TimeOut = Callable[[Conductor, RequestContext, Node, datetime.datetime], None]
 
-#: Resumptions of one piece of work. One that ends conductors again and again must not do so for ever.
+#: Maximum number of resumptions of one piece of work. Work that kills conductors must not do so for ever.
 MAX_RESUMPTIONS = 5
-#: Seconds in which an API process hands a discovered node to a conductor, or has died; more than an RPC call takes.
+#: Seconds after which an API process has handed a discovered node to a conductor or died; longer than an RPC call.
 ABANDONED_S = 600
 
 
 def resume_orphans(conductor: Conductor) -> int:
     """Resume every locked node of this group that no living conductor works on; return how many.
 
-    These are nodes locked by a conductor that is dead or gone (taken over first), and nodes with this conductor's own
-    lock that none of its threads works on: from its last life, or because saving failed.
+    These are nodes locked by a conductor that is dead or unregistered (their locks are taken over first), and nodes
+    with this conductor's own lock that none of its threads works on: from before its restart, or as saving failed.
     """
     timeout = conductor.conf.conductor.heartbeat_timeout
     with conductor.db.reader() as conn:
@@ -43,7 +43,7 @@ def resume_orphans(conductor: Conductor) -> int:
     not_since = now() - datetime.timedelta(seconds=timeout)
     for hostname in dead:
         if conductor.db.write(functools.partial(conductors.mark_dead, hostname=hostname, not_since=not_since)):
-            LOG.warning("Conductor %s gave no sign of life for %s seconds; taking over its nodes", hostname, timeout)
+            LOG.warning("Conductor %s has sent no heartbeat for %s seconds; taking over its nodes", hostname, timeout)
     resumed = 0
     for lock in locked:
         if lock.owner == conductor.host:
@@ -67,8 +67,8 @@ def _resume(conductor: Conductor, lock: nodes.Lock) -> bool:
         return False  # the next pass finds it again
 
     def claim(conn: sa.Connection) -> bool:
-        # Much may have happened since the node was found: a thread of this process has finished it and released the
-        # lock, or its owner has come back and works on it. With the slot taken, no thread of this process begins to.
+        # Since the node was found, a thread of this process may have finished the work and released the lock, or the
+        # owner of the lock may have come back. As the slot is taken, no thread of this process can begin now.
         if owner != conductor.host and owner in _alive(conn, conductor):
             return False
         return nodes.take_over(conn, node_id, owner, conductor.host)
@@ -82,7 +82,7 @@ def _resume(conductor: Conductor, lock: nodes.Lock) -> bool:
 
 
 def _work(conductor: Conductor, node_id: int) -> None:
-    """Go on with a node, and count it; at the beginning, so that what only waits for a thread is not counted."""
+    """Continue the work on a node, and count the resumption: here, so that waiting for a thread does not count."""
     admin = context.admin()
     with state_machine.lock_may_be_lost(node_id):
         if conductor.db.write(lambda conn: nodes.count_resumption(conn, node_id, conductor.host, MAX_RESUMPTIONS)):
@@ -96,7 +96,7 @@ def _work(conductor: Conductor, node_id: int) -> None:
 def fail_overdue(conductor: Conductor) -> None:
     """Fail the nodes of this group that have waited too long for their machine; not those in maintenance.
 
-    Discovered nodes whose data no conductor was given go: nobody has heard that they exist.
+    Discovered nodes whose data were never handed to a conductor are deleted: no client knows of them.
     """
     discovery.withdraw_abandoned(conductor.db, ABANDONED_S)
     settings = conductor.conf.conductor

@@ -1,4 +1,4 @@
-"""A conductor's life: register, serve RPC, give signs of life, recover what others left, and leave in order."""
+"""The conductor service: registers, serves RPC, sends heartbeats, resumes interrupted work, and shuts down in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ironic_rules.rpc import transport as rpc_transport
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds by which the clocks of two hosts may differ without a word.
+#: Seconds by which the clock of this host may differ from the database's without a warning.
 _TOLERATED_S = 5.0
 
 
@@ -50,7 +50,7 @@ class ConductorService:
         self.is_displaced = False
 
     def start(self) -> None:
-        """Register, resume what the last life of this conductor left unfinished, and serve.
+        """Register, resume what this conductor left unfinished when it last ended, and serve.
 
         :raises ConductorAlreadyRegistered: another process with this host name starts at the same moment
         """
@@ -65,26 +65,26 @@ class ConductorService:
         LOG.info("Conductor %s serves group '%s'", conductor.host, conductor.group)
 
     def stop(self) -> bool:
-        """Take no more work, let work in flight finish within ``[conductor]shutdown_grace``, and sign off.
+        """Accept no further work, let work in progress finish within ``[conductor]shutdown_grace``, and unregister.
 
-        :returns: whether all work is finished; what is not stays locked and is resumed by the next conductor
+        :returns: whether all work is finished; unfinished nodes stay locked and are resumed by the next conductor
         """
         for loop in self._loops:
             loop.stop()
-        # oslo.messaging takes a second to stop a server; the work in flight goes on meanwhile.
+        # oslo.messaging takes a second to stop a server; the work in progress continues meanwhile.
         stopper = threading.Thread(target=self._server.stop, name="rpc-stop", daemon=True)
         stopper.start()
         deadline = time.monotonic() + max(self._conductor.conf.conductor.shutdown_grace, 1)
         stopper.join(max(deadline - time.monotonic(), 0))
         finished = self._conductor.workers.stop(max(deadline - time.monotonic(), 0.05))
         for loop in self._loops:
-            # A sign of life after the signing off would make this conductor look alive.
+            # A heartbeat after unregistering would make this conductor look alive.
             loop.wait(max(deadline - time.monotonic(), 0.05))
         try:
             self._conductor.db.write(lambda conn: conductors.unregister(conn, self._conductor.host, self._instance))
         except db_exc.DBError as exc:
-            LOG.warning("Conductor %s could not sign off; it will be missed in %s seconds: %s", self._conductor.host,
-                        self._conductor.conf.conductor.heartbeat_timeout, exc)
+            LOG.warning("Conductor %s could not unregister; others will take it for dead in %s seconds: %s",
+                        self._conductor.host, self._conductor.conf.conductor.heartbeat_timeout, exc)
         return finished
 
     def _follow_clock(self) -> None:

@@ -15,7 +15,7 @@ from ironic_rules.steps.progress import Progress
 
 
 def verify(conductor: Conductor, task: Task) -> Result:
-    """VERIFYING: the BMC answers, and tells the power state."""
+    """VERIFYING: check that the BMC answers, and read the power state."""
     power = conductor.hardware.interface(task.node, "power")
     power.validate(task)
     task.node.power_state = power.get_power_state(task)
@@ -23,13 +23,13 @@ def verify(conductor: Conductor, task: Task) -> Result:
 
 
 def clean(conductor: Conductor, task: Task) -> Result:
-    """CLEANING: fake hardware has nothing to clean. Ends where the node was going to."""
+    """CLEANING: fake hardware has nothing to clean. The node reaches its target state."""
     task.node.clean_step = {}
     return Result("manage-done" if task.node.target_provision_state == states.MANAGEABLE else "done")
 
 
 def tear_down(conductor: Conductor, task: Task) -> Result:
-    """DELETING: the deploy interface removes the instance, which the node and its ports forget; cleaning comes next."""
+    """DELETING: the deploy interface removes the instance, and so do the node and its ports; cleaning follows."""
     node_id = task.node.id
     conductor.hardware.interface(task.node, "deploy").tear_down(task)
     Progress(DEPLOYMENT, task.node).forget()
@@ -40,7 +40,7 @@ def tear_down(conductor: Conductor, task: Task) -> Result:
 
 
 def adopt(conductor: Conductor, task: Task) -> Result:
-    """ADOPTING: take over a running instance as it is."""
+    """ADOPTING: take over a running instance without changing it."""
     task.node.power_state = conductor.hardware.interface(task.node, "power").get_power_state(task)
     return Result("done")
 
@@ -52,7 +52,7 @@ def rescue(conductor: Conductor, task: Task) -> Result:
 
 
 def unrescue(conductor: Conductor, task: Task) -> Result:
-    """UNRESCUING: back to the instance; the password of the rescue system is of no more use."""
+    """UNRESCUING: boot the instance again; the password of the rescue system is no longer needed."""
     conductor.hardware.interface(task.node, "rescue").unrescue(task)
     task.node.instance_info.pop("rescue_password", None)
     return Result("done")

@@ -1,4 +1,4 @@
-"""Working on a locked node: from transient state to transient state, until it rests and the lock is released."""
+"""Working on a locked node, from transient state to transient state, until it is stable and the lock is released."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 DATABASE_AWAY = errors.AWAY
-#: How a save fails because of what is to be saved.
+#: Errors of a save that are caused by what is to be saved.
 _BAD_DATA = (
     IronicRulesError, ArithmeticError, TypeError, ValueError, RecursionError, db_exc.DBDataError,
     db_exc.DBDuplicateEntry, db_exc.DBReferenceError, db_exc.DBConstraintError, db_exc.DBInvalidUnicodeParameter)
@@ -40,7 +40,7 @@ def state_values(transition: states.Transition) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def lock_may_be_lost(node_id: int) -> Iterator[None]:
-    """End quietly when another conductor has taken the node over, or the node is gone: nothing has been written."""
+    """Log and return when another conductor has taken the node over, or the node is deleted: nothing was written."""
     try:
         yield
     except (LockLost, NodeNotFound) as exc:
@@ -50,8 +50,8 @@ def lock_may_be_lost(node_id: int) -> Iterator[None]:
 def attempt(action: Callable[[], object], task: Task) -> str | None:
     """Run what a plug-in does; return why it failed, None if it did not.
 
-    Whatever a plug-in raises must end in a state and a text that an operator sees, not in a lock. Not so a database
-    that is away: that is nobody's failure, and the work is resumed when it is back.
+    Whatever a plug-in raises must end in a state and a text that operators see, not in a lock. An unavailable database
+    is not a failure of the work: it is resumed when the database is back.
     """
     try:
         action()
@@ -72,14 +72,14 @@ def clean_up(conductor: Conductor, task: Task) -> str | None:
 
 
 def run(conductor: Conductor, node_id: int, context: RequestContext) -> None:
-    """Work on a node whose lock this conductor holds, until it rests. Ends quietly if the lock is lost."""
+    """Work on a node whose lock this conductor holds, until it is in a stable state, or the lock is lost."""
     with lock_may_be_lost(node_id):
         while _step(conductor, node_id, context):
             pass
 
 
 def give_up(conductor: Conductor, node_id: int, context: RequestContext, reason: str) -> None:
-    """End the work on a node whose lock this conductor holds: its state fails, without the help of plug-ins."""
+    """End the work on a node whose lock this conductor holds: its state fails, without cleaning up."""
     with lock_may_be_lost(node_id):
         record = _read(conductor, node_id)
         if conductor.work_in(record.node.provision_state).handle is not None:
@@ -97,7 +97,7 @@ def _read(conductor: Conductor, node_id: int) -> task_store.Record:
 
 
 def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
-    """Do what the node's state asks for; say whether there is more to do."""
+    """Do the work of the node's state; return whether there is more to do."""
     record = _read(conductor, node_id)
     row = record.node
     work = conductor.work_in(row.provision_state)
@@ -106,7 +106,7 @@ def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
         if purpose in work.unfinished:
             work.unfinished[purpose](conductor, context, node_id)
         else:
-            _leave(conductor, row, f"The conductor ended during \"{purpose}\"; please ask for it again.")
+            _leave(conductor, row, f"The conductor ended during \"{purpose}\"; please repeat the request.")
         return False
     task = record.task(context)
     result = _handle(work.handle, conductor, task)
@@ -124,7 +124,7 @@ def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
 
 
 def _is_bad_data(error: Exception) -> bool:
-    """Say whether a save failed because of what was to be saved, so that it would fail again."""
+    """Return whether a save failed because of what was to be saved, so that it would fail again."""
     # What never got to the database: a value could not be made a parameter.
     inner = getattr(error, "inner_exception", None)
     unsendable = isinstance(inner, sa.exc.StatementError) and not isinstance(inner, sa.exc.DBAPIError)
@@ -132,14 +132,14 @@ def _is_bad_data(error: Exception) -> bool:
 
 
 def _leave(conductor: Conductor, row: Node, reason: str) -> None:
-    """Release a node that rests already: whatever took its lock died before or after what it wanted."""
+    """Release a node in a stable state: the conductor that took its lock died before or after its work."""
     unfinished = row.target_power_state is not None
     values = {"target_power_state": None, "last_error": printable(reason, MAX_MESSAGE)} if unfinished else {}
     conductor.db.write(lambda conn: nodes.release(conn, row.id, conductor.host, values))
 
 
 def _save(conductor: Conductor, record: task_store.Record, task: Task, result: Result, context: RequestContext) -> bool:
-    """Write the task, its end and the new state in one transaction; say whether there is more to do."""
+    """Write the task, its result and the new state in one transaction; return whether there is more to do."""
     row = record.node
     transition = transitions.of_event(row, result.event)
     if transition is None:
@@ -152,7 +152,7 @@ def _save(conductor: Conductor, record: task_store.Record, task: Task, result: R
     if stays:
         del values["provision_updated_at"]
     if row.provision_state == states.INSPECTING or not (stays or transition.state in states.WAITING):
-        # The API hands out tokens without the lock, so the draft may not know of one: it is written, not compared.
+        # The API issues tokens without the lock, so the draft may not have the token: the column is always written.
         values["agent_token_hash"] = None
 
     def store(conn: sa.Connection) -> None:
@@ -187,12 +187,12 @@ def _failure(node: Node, reason: str) -> Result:
 def _reason(error: Exception, row: Node, sealed: bool) -> str:
     if isinstance(error, IronicRulesError):
         return f"{type(error).__name__}; {WITHHELD}" if sealed else str(error)
-    LOG.error("What became of node %s cannot be saved", row.uuid, exc_info=None if sealed else error)
+    LOG.error("The result of the work on node %s cannot be saved", row.uuid, exc_info=None if sealed else error)
     return f"{type(error).__name__}; {WITHHELD}" if sealed else UNEXPECTED
 
 
 def event_type(state: str) -> str:
-    """Return what the history calls what goes on in a provision state."""
+    """Return the type of history entries that are made in a provision state."""
     return "inspection" if state in (states.INSPECTING, states.INSPECTWAIT) else "provisioning"
 
 

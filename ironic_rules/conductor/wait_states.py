@@ -1,4 +1,4 @@
-"""Ending a wait: of a node that rests in INSPECT WAIT or DEPLOYWAIT until its machine gives a sign of life."""
+"""Ending the wait of a node that is in INSPECTWAIT or DEPLOYWAIT until its ramdisk calls back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def finish(conductor: Conductor, context: RequestContext, node_id: int, event: s
             task = task_store.read(conn, row).task(context)
         transition = states.TRANSITIONS[(row.provision_state, event)]
         if reason := state_machine.clean_up(conductor, task):
-            # An inspection has more to undo than the power; the reason says which of it failed.
+            # An inspection has more to undo than the power state; the reason says which part failed.
             what = "Cleaning up" if row.provision_state == states.INSPECTWAIT else "Switching the node off"
             error = printable(f"{error} {what} failed: {reason}", MAX_MESSAGE)
         values = {**state_machine.state_values(transition), "last_error": error, "agent_token_hash": None}
@@ -64,7 +64,7 @@ def finish(conductor: Conductor, context: RequestContext, node_id: int, event: s
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: Node, before: datetime.datetime, error: str) -> None:
-    """Fail a node that has waited since before ``before``, unless somebody works on it now."""
+    """Fail a node that has waited since before ``before``, unless it is locked now."""
     try:
         stop(conductor, context, row.id, row.provision_state, "fail", error, before)
     except IronicRulesError as exc:

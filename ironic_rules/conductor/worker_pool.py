@@ -13,7 +13,7 @@ from ironic_rules.exceptions import NoFreeWorker
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a request waits for work which has released the node's lock, but whose thread has not quite ended.
+#: Seconds that a request waits for a thread that has released the node's lock but has not ended yet.
 PATIENCE_S = 1.0
 
 
@@ -42,12 +42,12 @@ class WorkerPool:
         return Slot(self, node_id)
 
     def is_active(self, node_id: int) -> bool:
-        """Say whether this process works, or is about to work, on the node."""
+        """Return whether this process works, or is about to work, on the node."""
         with self._guard:
             return node_id in self._active
 
     def stop(self, grace_s: float) -> bool:
-        """Take no more work, drop what has not begun, and wait up to ``grace_s`` seconds for the rest.
+        """Accept no further work, drop what has not begun, and wait up to ``grace_s`` seconds for the rest.
 
         :returns: whether all work that was accepted is finished
         """
@@ -84,7 +84,7 @@ class WorkerPool:
 
 
 class Slot:
-    """The right to work on one node in this process; either :meth:`run` or the end of the ``with`` block returns it."""
+    """The right to work on one node in this process; :meth:`run` or the end of the ``with`` block gives it back."""
 
     def __init__(self, workers: WorkerPool, node_id: int) -> None:
         self._workers = workers
