@@ -132,13 +132,12 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     from ironic_rules.conductor.conductor import Conductor
     from ironic_rules.conductor.worker_pool import WorkerPool
     from ironic_rules.hardware.enabled import EnabledHardware
-    from ironic_rules.inspection import rule_settings
-    from ironic_rules.inspection import settings as inspection_settings
+    from ironic_rules.inspection import hook_settings, rule_settings
     from ironic_rules.inspection.hooks import loader
     from ironic_rules.inspection.pipeline import Pipeline
     from ironic_rules.inspection.rule_cache import RuleCache
 
-    settings = inspection_settings.from_conf(conf)
+    settings = hook_settings.from_conf(conf)
     hooks = loader.load(loader.parse(conf.inspector.hooks), settings)
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),

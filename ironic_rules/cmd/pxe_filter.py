@@ -51,7 +51,7 @@ def _run(argv: Sequence[str]) -> int:
     return _work(conf)
 
 
-def _status(settings: filter_settings.Settings, db: Database) -> int:
+def _status(settings: filter_settings.FilterSettings, db: Database) -> int:
     try:
         for line in report.status(settings, db):
             print(line)

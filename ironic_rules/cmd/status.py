@@ -15,7 +15,7 @@ from ironic_rules.cmd import lifecycle
 from ironic_rules.db import migration
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.enabled import EnabledHardware
-from ironic_rules.inspection import discovery, rule_settings, settings
+from ironic_rules.inspection import discovery, hook_settings, rule_settings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.rule_cache import RuleCache
 
@@ -53,7 +53,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
 
     def _hooks(self) -> str:
         names = loader.parse(self._conf.inspector.hooks)
-        loader.load(names, settings.from_conf(self._conf))
+        loader.load(names, hook_settings.from_conf(self._conf))
         return ", ".join(names)
 
     def _rules(self) -> str:

@@ -82,7 +82,7 @@ def _start(conductor: Conductor, task: Task, progress: Progress) -> Result:
         raise Invalid("; ".join(problems))
     steps = merge.order(conductor.hardware.offer(node), applied, requested)
     progress.start(steps, templates.left_out(applied, requested))
-    return Result("next", history=f"The deployment begins; steps: {step_progress.names(steps)}.{notice}")
+    return Result("next", history=f"The deployment begins; steps: {step_progress.names_of(steps)}.{notice}")
 
 
 def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> tuple[list[DeployTemplate], str]:

@@ -99,9 +99,9 @@ def fail_overdue(conductor: Conductor) -> None:
     Discovered nodes whose data were never handed to a conductor are deleted: no client knows of them.
     """
     discovery.withdraw_abandoned(conductor.db, ABANDONED_S)
-    settings = conductor.conf.conductor
-    _fail_waiting(conductor, states.INSPECTWAIT, settings.inspect_wait_timeout, inspection.time_out)
-    _fail_waiting(conductor, states.DEPLOYWAIT, settings.deploy_callback_timeout, deployment.time_out)
+    options = conductor.conf.conductor
+    _fail_waiting(conductor, states.INSPECTWAIT, options.inspect_wait_timeout, inspection.time_out)
+    _fail_waiting(conductor, states.DEPLOYWAIT, options.deploy_callback_timeout, deployment.time_out)
 
 
 def _fail_waiting(conductor: Conductor, state: str, timeout_s: int, time_out: TimeOut) -> None:

@@ -37,12 +37,12 @@ class ConductorService:
         self._instance = str(uuid.uuid4())
         self._server = rpc_transport.get_server(
             transport, conductor.conf, ConductorEndpoint(conductor), conductor.group)
-        settings = conductor.conf.conductor
+        options = conductor.conf.conductor
         self._loops = (
-            Loop("heartbeat", settings.heartbeat_interval, self._heartbeat),
-            Loop("recovery", settings.recovery_interval, lambda: recovery.resume_orphans(conductor)),
-            Loop("timeouts", settings.recovery_interval, lambda: periodics.in_turn(
-                conductor, "inspection timeouts", settings.recovery_interval, recovery.fail_overdue)),
+            Loop("heartbeat", options.heartbeat_interval, self._heartbeat),
+            Loop("recovery", options.recovery_interval, lambda: recovery.resume_orphans(conductor)),
+            Loop("timeouts", options.recovery_interval, lambda: periodics.in_turn(
+                conductor, "inspection timeouts", options.recovery_interval, recovery.fail_overdue)),
         )
         self._displaced = displaced
         self._clock_is_wrong = False

@@ -22,7 +22,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError, Conflict, Invalid, LookupFailed, NodeNotFound
 from ironic_rules.hardware import selection
-from ironic_rules.inspection import settings as inspection_settings
+from ironic_rules.inspection import hook_settings
 from ironic_rules.inspection.hooks.ports import PortsHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.payload import Payload
@@ -214,7 +214,7 @@ def _ports(conf: cfg.ConfigOpts, sent: Payload) -> PortChanges:
     """Return the ports that the hooks will want, whatever hooks are configured: a machine is known by its ports."""
     task = Task(NodeDraft({"uuid": None}))
     data = dict(sent.plugin_data)
-    settings = inspection_settings.from_conf(conf)
+    settings = hook_settings.from_conf(conf)
     for hook in (ValidateInterfacesHook(), PortsHook()):
         hook.configure(settings)
         hook.preprocess(task, sent.inventory, data)

@@ -16,8 +16,8 @@ from oslo_log import log as logging
 
 from ironic_rules.db.errors import AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
-from ironic_rules.inspection.settings import Settings
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Facts, RuleSet, Trace
 from ironic_rules.text import printable
@@ -50,12 +50,12 @@ class Pipeline:
     :raises ConfigurationError: ``supported_interfaces`` is not a regular expression
     """
 
-    def __init__(self, hooks: Sequence[tuple[str, InspectionHook]], settings: Settings | None = None) -> None:
+    def __init__(self, hooks: Sequence[tuple[str, InspectionHook]], settings: HookSettings | None = None) -> None:
         self._hooks = tuple(hooks)
         #: Ours write nothing but JSON, and need not be checked.
         self._foreign = frozenset(name for name, hook in hooks if not type(hook).__module__.startswith(_OURS))
         try:
-            self._with_rules = re.compile((settings or Settings()).supported_interfaces)
+            self._with_rules = re.compile((settings or HookSettings()).supported_interfaces)
         except re.error as exc:
             raise ConfigurationError(
                 f"[inspection_rules]supported_interfaces is not a regular expression: {exc}") from exc

@@ -12,7 +12,7 @@ from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
 from ironic_rules.pxe_filter import dnsmasq, plan, report
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
-from ironic_rules.pxe_filter.settings import Settings
+from ironic_rules.pxe_filter.settings import FilterSettings
 from ironic_rules.pxe_filter.statistics import Statistics
 from ironic_rules.text import printable
 
@@ -29,7 +29,7 @@ class Keeper:
     left out of what was read, which may be older. ``sync`` is for one thread, ``tell`` for any.
     """
 
-    def __init__(self, settings: Settings, db: Database) -> None:
+    def __init__(self, settings: FilterSettings, db: Database) -> None:
         self.statistics = Statistics()
         self._settings = settings
         self._db = db

@@ -13,7 +13,7 @@ from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
 from ironic_rules.pxe_filter import plan
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
-from ironic_rules.pxe_filter.settings import Settings
+from ironic_rules.pxe_filter.settings import FilterSettings
 from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def _names(node_ids: set[int], db: Database) -> dict[int, str]:
     return {node.id: f"node {node.uuid} ('{node.provision_state}')" for node in found.values()}
 
 
-def status(settings: Settings, db: Database) -> Iterator[str]:
+def status(settings: FilterSettings, db: Database) -> Iterator[str]:
     """Yield the lines of ``--status``: what would be written, and why, address by address; tabs between the columns."""
     refused: set[str] = set()
     wanted = plan.Plan(plan.Layout(settings.files), deny_unknown=settings.deny_unknown, discovery=settings.discovery)
@@ -71,7 +71,7 @@ def _verdict(allowed: bool) -> str:
     return "allow" if allowed else "deny"
 
 
-def _why_unknown(settings: Settings, inspecting: int) -> str:
+def _why_unknown(settings: FilterSettings, inspecting: int) -> str:
     if settings.deny_unknown:
         return "[pxe_filter]deny_unknown_macs"
     if settings.discovery:
@@ -79,7 +79,7 @@ def _why_unknown(settings: Settings, inspecting: int) -> str:
     return f"{inspecting} nodes are on inspection"
 
 
-def _why(node_id: int, nodes: Mapping[int, records.Node], settings: Settings) -> str:
+def _why(node_id: int, nodes: Mapping[int, records.Node], settings: FilterSettings) -> str:
     if node_id == plan.GONE:
         return "an old file has it and no port (any more), so it is an unknown one"
     node = nodes.get(node_id)

@@ -11,7 +11,7 @@ from ironic_rules.exceptions import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FilterSettings:
     """Options of ``[pxe_filter]``; times in seconds."""
 
     folders: tuple[str, ...]
@@ -25,7 +25,7 @@ class Settings:
     reload_after: int
 
 
-def from_conf(conf: cfg.ConfigOpts) -> Settings:
+def from_conf(conf: cfg.ConfigOpts) -> FilterSettings:
     """Return what the configuration says.
 
     :raises ConfigurationError: no folder is named, one is named twice, or the PID files are not one for each
@@ -38,7 +38,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Settings:
         raise ConfigurationError("[pxe_filter]dhcp_hostsdir names a folder twice.")
     if pid_files and len(pid_files) != len(folders):
         raise ConfigurationError("[pxe_filter]dnsmasq_pid_file must name one file for each folder of dhcp_hostsdir.")
-    return Settings(
+    return FilterSettings(
         folders=folders, pid_files=pid_files, files=options.hosts_files,
         interfaces=frozenset(options.supported_inspect_interfaces), deny_unknown=options.deny_unknown_macs,
         discovery=conf.auto_discovery.enabled, sync_period=options.sync_period,

@@ -90,15 +90,15 @@ class Index:
         self._always = tuple(always)
         self._tables = tuple((sensitive, get, table) for (_, sensitive), (get, table) in tables.items())
 
-    def candidates(self, plain: View, sensitive: View) -> Sequence[int]:
+    def candidates(self, view: View, sensitive_view: View) -> Sequence[int]:
         """Return the numbers of the rules that may match, in order.
 
-        :param plain: the view of rules that are not sensitive
-        :param sensitive: the view of those that are
+        :param view: the view of rules that are not sensitive
+        :param sensitive_view: the view of those that are
         """
         found: list[int] = []
         for is_sensitive, get, table in self._tables:
-            found += table.get(key(get(sensitive if is_sensitive else plain)), ())
+            found += table.get(key(get(sensitive_view if is_sensitive else view)), ())
         if not found:
             return self._always
         # Sorting runs that are sorted is merging them.

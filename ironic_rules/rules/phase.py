@@ -53,9 +53,9 @@ class ScopedRules:
         self.unmatched = tuple(Trace(rule.uuid, rule.description, False) for _, rule in numbered)
         self._orders = [order for order, _ in numbered]
 
-    def candidates(self, plain: View, sensitive: View) -> Sequence[int]:
+    def candidates(self, view: View, sensitive_view: View) -> Sequence[int]:
         """Return the numbers of the entries that may match, in order; of others a condition is known to be false."""
-        return self._index.candidates(plain, sensitive)
+        return self._index.candidates(view, sensitive_view)
 
     def first_after(self, order: int) -> int:
         """Return the number of the first entry behind a place among all rules of the phase."""

@@ -123,7 +123,7 @@ class Progress:
         self._node.driver_internal_info = self.procedure.without_progress(self._internal)
 
 
-def names(steps: Iterable[ScheduledStep]) -> str:
+def names_of(steps: Iterable[ScheduledStep]) -> str:
     """Return the steps as a text for people, the first fifty by their names."""
     found = [step.name for step in steps]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

@@ -8,8 +8,8 @@ from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import pci
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.settings import Settings
 from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task
 from ironic_rules.rules import strict_yaml
@@ -34,7 +34,7 @@ class AcceleratorsHook(InspectionHook):
 
     _known: Known
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: HookSettings) -> None:
         """:raises ConfigurationError: the file cannot be read, or an entry is malformed"""
         super().configure(settings)
         path = settings.known_accelerators

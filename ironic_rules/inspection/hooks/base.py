@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 from typing import Any, ClassVar
 
-from ironic_rules.inspection.settings import Settings
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.models.task import Task
 
 
@@ -25,9 +25,9 @@ class InspectionHook(metaclass=abc.ABCMeta):
     #: Names of hooks that must be enabled before this one; checked when the service starts.
     dependencies: ClassVar[list[str]] = []
     #: The service's settings, once ``configure`` was called.
-    settings: Settings = Settings()
+    settings: HookSettings = HookSettings()
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: HookSettings) -> None:
         """Take the service's settings; called once, before anything else."""
         self.settings = settings
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.settings import Settings
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.text import printable
@@ -22,7 +22,7 @@ class CPUCapabilitiesHook(InspectionHook):
     without flags changes nothing and makes a warning.
     """
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: HookSettings) -> None:
         """:raises ConfigurationError: an entry has no flag, or names what cannot be a capability"""
         super().configure(settings)
         for flag, name in settings.cpu_capabilities.items():

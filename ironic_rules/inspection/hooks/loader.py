@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from ironic_rules import entry_points
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
-from ironic_rules.inspection.settings import Settings
 
 GROUP = "ironic_rules.inspection.hooks"
 OPTION = "[inspector]hooks"
@@ -22,7 +22,7 @@ def parse(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
 
 
-def load(names: Iterable[str], settings: Settings | None = None,
+def load(names: Iterable[str], settings: HookSettings | None = None,
          classes: Mapping[str, type[InspectionHook]] | None = None) -> Hooks:
     """Return ``(name, hook)`` for each of ``names``, in that order.
 
@@ -37,7 +37,7 @@ def load(names: Iterable[str], settings: Settings | None = None,
     hooks: Hooks = []
     for name in wanted:
         hook = _make(name, classes[name])
-        hook.configure(settings or Settings())
+        hook.configure(settings or HookSettings())
         _check_dependencies(name, hook, {earlier for earlier, _ in hooks})
         hooks.append((name, hook))
     return hooks

@@ -9,8 +9,8 @@ import orjson
 
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import pci
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
-from ironic_rules.inspection.settings import Settings
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.text import printable
@@ -29,7 +29,7 @@ class PCIDevicesHook(InspectionHook):
     #: names by ids of vendor and product
     _names: dict[tuple[str, str], set[str]]
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: HookSettings) -> None:
         """:raises ConfigurationError: an entry is not what the option's help says"""
         super().configure(settings)
         self._names = {}

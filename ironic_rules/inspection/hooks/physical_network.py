@@ -6,8 +6,8 @@ import ipaddress
 from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.inspection.settings import Settings
 from ironic_rules.models import addresses
 from ironic_rules.models.draft import PortDraft
 from ironic_rules.models.task import Task
@@ -35,7 +35,7 @@ class PhysicalNetworkHook(InspectionHook):
     dependencies = ["validate-interfaces"]
     _map: dict[Network, str]
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: HookSettings) -> None:
         """Read the map.
 
         :raises ConfigurationError: an entry is malformed, or says another thing about a network than one before it

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.physical_network import PhysicalNetworkHook
-from ironic_rules.inspection.settings import Settings
 from tests.functional.rows import hooks
 from tests.functional.rows.conftest import finish, inspected, stored, waiting
 from tests.functional.whole import Whole, running
@@ -137,7 +137,7 @@ class BySpeed(PhysicalNetworkHook):
 
 def test_m_57_a_subclass_decides_by_something_else(whole):
     hook = BySpeed()
-    hook.configure(Settings())
+    hook.configure(HookSettings())
     uuid, body = waiting(whole)
     body["inventory"]["interfaces"][0] |= {"ipv4_address": "198.51.100.9", "speed_mbps": 25000}
 

@@ -10,10 +10,10 @@ from oslo_config import cfg
 
 from ironic_rules import conf as service_conf
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.inspection import settings
+from ironic_rules.inspection import hook_settings
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import accelerators, loader
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.settings import Settings
 from tests.unit.inspection.tasks import make_task
 
 #: one that the list of this package has, and one that it has not
@@ -21,7 +21,7 @@ T4, CARD = {"vendor_id": "10de", "product_id": "1eb8"}, {"vendor_id": "5555", "p
 
 
 def load(hook: str, **options: object) -> loader.Hooks:
-    return loader.load([hook], Settings(**options))
+    return loader.load([hook], HookSettings(**options))
 
 
 def configured(text: str, folder: Path) -> cfg.ConfigOpts:
@@ -148,7 +148,7 @@ def test_a_great_many_malformed_entries_make_one_short_warning():
 def test_the_hooks_of_a_file_surround_the_default_ones(tmp_path):
     conf = configured("hooks = extra-hardware,$default_hooks,memory,boot-mode", tmp_path)
 
-    hooks = loader.load(loader.parse(conf.inspector.hooks), settings.from_conf(conf))
+    hooks = loader.load(loader.parse(conf.inspector.hooks), hook_settings.from_conf(conf))
 
     assert [name for name, _ in hooks] == [
         "extra-hardware", "ramdisk-error", "validate-interfaces", "ports", "architecture", "memory", "boot-mode"]
@@ -165,7 +165,7 @@ def test_other_default_hooks(tmp_path):
     ("", 1), ("disk_partitioning_spacing = 0", 0), ("disk_partitioning_spacing = 5", 5),
     ("disk_partitioning_spacing = True", 1), ("disk_partitioning_spacing = false", 0)])
 def test_the_spacing_is_whole_gib(text, expected, tmp_path):
-    assert settings.from_conf(configured(text, tmp_path)).disk_partitioning_spacing == expected
+    assert hook_settings.from_conf(configured(text, tmp_path)).disk_partitioning_spacing == expected
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "much", "1025"])
@@ -173,7 +173,7 @@ def test_a_malformed_spacing_is_refused(value, tmp_path):
     conf = configured(f"disk_partitioning_spacing = {value}", tmp_path)
 
     with pytest.raises(cfg.ConfigFileValueError, match="disk_partitioning_spacing"):
-        settings.from_conf(conf)
+        hook_settings.from_conf(conf)
 
 
 @pytest.mark.parametrize("value", ["foo", "ftp://192.0.2.1", "http://", "192.0.2.1:6385", "/v1"])
@@ -181,13 +181,13 @@ def test_a_callback_endpoint_that_is_no_url_stops_the_start(value, tmp_path):
     conf = configured(f"callback_endpoint_override = {value}", tmp_path)
 
     with pytest.raises(cfg.ConfigFileValueError, match=r"callback_endpoint_override .*an http or https URL"):
-        settings.from_conf(conf)
+        hook_settings.from_conf(conf)
 
 
 def test_a_callback_endpoint_may_be_a_url(tmp_path):
     conf = configured("callback_endpoint_override = https://[2001:db8::1]:6385", tmp_path)
 
-    settings.from_conf(conf)
+    hook_settings.from_conf(conf)
     assert conf.inspector.callback_endpoint_override == "https://[2001:db8::1]:6385"
 
 
@@ -198,13 +198,13 @@ def test_every_choice_of_ports_has_a_vector(option, values, tmp_path):
         (Path(__file__).parents[2] / "vectors" / "hooks" / "ports.yaml").read_text(encoding="utf-8"))
     defaults = {"add_ports": "all", "keep_ports": "all"}
 
-    assert getattr(settings.from_conf(configured("", tmp_path)), option) == defaults[option]
+    assert getattr(hook_settings.from_conf(configured("", tmp_path)), option) == defaults[option]
     for value in values:
-        assert getattr(settings.from_conf(configured(f"{option} = {value}", tmp_path)), option) == value
+        assert getattr(hook_settings.from_conf(configured(f"{option} = {value}", tmp_path)), option) == value
     assert set(values) == {{**defaults, **case.get("settings", {})}[option] for case in vectors}
 
 
 @pytest.mark.parametrize("option", ["add_ports", "keep_ports"])
 def test_an_unknown_choice_of_ports_is_refused(option, tmp_path):
     with pytest.raises(cfg.ConfigFileValueError, match=option):
-        settings.from_conf(configured(f"{option} = some", tmp_path))
+        hook_settings.from_conf(configured(f"{option} = some", tmp_path))

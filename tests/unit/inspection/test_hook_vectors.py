@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ironic_rules.exceptions import HookFailed
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Outcome, Pipeline
-from ironic_rules.inspection.settings import Settings
 from ironic_rules.models.task import Task
 from tests.unit.inspection.tasks import make_task
 from tests.unit.rules import world
@@ -28,7 +28,7 @@ def vectors(failing: bool) -> list[Any]:
 
 def run(hook: str, case: dict[str, Any]) -> tuple[Task, Outcome]:
     """Run a hook, and before it those that it needs and those that the case names in ``before``."""
-    settings = Settings(**case.get("settings", {}))
+    settings = HookSettings(**case.get("settings", {}))
     task = make_task(case.get("node"), case.get("ports", ()), case.get("foreign", ()))
     task.begin_inspection(task.foreign_addresses, lambda: case.get("previous"))
     names = dict.fromkeys([*CLASSES[hook].dependencies, *case.get("before", ()), hook])

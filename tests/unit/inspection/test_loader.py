@@ -3,10 +3,10 @@ from oslo_config import cfg
 
 from ironic_rules import conf as service_conf
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.inspection import settings
+from ironic_rules.inspection import hook_settings
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.base import InspectionHook
-from ironic_rules.inspection.settings import Settings
 
 
 class First(InspectionHook):
@@ -42,7 +42,7 @@ def test_hooks_come_in_the_order_of_their_names():
 
 
 def test_hooks_get_the_settings():
-    chosen = Settings(add_ports="pxe")
+    chosen = HookSettings(add_ports="pxe")
 
     assert loader.load(["first"], chosen, CLASSES)[0][1].settings is chosen
 
@@ -72,7 +72,7 @@ def test_the_default_configuration_loads_from_entry_points():
     service_conf.register_opts(conf)
     conf([], default_config_files=[])
 
-    hooks = loader.load(loader.parse(conf.inspector.hooks), settings.from_conf(conf))
+    hooks = loader.load(loader.parse(conf.inspector.hooks), hook_settings.from_conf(conf))
 
     assert [name for name, _ in hooks] == ["ramdisk-error", "validate-interfaces", "ports", "architecture"]
 
@@ -82,7 +82,7 @@ def test_the_settings_have_the_defaults_of_the_options():
     service_conf.register_opts(conf)
     conf([], default_config_files=[])
 
-    assert settings.from_conf(conf) == Settings()
+    assert hook_settings.from_conf(conf) == HookSettings()
 
 
 def test_an_unknown_hook_is_named_with_the_known_ones():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import ConfigurationError, HookFailed
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.physical_network import PhysicalNetworkHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.settings import Settings
 from tests.unit.inspection.tasks import make_task
 
 INVENTORY = {"interfaces": [
@@ -20,7 +20,7 @@ INVENTORY = {"interfaces": [
 
 def configured(*entries):
     hook = PhysicalNetworkHook()
-    hook.configure(Settings(physical_network_cidr_map=entries))
+    hook.configure(HookSettings(physical_network_cidr_map=entries))
     return hook
 
 
@@ -62,7 +62,7 @@ def test_entries_are_split_at_their_last_colon():
 
 def test_a_bad_entry_stops_the_loading_of_hooks():
     with pytest.raises(ConfigurationError, match=r"physical_network_cidr_map: 'nonsense'"):
-        loader.load(["validate-interfaces", "physical-network"], Settings(physical_network_cidr_map=("nonsense",)))
+        loader.load(["validate-interfaces", "physical-network"], HookSettings(physical_network_cidr_map=("nonsense",)))
 
 
 class ByCarrier(PhysicalNetworkHook):
@@ -79,7 +79,7 @@ class Wrong(PhysicalNetworkHook):
 
 def run(cls):
     classes = {"validate-interfaces": ValidateInterfacesHook, "physical-network": cls}
-    hooks = loader.load(classes, Settings(physical_network_cidr_map=("192.0.2.0/24:provider",)), classes)
+    hooks = loader.load(classes, HookSettings(physical_network_cidr_map=("192.0.2.0/24:provider",)), classes)
     task = make_task(ports=[{"address": interface["mac_address"]} for interface in INVENTORY["interfaces"]])
     Pipeline(hooks).run(task, INVENTORY)
     return [port.physical_network for port in task.ports]

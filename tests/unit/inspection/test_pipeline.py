@@ -7,9 +7,9 @@ from oslo_db import exception as db_exc
 
 from ironic_rules import rules
 from ironic_rules.exceptions import ConfigurationError, HookFailed, InvalidInventory, RuleFailed
+from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.inspection.settings import Settings
 from tests.unit.inspection.tasks import make_task
 
 
@@ -72,7 +72,7 @@ def test_rules_run_where_the_whole_name_of_the_interface_matches(interface, ran)
 
 def test_a_bad_expression_for_interfaces_is_refused():
     with pytest.raises(ConfigurationError, match="supported_interfaces"):
-        Pipeline([], Settings(supported_interfaces="("))
+        Pipeline([], HookSettings(supported_interfaces="("))
 
 
 def test_the_plugin_data_of_the_caller_stay_as_they_are():

@@ -97,9 +97,9 @@ def test_steps_that_are_learnt_later_join_those_that_are_left(progress):
 def test_steps_are_named_up_to_fifty():
     many = [ScheduledStep("raid", f"s{number}", {}, 1, "code") for number in range(53)]
 
-    assert step_progress.names([]) == "none"
-    assert step_progress.names(many[:2]) == "raid.s0, raid.s1"
-    assert step_progress.names(many).endswith("raid.s49 and 3 more")
+    assert step_progress.names_of([]) == "none"
+    assert step_progress.names_of(many[:2]) == "raid.s0, raid.s1"
+    assert step_progress.names_of(many).endswith("raid.s49 and 3 more")
 
 
 def test_each_procedure_keeps_its_own_progress(node, progress):

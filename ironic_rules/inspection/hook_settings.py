@@ -11,7 +11,7 @@ from ironic_rules.conf.inspector import CPU_CAPABILITIES
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class HookSettings:
     """Options of ``[inspector]`` and ``[inspection_rules]`` under their own names."""
 
     add_ports: str = "all"
@@ -25,13 +25,13 @@ class Settings:
     supported_interfaces: str = "^(agent|inspector)$"
 
 
-def from_conf(conf: cfg.ConfigOpts) -> Settings:
+def from_conf(conf: cfg.ConfigOpts) -> HookSettings:
     """Return the settings that ``conf`` has.
 
     :raises cfg.Error: an option of ``[inspector]`` has a value that it cannot have, also one that is read later only
     """
     dict(conf.inspector)
-    return Settings(
+    return HookSettings(
         add_ports=conf.inspector.add_ports, keep_ports=conf.inspector.keep_ports,
         update_pxe_enabled=conf.inspector.update_pxe_enabled,
         disk_partitioning_spacing=conf.inspector.disk_partitioning_spacing,
