@@ -30,8 +30,12 @@ KINDS = {"names": "names, separated by commas", "uuid": "UUID", "mac": "MAC addr
 
 def pages() -> str:
     """Return the reStructuredText of all sections."""
-    groups = itertools.groupby(sorted(walk_routes(RootController()), key=_order), key=_group)
-    return "\n".join(_section(name, list(routes)) for name, routes in groups)
+    return "\n".join(_section(name, list(group)) for name, group in itertools.groupby(routes(), key=_group))
+
+
+def routes() -> list[Walked]:
+    """Return the application's own routes, in the order of the reference."""
+    return sorted(walk_routes(RootController()), key=_order)
 
 
 def _group(route: Walked) -> str:
@@ -54,7 +58,7 @@ def _section(name: str, routes: list[Walked]) -> str:
 
 def _route(walked: Walked) -> Iterator[str]:
     route = walked.controller.route
-    title = f"``{walked.method} {_path(walked)}``"
+    title = f"``{walked.method} {path_of(walked)}``"
     summary, notes, returned, raised = _docstring(walked.controller.__doc__ or "")
     yield from (title, "-" * len(title), "", summary, "")
     for note in notes:
@@ -68,7 +72,7 @@ def _route(walked: Walked) -> Iterator[str]:
     yield ""
 
 
-def _path(walked: Walked) -> str:
+def path_of(walked: Walked) -> str:
     """Return the path with the method's own names; what may be left out stands in brackets."""
     route = walked.controller.route
     names = iter(route.path_arguments)

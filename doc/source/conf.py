@@ -20,6 +20,7 @@ extensions = [
     "api_reference",
     "driver_info_reference",
     "hook_reference",
+    "route_table",
     "rule_reference",
     "step_reference",
 ]
