@@ -11,14 +11,18 @@ from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.loop import MULTIPLE
 from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.registry import Operation, Registry
+from ironic_rules.rules.wire import BOOLEANS
 
 UUID_PATTERN = r"\A[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
+PRIORITY_PATTERN = r"\A(?:\+?0{0,5}[0-9]{1,4}|-0{1,9})\Z"
+BOOLEAN_PATTERN = rf"\A(?ai:{'|'.join(BOOLEANS)})\Z"
 
 
 def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
     """Return the schema (draft 2020-12) of a rule; includes the spellings that ``from_wire`` understands.
 
-    ``validate`` is stricter: it looks into templates, expressions and paths.
+    ``validate`` is stricter: it looks into templates, expressions and paths. The API reference shows the fields from
+    here; ``description`` is what it says of a value besides its type and limits.
     """
     text = {"type": ["string", "null"], "maxLength": MAX_TEXT}
     return {
@@ -28,34 +32,38 @@ def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
         "additionalProperties": False,
         "required": ["actions"],
         "properties": {
-            "uuid": {"type": ["string", "null"], "pattern": UUID_PATTERN},
+            "uuid": {"type": ["string", "null"], "pattern": UUID_PATTERN, "description": "a UUID"},
             "description": text,
             "priority": {"anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": MAX_PRIORITY},
-                {"type": "string", "pattern": r"\A[+]?[0-9]{1,4}\Z"},
+                {"type": "string", "pattern": PRIORITY_PATTERN, "description": "the same in digits"},
             ]},
             "phase": {"enum": list(PHASES)},
             "scope": {**text, "minLength": 1},
-            "sensitive": {"anyOf": [{"type": ["boolean", "null"]}, {"type": "string", "maxLength": 5}]},
-            "conditions": {"type": ["array", "null"], "maxItems": limits.conditions, "items": conditions_schema()},
-            "actions": {"type": "array", "minItems": 1, "maxItems": limits.actions, "items": actions_schema()},
+            "sensitive": {"anyOf": [
+                {"type": ["boolean", "null"]},
+                {"type": "string", "pattern": BOOLEAN_PATTERN, "description": f"one of {', '.join(BOOLEANS)}"},
+            ]},
+            "conditions": {
+                "type": ["array", "null"], "maxItems": limits.conditions, "items": conditions_schema(limits)},
+            "actions": {"type": "array", "minItems": 1, "maxItems": limits.actions, "items": actions_schema(limits)},
         },
     }
 
 
-def conditions_schema() -> dict[str, Any]:
+def conditions_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
     """Return the schema of one condition."""
-    schema = _operation(OPERATORS, inverse=True)
+    schema = _operation(OPERATORS, limits, inverse=True)
     schema["properties"]["multiple"] = {"enum": [*MULTIPLE, None]}
     return schema
 
 
-def actions_schema() -> dict[str, Any]:
+def actions_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
     """Return the schema of one action."""
-    return _operation(ACTIONS, inverse=False)
+    return _operation(ACTIONS, limits, inverse=False)
 
 
-def _operation(registry: Registry, inverse: bool) -> dict[str, Any]:
+def _operation(registry: Registry, limits: Limits, *, inverse: bool) -> dict[str, Any]:
     def spellings(name: str) -> list[str]:
         return [name, f"!{name}", f"! {name}"] if inverse else [name]
 
@@ -66,7 +74,8 @@ def _operation(registry: Registry, inverse: bool) -> dict[str, Any]:
         "properties": {
             "op": {"enum": [spelling for operation in registry for spelling in spellings(operation.name)]},
             "args": {"type": ["array", "object"]},
-            "loop": {"type": ["array", "object", "string", "null"]},
+            "loop": {"type": ["array", "object", "string", "null"],
+                     "maxItems": limits.loop_items, "maxProperties": limits.loop_items},
         },
         "allOf": [
             {

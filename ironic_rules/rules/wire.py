@@ -10,7 +10,8 @@ from ironic_rules.models.inspection_rules import RULE, WRITABLE
 from ironic_rules.models.json_values import JSONObject
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
-_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+#: Words for true and false, in lower case.
+BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def from_wire(body: Mapping[str, Any]) -> JSONObject:
@@ -27,7 +28,7 @@ def from_wire(body: Mapping[str, Any]) -> JSONObject:
     if sensitive is None:
         rule["sensitive"] = False
     elif isinstance(sensitive, str):
-        rule["sensitive"] = _BOOLEANS.get(sensitive.lower(), sensitive)
+        rule["sensitive"] = BOOLEANS.get(sensitive.lower(), sensitive)
     if rule["conditions"] is None:
         rule["conditions"] = []
     uuid = rule.get("uuid")

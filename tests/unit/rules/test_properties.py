@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -207,3 +208,18 @@ def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int
     strategies.check(batch, one, rule=strategies.changed(strategies.RULES, 2))
     print("batch", batch, "refused", dict(answered))
     assert len(answered) == 2
+
+
+@pytest.mark.parametrize("batch", strategies.batches(100))
+def test_the_schema_accepts_every_rule_that_is_valid(batch: tuple[int, int]) -> None:
+    validator = jsonschema.Draft202012Validator(rules.rule_schema())
+
+    def one(body: Any) -> None:
+        if isinstance(body, dict) and world.validate(rules.from_wire(body)) == []:
+            validator.validate(body)
+            answered["valid"] += 1
+
+    answered: Counter[str] = Counter()
+    strategies.check(batch, one, body=strategies.changed(strategies.RULES, 2))
+    print("batch", batch, dict(answered))
+    assert answered["valid"]

@@ -6,10 +6,22 @@ import jsonschema
 import pytest
 
 from ironic_rules import rules
+from ironic_rules.models.inspection_rules import RULE, WRITABLE
 from tests.unit.rules import world
 
 ACTIONS = [{"op": "log", "args": {"msg": "hi"}}]
+CONDITIONS = [{"op": "is-true", "args": [True]}]
+LIMITS = rules.Limits(conditions=3, actions=4)
 VALIDATOR = jsonschema.Draft202012Validator(rules.rule_schema())
+UUID = "1BE26C0B-03F2-4D2E-AE87-C02D7F33C123"
+
+#: Values at the edges of what some field takes, and of wrong types. No whole floats: JSON schema has them as integers.
+VALUES: list[Any] = [
+    None, True, False, -1, 0, 9999, 10000, 1.5, "", "x", "x" * 255, "x" * 256, {}, {"op": "fail"}, [], ["x"],
+    "5", "+5", "-5", "-0", "000009999", "0000009999", "10000", "1.5", "true", "YES", "Off", "1", "maybe", "yes ",
+    *rules.PHASES, "Main", UUID, UUID + "\n", UUID[1:],
+    *(CONDITIONS * number for number in (1, 3, 4)), *(ACTIONS * number for number in (1, 4, 5)),
+]
 
 
 def test_defaults_are_filled_in() -> None:
@@ -77,6 +89,21 @@ def test_schema_refuses(sent: dict[str, Any]) -> None:
 
 def test_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(rules.rule_schema())
+
+
+def test_schema_and_check_know_the_same_fields() -> None:
+    schema = rules.rule_schema()
+    assert tuple(schema["properties"]) == WRITABLE
+    assert tuple(schema["required"]) == RULE.required
+
+
+def test_schema_and_check_agree_on_the_fields_of_a_rule() -> None:
+    validator = jsonschema.Draft202012Validator(rules.rule_schema(LIMITS))
+    bodies = [{}, {"nosuch": 1}, *({"actions": ACTIONS, name: value} for name in WRITABLE for value in VALUES)]
+    answers = [(body, rules.validate(rules.from_wire(body), limits=LIMITS) == []) for body in bodies]
+
+    assert {valid for _, valid in answers} == {True, False}
+    assert [body for body, valid in answers if validator.is_valid(body) != valid] == []
 
 
 @pytest.mark.parametrize("folder", ["operators", "actions"])
