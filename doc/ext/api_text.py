@@ -12,10 +12,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import json_schema_text
+
 from ironic_rules import policies
 from ironic_rules.api import filters, schema
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import Walked, walk_routes
+from ironic_rules.api.schemas import inspection_rules
 
 CHECKS = {policy.name: policy.check for policy in policies.policies()}
 WHO = {"rule:admin_api": "administrators", "rule:observer_api": "readers", "": "everybody"}
@@ -26,6 +29,24 @@ TITLES = {"": "Version discovery", "healthcheck": "Health", "continue_inspection
 SEVERAL = 12
 #: Kinds of query parameters by the name of their function; others are told by their docstring.
 KINDS = {"names": "names, separated by commas", "uuid": "UUID", "mac": "MAC address"}
+RULE_SCHEMA = inspection_rules.CREATE.json_schema()
+#: Fields of a rule that other pages tell more of.
+RULE_FIELDS = {
+    "conditions[].op": "one of the :ref:`operators <operators>`; ``!`` before it inverts it",
+    "conditions[].args": "list or object: the arguments of the operator",
+    "actions[].op": "one of the :ref:`actions <actions>`",
+    "actions[].args": "list or object: the arguments of the action",
+}
+RULE_NOTE = """\
+.. _rule-fields:
+
+The fields of a rule:
+
+{table}
+
+The numbers of conditions, actions and items of a loop are those of the default configuration. Templates, paths and
+arguments are checked as well: :doc:`/user/inspection-rules`.
+"""
 
 
 def pages() -> str:
@@ -67,9 +88,11 @@ def _route(walked: Walked) -> Iterator[str]:
     yield from _field("Who", _who(route))
     yield from _field("Answer", f"{route.status}{', ' + returned if returned else ''}")
     yield from _field("Query", _query(route.query))
-    yield from _field("Body", _body(route.body))
+    yield from _field("Body", _body(route.body) + _patched(walked))
     yield from _field("Errors", "; ".join(raised))
     yield ""
+    if isinstance(route.body, inspection_rules.Rule):
+        yield RULE_NOTE.format(table=json_schema_text.table(RULE_SCHEMA, RULE_FIELDS))
 
 
 def path_of(walked: Walked) -> str:
@@ -142,9 +165,19 @@ def _body(body: schema.Schema | None) -> str:
         case schema.Object():
             fields = sorted(body.fields.items(), key=lambda item: item[0] not in body.required)
             return ", ".join(f"``{name}`` ({_shape(shape, name in body.required)})" for name, shape in fields)
+        case inspection_rules.Rule():
+            return "a rule; its fields stand below"
         case schema.Map():
             return "an object"
     return ""  # the docstring says what it is
+
+
+def _patched(walked: Walked) -> str:
+    """Return which fields the PATCH of a rule may write, and nothing for other routes."""
+    if walked.method != "PATCH" or _group(walked) != "inspection_rules":
+        return ""
+    fixed = [f"``{name}``" for name in RULE_SCHEMA["properties"] if name not in inspection_rules.PATCHABLE]
+    return f", on :ref:`the fields of a rule <rule-fields>` but {' and '.join(fixed)}"
 
 
 def _shape(shape: schema.Schema, required: bool) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import configparser
 import importlib.util
+import re
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import ironic_rules.cmd  # noqa: F401  (the references import the API, and with it oslo.messaging)
-from ironic_rules import samples
+from ironic_rules import rules, samples
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
 from ironic_rules.conf import opts
@@ -19,6 +20,7 @@ from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfaces
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
+from tests.unit.doc_extensions import extension
 from tests.unit.rules.world import NODE
 
 DOC = Path(__file__).resolve().parents[2] / "doc"
@@ -43,6 +45,13 @@ def inspected(sample: str) -> tuple[Task, dict[str, Any]]:
     return Task(NodeDraft({**NODE, "name": None, "driver_info": {}, "extra": {}, "properties": {}}), ports), body
 
 
+def route_text(title: str) -> str:
+    """Return what the API reference says of a route."""
+    title = f"``{title}``"
+    _, _, text = extension("api_text").pages().partition(f"\n{title}\n{'-' * len(title)}\n")
+    return text.partition("\n---")[0]
+
+
 def test_the_example_hook_works():
     hook = module(DOC.parent / "tests" / "plugins" / "sample_hooks" / "sample_inspection_hooks.py").RackHook
     classes = {"validate-interfaces": ValidateInterfacesHook, "sample-rack": hook}
@@ -63,15 +72,50 @@ def test_the_example_configuration_names_only_options_that_exist():
 
 
 def test_the_api_reference_has_every_route():
-    reference = module(DOC / "ext" / "api_text.py")
+    reference = extension("api_text")
 
     titles = [line for line in reference.pages().splitlines() if line.startswith("``") and " /" in line]
 
     assert len(titles) == len(set(titles)) == len(list(walk_routes(RootController())))
 
 
+def test_the_api_reference_shows_the_fields_of_a_rule_from_its_schema():
+    post = route_text("POST /v1/inspection_rules")
+    cells = re.findall(r"^   \* - ``(.+)``\n     - (.*)\n     - (.*)\n     - (.*)$", post, re.MULTILINE)
+
+    assert {path: rest for path, *rest in cells if "[" not in path} == {
+        "uuid": ["string (a UUID) or ``null``", "", ""],
+        "description": ["string or ``null``", "at most 255 characters", ""],
+        "priority": ["integer or string (the same in digits)", "0 to 9,999", ""],
+        "phase": ["one of ``early``, ``preprocess``, ``main``", "", ""],
+        "scope": ["string or ``null``", "1 to 255 characters", ""],
+        "sensitive": ["boolean, ``null`` or string (one of true, yes, on, 1, false, no, off, 0)", "", ""],
+        "conditions": ["list or ``null``", "at most 100 items", ""],
+        "actions": ["list", "1 to 100 items", "yes"],
+    }
+    assert [path for path, *_ in cells if "[" in path] == [
+        f"{field}[].{name}" for field, shape in rules.rule_schema()["properties"].items() if "items" in shape
+        for name in shape["items"]["properties"]]
+    assert all(f":ref:`{name} <{name}>`" in post for name in ("operators", "actions"))
+
+
+def test_the_api_reference_shows_which_fields_of_a_rule_a_patch_writes():
+    patch = route_text("PATCH /v1/inspection_rules/{uuid}")
+
+    assert "on :ref:`the fields of a rule <rule-fields>` but ``uuid``\n" in patch
+
+
+def test_a_table_of_fields_follows_the_schema():
+    limits = rules.Limits(conditions=3, actions=4, loop_items=5000)
+
+    shown = {row.path: row.limits for row in extension("json_schema_text").rows(rules.rule_schema(limits))}
+
+    assert (shown["conditions"], shown["actions"]) == ("at most 3 items", "1 to 4 items")
+    assert shown["actions[].loop"] == "at most 5,000 items, at most 5,000 members"
+
+
 def test_the_hook_reference_has_every_hook():
-    reference = module(DOC / "ext" / "hook_reference.py")
+    reference = extension("hook_reference")
 
     page = reference.page()
 
@@ -82,7 +126,7 @@ def test_the_hook_reference_has_every_hook():
 
 
 def test_the_step_reference_has_every_step():
-    reference = module(DOC / "ext" / "step_reference.py")
+    reference = extension("step_reference")
     offers = reference.offers()
 
     page = reference.page()

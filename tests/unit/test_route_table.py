@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,22 +12,15 @@ import pytest
 from ironic_rules import policies
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import Resource, find
+from tests.unit.doc_extensions import extension
 
-EXT = Path(__file__).resolve().parents[2] / "doc" / "ext"
 ROOT = RootController()
+TABLE = extension("route_table")
 
 
 @pytest.fixture(scope="module")
-def table() -> Any:
-    """Return the Sphinx extension, which finds its neighbours as Sphinx lets it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(EXT))
-        return importlib.import_module("route_table")
-
-
-@pytest.fixture(scope="module")
-def rows(table: Any) -> list[Any]:
-    return table.rows()
+def rows() -> list[Any]:
+    return TABLE.rows()
 
 
 def exposed(resource: Resource) -> Iterator[str]:
@@ -96,8 +88,8 @@ def test_a_row_shows(rows, route, expected):
     assert [row[2:] for row in rows if f"{row.method} {row.path}" == route] == [expected]
 
 
-def test_the_page_shows_every_row(table, rows):
-    cells = re.findall(r"   \* - (.+)\n     - (.+)\n     - (.+)\n     - (.+)\n     - (.+)", table.text())
+def test_the_page_shows_every_row(rows):
+    cells = re.findall(r"   \* - (.+)\n     - (.+)\n     - (.+)\n     - (.+)\n     - (.+)", TABLE.text())
 
     assert cells[0] == ("Method", "Path", "Since", "Policy", "Schema of the body")
     assert [(method, path.strip("`"), since, schema) for method, path, since, _, schema in cells[1:]] == [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from ironic_rules.models import states
 from tests.functional.rows import hooks
 from tests.functional.rows.conftest import finish, stored, waiting
 from tests.functional.whole import fault
-from tests.unit.test_documentation import module
+from tests.unit.doc_extensions import extension
 
 DISTRIBUTION = importlib.metadata.distribution("ironic-rules")
 
@@ -103,7 +102,7 @@ def test_m_03_the_interfaces_in_the_plugin_data_are_the_inventorys_with_document
     common = {**sent, "pxe_enabled": False, "ipv6_address": None}
     assert data["all_interfaces"] == {"eth0": common}
     assert data["valid_interfaces"] == {"eth0": {**common, "is_added": True}}
-    reference = module(Path(__file__).resolve().parents[3] / "doc" / "ext" / "hook_reference.py").page()
+    reference = extension("hook_reference").page()
     assert [name for name in ("all_interfaces", "valid_interfaces", "pxe_enabled", "ipv6_address", "is_added")
             if f"``{name}``" not in reference] == []
 

@@ -27,7 +27,7 @@ from tests.functional.rows import drivers, hooks
 from tests.functional.rows.conftest import create, finish, inspected, stored, waiting
 from tests.functional.whole import FaultyHardware, Whole, configuration, running
 from tests.modules import MODULES, PACKAGE, imports_of
-from tests.unit.test_documentation import module
+from tests.unit.doc_extensions import extension
 
 ROOT = Path(__file__).resolve().parents[3]
 GIB = 1024 ** 3
@@ -284,7 +284,7 @@ def plain(path: str) -> str:
 
 
 def test_m_79_the_api_reference_lists_every_endpoint():
-    lines = module(ROOT / "doc" / "ext" / "api_text.py").pages().splitlines()
+    lines = extension("api_text").pages().splitlines()
     titles = {line.strip("`") for line in lines if re.fullmatch(r"``[A-Z]+ /\S*``", line)}
 
     endpoints = {plain(f"{route.method} {route.path}") for route in walk_routes(RootController())}

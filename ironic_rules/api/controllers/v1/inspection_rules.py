@@ -30,8 +30,6 @@ from ironic_rules.text import is_uuid
 _LIST = filters.Listing.of(RULE)
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 
-#: What may be patched; the rest can be read by a patch.
-_PATCHABLE = RULE.where(lambda entry: entry.patch)
 _READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
 #: The CLI's ``unset`` names single conditions and actions so.
 _ALIASES = {"condition": "conditions", "action": "actions"}
@@ -182,7 +180,7 @@ def _patched(old: Rule, operations: list[patch.Operation]) -> JSONObject:
     settings = pecan.request.rules
     defaults = {**RULE.defaults(), "scope": settings.default_scope}
     result = patch.apply(document, operations, defaults=defaults, read_only=_READ_ONLY, required=RULE.required)
-    new = rules.from_wire({name: result[name] for name in _PATCHABLE})
+    new = rules.from_wire({name: result[name] for name in schemas.PATCHABLE})
     # Judged by the result: there are many ways to write an operation that ends in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
         raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule cannot be made non-sensitive")])
