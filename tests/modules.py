@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import ironic_rules
@@ -29,14 +29,34 @@ def module_name(path: Path) -> str:
 
 def imports_in(path: Path, source: str) -> Iterator[Import]:
     """Yield every import of ``source``, also those inside functions, as if it were the text of ``path``."""
+    return _imports(path, ast.walk(ast.parse(source, str(path))))
+
+
+def first_imports_in(path: Path, source: str) -> Iterator[Import]:
+    """Yield the imports that are made when ``source`` is imported: none in functions, none for type checks only."""
+    return _imports(path, _executed(ast.parse(source, str(path))))
+
+
+def _imports(path: Path, nodes: Iterable[ast.AST]) -> Iterator[Import]:
     package = ["ironic_rules", *path.relative_to(PACKAGE).parts[:-1]]
-    for node in ast.walk(ast.parse(source, str(path))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
             origin = ".".join(filter(None, (base, node.module)))
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is below a node, as ``ast.walk`` does, but nothing that waits for a call or a type checker."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            child = ast.Module(child.orelse, [])
+        yield child
+        yield from _executed(child)
 
 
 # The trees themselves are not kept: they are large, and nothing else is asked of them.
