@@ -79,8 +79,8 @@ def test_the_source_package_has_what_tests_and_documentation_need(sdist):
     folders = [ROOT / folder for folder in ("doc/ext", "doc/source", "etc", "releasenotes/notes", "tests")]
     wanted = {str(path.relative_to(ROOT)) for folder in folders for path in folder.rglob("*")
               if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts}
-    wanted |= {"LICENSE", "README.rst", "pyproject.toml", "requirements.txt", "setup.cfg", "setup.py", "tox.ini",
-               "test-requirements.txt"} | files_of_the_package()
+    wanted |= {"CONTRIBUTING.rst", "LICENSE", "README.rst", "pyproject.toml", "requirements.txt", "setup.cfg",
+               "setup.py", "tox.ini", "test-requirements.txt"} | files_of_the_package()
     assert wanted - names == set()
 
 

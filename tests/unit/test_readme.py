@@ -12,7 +12,8 @@ from ironic_rules.conf import opts
 from tests.unit.entry_points import SCRIPTS, SETUP, report
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.rst", *sorted((ROOT / "doc" / "source").rglob("*.rst"))]
+TOP_PAGES = [ROOT / "README.rst", ROOT / "CONTRIBUTING.rst"]
+PAGES = [*TOP_PAGES, *sorted((ROOT / "doc" / "source").rglob("*.rst"))]
 
 EXTRAS = set(SETUP["extras"])
 
@@ -41,8 +42,8 @@ def own_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def links() -> Iterator[tuple[str, str]]:
-    """Yield what the README links to, after its place."""
-    return ((place, match[1]) for place, match in matches(ROOT / "README.rst", r"`[^`<]+<([^>]+)>`_"))
+    """Yield what the pages at the top link to, after its place."""
+    return ((place, match[1]) for page in TOP_PAGES for place, match in matches(page, r"`[^`<]+<([^>]+)>`_"))
 
 
 STEPS = [line.split(" && ") for _, line in console_lines(ROOT / "README.rst")]
@@ -95,7 +96,7 @@ def test_extras_have_names_that_every_pip_finds():
     assert {name for name in EXTRAS if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name)} == set()
 
 
-def test_every_file_that_the_readme_links_to_exists():
+def test_every_file_that_the_pages_at_the_top_link_to_exists():
     targets = list(links())
 
     assert targets
