@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.inspection import pci
 from ironic_rules.inspection.hook_settings import HookSettings
+from ironic_rules.inspection.hooks import pci
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.inspection import pci
 from ironic_rules.inspection.hook_settings import HookSettings
+from ironic_rules.inspection.hooks import pci
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
