@@ -31,6 +31,7 @@ from ironic_rules.hardware.base import KINDS
 from ironic_rules.hardware.enabled import EnabledHardware, _load_interfaces
 from ironic_rules.hardware.fake import FakeDeploy, FakeHardware, FakePower, FakeRescue
 from ironic_rules.models import states
+from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.processes import wait_for
 
@@ -254,8 +255,8 @@ def running(folder: Path, text: str = "") -> Iterator[Whole]:
         patch.setattr(rpc_transport, "_TOPIC", f"test-{secrets.token_hex(4)}")
         conf = configuration(folder, text)
         db = service.make_database(conf, upgrade=True)
-        conductor = make_conductor(conf, db)
         transport = rpc_transport.get_transport(conf)
+        conductor = make_conductor(conf, db, pxe_filter=pxe_filter_rpc.make_client(transport, conf))
         started = ConductorService(conductor, transport)
         started.start()
         app = Client(service.make_wsgi_app(conf, db, transport), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
