@@ -1,1 +1,1 @@
-"""The REST API: pecan around methods that know no SQL and no rules, only shapes, policies, repositories and RPC."""
+"""The REST API: pecan controllers that use schemas, policies, repositories and RPC, but no SQL and no rule engine."""

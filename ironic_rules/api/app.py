@@ -1,4 +1,4 @@
-"""The WSGI application: pecan in the middle, the order of the middleware, and pecan's argspec memo."""
+"""The WSGI application: pecan, the order of the middleware, and a cache for pecan's ``getargspec``."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     """Return the WSGI application.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
-    :param rules: what ``[inspection_rules]`` says; the defaults without it
-    :param pxe_filter: tells the PXE filters what changed; None: nobody is told
+    :param rules: the settings of ``[inspection_rules]``; None: the defaults
+    :param pxe_filter: notifies the PXE filters of changes; None: no notifications
     """
     root = RootController()
     dependencies = hooks.DependenciesHook(conf, db, rpc, rules or RuleSettings(), pxe_filter or PXEFilterAPI())
     app: Any = Application(root, hooks=lambda: [dependencies], force_canonical=False,
                            guess_content_type_from_ext=False, request_cls=Request, response_cls=Response)
-    # From the inside out. Reading the body comes after authentication: a stranger's body is never read. Everything
-    # that may answer on its own is inside of LastResort, and that inside of what adds headers and the log line.
+    # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
+    # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
     app = BodyLimit(app, conf.api.max_json_body_size)
     app = auth.middleware(app, conf)
     app = Route(app, root)
@@ -51,9 +51,9 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
 
 
 class Request(webob.Request):
-    """A request as pecan needs it: parameters come from the path only, and nothing but us reads the body.
+    """A request as pecan needs it: parameters come from the path only, and pecan does not read the body.
 
-    pecan would parse JSON and forms by itself, mix their fields into the arguments, and negotiate content types.
+    pecan would parse JSON and forms itself, add their fields to the arguments, and negotiate content types.
     """
 
     accept = None
@@ -63,9 +63,9 @@ class Request(webob.Request):
 
 
 class Response(webob.Response):
-    """A reply of bytes. ``extra_headers`` collects what a method adds, e.g. ``Location``.
+    """A reply of bytes. ``extra_headers`` has the headers that a method adds, e.g. ``Location``.
 
-    ``status_override`` is for the rare method whose status depends on what it found.
+    ``status_override`` is for the few methods whose status depends on the result.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Application(pecan.Pecan):
         return (found.controller, found.arguments) if found.controller else (_no_route, ())
 
     def _handle_empty_response_body(self, state: Any) -> None:
-        """Do nothing: a status is what the route declares, and the body is never looked at again."""
+        """Do nothing: the status is the one that the route declares, whatever the body."""
 
 
 @decorators.expose(content_type="application/json")
@@ -111,7 +111,7 @@ def _no_route() -> Any:
 
 
 def memoize_getargspec() -> None:
-    """Let pecan compute the argument list of each function once.
+    """Make pecan compute the argument list of each function only once.
 
     pecan inspects controllers several times per request, which takes most of the time of a short one
     (https://github.com/pecan/pecan, ``pecan.util.getargspec``). Methods are keyed by their function: bound methods are

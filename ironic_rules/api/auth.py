@@ -1,12 +1,12 @@
-"""Who asks: the context of a request, and the middleware that checks credentials.
+"""Authentication: the context of a request, and the middleware that checks credentials.
 
 ============  ============================================================================================
-noauth        every request is an administrator's
-http_basic    an administrator with a line in ``[DEFAULT]http_basic_auth_user_file`` (htpasswd, bcrypt)
+noauth        every client is an administrator
+http_basic    the users in ``[DEFAULT]http_basic_auth_user_file`` (htpasswd, bcrypt) are administrators
 keystone      roles and project from the token, checked by keystonemiddleware
 ============  ============================================================================================
 
-Routes that are declared public pass without credentials; an unknown path does not.
+Routes that are declared public need no credentials; an unknown path needs them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LOG = logging.getLogger(__name__)
 
 
 def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
-    """Return ``app`` behind the credentials check that ``[DEFAULT]auth_strategy`` asks for.
+    """Return ``app`` behind the authentication middleware that ``[DEFAULT]auth_strategy`` selects.
 
     The libraries are imported here because most installations need none of them.
 
-    :raises ConfigurationError: the file of users cannot be read
+    :raises ConfigurationError: the user file cannot be read
     """
     if conf.auth_strategy == "noauth":
         return app
@@ -49,15 +49,15 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
 
 
 def warn_if_open(conf: cfg.ConfigOpts) -> str:
-    """Warn in the log if whoever reaches ``[api]host_ip`` from another machine is an administrator.
+    """Log a warning if any client that can reach ``[api]host_ip`` from another machine is an administrator.
 
-    :returns: the warning, for who does not see the log; empty if there is none
+    :returns: the warning, to be shown where the log is not seen; empty if there is none
     """
     host = conf.api.host_ip
     if conf.auth_strategy != "noauth" or _is_loopback(host):
         return ""
-    text = (f"[DEFAULT]auth_strategy is noauth and the API listens on {host}: whoever reaches its port, from any "
-            "machine, is an administrator. Choose http_basic or keystone, or let [api]host_ip be 127.0.0.1.")
+    text = (f"[DEFAULT]auth_strategy is noauth and the API listens on {host}: every client that can reach its port, "
+            "from any machine, is an administrator. Use http_basic or keystone, or set [api]host_ip to 127.0.0.1.")
     LOG.warning("%s", text)
     return text
 

@@ -1,4 +1,4 @@
-"""Built-in rules in the API: shown beside the stored ones, and never changed."""
+"""Built-in rules in the API: listed after the stored ones, and read-only."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def find(uuid: str | None) -> Rule | None:
 
 
 def tag(rule: Rule) -> str:
-    """Return the entity tag of a built-in rule: it follows from what the rule says, wherever it stands.
+    """Return the entity tag of a built-in rule, which depends on its content only, not on its file.
 
-    That of a sensitive rule is another one in every process: who can guess at it must not be able to check.
+    That of a sensitive rule differs in every process, so that a client cannot verify a guess at its content.
     """
     content = orjson.dumps({**rule.said(), "built_in": True}, option=orjson.OPT_SORT_KEYS)
     return etags.tag(content, _KEY) if rule.sensitive else etags.tag(content)
@@ -43,9 +43,9 @@ def refuse(uuid: str) -> None:
 
 
 def page(filters: Mapping[str, Any], asked: Page, taken: int) -> list[Rule]:
-    """Return the built-in rules of a page that has ``taken`` stored ones already: they come after those.
+    """Return the built-in rules of a page that already has ``taken`` stored rules: they come after those.
 
-    :param filters: what the request asks of ``phase``, ``scope`` and ``priority``
+    :param filters: the request's values for ``phase``, ``scope`` and ``priority``
     """
     found = [rule for rule in pecan.request.rules.built_in
              if all(getattr(rule, name) == value for name, value in filters.items())]

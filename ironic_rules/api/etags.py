@@ -1,7 +1,7 @@
-"""Entity tags and the preconditions that name them (RFC 9110, sections 8.8.3 and 13.1), for any resource.
+"""Entity tags and preconditions (RFC 9110, sections 8.8.3 and 13.1), for any resource.
 
 A method that changes something reads the preconditions, then checks them in the transaction that writes, against the
-row that it is going to change::
+row that it changes::
 
     conditions = etags.read(pecan.request.environ)
     with conditions.guard(RuleChanged):
@@ -22,13 +22,13 @@ from ironic_rules.exceptions import Conflict, Invalid, PreconditionFailed
 MAX_LENGTH = 8192
 MAX_TAGS = 100
 _DIGEST_BYTES = 16
-# Neither quotes nor white space stand inside of the quotes; a backslash means itself. Bytes from 128 on are allowed.
+# Neither quotes nor white space inside the quotes; a backslash is an ordinary character. Bytes from 128 are allowed.
 _TAG = re.compile(r'(?P<weak>W/)?(?P<opaque>"[\x21\x23-\x7e\x80-\xff]*+")')
 _BETWEEN = re.compile(r"[ \t]*+")
 
 
 class AnyTag:
-    """What ``*`` means: whatever the tag is, if only there is something that has one."""
+    """The meaning of ``*``: any tag, provided that the resource exists."""
 
 
 ANY: Final = AnyTag()
@@ -36,7 +36,7 @@ ANY: Final = AnyTag()
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """One entity tag of a header; ``opaque`` is with its quotes."""
+    """One entity tag of a header; ``opaque`` includes the quotes."""
 
     opaque: str
     weak: bool = False
@@ -46,9 +46,9 @@ Tags = AnyTag | tuple[Tag, ...]
 
 
 def tag(*parts: object) -> str:
-    """Return a strong entity tag, with its quotes, that differs when any of ``parts`` does; it tells nothing of them.
+    """Return a strong entity tag, with its quotes, that differs when any of ``parts`` does and does not reveal them.
 
-    :param parts: bytes, or what ``str`` tells apart
+    :param parts: bytes, or objects that ``str`` distinguishes
     """
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
@@ -60,7 +60,7 @@ def tag(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What a request asks of the current tag; None where it asks nothing."""
+    """The preconditions of a request on the current tag; None for a header that it does not have."""
 
     if_match: Tags | None = None
     if_none_match: Tags | None = None
@@ -71,9 +71,9 @@ class Preconditions:
         return self.if_match is not None or self.if_none_match is not None
 
     def check(self, current: str | None) -> None:
-        """Check what a changing request asks.
+        """Check the preconditions of a request that changes something.
 
-        :param current: the tag of what is to be changed; None for what exists and has no tag, such as a collection
+        :param current: the tag of the resource to be changed; None if it exists and has no tag, such as a collection
         :raises PreconditionFailed: 412
         """
         self.check_match(current)
@@ -81,7 +81,7 @@ class Preconditions:
             raise PreconditionFailed(header="If-None-Match")
 
     def check_match(self, current: str | None) -> None:
-        """Check what a reading request asks by ``If-Match``.
+        """Check ``If-Match`` of a request that only reads.
 
         :raises PreconditionFailed: 412
         """
@@ -89,19 +89,19 @@ class Preconditions:
             raise PreconditionFailed(header="If-Match")
 
     def has(self, current: str) -> bool:
-        """Say whether the client of a reading request has what it asks for: 304."""
+        """Return whether the client already has the current state, by ``If-None-Match``: the reply is 304."""
         return self.if_none_match is not None and _any_weakly(self.if_none_match, current)
 
     @contextlib.contextmanager
     def guard(self, changed: type[Conflict]) -> Iterator[None]:
-        """Turn ``changed``, a lost race, into 412 if the request said which state it wants to change.
+        """Turn ``changed``, a lost race, into 412 if the request named the state that it wants to change.
 
         :raises PreconditionFailed: 412
         """
         try:
             yield
         except changed as error:
-            # The winner has made a new tag, so that the one in the request no longer matches; "*" still does.
+            # The other request has changed the tag, so the one in this request no longer matches; "*" still does.
             if self.if_match is None or self.if_match is ANY:
                 raise
             raise PreconditionFailed(header="If-Match") from error
@@ -151,7 +151,7 @@ def _skip(text: str, place: int) -> int:
 
 
 def _any_strongly(tags: Tags, current: str | None) -> bool:
-    """Compare as If-Match does: what is the same by meaning only (weak) does not count."""
+    """Compare as If-Match does: weak tags never match."""
     if isinstance(tags, AnyTag):
         return True
     return any(not each.weak and each.opaque == current for each in tags)

@@ -1,7 +1,7 @@
-"""The one decorator of controller methods.
+"""The decorator of all controller methods.
 
-In this order, and nowhere else: version, policy, query parameters, body, the method, errors, JSON. Policy comes before
-everything that reads input, so that a stranger learns nothing.
+In this order, and nowhere else: version, policy, query parameters, body, the method, errors, JSON. The policy is
+checked before any input is read, so that unauthorised clients learn nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _JSON = [faults.CONTENT_TYPE]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a method declares. Every exposed method carries one as ``.route``."""
+    """What a method declares. Every exposed method has one as ``.route``."""
 
     since: int
     policy: str | None
@@ -39,7 +39,7 @@ class Route:
     status: int
     public: bool
     allow_nul: bool
-    #: Names of the parameters that come from the path, and how many of them must be there.
+    #: Names of the parameters that come from the path, and how many of them are required.
     path_arguments: tuple[str, ...]
     fewest_arguments: int
 
@@ -50,12 +50,12 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
 
     The method's parameters are the idents of the path in order, then ``body`` and ``query`` if it takes them. It
-    returns what becomes JSON; bytes are JSON already, None is an empty reply.
+    returns an object to be encoded as JSON; bytes are JSON already, None is an empty reply.
 
     :param since: first API minor version; below it GET is 404 and everything else 405
     :param policy: name of the policy rule; may be None only on public routes
-    :param body: shape of the body; without it only an empty body is accepted
-    :param query: the query parameters; without it there are none
+    :param body: schema of the body; None: only an empty body is accepted
+    :param query: the query parameters; None: no parameters are accepted
     :param public: no authentication (the policy still applies)
     :param allow_nul: strings in the body may contain NUL characters
     """
@@ -80,7 +80,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                 if takes_body:
                     given["body"] = body_value
                 _fill(response, route.status, method(self, *arguments, **given))
-            except Exception as error:  # noqa: BLE001  (this is where errors end)
+            except Exception as error:  # noqa: BLE001  (the outermost handler)
                 fault = faults.from_error(error, debug=request.conf.pecan_debug)
                 response.set(fault.status, fault.headers, fault.body)
             return response

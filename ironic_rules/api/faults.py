@@ -1,8 +1,8 @@
-"""Errors on the wire: the only place that turns an exception into status, headers and body.
+"""Error replies: the only place that turns an exception into status, headers and body.
 
 ``{"error_message": "<JSON text>"}``, as Ironic's clients parse it. The text holds ``faultcode`` (``Client`` or
-``Server``), ``faultstring`` and ``debuginfo``; for what never reached a method (unknown path or method, version out of
-range) ``code``, ``title`` and ``description``.
+``Server``), ``faultstring`` and ``debuginfo``; for requests that did not reach a method (unknown path or method,
+version out of range) ``code``, ``title`` and ``description``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 Headers = list[tuple[str, str]]
 CONTENT_TYPE = ("Content-Type", "application/json")
-#: Characters of a text that a client gets: it may repeat what the client sent, and that may be megabytes.
+#: Maximum number of characters of an error text: it may repeat what the client sent, which may be megabytes.
 _MAX_TEXT = 8192
 GENERIC = "The service failed to process this request. The log has the details under the request id."
 
@@ -36,7 +36,7 @@ class Fault(NamedTuple):
 
 
 def from_error(error: Exception, *, debug: bool = False) -> Fault:
-    """Return the reply for ``error``, and log it if it is the service's own fault (5xx).
+    """Return the reply for ``error``, and log it if it is a server error (5xx).
 
     :param debug: put the traceback into ``debuginfo`` (``[DEFAULT]pecan_debug``)
     """
@@ -61,7 +61,7 @@ def from_error(error: Exception, *, debug: bool = False) -> Fault:
 
 
 def from_status(code: int, description: str = "", *, allow: Iterable[str] = ()) -> Fault:
-    """Return the reply for what was refused before any method was found."""
+    """Return the reply for a request that was refused before a method was found."""
     headers: Headers = [CONTENT_TYPE]
     if allow:
         headers.append(("Allow", ", ".join(sorted(allow))))
@@ -75,7 +75,7 @@ def status_line(code: int) -> str:
 
 
 def send(fault: Fault, start_response: Any) -> list[bytes]:
-    """Answer a WSGI request with ``fault``."""
+    """Reply to a WSGI request with ``fault``."""
     headers = [*fault.headers, ("Content-Length", str(len(fault.body)))]
     start_response(status_line(fault.status), headers)
     return [fault.body]

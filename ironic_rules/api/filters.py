@@ -1,4 +1,4 @@
-"""Query parameters: declared per route, converted, and refused by name when they are unknown.
+"""Query parameters: declared per route and converted; unknown ones are refused by name.
 
 ::
 
@@ -18,9 +18,9 @@ from ironic_rules.models import mac as mac_addresses
 from ironic_rules.models.fields import Fields, Filter, Text, Type
 from ironic_rules.text import is_uuid, pointer_token
 
-#: Turns the text of a parameter into its value; ValueError says what would be right.
+#: Turns the text of a parameter into its value; the text of a ValueError says what is valid.
 Kind = Callable[[str], Any]
-#: What openstacksdk sends -> what it means.
+#: Name that openstacksdk sends -> name of the parameter.
 ALIASES = {"details": "detail"}
 MAX_TEXT = 1024
 
@@ -89,7 +89,7 @@ class Query:
     def load(self, query_string: str) -> dict[str, Any]:
         """Return the parameters that were given, converted.
 
-        :raises InvalidParameterValue: 400, unknown parameters by name, and every value that is wrong
+        :raises InvalidParameterValue: 400, with the names of unknown parameters, and every invalid value
         """
         if not query_string:
             return self.complete({})
@@ -109,7 +109,7 @@ class Query:
                 continue
             if known in given:
                 if not isinstance(loaded, tuple):
-                    # Which of two values is meant? Not the last one only because it is the last.
+                    # Two values are ambiguous; do not silently use the last one.
                     problems.append(Problem(name, "is given more than once"))
                     continue
                 loaded = given[known] + loaded
@@ -128,9 +128,9 @@ class Query:
 class Listing(Query):
     """The parameters of a list: ``limit marker sort_key sort_dir fields detail``, and the filters given here.
 
-    :param sort_keys: what ``sort_key`` may be
-    :param marker: what identifies a resource in this collection
-    :param fields: what ``fields`` may name; None: the method checks it itself (``check_fields``)
+    :param sort_keys: the values that ``sort_key`` may have
+    :param marker: the type of what identifies a resource in this collection
+    :param fields: the names that ``fields`` may have; None: the method checks them itself (``check_fields``)
     """
 
     def __init__(self, *, sort_keys: Iterable[str], fields: Iterable[str] | None = None, marker: Kind = uuid,
@@ -144,8 +144,8 @@ class Listing(Query):
     def of(cls, table: Fields, *, checked: bool = True, without: Collection[str] = ()) -> Listing:
         """Return the parameters of a list of a resource, from the table of its fields.
 
-        :param checked: ``fields`` may name what replies have, at any version; else the method checks it itself
-        :param without: filters that make no sense in this list
+        :param checked: ``fields`` may name the fields of replies, in any version; else the method checks it itself
+        :param without: filters that do not apply to this list
         """
         kinds = {name: _kind(entry) for name, entry in table.filters.items() if name not in without}
         return cls(sort_keys=sorted(table.sort_keys), fields=table.shown if checked else None, **kinds)
@@ -169,7 +169,7 @@ def _kind(entry: Filter) -> Kind:
 
 
 def check_fields(requested: Iterable[str], known: Iterable[str]) -> None:
-    """Check what ``fields`` names.
+    """Check the names in ``fields``.
 
     :raises InvalidParameterValue: 400, with the names that do not exist
     """

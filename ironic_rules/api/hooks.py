@@ -1,4 +1,4 @@
-"""What every request carries on ``pecan.request``.
+"""The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``offered_steps``
 and ``version`` (the minor).
@@ -20,7 +20,7 @@ from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
 class DependenciesHook(hooks.PecanHook):
-    """Puts the dependencies and the caller's context onto the request, before any controller runs."""
+    """Sets the dependencies and the caller's context on the request, before any controller runs."""
 
     priority = 10
 

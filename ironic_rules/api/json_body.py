@@ -1,8 +1,8 @@
-"""Request bodies as JSON: bounded, and stricter than parsers are.
+"""Request bodies as JSON: limited in size, and checked more strictly than parsers do.
 
-orjson refuses malformed text, NaN, infinities and broken UTF-8. This module adds what it lets through: deep nesting,
-duplicate keys, integers beyond 64 bits (it makes floats of them), NUL characters, and swarms of tiny values.
-About 0.2 ms for the 15 KB of a usual inventory.
+orjson refuses malformed text, NaN, infinities and invalid UTF-8. This module also refuses what orjson accepts: deep
+nesting, duplicate keys, integers beyond 64 bits (orjson makes floats of them), NUL characters, and very many values.
+About 0.2 ms for the 15 KB of a typical inventory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import orjson
 
 from ironic_rules.exceptions import Invalid
 
-#: Commas and brackets in one body; a list of so many empty lists would take a hundred times its size in memory.
+#: Maximum number of commas and brackets in a body; a list of as many empty lists takes 100 times its size in memory.
 MAX_VALUES = 500_000
 _KEY = re.compile(rb'"[ \t\n\r]*:')
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\n\r]*+(:?)')
@@ -28,13 +28,13 @@ _LOOKED_AT = frozenset({dict, list, float})
 def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False) -> Any:
     """Return the JSON value in ``raw``; None if it is empty.
 
-    :param max_depth: most levels of lists and objects
-    :param allow_nul: let strings contain ``\\u0000`` (firmware texts do; database columns cannot)
+    :param max_depth: maximum number of levels of lists and objects
+    :param allow_nul: whether strings may contain ``\\u0000`` (firmware texts do; database columns cannot)
     :raises Invalid: 400, with the position or the reason
     """
     if not raw:
         return None
-    # Those inside of texts are counted too, which is quick; a body with too many is looked at again without its texts.
+    # Separators in strings are counted too, which is fast; a body with too many is counted again without its strings.
     if _separators(raw) > MAX_VALUES and _separators(_TEXT.sub(b"", raw)) > MAX_VALUES:
         raise Invalid(f"The body has more than {MAX_VALUES} values.")
     try:
@@ -46,7 +46,7 @@ def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False) -> Any:
     keys, levels, has_large = _measure(value, max_depth)
     if levels > max_depth:
         raise Invalid(_too_deep(max_depth))
-    # More places that look like the end of a key than keys: a text that begins with a colon, or duplicates.
+    # More places that look like the end of a key than keys: a string that begins with a colon, or duplicates.
     if len(_KEY.findall(raw)) != keys and _STRING.findall(raw).count(b":") != keys:
         raise Invalid("The body has an object with duplicate keys.")
     if has_large:

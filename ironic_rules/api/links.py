@@ -1,4 +1,4 @@
-"""Absolute URLs for replies: under ``[api]public_endpoint``, or under what the client used to reach us."""
+"""Absolute URLs for replies: under ``[api]public_endpoint``, or under the URL that the client used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def base() -> str:
-    """Return the URL of the service without a slash at its end, e.g. ``http://127.0.0.1:6385``."""
+    """Return the URL of the service without a trailing slash, e.g. ``http://127.0.0.1:6385``."""
     request = pecan.core.state.request
     configured: str | None = request.conf.api.public_endpoint
     return configured.rstrip("/") if configured else from_environ(request.environ)
@@ -40,10 +40,10 @@ def resource(*segments: str) -> list[dict[str, str]]:
 
 
 class Fragments:
-    """Ready-made JSON of ``links`` for many resources of one collection: four times faster than dictionaries.
+    """Pre-encoded JSON of ``links`` for many resources of one collection: four times faster than dictionaries.
 
-    ``links.Fragments("nodes").of(uuid)`` is valid in place of ``links.resource("nodes", uuid)`` where the result goes
-    to orjson. The ident must need no quoting (UUIDs do not).
+    ``links.Fragments("nodes").of(uuid)`` can replace ``links.resource("nodes", uuid)`` where the result is passed to
+    orjson. The ident must need no quoting (UUIDs do not).
     """
 
     def __init__(self, collection: str) -> None:

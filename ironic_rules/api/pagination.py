@@ -17,9 +17,9 @@ PARAMETERS = frozenset({"limit", "marker", "sort_key", "sort_dir", "fields", "de
 
 
 def page(query: Mapping[str, Any]) -> Page:
-    """Return the page that a request asks for, with one row more than it shows: that row tells whether more follow.
+    """Return the requested page, with one row more than is shown: that row indicates whether more follow.
 
-    Without ``limit`` that is ``[api]max_limit``, which also bounds it.
+    ``limit`` defaults to ``[api]max_limit``, which is also its maximum.
     """
     most = pecan.core.state.request.conf.api.max_limit
     limit = min(query.get("limit", most), most)
@@ -28,7 +28,7 @@ def page(query: Mapping[str, Any]) -> Page:
 
 
 def filters(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filters among the parameters of a list request."""
+    """Return the filters of a list request."""
     return {name: value for name, value in query.items() if name not in PARAMETERS}
 
 
@@ -58,10 +58,10 @@ def next_url(limit: int, marker: str) -> str:
 
 
 def of_few(rows: Sequence[Any], asked: Page, marker: str) -> list[Any]:
-    """Return the part of ``rows`` that ``asked`` means, for collections too small to page in the database.
+    """Return the page ``asked`` of ``rows``, for collections too small to be paged in the database.
 
     :param marker: the attribute that identifies a row
-    :raises MarkerNotFound: 404, the marker is no row
+    :raises MarkerNotFound: 404, no row has the marker
     """
     ordered = sorted(rows, key=lambda row: (str(getattr(row, asked.sort_key) or ""), getattr(row, marker)),
                      reverse=asked.sort_dir == "desc")

@@ -1,7 +1,7 @@
-"""JSON Patch (RFC 6902) on the fields of a resource, with what Ironic's clients rely on.
+"""JSON Patch (RFC 6902) on the fields of a resource, with the extensions that Ironic's clients rely on.
 
-Besides the RFC: ``replace`` works on a field that is null; ``add`` creates an object field that is null on the way;
-``remove`` of a whole field sets its default. The result is a new document; the original is untouched.
+In addition to the RFC: ``replace`` works on a field that is null; ``add`` below an object field that is null creates
+the object; ``remove`` of a whole field sets its default. The result is a new document; the original is unchanged.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ironic_rules.models import json_values, pointer
 from ironic_rules.text import printable
 
 _MAX_PATH = 1024
-#: Levels of lists and objects of a patched document; a request body has no more either.
+#: Maximum number of levels of lists and objects of a patched document, as of a request body.
 MAX_DEPTH = 100
-#: Bytes of JSON that all ``copy`` of a patch may add: each of them can double the document.
+#: Maximum bytes of JSON that all ``copy`` operations of a patch may add: each of them can double the document.
 MAX_COPIED = 1_048_576
 _ADDRESS = schema.Text(max_length=_MAX_PATH, min_length=1, multiline=True)
 #: Body of a PATCH.
@@ -32,7 +32,7 @@ BODY = schema.List(schema.Object({
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation; ``path`` and ``source`` are unescaped tokens, the first one the field."""
+    """One operation; ``path`` and ``source`` are unescaped tokens, the first of which is the field."""
 
     op: str
     path: tuple[str, ...]
@@ -75,8 +75,8 @@ def apply(document: Mapping[str, Any], patch: Iterable[Operation], *, defaults: 
     :param defaults: field -> its value after ``remove``; None where a field is not listed
     :param read_only: fields that exist but must not be patched (``test`` may read them)
     :param required: fields that cannot be removed or set to null
-    :raises InvalidPatch: 400, with the index of the operation and the pointer that failed; also for a result that is
-        nested too deep, or for too much that is copied
+    :raises InvalidPatch: 400, with the index of the operation and the pointer that failed; also if the result is
+        nested too deeply, or too much is copied
     """
     patching = _Patching(copy.deepcopy(dict(document)), defaults, read_only, required)
     for index, operation in enumerate(patch):

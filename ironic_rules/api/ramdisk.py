@@ -1,6 +1,6 @@
-"""What the endpoints that ramdisks call have in common: whether they are served, and the token of each ramdisk.
+"""What the endpoints for ramdisks share: whether they are served, and the agent token.
 
-The token is the secret between the service and one ramdisk: issued once, stored only as a hash.
+The token is a secret shared with one ramdisk: issued once, stored only as a hash.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ironic_rules.db import nodes
 from ironic_rules.exceptions import NotFound
 from ironic_rules.models import states
 
-#: What later callers get in its place. IPA gives up when it sees it, so a second ramdisk does not go unnoticed.
+#: What later callers get instead of the token. IPA aborts when it receives it, so a second ramdisk is detected.
 HIDDEN_TOKEN = "******"
-#: Compared with when there is no node or no token, so that all refusals take the same way.
+#: Compared with if there is no node or no token, so that all refusals follow the same code path.
 _NO_HASH = "0" * 64
 
 
@@ -45,8 +45,8 @@ def claim_token(conn: sa.Connection, node_id: int) -> str:
 def claim_token_after_callback(conn: sa.Connection, node_id: int) -> str:
     """As :func:`claim_token`, for a ramdisk whose data have been accepted.
 
-    Its inspection may have ended meanwhile, which makes tokens void: then what it gets opens nothing. (``******`` would
-    tell it that another ramdisk has the token.)
+    Its inspection may have ended meanwhile, which invalidates tokens: then it gets a token that is not accepted
+    anywhere. (``******`` would mean that another ramdisk has the token.)
     """
     token = secrets.token_urlsafe(32)
     if nodes.claim_agent_token(conn, node_id, hashed_token(token), states.LOOKUP_ALLOWED):
@@ -55,10 +55,10 @@ def claim_token_after_callback(conn: sa.Connection, node_id: int) -> str:
 
 
 def void_token() -> str:
-    """Return a token that opens nothing: for the machine of a discovered node, which nobody has looked at yet."""
+    """Return a token that is not accepted anywhere, for a discovered node that no operator has approved yet."""
     return secrets.token_urlsafe(32)
 
 
 def token_matches(token: str, known_hash: str | None) -> bool:
-    """Say whether ``token`` is the one whose hash is stored; takes as long when none is."""
+    """Return whether ``token`` has the stored hash; takes the same time if no hash is stored."""
     return hmac.compare_digest(hashed_token(token), known_hash or _NO_HASH)

@@ -1,12 +1,12 @@
 """The tree of URLs. Controllers are named methods on ``Resource`` classes; this module finds the one for a request.
 
 A path is read segment by segment: a name in ``below`` leads to that resource; ``<ident>/<name>`` with the name in
-``below_item`` leads to a resource of that one item and hands it the ident; what is left are the method's arguments.
+``below_item`` leads to a resource of that one item and passes it the ident; the rest are the method's arguments.
 
 =======  ==========================================  =================================================
-GET      ``get_all``, ``get_one``, ``get``           the one whose parameters fit the arguments
+GET      ``get_all``, ``get_one``, ``get``           the one whose parameters match the arguments
 POST     ``post``                                    PUT ``put``, PATCH ``patch``
-DELETE   ``delete_all``, ``delete``                  again by the number of arguments
+DELETE   ``delete_all``, ``delete``                  also by the number of arguments
 =======  ==========================================  =================================================
 
 Nothing else is reachable: no attribute of a Python object is looked up by a name from the URL.
@@ -41,7 +41,7 @@ class Resource:
 
 
 class Found(NamedTuple):
-    """What a path leads to. Without ``controller`` it is 404, or 405 if there are other methods (``allow``)."""
+    """The result for a path. Without ``controller`` the reply is 404, or 405 if there are other methods (``allow``)."""
 
     controller: Callable[..., Any] | None
     arguments: tuple[str, ...] = ()

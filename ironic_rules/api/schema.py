@@ -1,4 +1,4 @@
-"""Shapes of request bodies: declared once at import, checked without reflecting what was sent.
+"""Schemas of request bodies: declared once at import; errors do not repeat the values that were sent.
 
 ::
 
@@ -23,7 +23,7 @@ Problems = list[Problem]
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TRUE = frozenset({"true", "yes", "on", "1", "t", "y"})
 _FALSE = frozenset({"false", "no", "off", "0", "f", "n"})
-#: Words that are routes at the place of a name.
+#: Words that are routes in place of a name.
 RESERVED_NAMES = frozenset({"detail"})
 
 
@@ -40,7 +40,7 @@ def as_bool(value: object) -> bool:
 
 
 class Schema:
-    """Base of all shapes. ``nullable`` lets ``null`` pass as None."""
+    """Base of all schemas. With ``nullable``, ``null`` is accepted as None."""
 
     expected = "a value"
 
@@ -59,7 +59,7 @@ class Schema:
         return loaded
 
     def check(self, value: Any, where: str, problems: Problems) -> Any:
-        """Return ``value`` converted, or add what is wrong to ``problems``; ``where`` is its JSON pointer."""
+        """Return ``value`` converted, or add its problems to ``problems``; ``where`` is its JSON pointer."""
         if value is None and self.nullable:
             return None
         try:
@@ -69,7 +69,7 @@ class Schema:
             return None
 
     def convert(self, value: Any, where: str, problems: Problems) -> Any:
-        """Return a non-null ``value`` converted; ValueError says what would be right."""
+        """Return a non-null ``value`` converted; the text of a ValueError says what is valid."""
         return value
 
 
@@ -78,7 +78,7 @@ class Anything(Schema):
 
 
 class Text(Schema):
-    """A string without control characters (tab, newline and carriage return pass if ``multiline``)."""
+    """A string without control characters (tab, newline and carriage return are allowed if ``multiline``)."""
 
     def __init__(self, max_length: int = 255, *, min_length: int = 0, pattern: str | None = None,
                  expected: str | None = None, multiline: bool = False, nullable: bool = False) -> None:
@@ -115,7 +115,7 @@ class Enum(Schema):
 
 
 class Uuid(Schema):
-    """A UUID, in lower case afterwards."""
+    """A UUID, converted to lower case."""
 
     def convert(self, value: Any, where: str, problems: Problems) -> Any:
         if not is_uuid(value):
@@ -124,14 +124,14 @@ class Uuid(Schema):
 
 
 class Mac(Schema):
-    """A unicast MAC address, in lower case with colons afterwards."""
+    """A unicast MAC address, converted to lower case with colons."""
 
     def convert(self, value: Any, where: str, problems: Problems) -> Any:
         return mac.normalize(value)
 
 
 class Boolean(Schema):
-    """A boolean; ``lenient`` also takes ``"true"`` and the like, which the CLI sends."""
+    """A boolean; ``lenient`` also accepts strings such as ``"true"``, which the CLI sends."""
 
     def __init__(self, *, lenient: bool = True, nullable: bool = False) -> None:
         super().__init__(nullable=nullable)
@@ -144,7 +144,7 @@ class Boolean(Schema):
 
 
 class Integer(Schema):
-    """An integer between two bounds; ``lenient`` also takes it as a string of digits, which the CLI sends."""
+    """An integer between two bounds; ``lenient`` also accepts a string of digits, which the CLI sends."""
 
     def __init__(self, minimum: int, maximum: int, *, lenient: bool = True, nullable: bool = False) -> None:
         super().__init__(nullable=nullable)
@@ -159,7 +159,7 @@ class Integer(Schema):
 
 
 class List(Schema):
-    """A list whose items all have the shape ``of``."""
+    """A list whose items all have the schema ``of``."""
 
     def __init__(self, of: Schema | None = None, *, min_items: int = 0, max_items: int = 10_000,
                  nullable: bool = False) -> None:
@@ -186,7 +186,7 @@ class Map(Schema):
 class Object(Schema):
     """A JSON object with declared fields; unknown ones are refused unless ``extra`` allows them.
 
-    What was not sent is absent from the result: defaults belong to whoever stores it.
+    Fields that were not sent are absent from the result: defaults are set where the object is stored.
     """
 
     def __init__(self, fields: Mapping[str, Schema], *, required: Iterable[str] = (), extra: bool = False,
@@ -213,7 +213,7 @@ class Object(Schema):
 
 
 class Name(Text):
-    """A name that can stand in a URL in place of a UUID: RFC 3986's unreserved characters, and no UUID itself."""
+    """A name that can be used in a URL in place of a UUID: RFC 3986's unreserved characters, and not a UUID itself."""
 
     def __init__(self, reserved: Collection[str] = RESERVED_NAMES) -> None:
         super().__init__(255, min_length=1, pattern=r"[A-Za-z0-9\-._~]+", nullable=True, expected=(
@@ -230,11 +230,11 @@ class Name(Text):
 
 
 def of(table: fields.Fields, names: Iterable[str], special: Mapping[str, Schema] | None = None) -> dict[str, Schema]:
-    """Return the shapes of fields of a resource, from the table of its fields.
+    """Return the schemas of fields of a resource, from the table of its fields.
 
-    ``null`` stands for the default of a field, so all but those that nobody can remove take it.
+    ``null`` means the default of a field, so all fields accept it but those that cannot be removed.
 
-    :param special: shapes of fields that the table says too little of
+    :param special: schemas of fields that the table does not describe completely
     """
     return {name: (special or {}).get(name) or _shape(table[name]) for name in table if name in names}
 

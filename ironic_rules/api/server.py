@@ -12,18 +12,18 @@ from oslo_config import cfg
 
 from ironic_rules.exceptions import ConfigurationError, RequestTooLarge
 
-#: Seconds that open requests get when the server stops.
+#: Seconds that open requests have to finish when the server stops.
 _SHUTDOWN_S = 0.5
-#: Bytes that are handed to the socket at once.
+#: Maximum bytes that are passed to the socket at once.
 _PIECE = 65536
-#: Bytes of a request's first line and headers.
+#: Maximum bytes of a request's first line and headers.
 _MAX_HEAD = 65536
-#: Bytes of the line before a chunk.
+#: Maximum bytes of the line before a chunk.
 _MAX_LINE = 4096
 
 
 class _Chunks:
-    """What cheroot reads a chunked body from. It takes lines and chunks as a whole, of whatever length they are."""
+    """What cheroot reads a chunked body from, with limits: cheroot reads lines and chunks of any length as a whole."""
 
     def __init__(self, stream: Any, limit: int) -> None:
         self._stream = stream
@@ -44,10 +44,10 @@ class _Chunks:
 
 
 def _gateway(limit: int) -> type[wsgi.Gateway_10]:
-    """Return cheroot's gateway to a WSGI application, with a bound to what a body can take of the memory.
+    """Return cheroot's gateway to a WSGI application, with a limit on the memory that a body can take.
 
-    cheroot would read what the application leaves of a long body as a whole, and take the rest of a chunked one for
-    the next request. Such connections end with the reply.
+    cheroot would read the unread rest of a long body as a whole, and take the rest of a chunked one for the next
+    request. Such connections are closed after the reply.
     """
 
     class Gateway(wsgi.Gateway_10):  # type: ignore[misc]
@@ -64,7 +64,7 @@ def _gateway(limit: int) -> type[wsgi.Gateway_10]:
 
 
 def _in_pieces(app: Any) -> Any:
-    """Return ``app`` with large bodies cut up: cheroot copies what is not sent yet once per packet of the socket."""
+    """Return ``app`` with large bodies split up: cheroot copies the unsent rest once per packet of the socket."""
 
     def serve(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
         for body in app(environ, start_response):
@@ -89,7 +89,7 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """Where the server listens, e.g. ``http://127.0.0.1:6385``; known once it has started."""
+        """The URL of the server, e.g. ``http://127.0.0.1:6385``; known once it has started."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._server.bind_addr[1]}"
 
@@ -105,7 +105,7 @@ class ApiServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the socket; requests in flight get half a second."""
+        """Close the socket; open requests have half a second to finish."""
         self._server.stop()
 
     def wait(self) -> None:

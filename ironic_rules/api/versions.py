@@ -1,8 +1,8 @@
-"""API versions ``1.N`` ("microversions"): the numbers are Ironic's, so that its clients negotiate as they always do.
+"""API versions ``1.N`` ("microversions"): the numbers are Ironic's, so that its clients can negotiate as usual.
 
-A constant is the first minor version in which something can be used; those of fields and filters stand in the tables
-of ``models``. What a version does not know is left out of its replies, and naming it (body, patch, ``fields``, filter,
-sort key) is 406. Clients choose with one of two headers; without one they get the oldest version.
+A constant is the first minor version that supports something; those of fields and filters are in the tables of
+``models``. What a version does not support is omitted from its replies, and naming it (body, patch, ``fields``,
+filter, sort key) is 406. Clients select a version with one of two headers; without one they get the oldest version.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,9})")
 
 
 def parse(own: str | None, standard: str | None) -> int:
-    """Return the minor version that a request asks for.
+    """Return the minor version that a request selects.
 
     :param own: value of ``X-OpenStack-Ironic-API-Version``: ``1.N`` or ``latest``
-    :param standard: value of ``OpenStack-API-Version``: ``baremetal 1.N``, in a comma-separated list; it wins
+    :param standard: value of ``OpenStack-API-Version``: ``baremetal 1.N``, in a comma-separated list; has precedence
     :raises NotAcceptable: 406, malformed or not between MIN and MAX
     """
     text = (_of_service(standard) if standard else None) or own
@@ -80,12 +80,12 @@ def parse(own: str | None, standard: str | None) -> int:
 
 
 def too_new(name: str, since: int) -> NotAcceptable:
-    """Return the error for what a request names and only API 1.``since`` knows."""
+    """Return the error for a request that names something that requires API 1.``since``."""
     return NotAcceptable(f"Request not acceptable. {name} needs at least API version 1.{since}.")
 
 
 def refuse_fields(table: Fields, named: Iterable[str], minor: int) -> None:
-    """Check that version ``minor`` knows every field that a request names.
+    """Check that version ``minor`` supports every field that a request names.
 
     :raises NotAcceptable: 406, with the version that is needed
     """
@@ -93,7 +93,7 @@ def refuse_fields(table: Fields, named: Iterable[str], minor: int) -> None:
 
 
 def refuse_filters(table: Fields, named: Iterable[str], minor: int) -> None:
-    """Check that version ``minor`` knows every filter that a request names; otherwise as :func:`refuse_fields`."""
+    """Check that version ``minor`` supports every filter that a request names; otherwise as :func:`refuse_fields`."""
     _refuse({name: table.filters[name].since for name in named if name in table.filters}, minor)
 
 
@@ -104,7 +104,7 @@ def _refuse(since: Mapping[str, int], minor: int) -> None:
 
 
 def visible_state(state: str | None, minor: int) -> str | None:
-    """Return how a provision state reads in version ``minor``: states that it does not know go by older names."""
+    """Return how version ``minor`` shows a provision state: states that it does not have are shown by older names."""
     if state == states.INSPECTWAIT and minor < INSPECT_WAIT:
         return states.INSPECTING
     if state == states.AVAILABLE and minor < 2:

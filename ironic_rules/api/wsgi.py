@@ -1,7 +1,7 @@
-"""The entry point of WSGI servers: ``gunicorn ironic_rules.api.wsgi:application``.
+"""The entry point for WSGI servers: ``gunicorn ironic_rules.api.wsgi:application``.
 
-Configuration files are found as the commands find them (``/etc/ironic-rules/ironic-rules.conf``, …), or are named by
-the environment variable ``IRONIC_RULES_CONFIG_FILE``, separated by ``:``.
+Configuration files are found as by the commands (``/etc/ironic-rules/ironic-rules.conf``, …), or are listed in the
+environment variable ``IRONIC_RULES_CONFIG_FILE``, separated by ``:``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ironic_rules.rpc import transport as rpc_transport
 
 
 class Application:
-    """The WSGI application, with connections that belong to the process that serves.
+    """The WSGI application, with connections of the serving process.
 
     uWSGI, and gunicorn with ``--preload``, import this module once and fork afterwards. Connections to the database and
-    the broker do not survive a fork, nor does the thread that waits for RPC replies. So a process that finds itself
-    forked makes all of it anew. What would keep every request from being served shows when the module is imported.
+    the broker do not survive a fork, nor does the thread that waits for RPC replies. So a forked process creates all of
+    them again. Errors that would affect every request are raised when the module is imported.
 
     :raises ConfigurationError: as from the parts of ``service``, e.g. the database's schema is not the current one
     """
@@ -51,7 +51,7 @@ class Application:
 
 
 def make_application() -> Application:
-    """Return the application that the environment configures."""
+    """Return the application as configured by the environment."""
     files = os.environ.get("IRONIC_RULES_CONFIG_FILE")
     conf = service.prepare_config([], config_files=files.split(os.pathsep) if files else None)
     service.setup_logging(conf)

@@ -167,7 +167,7 @@ def test_listening_for_everybody_without_authentication_is_warned_of(tmp_path):
         process = Process(f"ironic_rules.cmd.{module}", [*arguments, *listen], tmp_path, module)
         try:
             wait_for("the end of the process", lambda process=process: not process.is_running())
-            assert "noauth and the API listens on 192.0.2.1: whoever reaches its port" in process.text()
+            assert "noauth and the API listens on 192.0.2.1: every client that can reach its port" in process.text()
             assert "Cannot listen on 192.0.2.1" in process.text()
         finally:
             process.close()

@@ -1,1 +1,1 @@
-"""WSGI middleware around pecan, outermost first as ``api.app`` stacks it. Plain WSGI: it costs microseconds."""
+"""WSGI middleware around pecan, in the order that ``api.app`` sets. Plain WSGI, because it takes only microseconds."""

@@ -20,15 +20,15 @@ from ironic_rules.exceptions import ConfigurationError, Unauthorized, Unavailabl
 LOG = logging.getLogger(__name__)
 
 _REMEMBERED = 1000
-#: Checked when the user does not exist, with the cost of those who do, so that both take the same time.
+#: Checked if the user does not exist, with the cost factor of the existing users, so that both take the same time.
 _NOBODY = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(10))
 _HASH = re.compile(rb"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 
 
 class BasicAuth:
-    """Lets users of the file in, as ``REMOTE_USER``. The file is read again when it changes.
+    """Authenticates users of the file and sets ``REMOTE_USER``. The file is read again when it changes.
 
-    bcrypt takes tens of milliseconds by design, so passwords that were right are remembered as salted hashes.
+    bcrypt takes tens of milliseconds by design, so valid passwords are cached as salted hashes.
 
     :raises ConfigurationError: the file cannot be read
     """
@@ -50,8 +50,8 @@ class BasicAuth:
         try:
             user = self._user(environ.get("HTTP_AUTHORIZATION", ""))
         except (OSError, UnicodeDecodeError) as exc:
-            # Whom it would let in now is not known: nobody gets in until it can be read again.
-            LOG.error("[DEFAULT]http_basic_auth_user_file cannot be read any more: %s", exc)
+            # Its current users are not known: no one is authenticated until it can be read again.
+            LOG.error("[DEFAULT]http_basic_auth_user_file can no longer be read: %s", exc)
             return faults.send(faults.from_error(Unavailable()), start_response)
         if user is None:
             return faults.send(faults.from_error(Unauthorized()), start_response)
@@ -73,7 +73,7 @@ class BasicAuth:
         if digest in self._right:
             return user
         known = self._users.get(user)
-        # bcrypt looks at 72 bytes at most; more than that is never a password from the file.
+        # bcrypt uses at most 72 bytes; a longer password never matches one from the file.
         given = password.encode()
         if not bcrypt.checkpw(given[:72], known or self._nobody) or known is None or len(given) > 72:
             return None
@@ -92,7 +92,7 @@ class BasicAuth:
                 if _is_hash(known.encode()):
                     users[user] = known.encode()
                 elif user and not user.startswith("#"):
-                    LOG.warning("%s, line %d, has no valid bcrypt hash; it lets nobody in.", self._path, number)
+                    LOG.warning("%s, line %d, has no valid bcrypt hash and is ignored.", self._path, number)
             cost = max((known[4:6] for known in users.values()), default=_NOBODY[4:6])
             self._nobody = _NOBODY[:4] + cost + _NOBODY[6:]
             self._users, self._right, self._version = users, set(), version

@@ -1,4 +1,4 @@
-"""Reads the body, whatever its type, and no more of it than ``[api]max_json_body_size``."""
+"""Reads the body, whatever its type, up to ``[api]max_json_body_size``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ironic_rules.exceptions import Invalid, RequestTooLarge
 LOG = logging.getLogger(__name__)
 
 _CHUNK = 64 * 1024
-#: A refused body is read on for so many times the limit, and dropped.
+#: How much of a refused body is read and discarded, as a multiple of the limit.
 _MOST_DISCARDED = 4
 _MOST_DIGITS = 18
 
 
 class BodyLimit:
-    """Puts the bytes into ``ironic_rules.body``. The limit holds for bytes really read, so also for chunked bodies."""
+    """Stores the bytes in ``ironic_rules.body``. The limit applies to the bytes read, so also to chunked bodies."""
 
     def __init__(self, app: Any, limit: int) -> None:
         self._app = app
@@ -29,7 +29,7 @@ class BodyLimit:
         except (RequestTooLarge, Invalid) as error:
             return faults.send(faults.from_error(error), start_response)
         except (OSError, ValueError) as error:
-            # What servers raise for chunks that are malformed, and for a client that is gone or too slow.
+            # Raised by servers for malformed chunks, and for a client that has disconnected or is too slow.
             LOG.info("The body of a request could not be read: %s", error)
             return faults.send(faults.from_error(Invalid("The body could not be read.")), start_response)
         return self._app(environ, start_response)
@@ -39,13 +39,13 @@ class BodyLimit:
             environ.get("wsgi.input_terminated") and not environ.get("CONTENT_LENGTH"))
         declared = environ.get("CONTENT_LENGTH") or "0"
         if not declared.isascii() or not declared.isdecimal() or len(declared) > _MOST_DIGITS:
-            raise Invalid("Content-Length is not a number of a sensible size.")
+            raise Invalid("Content-Length is not a number, or is too large.")
         length = None if chunked else int(declared)
         stream = environ["wsgi.input"]
         if length is not None and length > self._limit:
             _discard(stream, min(length, _MOST_DISCARDED * self._limit))
             raise RequestTooLarge(limit=self._limit)
-        # One byte more than allowed tells an endless body from one of just the allowed size.
+        # One byte more than allowed distinguishes a body that is too large from one of exactly the allowed size.
         body = _read_up_to(stream, self._limit + 1 if length is None else length)
         if length is None and len(body) > self._limit:
             _discard(stream, _MOST_DISCARDED * self._limit)
@@ -64,6 +64,6 @@ def _read_up_to(stream: Any, size: int) -> bytes:
 
 
 def _discard(stream: Any, size: int) -> None:
-    """Read on for a while: a client that is still sending when the connection closes never sees the answer."""
+    """Discard up to ``size`` bytes: a client that is still sending when the connection closes never sees the reply."""
     while size > 0 and (chunk := stream.read(min(size, _CHUNK))):
         size -= len(chunk)

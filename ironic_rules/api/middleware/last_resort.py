@@ -1,8 +1,8 @@
-"""Turns whatever escaped everything else into a 500 in the usual error form.
+"""Turns every exception that nothing else handled into a 500 in the usual error format.
 
-``expose`` sees only what happens inside of a method. Outside of it are pecan, keystonemiddleware, the password file,
-and the server's own errors while a body is read; web servers answer those with a page of theirs, without version
-headers, so that clients take this service for something else.
+``expose`` handles only errors of methods. Other sources are pecan, keystonemiddleware, the password file, and the
+server's own errors while a body is read; web servers reply to those with their own page, without version headers, so
+that clients do not recognise the service.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ironic_rules.api import faults
 
 
 class LastResort:
-    """Catches errors outside of controllers. Nothing else in the API but ``expose`` ends what it does not expect."""
+    """Catches errors outside controllers. In the API, only this class and ``expose`` catch unexpected exceptions."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -21,5 +21,5 @@ class LastResort:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         try:
             return self._app(environ, start_response)
-        except Exception as error:  # noqa: BLE001  (this is where errors end)
+        except Exception as error:  # noqa: BLE001  (the outermost handler)
             return faults.send(faults.from_error(error), start_response)

@@ -1,4 +1,4 @@
-"""Negotiates the API version: ``ironic_rules.version`` for the application, three headers for the client."""
+"""Negotiates the API version: sets ``ironic_rules.version`` for the application, and three headers of the reply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BOUNDS = ((versions.HEADER_MIN, versions.MIN_STRING), (versions.HEADER_MAX, ver
 
 
 class Microversion:
-    """Every reply says which versions there are and which one was used; a 406 says only the former."""
+    """Every reply states the supported versions and the one that was used; a 406 states only the former."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -12,7 +12,7 @@ _FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
 class RequestId:
-    """Sets ``openstack.request_id``. A client's own id is taken over only if it has the usual form."""
+    """Sets ``openstack.request_id``. An id that the client sends is used only if it has the usual format."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -21,7 +21,7 @@ class RequestId:
         given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         request_id = given if _FORM.fullmatch(given) else f"req-{uuid.uuid4()}"
         environ["openstack.request_id"] = request_id
-        # Until it is known who asks. Log lines name the thread's last context, that of another request without this.
+        # Until the caller is known. Log lines have the thread's last context, which would be another request's.
         RequestContext(request_id=request_id)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""One INFO line per request: who, what, status, bytes, seconds."""
+"""One INFO line per request: client address, method and URL, status, bytes, seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 class RequestLog:
-    """Logs when the reply starts. What the client sent is shown with control characters escaped."""
+    """Logs when the reply starts. Control characters in what the client sent are escaped."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Finds the controller before anything else looks at the request: authentication asks it whether it is public."""
+"""Finds the controller before anything else processes the request: authentication depends on whether it is public."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def test_nobody_gets_in_while_the_file_of_users_can_not_be_read(basic, tmp_path,
 
     for password in ("pass", "wrong"):
         basic.get("/v1/nodes", headers=credentials("admin", password), status=503)
-    assert "cannot be read any more" in caplog.text
+    assert "can no longer be read" in caplog.text
 
     (tmp_path / "away").rename(tmp_path / "htpasswd")
     basic.get("/v1/nodes", headers=credentials("admin", "pass"))
