@@ -1,4 +1,4 @@
-"""The steps that the living conductors offer, read again when one of them has registered or sent a heartbeat."""
+"""The steps that the live conductors offer, read again after a heartbeat of any of them."""
 
 from __future__ import annotations
 

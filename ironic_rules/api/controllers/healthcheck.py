@@ -1,4 +1,4 @@
-"""``/healthcheck``: can this process serve requests, and is there a conductor to do the work?"""
+"""``/healthcheck``: whether this process can serve requests, and whether a conductor is alive."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ironic_rules.exceptions import NotFound
 
 
 class HealthcheckController(Resource):
-    """One small query, no authentication: for load balancers and readiness probes."""
+    """One small query without authentication, for load balancers and readiness probes."""
 
     @expose(public=True)
     def get_all(self) -> bytes:
-        """Return ``{"status", "database", "conductors"}``; 503 unless the database answers and a conductor is alive."""
+        """Return ``{"status", "database", "conductors"}``; 503 if the database is unavailable or no conductor alive."""
         conf = pecan.request.conf
         if not conf.api.enable_healthcheck:
             raise NotFound()

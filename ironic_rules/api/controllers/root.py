@@ -1,4 +1,4 @@
-"""``/``: which versions there are."""
+"""``/``: the supported API versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironic_rules.api.resource import Resource
 
 
 def version_document() -> dict[str, Any]:
-    """Return what clients read to discover version 1 of the API."""
+    """Return the document by which clients discover version 1 of the API."""
     return {
         "id": "v1", "links": [{"href": f"{links.base()}/v1/", "rel": "self"}], "status": "CURRENT",
         "min_version": versions.MIN_STRING, "version": versions.MAX_STRING,
@@ -26,7 +26,7 @@ class RootController(Resource):
 
     @expose(public=True)
     def get_all(self) -> dict[str, Any]:
-        """Return the version document; ``default_version.version`` is what IPA reads."""
+        """Return the version document; IPA reads ``default_version.version``."""
         document = version_document()
         return {
             "name": "OpenStack Ironic API",

@@ -1,1 +1,1 @@
-"""Shapes of request bodies, one module per resource, built at import."""
+"""Schemas of request bodies, one module per resource, built at import."""

@@ -12,7 +12,7 @@ _STEP = schema.Object({
     "priority": schema.Integer(0, MAX_PRIORITY),
 }, required=STEP_FIELDS)
 
-#: Every field that a PATCH may write. ``null`` stands for the field's default.
+#: Every field that a PATCH may write. ``null`` means the field's default.
 FIELDS = schema.of(DEPLOY_TEMPLATE, DEPLOY_TEMPLATE.patchable, {
     "name": Trait(), "steps": schema.List(_STEP, min_items=1, max_items=MAX_STEPS)})
 

@@ -1,6 +1,6 @@
 """Bodies of ``/v1/inspection_rules``.
 
-The rule itself is checked by the rule engine, which finds every problem at once; here only that it is an object.
+The rule is checked by the rule engine, which reports every problem at once; the schema only requires an object.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from ironic_rules.models import states, traits
 from ironic_rules.models.nodes import INTERFACES, NODE
 
 _HOST_NAME = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.IGNORECASE)
-#: Words that are routes below nodes, or such in Ironic: clients may know all of both.
+#: Words that are routes below nodes, here or in Ironic: clients may use all of them.
 _RESERVED_NAMES = schema.RESERVED_NAMES | {"maintenance", "management", "states", "validate", "vendor_passthru"}
 
 
 def check_host_name(name: str | None) -> None:
-    """Check a name that is given with an API version below 1.10, which knows host names only.
+    """Check a name that is given with an API version below 1.10, which allows host names only.
 
     :raises InvalidParameterValue: 400
     """
@@ -25,7 +25,7 @@ def check_host_name(name: str | None) -> None:
 
 
 _SPECIAL = {"name": schema.Name(_RESERVED_NAMES)}
-#: Every field that a PATCH may write. ``null`` stands for the field's default.
+#: Every field that a PATCH may write. ``null`` means the field's default.
 FIELDS = schema.of(NODE, NODE.patchable, _SPECIAL)
 CREATE = schema.Object(
     schema.of(NODE, NODE.where(lambda entry: entry.create), _SPECIAL), required=NODE.required)
@@ -42,7 +42,7 @@ _DEPLOY_STEPS = schema.List(schema.Object(
 
 
 class ConfigDrive(schema.Schema):
-    """A config drive: text (base64 of a gzipped image, or a URL), or the object that one is made from."""
+    """A config drive: a string (base64 of a gzipped image, or a URL), or an object from which one is built."""
 
     def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
         if not isinstance(value, (str, dict)):

@@ -1,4 +1,4 @@
-"""Bodies of the endpoints that ramdisks call, and since when each field of a heartbeat is known."""
+"""Bodies of the endpoints for ramdisks, and the version in which each field of a heartbeat was added."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironic_rules.api import schema, versions
 
 
 class HttpUrl(schema.Text):
-    """The URL of an agent: a host, perhaps a port, nothing else. The service adds the paths of its requests."""
+    """The URL of an agent: a host, optionally a port, nothing else. The service adds the paths of its requests."""
 
     def __init__(self) -> None:
         super().__init__(1024, pattern=r"https?://[!-~]+", expected="must be an HTTP or HTTPS URL")
@@ -21,7 +21,7 @@ class HttpUrl(schema.Text):
             complete = parts.hostname and parts.port != 0 and parts.path in ("", "/")
         except ValueError:
             complete = False
-        # An empty query or fragment is not told from none, and what is added after "#" would go nowhere.
+        # urlsplit() does not distinguish an empty query or fragment from none; a path added after "#" is not sent.
         if not complete or parts.username is not None or "?" in url or "#" in url:
             raise ValueError("must be an HTTP or HTTPS URL of a host, without user, password, path and query")
         return url

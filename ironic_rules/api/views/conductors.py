@@ -15,7 +15,7 @@ SUMMARY = ("hostname", "conductor_group", "alive")
 def conductor(row: RegisteredConductor, alive: Container[str], fields: tuple[str, ...] = FIELDS) -> dict[str, Any]:
     """Return one conductor.
 
-    :param alive: host names of the conductors that gave a sign of life lately
+    :param alive: host names of the conductors with a recent heartbeat
     """
     values = {
         "hostname": row.hostname, "conductor_group": row.conductor_group, "alive": row.hostname in alive,

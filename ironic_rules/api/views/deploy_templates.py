@@ -1,4 +1,4 @@
-"""Deploy templates -> JSON. Secrets in the arguments of steps read ``******``, told by their keys."""
+"""Deploy templates -> JSON. Secrets in the arguments of steps, recognised by their keys, are masked as ``******``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
 from ironic_rules.models.json_values import JSONObject
 
 _STORED = DEPLOY_TEMPLATE.where(lambda entry: entry.shown and entry.column)
-#: Each key of a JSON text as orjson writes it, without blanks and here without escapes; nothing for other strings,
-#: which must be matched all the same: a key is only known by where the strings before it end.
+#: Each key of a JSON text as orjson writes it, without blanks and here without escapes. Other strings match with an
+#: empty group: they must be matched too, because a key is only recognised by where the strings before it end.
 _KEYS = re.compile(r'"[^"\\]*"(?!:)|"([^"\\]*)":')
 
-#: Arguments of so many characters are remembered; lists are asked for again and again.
+#: Results for arguments of up to this many characters are cached, because lists are requested often.
 _SHORT = 512
 
 
@@ -34,8 +34,8 @@ def templates(rows: Sequence[Row], steps: Mapping[int, Sequence[tuple[str, str, 
     """Return templates in the order of ``rows``.
 
     :param rows: with exactly ``columns(fields)``, JSON columns as text
-    :param steps: by the id of the template; None to show no steps. Without a step, a template is gone since ``rows``
-        were read: it is left out.
+    :param steps: by the id of the template; None to show no steps. A template without steps was deleted after ``rows``
+        were read: it is omitted.
     :param collection: the last part of the collection's URL
     """
     names = columns(fields)[1:]
@@ -62,7 +62,7 @@ def templates(rows: Sequence[Row], steps: Mapping[int, Sequence[tuple[str, str, 
 def arguments(text: str) -> Any:
     """Return the arguments of a step, stored as ``text``, as a value for orjson with every secret hidden.
 
-    Most arguments have none and go out as they are: ten times faster than a walk through them.
+    Most arguments have none and are copied unchanged, which is ten times faster than checking every value.
     """
     found_open = _is_open(text) if len(text) <= _SHORT else _has_no_secret(text)
     return orjson.Fragment(text) if found_open else secrets.mask(orjson.loads(text))

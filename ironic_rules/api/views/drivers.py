@@ -1,4 +1,4 @@
-"""Hardware types, as the conductors describe them -> JSON."""
+"""Hardware types, as registered by the conductors -> JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INTERFACE_SINCE = {"storage": 33, "rescue": 38, "bios": 40, "firmware": version
 
 @dataclass(slots=True)
 class Driver:
-    """One hardware type and who offers it; ``kinds`` is interface kind -> ``{"enabled": [...], "default": name}``."""
+    """One hardware type and its hosts; ``kinds`` is interface kind -> ``{"enabled": [...], "default": name}``."""
 
     name: str
     hosts: list[str] = field(default_factory=list)

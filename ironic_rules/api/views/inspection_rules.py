@@ -1,4 +1,4 @@
-"""Inspection rules -> JSON. Conditions and actions come as stored text and go out as they are."""
+"""Inspection rules -> JSON. Conditions and actions are read as text and copied unchanged."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def columns(fields: Collection[str]) -> tuple[str, ...]:
 
 
 def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown) -> list[JSONObject]:
-    """Return rules in the order of ``rows``; of sensitive ones neither conditions nor actions, whatever is asked.
+    """Return rules in the order of ``rows``; conditions and actions of sensitive rules are never shown.
 
-    :param rows: with exactly ``columns(fields)``, JSON columns as text; built-in rules, which no database has
+    :param rows: with exactly ``columns(fields)``, JSON columns as text; or built-in rules, which are not stored
     """
     names = columns(fields)
     sealed = [name for name in names if name in SEALED]
@@ -48,7 +48,7 @@ def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown) -> l
 
 
 def _values(rule: Rule, names: Collection[str]) -> list[Any]:
-    """Return the fields of a rule as a row has them whose JSON columns are text."""
+    """Return the fields of a rule like a row whose JSON columns are text."""
     return [orjson.dumps(getattr(rule, name)) if name in RULE.json else getattr(rule, name) for name in names]
 
 

@@ -15,7 +15,7 @@ from ironic_rules.models.nodes import ALWAYS_NULL, NODE, SUB_RESOURCES, Node
 class NodeView(RowView):
     """How nodes look in one version of the API with one set of fields.
 
-    :ivar traits: whether the traits of the nodes are needed;  conductor: whether the conductors are
+    :ivar traits: whether the nodes' traits are needed;  conductor: whether their conductors are needed
     """
 
     def __init__(self, minor: int, fields: tuple[str, ...] | None) -> None:
@@ -37,7 +37,7 @@ class NodeView(RowView):
                conductors: Mapping[str, Sequence[str]]) -> list[JSONObject]:
         """Return the JSON objects of ``rows``.
 
-        :param traits: by node id;  conductors: hosts of the living conductors, by group
+        :param traits: by node id;  conductors: hosts of the live conductors, by group
         """
         nodes = []
         for row, node in self.objects(rows, url):

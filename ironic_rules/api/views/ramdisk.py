@@ -1,4 +1,4 @@
-"""What a ramdisk gets to know about its node, and how it shall behave."""
+"""The fields of its node that a ramdisk sees, and its settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironic_rules.api import links
 from ironic_rules.models import secrets
 from ironic_rules.models.nodes import NodeFound
 
-#: Settings that IPA reads; what is not listed has its default.
+#: Settings that IPA reads; others have their default.
 _CONFIG: dict[str, Any] = {
     "metrics": {"backend": "noop", "prepend_host": False, "prepend_uuid": False, "prepend_host_reverse": True,
                 "global_prefix": None},
@@ -23,7 +23,7 @@ _CONFIG: dict[str, Any] = {
 }
 
 
-#: By these a report is told to be the node's; who knows a MAC address need not know them.
+#: Inspection data are matched to the node by these; a client that knows a MAC address must not learn them.
 _WITHHELD = frozenset({"lookup_bmc_addresses"})
 
 
@@ -34,7 +34,7 @@ def _shown(driver_internal_info: dict[str, Any]) -> dict[str, Any]:
 def lookup(node: NodeFound, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
     """Return ``{"node": …, "config": …}`` with every secret of the node masked.
 
-    :param token: the agent token, or ``******`` when it was handed out before
+    :param token: the agent token, or ``******`` if it was already issued
     """
     return {
         "node": {

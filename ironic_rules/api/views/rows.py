@@ -1,7 +1,7 @@
 """Rows of a table as JSON objects, many at a time.
 
-What one (version, set of fields) needs is worked out once; then a row costs no function call per field. JSON columns
-are embedded as the text that the database holds, unless secrets may hide in them.
+What one (version, set of fields) needs is computed once; then a row needs no function call per field. JSON columns
+are embedded as the text that is in the database, unless they may contain secrets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RowView:
 
     def __init__(self, table: Fields, collection: str, wanted: Collection[str], *,
                  sub_resources: Sequence[str] = (), needed: Iterable[str] = ()) -> None:
-        """Work out the view.
+        """Create the view.
 
         :param collection: the last part of the collection's URL
         :param wanted: the fields of the reply
@@ -44,10 +44,10 @@ class RowView:
         self._pick = operator.attrgetter(*self._shown, "uuid")
 
     def objects(self, rows: Sequence[Any], url: str) -> Iterator[tuple[Any, JSONObject]]:
-        """Give each row with its JSON object.
+        """Yield each row with its JSON object.
 
         :param rows: have at least ``self.columns``; fastest if they begin with them, in that order
-        :param url: the public URL of the API, without a slash at the end
+        :param url: the public URL of the API, without a trailing slash
         """
         if not rows:
             return

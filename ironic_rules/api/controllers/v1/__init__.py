@@ -1,4 +1,4 @@
-"""``/v1``: the resources, and since which version each one is there."""
+"""``/v1``: the resources, and the version in which each was added."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class V1Controller(Resource):
     below: ClassVar = {
         "nodes": NodesController(), "ports": PortsController(), "portgroups": PortgroupsController(),
         "drivers": DriversController(), "conductors": ConductorsController(), "volume": VolumeController(),
-        # Document 003 writes a hyphen and shows all fields; Ironic and its clients have the underscore.
+        # Document 003 has a hyphen and shows all fields; Ironic and its clients use the underscore.
         "deploy-templates": DeployTemplatesController("deploy-templates", detailed=True),
         "deploy_templates": DeployTemplatesController("deploy_templates", detailed=False),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),

@@ -1,4 +1,4 @@
-"""``/v1/conductors``: which conductors there are, and which of them are alive."""
+"""``/v1/conductors``: the registered conductors, and whether each is alive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ConductorsController(Resource):
     @expose(since=versions.CONDUCTORS, policy=policies.GET,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=_LINKS, marker=filters.text))
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
-        """List conductors by host name; ``drivers`` and the times with ``detail``."""
+        """List conductors by host name; with ``detail`` also ``drivers``, ``created_at`` and ``updated_at``."""
         asked = pagination.page({"sort_key": "hostname", **query})
         with pecan.request.db.reader() as conn:
             rows = conductors.list_conductors(conn)

@@ -1,4 +1,4 @@
-"""``/v1/continue_inspection``: where a ramdisk delivers what it found (document 001)."""
+"""``/v1/continue_inspection``: where a ramdisk sends its inspection data (document 001)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ LOG = log.getLogger(__name__)
 
 
 class ContinueInspectionController(Resource):
-    """At the base version as Inspector did it; since API 1.84 also in the place of a lookup."""
+    """In the base version as in Inspector; since API 1.84 it also replaces a lookup."""
 
     @expose(public=True, policy=policies.CONTINUE_INSPECTION, query=filters.Query(node_uuid=filters.uuid),
             body=schemas.CONTINUE_INSPECTION, allow_nul=True)
     def post(self, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-        """Store the data and continue the node's inspection; 200 means that they are safe.
+        """Store the data and continue the node's inspection; 200 means that they are stored.
 
-        A machine that no node is known for gets one, if ``[auto_discovery]enabled`` says so.
+        If no node is found for the machine and ``[auto_discovery]enabled`` is true, a node is created.
 
-        :returns: ``{"uuid"}``, since 1.84 what ``/v1/lookup`` returns
-        :raises Invalid: 400, the data themselves are malformed, or contain nothing to find a node by
-        :raises LookupFailed: 404, always the same: none, several, not waiting for data, or refused by an early rule
-        :raises Unavailable: 503, safe to repeat
+        :returns: ``{"uuid"}``; since 1.84 the same as ``/v1/lookup``
+        :raises Invalid: 400, the data are malformed, or have nothing by which a node can be found
+        :raises LookupFailed: 404, always with the same text: no node, several, not waiting for data, or refused by an
+            early rule
+        :raises Unavailable: 503, safe to retry
         """
         request = pecan.request
         ramdisk.require_endpoints(request.conf)
@@ -52,7 +53,7 @@ class ContinueInspectionController(Resource):
 
 
 def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool]:
-    """Return the node of the machine, and whether discovery has made it.
+    """Return the node of the machine, and whether discovery has created it.
 
     :raises LookupFailed: 404
     """
@@ -74,10 +75,10 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
 
 
 def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool) -> None:
-    """Give the data to a conductor; when this returns, they are safe.
+    """Pass the data to a conductor; when this returns, they are stored.
 
-    :param is_new: discovery has made the node for these data; it goes if no conductor accepts them
-    :raises LookupFailed: 404, the node does not wait (any more)
+    :param is_new: discovery has created the node for these data; it is deleted if no conductor accepts them
+    :raises LookupFailed: 404, the node is not, or no longer, waiting for data
     :raises Unavailable: 503
     """
     request = pecan.request
@@ -87,9 +88,10 @@ def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool) -> None:
     except NotFound as error:
         raise LookupFailed() from error
     except NodeLocked as error:
-        # 409 would tell a stranger that there is such a node. A new one is locked by a faster callback of its machine.
+        # 409 would reveal the node to an unauthenticated client. A new node is locked by an earlier callback of its
+        # machine.
         raise (LookupFailed() if is_new else Unavailable()) from error
-    except Exception:  # whatever it was goes on; only the node must not stay
+    except Exception:  # only to delete the node; the error is raised again
         if is_new:
             discovery.withdraw(request.db, node.id)
         raise
@@ -103,7 +105,7 @@ def _run_early_rules(conn: sa.Connection, sent: payload.Payload) -> None:
     try:
         rules = pecan.request.rule_cache.current(conn)
     except RuleFailed as error:
-        # A conductor meets the same, and ends the inspection with this text where the operator looks.
+        # A conductor gets the same error and fails the inspection with this text, where the operator sees it.
         LOG.error("No early rules are run: %s", error)
     else:
         early.run(rules, sent)

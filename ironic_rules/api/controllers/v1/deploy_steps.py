@@ -1,4 +1,4 @@
-"""What a deployment would run, and which nodes can run a deploy template."""
+"""The steps that a deployment would run, and the nodes that can run a deploy template."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ class NodeDeployStepsController(Resource):
     @expose(since=versions.DEPLOY_TEMPLATES, policy=node_policies.GET_DEPLOY_STEPS,
             query=filters.Query(traits=filters.names))
     def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
-        """Return the steps that a deployment of the node would run, in their order, each with where it comes from.
+        """Return the steps that a deployment of the node would run, in order, each with its source.
 
-        ``traits`` are those of the instance; without it, those of the node's ``instance_info`` count. ``problems`` has
-        what would keep the deployment from beginning, templates that are only enabled among it. ``complete`` is false
-        where a ramdisk adds steps of its own, which nobody knows before it runs.
+        ``traits`` are those of the instance; the default is those in the node's ``instance_info``. ``problems`` lists
+        what would prevent the deployment from starting, including problems of templates that are only enabled.
+        ``complete`` is false if a ramdisk adds its own steps, which are not known before it runs.
 
         :raises NodeNotFound: 404
         :raises NoValidHost: 503, no conductor of the node's group is alive
-        :raises DriverNotFound: 400, none of them offers the node's driver
+        :raises DriverNotFound: 400, none of them supports the node's driver
         """
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
             registered = pecan.request.offered_steps.current(conn).get(row.conductor_group)
             own = traits.list_for(conn, [row.id])[row.id]
             instance_info = {**row.instance_info, **({"traits": list(query["traits"])} if "traits" in query else {})}
-            # As in a deployment: while conductors are pinned, templates do not count.
+            # As in a deployment: templates are ignored while conductors are pinned.
             enabled = [] if pecan.request.conf.conductor.pin_release_version else deploy_templates.for_traits(
                 conn, {*templates.requested_traits(instance_info), *own})
         if registered is None:
@@ -57,7 +57,7 @@ class TemplateNodesController(Resource):
     @expose(since=versions.DEPLOY_TEMPLATES, policy=template_policies.LIST_NODES,
             query=filters.Listing(sort_keys=_SORT_KEYS, fields=views.NODE_FIELDS))
     def get_all(self, template: str, query: dict[str, Any]) -> dict[str, Any]:
-        """List the nodes that have the template's name among their traits, and say of each whether it can run it.
+        """List the nodes that have the template's name among their traits, each with whether it can run the template.
 
         :raises DeployTemplateNotFound: 404
         """

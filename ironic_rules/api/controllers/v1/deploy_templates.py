@@ -1,4 +1,4 @@
-"""``/v1/deploy-templates`` (document 003), and the same as ``/v1/deploy_templates``, as Ironic's clients call it."""
+"""``/v1/deploy-templates`` (document 003), and the same under Ironic's name, ``/v1/deploy_templates``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DeployTemplatesController(Resource):
         """Serve the collection under one of its two names.
 
         :param collection: the last part of the URL, and the key of the list in replies
-        :param detailed: what a list without ``detail`` and ``fields`` shows: everything, or a summary
+        :param detailed: whether a list without ``detail`` and ``fields`` shows all fields, or a summary
         """
         self._collection = collection
         self._detailed = detailed
@@ -92,7 +92,7 @@ class DeployTemplatesController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, template: str, body: list[dict[str, Any]]) -> dict[str, Any]:
-        """Change a template and return it, with its new ``ETag``. ``If-Match`` changes only what has one of its tags.
+        """Change a template and return it, with its new ``ETag``. With ``If-Match`` only if it has one of those tags.
 
         :raises DeployTemplateNotFound: 404;  InvalidPatch, Invalid: 400
         :raises PreconditionFailed: 412, by ``If-Match``
@@ -107,7 +107,7 @@ class DeployTemplatesController(Resource):
             old = _find(conn, template)
             conditions.check(_tag(old))
             values = _patched(old, operations)
-            # Steps that stay are no concern of a request that changes something else, whatever drivers there are now.
+            # Unchanged steps are not checked again: the drivers may have changed since, which is not this request's.
             steps = _checked(values.pop("steps"), _known(conn) if writes_steps else ())
             return deploy_templates.update(conn, old, values, steps if writes_steps else None)
 
@@ -118,7 +118,7 @@ class DeployTemplatesController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.DELETE, status=204)
     def delete(self, template: str) -> None:
-        """Delete a template. ``If-Match`` deletes only what has one of its tags.
+        """Delete a template. With ``If-Match`` only if it has one of those tags.
 
         :raises DeployTemplateNotFound: 404
         :raises PreconditionFailed: 412, by ``If-Match``
@@ -140,20 +140,20 @@ def _find(conn: sa.Connection, ident: str) -> DeployTemplate:
 
 
 def _tag(template: DeployTemplate) -> str:
-    """Return the entity tag of a stored template. One that is made anew has another time of its creation."""
+    """Return the entity tag of a stored template. One that was deleted and created again differs in ``created_at``."""
     return etags.tag(template.uuid, template.created_at.isoformat(), template.revision)
 
 
 def _known(conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
-    """Return the check against what living conductors offer; none if none is alive."""
+    """Return the check against the steps that live conductors offer; empty if none is alive."""
     registered = pecan.request.offered_steps.current(conn).get(None)
     return () if registered is None else (checks.fits(registered),)
 
 
 def _checked(steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
-    """Return steps that passed the schema, after all that can be checked without a node.
+    """Return steps that passed the schema, after every check that does not need a node.
 
-    :param more: checks of the steps on top of those that need nothing but the configuration
+    :param more: checks in addition to those that need only the configuration
     :raises Invalid: 400, with every problem
     """
     checked = tuple(Step(**step) for step in steps)
@@ -176,15 +176,15 @@ def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObje
 
 
 def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
-    """Let no operation read what replies hide: not compare it, and not copy it to where it would be shown.
+    """Refuse operations that read values masked in replies: that compare them, or copy them to where they are shown.
 
-    :raises InvalidPatch: 400, the same for whatever is stored
+    :raises InvalidPatch: 400, with a text that does not depend on the stored values
     """
     for index, operation in enumerate(operations):
         source = operation.path if operation.op == "test" else operation.source
         if source[:1] != ("steps",) or (len(source) == 3 and source[2] != "args"):
             continue
-        # A whole step in the place of another one: every key stays what it is.
+        # A whole step replaces another one: every value keeps its key, so it is still masked.
         if operation.op != "test" and len(source) == 2 and len(operation.path) == 2 and operation.path[0] == "steps":
             continue
         raise InvalidPatch(problems=[Problem(f"/{index}/op", f"{operation.op} cannot read the arguments of steps")])

@@ -1,4 +1,4 @@
-"""``/v1/drivers``: the hardware types that living conductors offer."""
+"""``/v1/drivers``: the hardware types that live conductors offer."""
 
 from __future__ import annotations
 

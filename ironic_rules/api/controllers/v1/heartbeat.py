@@ -1,4 +1,4 @@
-"""``/v1/heartbeat/{node}``: a ramdisk's sign of life."""
+"""``/v1/heartbeat/{node}``: heartbeats of ramdisks."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LOG = log.getLogger(__name__)
 
 
 class HeartbeatController(Resource):
-    """Since API 1.22; without authentication but for the agent token."""
+    """Since API 1.22; authenticated by the agent token only."""
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202)
     def post(self, node: str, body: dict[str, Any]) -> None:
-        """Tell a conductor that the ramdisk of ``node`` (a UUID) is there.
+        """Pass the heartbeat of the ramdisk of ``node`` (a UUID) to a conductor.
 
-        :raises LookupFailed: 404, the same whether the node or the token is wrong
+        :raises LookupFailed: 404, the same for a wrong node and a wrong token
         :raises NodeLocked: 409, only for the holder of the token
         """
         request = pecan.request
@@ -47,7 +47,7 @@ class HeartbeatController(Resource):
 
 
 def _find(ident: str) -> Node | None:
-    """Return the node with this UUID. Names are not taken: nobody shall try them."""
+    """Return the node with this UUID. Names are not accepted, because they can be guessed."""
     if not is_uuid(ident):
         return None
     with pecan.request.db.reader() as conn:

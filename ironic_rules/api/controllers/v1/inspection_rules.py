@@ -1,4 +1,4 @@
-"""``/v1/inspection_rules``: what to do with a node's inspection data (document 000)."""
+"""``/v1/inspection_rules``: rules that process a node's inspection data (document 000)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LIST = filters.Listing.of(RULE)
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 
 _READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
-#: The CLI's ``unset`` names single conditions and actions so.
+#: The names by which the CLI's ``unset`` addresses single conditions and actions.
 _ALIASES = {"condition": "conditions", "action": "actions"}
 
 
@@ -42,7 +42,7 @@ class InspectionRulesController(Resource):
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List rules in the order of their creation, the built-in ones last.
 
-        Conditions and actions only come with ``detail`` or ``fields``.
+        Conditions and actions are shown only with ``detail`` or ``fields``.
         """
         fields = query.get("fields") or (RULE.shown if query.get("detail") else RULE.summary)
         asked = pagination.page(query)
@@ -96,7 +96,7 @@ class InspectionRulesController(Resource):
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
-        """Change a rule and return it, with its new ``ETag``. ``If-Match`` changes only what has one of its tags.
+        """Change a rule and return it, with its new ``ETag``. With ``If-Match`` only if it has one of those tags.
 
         :raises InspectionRuleNotFound: 404
         :raises InvalidPatch, InvalidRule: 400
@@ -121,7 +121,7 @@ class InspectionRulesController(Resource):
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self) -> None:
-        """Delete every rule but the built-in ones. All of them have no ``ETag``: ``If-Match`` can only be ``*``.
+        """Delete every rule but the built-in ones. The collection has no ``ETag``: ``If-Match`` can only be ``*``.
 
         :raises PreconditionFailed: 412, by ``If-Match``
         """
@@ -130,9 +130,9 @@ class InspectionRulesController(Resource):
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete(self, uuid: str) -> None:
-        """Delete a rule, or every rule if ``uuid`` is ``all``, as the CLI says it.
+        """Delete a rule, or every rule if ``uuid`` is ``all``, as the CLI sends it.
 
-        ``If-Match`` deletes only what has one of its tags.
+        With ``If-Match`` a rule is deleted only if it has one of those tags.
 
         :raises InspectionRuleNotFound: 404
         :raises PreconditionFailed: 412, by ``If-Match``
@@ -156,7 +156,7 @@ class InspectionRulesController(Resource):
 
 
 def _tag(rule: Rule) -> str:
-    """Return the entity tag of a stored rule: every change of whatever field makes a new revision."""
+    """Return the entity tag of a stored rule: every change of any field creates a new revision."""
     return etags.tag(rule.uuid, rule.revision)
 
 
@@ -181,7 +181,7 @@ def _patched(old: Rule, operations: list[patch.Operation]) -> JSONObject:
     defaults = {**RULE.defaults(), "scope": settings.default_scope}
     result = patch.apply(document, operations, defaults=defaults, read_only=_READ_ONLY, required=RULE.required)
     new = rules.from_wire({name: result[name] for name in schemas.PATCHABLE})
-    # Judged by the result: there are many ways to write an operation that ends in "not sensitive".
+    # The result is checked: many different operations can end in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
         raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule cannot be made non-sensitive")])
     problems = rules.validate(new, limits=settings.limits)
@@ -193,9 +193,9 @@ def _patched(old: Rule, operations: list[patch.Operation]) -> JSONObject:
 
 
 def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
-    """Let conditions and actions of a sensitive rule be replaced as a whole only: all else tells what they are.
+    """Allow conditions and actions of a sensitive rule to be replaced as a whole only: all else reveals them.
 
-    :raises InvalidPatch: 400, the same for whatever is stored
+    :raises InvalidPatch: 400, with a text that does not depend on the stored values
     """
     for index, operation in enumerate(operations):
         whole = operation.op in ("add", "replace", "remove") and len(operation.path) == 1
@@ -206,7 +206,7 @@ def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
 
 
 def _without_secrets(problems: list[Problem], touched: set[str]) -> list[Problem]:
-    """Return ``problems`` without places inside conditions and actions that the caller did not just send."""
+    """Return ``problems`` without those in conditions and actions that the caller did not send in this request."""
     stored = tuple(f"/{name}" for name in SEALED if name not in touched)
     told = [problem for problem in problems if not stored or not problem.where.startswith(stored)]
     if len(told) < len(problems):

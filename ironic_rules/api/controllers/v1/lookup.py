@@ -1,4 +1,4 @@
-"""``/v1/lookup``: a ramdisk asks which node it runs on, and gets its token."""
+"""``/v1/lookup``: a ramdisk looks up the node on which it runs, and gets its agent token."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LookupController(Resource):
         """Return the node and the ramdisk's settings; the first caller gets the agent token, later ones ``******``.
 
         :raises Invalid: 400, neither a MAC address nor a UUID was given
-        :raises LookupFailed: 404, always the same
+        :raises LookupFailed: 404, always with the same text
         """
         request = pecan.request
         ramdisk.require_endpoints(request.conf)
@@ -46,12 +46,12 @@ class LookupController(Resource):
             raise LookupFailed()
         token = request.db.write(lambda conn: ramdisk.claim_token(conn, node.id))
         if token == ramdisk.HIDDEN_TOKEN:
-            LOG.warning("Lookup of node %s: its agent token was handed out before", node.uuid)
+            LOG.warning("Lookup of node %s: its agent token was already issued", node.uuid)
         return views.lookup(node, token, request.conf)
 
 
 def _macs(addresses: tuple[str, ...]) -> list[str]:
-    """Return the MAC addresses among ``addresses``; InfiniBand hosts send others too."""
+    """Return the MAC addresses in ``addresses``; InfiniBand hosts also send other addresses."""
     if len(addresses) > _MAX_ADDRESSES:
         raise Invalid(f"addresses: at most {_MAX_ADDRESSES} are accepted.")
     return sorted({mac.normalize(address) for address in addresses if mac.is_mac(address)})

@@ -1,4 +1,4 @@
-"""What the controllers of nodes, ports and port groups share: finding a node, changing it safely, and showing it."""
+"""Shared code of the controllers of nodes, ports and port groups: finding, locking and showing nodes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_ident(ident: str, kind: str = "node") -> str:
 def _node_ident(ident: str) -> str:
     check_ident(ident)
     if pecan.request.version < versions.NAME and not uuidutils.is_uuid_like(ident):
-        # Nodes have no names there, so there is none of this name.
+        # Nodes have no names in these versions, so none has this name.
         raise NodeNotFound(node=ident)
     return ident
 
@@ -56,10 +56,10 @@ def find(conn: sa.Connection, ident: str) -> Node:
 
 
 def hold(conn: sa.Connection, ident: str) -> Node:
-    """Return the node that a URL names, and keep it from changing until the transaction ends.
+    """Return the node that a URL names, and lock its row until the transaction ends.
 
-    What belongs to a node (traits, ports, ...) changes only while it is held, so that a conductor that has its lock
-    never has the ground moved under its feet. Must come first in the transaction: what is read before may be outdated.
+    The objects of a node (traits, ports, ...) change only while its row is locked, so that they never change while a
+    conductor has reserved the node. Must come first in the transaction: what is read before may be outdated.
 
     :raises NodeNotFound: 404;  InvalidParameterValue: 400;  NodeLocked: 409
     """
@@ -73,7 +73,7 @@ def hold_by_id(conn: sa.Connection, node_id: int) -> Node:
 
 @contextlib.contextmanager
 def named_by(where: str) -> Iterator[None]:
-    """Turn the error for a node that does not exist into one about the body, which names it at the pointer ``where``.
+    """Turn NodeNotFound into an error about the body, which names the node at the pointer ``where``.
 
     :raises Invalid: 400, in place of NodeNotFound
     """
@@ -90,14 +90,14 @@ def _unlocked(node: Node) -> Node:
 
 
 def differs(old: Any, new: Any) -> bool:
-    """Say whether two JSON values differ, as JSON: ``true`` is not ``1``, and ``1`` not ``1.0``."""
+    """Return whether two values differ as JSON: ``true`` is not ``1``, and ``1`` not ``1.0``."""
     if isinstance(old, dict) and isinstance(new, dict):
         return orjson.dumps(old, option=orjson.OPT_SORT_KEYS) != orjson.dumps(new, option=orjson.OPT_SORT_KEYS)
     return bool(old != new)
 
 
 def hosts_by_group(conn: sa.Connection) -> dict[str, list[str]]:
-    """Return the host names of the living conductors by their group."""
+    """Return the host names of the live conductors by their group."""
     groups: dict[str, list[str]] = {}
     for row in conductors.living_hosts(conn, pecan.request.conf.conductor.heartbeat_timeout):
         groups.setdefault(row.conductor_group, []).append(row.hostname)
@@ -105,18 +105,18 @@ def hosts_by_group(conn: sa.Connection) -> dict[str, list[str]]:
 
 
 def turns_of(conn: sa.Connection, host: str) -> dict[str, tuple[int, int]]:
-    """Return, by group, the place of a living conductor among its group's, and their number.
+    """Return, by group, the position of a live conductor among those of the group, and their number.
 
-    A node that is not locked shows the conductor whose place is the node's id modulo their number.
+    A node that is not locked shows the conductor whose position is the node's id modulo their number.
     """
     return {group: (hosts.index(host), len(hosts)) for group, hosts in hosts_by_group(conn).items() if host in hosts}
 
 
 def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: dict[str, Any]) -> dict[str, str]:
-    """Return every ``*_interface`` of a node: what is requested, else the default of its driver in its group.
+    """Return every ``*_interface`` of a node: the requested one, else the default of its driver in its group.
 
     :raises NoValidHost: 503, no conductor is alive
-    :raises DriverNotFound, InterfaceNotFound: 400, no conductor of the group offers it
+    :raises DriverNotFound, InterfaceNotFound: 400, no conductor of the group supports it
     """
     alive = conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout)
     if not alive:
@@ -126,7 +126,7 @@ def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: d
 
 
 def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
-    """Return nodes as JSON, with ``fields`` (None: all that the request's version knows)."""
+    """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
     view = views.view(pecan.request.version, fields)
     return view.render(
         rows, links.base(),

@@ -17,14 +17,14 @@ from ironic_rules.policies import nodes as policies
 
 _SHORT = ("uuid", "created_at", "severity", "event")
 _FULL = (*_SHORT, "event_type", "conductor", "user")
-#: A list without ``detail`` and ``fields`` cuts longer texts.
+#: A list without ``detail`` and ``fields`` truncates longer texts.
 _MAX_EVENT = 255
 _SORT_KEYS = ("id", "uuid", "created_at", "severity", "event_type", "conductor", "user")
 _LIST = filters.Listing(sort_keys=_SORT_KEYS, fields=(*_FULL, "links"))
 
 
 class HistoryController(Resource):
-    """What happened to a node."""
+    """The history of a node."""
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY, query=_LIST)
     def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class HistoryController(Resource):
 
 
 def _view(node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> dict[str, Any]:
-    """Return an entry with ``fields``; None: the short ones, and no long text."""
+    """Return an entry with ``fields``; None: the fields of a short list, with the text truncated."""
     shown = {name: getattr(entry, name) for name in _FULL if name in (fields or _SHORT)}
     if fields is None and shown["event"] and len(shown["event"]) > _MAX_EVENT:
         shown["event"] = shown["event"][:_MAX_EVENT - 3] + "..."

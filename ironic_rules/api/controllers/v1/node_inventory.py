@@ -17,11 +17,11 @@ from ironic_rules.policies import nodes as policies
 
 
 class InventoryController(Resource):
-    """What the last successful inspection of a node found."""
+    """The result of the last successful inspection of a node."""
 
     @expose(since=versions.INVENTORY, policy=policies.GET_INVENTORY)
     def get_all(self, node: str) -> dict[str, Any]:
-        """Return ``{"inventory": as the ramdisk sent it, "plugin_data": what hooks and rules made of the rest}``.
+        """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest, processed by hooks and rules}``.
 
         :raises NodeNotFound, InventoryNotFound: 404
         """

@@ -15,7 +15,7 @@ from ironic_rules.policies import nodes as policies
 
 
 class MaintenanceController(Resource):
-    """Whether the service keeps its hands off a node."""
+    """The maintenance mode of a node."""
 
     @expose(policy=policies.SET_MAINTENANCE, body=schemas.MAINTENANCE, status=202)
     def put(self, node: str, body: dict[str, Any] | None) -> None:
@@ -27,7 +27,7 @@ class MaintenanceController(Resource):
 
     @expose(policy=policies.CLEAR_MAINTENANCE, status=202)
     def delete(self, node: str) -> None:
-        """Take the node out of maintenance; its fault and the reason are forgotten.
+        """Take the node out of maintenance; its fault and the reason are cleared.
 
         :raises NodeNotFound: 404;  NodeLocked: 409
         """

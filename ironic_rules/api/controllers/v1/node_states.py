@@ -16,7 +16,7 @@ from ironic_rules.exceptions import Conflict, InvalidParameterValue, NodeLocked,
 from ironic_rules.models import states, transitions
 from ironic_rules.policies import nodes as policies
 
-#: Argument of ``states/provision`` -> (targets that take it, first minor version).
+#: Argument of ``states/provision`` -> (targets that accept it, first minor version).
 _ARGUMENTS: dict[str, tuple[frozenset[str], int]] = {
     "configdrive": (frozenset({"active", "rebuild"}), 1),
     "deploy_steps": (frozenset({"active", "rebuild"}), 69),
@@ -25,7 +25,7 @@ _ARGUMENTS: dict[str, tuple[frozenset[str], int]] = {
     "rescue_password": (frozenset({"rescue"}), 38),
     "disable_ramdisk": (frozenset({"clean"}), 70),
 }
-#: Target -> argument that it cannot do without.
+#: Target -> argument that it requires.
 _REQUIRED = {"clean": "clean_steps", "service": "service_steps", "rescue": "rescue_password"}
 
 
@@ -34,10 +34,10 @@ class ProvisionController(Resource):
 
     @expose(policy=policies.SET_PROVISION_STATE, body=schemas.PROVISION, status=202)
     def put(self, node: str, body: dict[str, Any]) -> None:
-        """Start what ``target`` asks for; the reply has no body, the node's states tell how it goes on.
+        """Start the transition that ``target`` names; the reply has no body, the node's states show the progress.
 
-        :raises InvalidState: 400, not from the node's state;  Invalid: 400, it is in maintenance, or bad arguments
-        :raises NotAcceptable: 406, a target or argument that the version does not know
+        :raises InvalidState: 400, not possible in the node's state;  Invalid: 400, in maintenance, or bad arguments
+        :raises NotAcceptable: 406, a target or argument that the version does not support
         :raises NodeLocked: 409;  NodeProtected: 403;  NoFreeWorker, RPCTimeout: 503
         """
         given = {name: value for name, value in body.items() if value is not None}

@@ -35,7 +35,7 @@ class TraitsController(Resource):
     def put(self, node: str, trait: str | None = None, *, body: Any) -> None:
         """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
 
-        :raises InvalidParameterValue: 400, a name that is no trait, or more than 50
+        :raises InvalidParameterValue: 400, a name that is not a trait, or more than 50
         :raises NodeNotFound: 404;  NodeLocked: 409
         """
         if trait is not None:

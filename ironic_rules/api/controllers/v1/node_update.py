@@ -1,4 +1,4 @@
-"""What a node is made from, and what a PATCH makes of it: pure decisions, but for looking up what it refers to."""
+"""Validation of new nodes and of PATCHes of nodes: without side effects; only reads the objects that they refer to."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ironic_rules.models import states
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.text import pointer_token
 
-#: A node with a target state can be changed only in these (and in the resting ones, which have no target).
+#: A node with a target state can be changed only in these (and in stable states, which have no target).
 UPDATE_ALLOWED = frozenset({
     states.DEPLOYFAIL, states.INSPECTING, states.INSPECTFAIL, states.INSPECTWAIT, states.CLEANFAIL, states.ERROR,
     states.VERIFYING, states.ADOPTFAIL, states.RESCUEFAIL, states.UNRESCUEFAIL, states.SERVICEHOLD, states.SERVICEFAIL,
 })
-#: The resource class can be changed only in these: a deployed node depends on it.
+#: The resource class can be changed only in these states: a deployed node depends on it.
 UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE, states.AVAILABLE)
-#: The driver and interfaces can be changed only in these, or in maintenance. Unlike in Ironic, not while a ramdisk is
-#: awaited: its machine runs, with media inserted, and only the interfaces that began this can end it.
+#: The driver and interfaces can be changed only in these, or in maintenance. Unlike in Ironic, not while waiting for a
+#: ramdisk: its machine runs, with media inserted, and only the interfaces that started it can stop it.
 SWITCHABLE = tuple(state for state in UNUSED if state != states.INSPECTWAIT)
 
 #: Fields that a patch may only write, not read (``test``, ``copy``, ``move``): they are masked in replies.
@@ -32,7 +32,7 @@ _PATCHED = schema.Object(schemas.FIELDS)
 
 
 def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str, Any]:
-    """Return the values of the node that a POST asks for.
+    """Return the values of the node to be created by a POST.
 
     :param body: valid against ``schemas.CREATE``
     :raises NotAcceptable: 406;  Invalid: 400;  NoValidHost: 503
@@ -50,7 +50,7 @@ def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
 
 
 class Update:
-    """A PATCH: checked once against what it names, then applied to the node as often as it takes."""
+    """A PATCH: checked once, then applied to the node, again after each conflict."""
 
     def __init__(self, operations: Sequence[patch.Operation], minor: int, *, reset_interfaces: bool) -> None:
         """Check what does not depend on the node.
@@ -65,7 +65,7 @@ class Update:
         versions.refuse_fields(NODE, named, minor)
         if reset_interfaces and "driver" not in named:
             raise Invalid("The reset_interfaces parameter can only be used when changing the node's driver.")
-        #: Ironic lets a node in maintenance lose its instance in every state.
+        #: As in Ironic, ``instance_uuid`` of a node in maintenance can be removed in every state.
         self._unassociates = [(o.op, o.path) for o in operations] == [("remove", ("instance_uuid",))]
 
     def changes(self, conn: sa.Connection, row: Node) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _check_state(row: Node, minor: int) -> None:
 
 
 def _check_changes(row: Node, changes: dict[str, Any]) -> None:
-    """Check what may not change in the node's state, and fields that depend on others; the latter are completed."""
+    """Check for changes that the node's state forbids, and fields that depend on others; the latter are completed."""
     if changes.get("instance_uuid") and row.instance_uuid:
         raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
     for name in changes:

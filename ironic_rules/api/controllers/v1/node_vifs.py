@@ -1,4 +1,4 @@
-"""``/v1/nodes/{node}/vifs``, since API 1.28: which port of a node carries which virtual interface (VIF).
+"""``/v1/nodes/{node}/vifs``, since API 1.28: which virtual interface (VIF) is attached to which port of a node.
 
 An attached VIF is a key in the ``internal_info`` of a port or port group, under the name that Nova reads.
 """
@@ -37,10 +37,10 @@ class VifsController(Resource):
 
     @expose(since=versions.VIFS, policy=policies.ATTACH_VIF, body=schemas.VIF, status=204)
     def post(self, node: str, body: dict[str, Any]) -> None:
-        """Attach the VIF ``id`` to a free port: those that the node boots from first, or the one that the body names.
+        """Attach the VIF ``id`` to the port that the body names, or to a free port, preferably with ``pxe_enabled``.
 
         :raises NodeNotFound: 404;  Invalid: 400, no such port, or none is free
-        :raises VifConflict: 409, the VIF is attached already;  NodeLocked: 409
+        :raises VifConflict: 409, the VIF is already attached;  NodeLocked: 409
         """
         chosen = {name: body[name] for name in ("port_uuid", "portgroup_uuid") if body.get(name)}
         if chosen and pecan.request.version < versions.VIF_PORT:
@@ -60,7 +60,7 @@ class VifsController(Resource):
         """Detach a VIF.
 
         :raises NodeNotFound: 404;  NodeLocked: 409
-        :raises Invalid: 400, it is not attached (clients take exactly this status for "gone already")
+        :raises Invalid: 400, it is not attached (clients interpret exactly this status as "already detached")
         """
         def detach(conn: sa.Connection) -> None:
             row = node_access.hold(conn, node)
@@ -75,7 +75,7 @@ class VifsController(Resource):
 
 
 def _places(conn: sa.Connection, node_id: int) -> list[tuple[Any, Any]]:
-    """Return ``(repository, row)`` of the port groups and ports of a node, in the order in which VIFs take them."""
+    """Return ``(repository, row)`` of the port groups and ports of a node, in the order in which VIFs are attached."""
     by_use = sorted(ports.for_node(conn, node_id), key=lambda port: (not port.pxe_enabled, port.id))
     return [*((portgroups, group) for group in portgroups.for_node(conn, node_id)), *((ports, port) for port in by_use)]
 
@@ -83,7 +83,7 @@ def _places(conn: sa.Connection, node_id: int) -> list[tuple[Any, Any]]:
 def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, str]) -> tuple[Any, Any]:
     if any(place.internal_info.get(KEY) == vif for _, place in places):
         raise VifConflict(vif=vif, node=node, reason="it is attached already")
-    # A port group without ports carries nothing, and some do not let their members carry anything alone.
+    # No VIF can be attached to a port group without ports, nor to the members of one without standalone ports.
     used = {place.portgroup_id for table, place in places if table is ports}
     closed = {place.id for table, place in places if table is portgroups and not place.standalone_ports_supported}
     places = [(table, place) for table, place in places
@@ -96,5 +96,5 @@ def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, 
     for table, place in places:
         if KEY not in place.internal_info:
             return table, place
-    # Nova takes a 409 for "attached already", and would let the instance start without this network.
+    # Nova interprets a 409 as "already attached", and would start the instance without this network.
     raise Invalid(f"Unable to attach VIF {vif} to node {node}: no port is free.")

@@ -1,4 +1,4 @@
-"""``/v1/nodes/{node}/volume``, since API 1.32: where a node's links lead; the collections are always empty."""
+"""``/v1/nodes/{node}/volume``, since API 1.32: the target of a node's links; the collections are always empty."""
 
 from __future__ import annotations
 

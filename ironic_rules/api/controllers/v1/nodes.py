@@ -43,7 +43,7 @@ _PATCH = filters.Query(reset_interfaces=filters.boolean)
 def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
     """Return the ``fields`` that a request names.
 
-    :raises NotAcceptable: 406, its version knows no ``fields``, or not that field;  InvalidParameterValue: 400
+    :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
     """
     fields: tuple[str, ...] | None = query.get("fields")
     if fields is None:
@@ -67,7 +67,7 @@ def _list(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
     versions.refuse_filters(NODE, wanted, minor)
     versions.refuse_fields(NODE, [query.get("sort_key", "id")], minor)
     if "parent_node" not in wanted:
-        # As Ironic: nodes inside of another one show up only on demand.
+        # As in Ironic: child nodes are listed only on request.
         wanted.setdefault("include_children", False)
     page = pagination.page(query)
     with pecan.request.db.reader() as conn:
@@ -86,7 +86,7 @@ class NodesDetailController(Resource):
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List nodes with all their fields.
 
-        :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not know
+        :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
         if "fields" in query:
             raise InvalidParameterValue("fields cannot be used with /v1/nodes/detail.")
@@ -99,7 +99,7 @@ class ValidateController(Resource):
 
     @expose(policy=policies.VALIDATE)
     def get_all(self, node: str) -> dict[str, Any]:
-        """Return, per interface, whether its configuration is good: ``{"power": {"result": true}, …}``.
+        """Return, per interface, whether its configuration is valid: ``{"power": {"result": true}, …}``.
 
         :raises NodeNotFound: 404;  RPCTimeout: 503
         """
@@ -111,7 +111,7 @@ class ValidateController(Resource):
 
 
 class NodesController(Resource):
-    """``/v1/nodes`` and ``/v1/nodes/{node}``; a node goes by its UUID or its name."""
+    """``/v1/nodes`` and ``/v1/nodes/{node}``; a node is identified by its UUID or its name."""
 
     below = {"detail": NodesDetailController()}
     below_item = {
@@ -126,7 +126,7 @@ class NodesController(Resource):
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List nodes, with a few fields, those of ``fields``, or all (``detail``).
 
-        :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not know
+        :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
         """
         return _list(query, detail=query.get("detail", False))
 
@@ -134,7 +134,7 @@ class NodesController(Resource):
     def get_one(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return one node.
 
-        :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not know
+        :raises NodeNotFound: 404;  NotAcceptable: 406, a field that the version does not support
         """
         fields = _check_fields(query)
         with pecan.request.db.reader() as conn:
@@ -144,7 +144,7 @@ class NodesController(Resource):
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Create a node, in ``enroll`` (below 1.11: ``available``).
 
-        :raises NotAcceptable: 406, a field that the version does not know
+        :raises NotAcceptable: 406, a field that the version does not support
         :raises DriverNotFound, InterfaceNotFound: 400
         :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
         :raises NoValidHost: 503, no conductor is alive
@@ -166,8 +166,8 @@ class NodesController(Resource):
 
         ``reset_interfaces`` (1.45): with a new driver, interfaces that the patch does not set get its defaults.
 
-        :raises InvalidPatch, Invalid: 400, with the place
-        :raises NotAcceptable: 406, a field that the version does not know
+        :raises InvalidPatch, Invalid: 400, with the JSON pointer
+        :raises NotAcceptable: 406, a field that the version does not support
         :raises NodeLocked, Conflict, NodeAssociated, InstanceAssociated, DuplicateNodeName: 409
         """
         minor = pecan.request.version
@@ -186,7 +186,7 @@ class NodesController(Resource):
 
     @expose(policy=policies.DELETE, status=204)
     def delete(self, node: str) -> None:
-        """Delete a node and all that belongs to it.
+        """Delete a node and everything that belongs to it.
 
         :raises NodeNotFound: 404;  NodeProtected: 403
         :raises NodeAssociated, NodeLocked: 409;  NodeNotRemovable: 409, by its state, unless it is in maintenance
@@ -202,5 +202,5 @@ class NodesController(Resource):
             nodes.destroy(conn, row.id)
 
         pecan.request.db.write(destroy)
-        # Its ports are gone with it.
+        # Its ports have been deleted too.
         pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)

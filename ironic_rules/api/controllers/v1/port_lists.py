@@ -15,7 +15,7 @@ from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.models.fields import Fields
 from ironic_rules.models.ports import PORT, PORT_GROUP
 
-#: Filters that make no sense below a node or a port group.
+#: Filters that do not apply below a node or a port group.
 _OF_NODE = ("node", "node_uuid", "portgroup", "shard")
 
 PORTS = filters.Listing.of(PORT, checked=False)
@@ -28,7 +28,7 @@ ONE = filters.Query(fields=filters.names)
 def check_fields(query: dict[str, Any], table: Fields) -> tuple[str, ...] | None:
     """Return the ``fields`` that a request names.
 
-    :raises NotAcceptable: 406, its version knows no ``fields``, or not that field;  InvalidParameterValue: 400
+    :raises NotAcceptable: 406, its version lacks ``fields``, or one of those fields;  InvalidParameterValue: 400
     """
     fields: tuple[str, ...] | None = query.get("fields")
     minor = pecan.request.version
@@ -44,8 +44,8 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
                portgroup: str | None = None) -> dict[str, Any]:
     """Return a page of ports.
 
-    :param detail: True: all fields, at a URL that says so; None: as ``query`` says
-    :param node: only the ports of this one;  portgroup: of this one
+    :param detail: True: all fields, for the ``detail`` URLs; None: according to ``query``
+    :param node: only the ports of this node;  portgroup: only those of this port group
     :raises NodeNotFound, PortgroupNotFound: 404;  Invalid: 400;  NotAcceptable: 406
     """
     minor = pecan.request.version
@@ -91,7 +91,7 @@ def _shown(query: dict[str, Any], detail: bool | None, fields: tuple[str, ...] |
 
 
 def _of_node(conn: Any, wanted: dict[str, Any], node: str | None) -> None:
-    """Turn the ways to name a node into the filter ``node_id``; a node that does not exist is 404."""
+    """Replace the different ways to name a node by the filter ``node_id``; a node that does not exist is 404."""
     idents = [ident for ident in (node, wanted.pop("node", None), wanted.pop("node_uuid", None)) if ident is not None]
     ids = {node_access.find(conn, ident).id for ident in idents}
     if len(ids) > 1:

@@ -1,4 +1,4 @@
-"""What a port is made from, and what a PATCH makes of it."""
+"""Validation of new ports and of PATCHes of ports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ironic_rules.models import mac, states
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT, Port
 
-#: What the network knows of a port changes only in these states, or in maintenance.
+#: These fields change only in the states ``_UNUSED``, or in maintenance, because the network depends on them.
 _CONNECTIVITY = frozenset({"portgroup_id", "pxe_enabled", "local_link_connection", "physical_network"})
 _UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE)
 
@@ -47,10 +47,10 @@ def find(conn: sa.Connection, ident: str) -> Port:
 
 
 def hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Port, Node]:
-    """Return the port that a URL names, and its node, and keep both from changing until the transaction ends.
+    """Return the port that a URL names, and its node, and lock both until the transaction ends.
 
-    :param node_id: the port's node, found out in an earlier transaction
-    :raises PortNotFound: 404;  NodeLocked: 409;  NodeChanged: 409, it is another node's now
+    :param node_id: the port's node, read in an earlier transaction
+    :raises PortNotFound: 404;  NodeLocked: 409;  NodeChanged: 409, it now belongs to another node
     """
     node = node_access.hold_by_id(conn, node_id)
     row = find(conn, ident)
@@ -60,7 +60,7 @@ def hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Port, Node]:
 
 
 def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str, Any]:
-    """Return the values of the port that a POST asks for; its node is held.
+    """Return the values of the port to be created by a POST; the row of its node is locked.
 
     :param body: valid against ``schemas.CREATE``
     :raises NotAcceptable: 406;  Invalid: 400;  Conflict, NodeLocked: 409
@@ -81,7 +81,7 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
 
 
 class Update:
-    """A PATCH: checked once against what it names, then applied to the port."""
+    """A PATCH: checked once, then applied to the port."""
 
     def __init__(self, operations: Sequence[patch.Operation], minor: int) -> None:
         """Check what does not depend on the port.

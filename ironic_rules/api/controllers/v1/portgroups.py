@@ -55,7 +55,7 @@ class NodePortgroupsController(Resource):
 
 
 class PortgroupsController(Resource):
-    """``/v1/portgroups`` and ``/v1/portgroups/{portgroup}``, since API 1.23; a port group goes by its UUID or name."""
+    """``/v1/portgroups`` and ``/v1/portgroups/{portgroup}``, since API 1.23; the ident is a UUID or a name."""
 
     below = {"detail": PortgroupsDetailController()}
     below_item = {"ports": PortgroupPortsController()}
@@ -64,7 +64,7 @@ class PortgroupsController(Resource):
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List port groups, with a few fields, those of ``fields``, or all (``detail``).
 
-        :raises NodeNotFound: 404, one that a filter names
+        :raises NodeNotFound: 404, the node of a filter
         """
         return port_lists.list_portgroups(query)
 
@@ -82,7 +82,7 @@ class PortgroupsController(Resource):
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Create a port group of the node ``node_uuid``.
 
-        :raises Invalid: 400, also when the node does not exist;  NotAcceptable: 406, a field that is too new
+        :raises Invalid: 400, also if the node does not exist;  NotAcceptable: 406, a field that is too new
         :raises NodeLocked, PortgroupAlreadyExists, DuplicatePortgroupName, PortgroupMACAlreadyExists: 409
         """
         values = {name: value for name, value in body.items() if value is not None}
@@ -145,7 +145,7 @@ def _node_id(ident: str) -> int:
 
 
 def _hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[PortGroup, Node]:
-    """Return the port group and its node ``node_id``, and keep both from changing until the transaction ends."""
+    """Return the port group and its node ``node_id``, and lock both until the transaction ends."""
     node = node_access.hold_by_id(conn, node_id)
     return _find(conn, ident), node
 
@@ -160,7 +160,7 @@ def _changes(conn: sa.Connection, row: PortGroup, operations: list[patch.Operati
         with node_access.named_by("/node_uuid"):
             new_node = node_access.find(conn, values.pop("node_uuid"))
         if new_node.id != row.node_id:
-            raise Conflict(f"Port group {row.uuid} cannot move to another node.")
+            raise Conflict(f"Port group {row.uuid} cannot be moved to another node.")
     return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
 
 

@@ -69,7 +69,7 @@ class PortgroupPortsController(Resource):
 
 
 class PortsController(Resource):
-    """``/v1/ports`` and ``/v1/ports/{port}``; a port goes by its UUID, its MAC address or, since 1.88, its name."""
+    """``/v1/ports`` and ``/v1/ports/{port}``; the ident is a UUID, a MAC address or, since 1.88, a name."""
 
     below = {"detail": PortsDetailController()}
 
@@ -77,7 +77,7 @@ class PortsController(Resource):
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List ports, with a few fields, those of ``fields``, or all (``detail``).
 
-        :raises NodeNotFound, PortgroupNotFound: 404, one that a filter names
+        :raises NodeNotFound, PortgroupNotFound: 404, the node or port group of a filter
         """
         return port_lists.list_ports(query)
 
@@ -95,15 +95,15 @@ class PortsController(Resource):
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Create a port of the node ``node_uuid`` (or ``node_ident``, since 1.94).
 
-        :raises Invalid: 400, also when the node or the port group does not exist
-        :raises NotAcceptable: 406, a field that the version does not know
+        :raises Invalid: 400, also if the node or the port group does not exist
+        :raises NotAcceptable: 406, a field that the version does not support
         :raises NodeLocked, MACAlreadyExists, PortAlreadyExists, Conflict: 409
         """
         def create(conn: sa.Connection) -> Port:
             return ports.create(conn, port_update.new_port(conn, body, pecan.request.version))
 
         row = pecan.request.db.write(create)
-        # What becomes of the address depends on its node and on the filters' settings: they look.
+        # Whether the address is allowed depends on its node and on the filters' settings: they decide.
         pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
         pecan.response.extra_headers.append(("Location", links.url("ports", row.uuid)))
         return _show(row)
@@ -113,7 +113,7 @@ class PortsController(Resource):
         """Change a port by a JSON patch (RFC 6902).
 
         :raises PortNotFound: 404;  InvalidPatch, Invalid: 400;  NotAcceptable: 406
-        :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also for what the node's state forbids
+        :raises NodeLocked, MACAlreadyExists, Conflict: 409, the last also if the node's state forbids the change
         """
         operations = patch.operations(body)
         update = port_update.Update(operations, pecan.request.version)

@@ -1,4 +1,4 @@
-"""``/v1/volume``: collections that are always empty. Nova asks for them in every clean-up, volumes or not."""
+"""``/v1/volume``: collections that are always empty. Nova requests them in every clean-up, even without volumes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TargetsController(Resource):
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=filters.Query(fields=filters.names))
     def get_one(self, uuid: str) -> None:
-        """Raise 404: there is none."""
+        """Raise 404: volume targets do not exist here."""
         raise NotFound("The volume target could not be found.")
 
 
@@ -44,7 +44,7 @@ class ConnectorsController(Resource):
 
     @expose(since=versions.VOLUME, policy=policies.LIST, query=filters.Query(fields=filters.names))
     def get_one(self, uuid: str) -> None:
-        """Raise 404: there is none."""
+        """Raise 404: volume connectors do not exist here."""
         raise NotFound("The volume connector could not be found.")
 
 
