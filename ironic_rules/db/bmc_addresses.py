@@ -1,6 +1,6 @@
-"""BMC addresses of nodes in any state, by which a ramdisk's callback finds its node and discovery a known machine.
+"""BMC addresses of nodes in any state, used to find the node of a ramdisk's callback, and known machines in discovery.
 
-Addresses are stored as the caller gives them: normalised IP addresses.
+Addresses are stored as given by the caller, who passes normalised IP addresses.
 """
 
 from __future__ import annotations

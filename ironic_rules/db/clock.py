@@ -1,8 +1,8 @@
-"""The time that rows get, and by which conductors judge what is overdue and who is dead.
+"""The time for timestamps in rows, and by which conductors decide what is overdue and which conductors are dead.
 
-Conductors of one database must agree on it, whatever the clocks of their hosts say: they follow the database server's
-clock, and count on from there with a clock that never jumps. A process that does not call :func:`follow` has its host's
-time.
+Conductors of one database must agree on it, even if the clocks of their hosts differ: they read the database server's
+clock and add the time elapsed since, by the monotonic clock. A process that does not call :func:`follow` uses its
+host's clock.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import time
 
 import sqlalchemy as sa
 
-#: Where nothing stands here, the database is a file of this host.
+#: A database that is not listed is a file of this host.
 _TIME_OF_SERVER = {
     "mysql": sa.text("SELECT UTC_TIMESTAMP(6)"),
     "postgresql": sa.text("SELECT clock_timestamp() AT TIME ZONE 'UTC'"),
 }
-#: a time, and what the monotonic clock showed then
+#: a time, and the value of the monotonic clock at that time
 _known: tuple[datetime.datetime, float] | None = None
 
 
@@ -30,7 +30,7 @@ def now() -> datetime.datetime:
 
 
 def wall() -> datetime.datetime:
-    """Return what the clock of this host shows, aware (UTC)."""
+    """Return the time of this host's clock, aware (UTC)."""
     return datetime.datetime.now(datetime.UTC)
 
 
@@ -40,7 +40,7 @@ def follow(conn: sa.Connection) -> float:
     query = _TIME_OF_SERVER.get(conn.dialect.name)
     shown = time.monotonic()
     moment = wall() if query is None else conn.scalar(query).replace(tzinfo=datetime.UTC)
-    # The answer was on its way for half of the time, as far as one can know.
+    # Assume that the reply took half of the round trip.
     shown = (shown + time.monotonic()) / 2
     _known = (moment, shown)
     return (wall() - now()).total_seconds()

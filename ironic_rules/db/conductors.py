@@ -1,6 +1,6 @@
-"""Conductors: which are registered, and which have given a sign of life (``updated_at``) lately.
+"""Conductors: which are registered, and which had a recent heartbeat (``updated_at``).
 
-``timeout_s`` is the number of seconds after which a silent conductor counts as dead, ``now`` the time (for tests).
+``timeout_s`` is the time in seconds after which a conductor without heartbeat is dead, ``now`` the time (for tests).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ironic_rules.exceptions import ConductorAlreadyRegistered, ConductorNotFoun
 from ironic_rules.models.conductors import RegisteredConductor
 
 _ALL = sa.select(conductors).order_by(conductors.c.hostname)
-# Made once: the API asks this with most requests, and to build a statement takes longer than to run it.
+# Built once: the API runs this in most requests, and building a statement takes longer than running it.
 _HOSTS = sa.select(*(conductors.c[name] for name in ("hostname", "conductor_group", "instance", "updated_at"))).where(
     conductors.c.online.is_(True), conductors.c.updated_at >= sa.bindparam("since")).order_by(conductors.c.hostname)
 
 
 def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Mapping[str, Any], instance: str, *,
              now: datetime.datetime | None = None) -> RegisteredConductor:
-    """Register a conductor; the latest process with a host name has it.
+    """Register a conductor; the registration belongs to the latest process with the host name.
 
-    A process that was killed is started again at once, so an earlier registration is taken over however fresh it is.
-    Where its process lives after all, :func:`touch` tells it.
+    A process that was killed is restarted at once, so an earlier registration is taken over even if it is recent. If
+    its process is still alive, :func:`touch` reports it.
 
-    :param hardware_types: what the conductor offers, as ``hardware.registry`` describes it
-    :param instance: marks this life of the process
-    :raises ConductorAlreadyRegistered: 409, another process registers the same name for the first time right now
+    :param hardware_types: what the conductor supports, as described by ``hardware.registry``
+    :param instance: identifies this run of the process
+    :raises ConductorAlreadyRegistered: 409, another process is registering the same new name concurrently
     """
     now = now or clock.now()
     values = {"conductor_group": group, "hardware_types": hardware_types, "instance": instance, "online": True,
@@ -46,13 +46,13 @@ def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Map
 
 
 def touch(conn: sa.Connection, hostname: str, instance: str, *, now: datetime.datetime | None = None) -> bool:
-    """Note a sign of life; False when the registration belongs to another instance or is gone."""
+    """Record a heartbeat; return False if the registration belongs to another instance or was deleted."""
     statement = sa.update(conductors).where(conductors.c.hostname == hostname, conductors.c.instance == instance)
     return conn.execute(statement.values(updated_at=now or clock.now(), online=True)).rowcount == 1
 
 
 def unregister(conn: sa.Connection, hostname: str, instance: str) -> bool:
-    """Note that a conductor ended in order; False when the registration belongs to another instance or is gone."""
+    """Set a conductor offline at shutdown; return False if the registration is another instance's or was deleted."""
     statement = sa.update(conductors).where(conductors.c.hostname == hostname, conductors.c.instance == instance)
     return conn.execute(statement.values(online=False)).rowcount == 1
 
@@ -75,12 +75,12 @@ def list_conductors(conn: sa.Connection) -> Sequence[RegisteredConductor]:
 
 def alive(conn: sa.Connection, timeout_s: float, *,
           now: datetime.datetime | None = None) -> Sequence[RegisteredConductor]:
-    """Return the conductors that are online and were seen within ``timeout_s``, by host name."""
+    """Return the conductors that are online and had a heartbeat within ``timeout_s``, by host name."""
     return conn.execute(_ALL.where(conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))).all()
 
 
 def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
-    """Return the conductors that :func:`alive` returns, without what they offer, which is a hundred times as long.
+    """Return the same conductors as :func:`alive`, without their hardware types, which are a hundred times as long.
 
     :returns: rows of ``hostname``, ``conductor_group``, ``instance``, ``updated_at``
     """
@@ -88,7 +88,7 @@ def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetim
 
 
 def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:
-    """Say whether a conductor of the group is alive."""
+    """Return whether a conductor of the group is alive."""
     living = sa.exists().where(
         conductors.c.conductor_group == group, conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))
     return bool(conn.scalar(sa.select(living)))
@@ -96,10 +96,10 @@ def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.d
 
 def dead(conn: sa.Connection, timeout_s: float, *,
          now: datetime.datetime | None = None) -> Sequence[RegisteredConductor]:
-    """Return the conductors that somebody should clean up after, by host name.
+    """Return the conductors whose nodes another one must take over, by host name.
 
-    They were not seen within ``timeout_s``, and are online still or hold the lock of some node: the latter when whoever
-    marked them dead died before it had taken over all their nodes.
+    They had no heartbeat within ``timeout_s``, and are still online or hold the lock of a node: the latter if the
+    conductor that marked them as dead died before it had taken over all their nodes.
     """
     holds_a_lock = sa.exists().where(nodes.c.reservation == conductors.c.hostname)
     query = _ALL.where(_silent(timeout_s, now or clock.now()), sa.or_(conductors.c.online.is_(True), holds_a_lock))
@@ -107,7 +107,7 @@ def dead(conn: sa.Connection, timeout_s: float, *,
 
 
 def mark_dead(conn: sa.Connection, hostname: str, not_since: datetime.datetime) -> bool:
-    """Set a conductor offline if it was not seen since ``not_since``; say whether its locks may be taken over."""
+    """Set a conductor offline without a heartbeat since ``not_since``; return whether its locks may be taken over."""
     statement = sa.update(conductors).where(conductors.c.hostname == hostname, conductors.c.updated_at <= not_since)
     return conn.execute(statement.values(online=False)).rowcount == 1
 

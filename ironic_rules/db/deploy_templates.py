@@ -1,4 +1,4 @@
-"""Deploy templates and their steps. A template always has steps; who changes them, changes the template's revision."""
+"""Deploy templates and their steps. A template always has steps; every change of them changes its revision."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ironic_rules.models.steps import STEP_FIELDS, Step
 
 _STEPS = deploy_template_steps.c
 _OWN = tuple(deploy_templates.c.keys())
-# One query for a template and its steps, so that both are of one moment.
+# One query for a template and its steps, so that both are of the same state.
 _WITH_STEPS = (
     sa.select(deploy_templates, *(_STEPS[name] for name in STEP_FIELDS))
     .select_from(deploy_templates.join(deploy_template_steps))
@@ -33,7 +33,7 @@ _WITH_STEPS = (
 
 
 def get(conn: sa.Connection, ident: str) -> DeployTemplate:
-    """Return the template whose UUID or name ``ident`` is.
+    """Return the template with the UUID or name ``ident``.
 
     :raises DeployTemplateNotFound: 404
     """
@@ -51,9 +51,9 @@ def list_templates(conn: sa.Connection, page: Page, columns: Iterable[str] | Non
                    raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` templates without their steps (``steps_of`` has them).
 
-    :param columns: names of the columns that the rows shall have; all without it
-    :param raw_json: leave JSON columns as their text
-    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
+    :param columns: names of the columns of the rows; None: all columns
+    :param raw_json: leave JSON columns as text
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     if page.sort_key not in DEPLOY_TEMPLATE.sort_keys:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
@@ -64,7 +64,7 @@ def list_templates(conn: sa.Connection, page: Page, columns: Iterable[str] | Non
 def steps_of(conn: sa.Connection, template_ids: Collection[int]) -> dict[int, list[tuple[str, str, str, int]]]:
     """Return the steps of each of ``template_ids`` in their order, in one query.
 
-    :returns: interface, name, the JSON text of the arguments, priority; an empty list for a template that is gone
+    :returns: interface, name, the JSON text of the arguments, priority; an empty list for a template that was deleted
     """
     found: dict[int, list[tuple[str, str, str, int]]] = {template_id: [] for template_id in template_ids}
     if found:
@@ -112,7 +112,7 @@ def update(conn: sa.Connection, template: DeployTemplate, values: Mapping[str, A
 def destroy(conn: sa.Connection, template: DeployTemplate, *, only_unchanged: bool = False) -> None:
     """Delete a template and its steps.
 
-    :param only_unchanged: not if it has changed since it was read
+    :param only_unchanged: only if it has not changed since it was read
     :raises DeployTemplateNotFound: 404
     :raises DeployTemplateChanged: 409
     """
@@ -147,7 +147,7 @@ def _insert_steps(conn: sa.Connection, template_id: int, steps: Sequence[Step]) 
 
 
 def _lost(conn: sa.Connection, template: DeployTemplate) -> DeployTemplateNotFound | DeployTemplateChanged:
-    """Return why a template that was read is no longer as it was."""
+    """Return the error for a template that was changed or deleted since it was read."""
     query = sa.select(deploy_templates.c.id).where(deploy_templates.c.id == template.id)
     if conn.scalar(query) is None:
         return DeployTemplateNotFound(template=template.uuid)

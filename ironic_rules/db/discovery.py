@@ -1,7 +1,7 @@
-"""What discovery keeps besides the nodes that it makes.
+"""What discovery stores in addition to the nodes that it creates.
 
-One row of ``revisions`` makes discoveries wait for each other, in all processes: who has updated it sees every node
-that was discovered before, until its transaction ends.
+One row of ``revisions`` serialises the discoveries of all processes: a transaction that has updated it sees every node
+that was discovered before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PENDING = sa.select(t.pending_discoveries.c.node_id).where(
 
 
 def take_turn(conn: sa.Connection) -> None:
-    """Wait for discoveries that are going on; others wait for the end of this transaction."""
+    """Wait for concurrent discoveries to end; others wait for the end of this transaction."""
     if conn.execute(_NEXT).rowcount == 0:
         conn.execute(sa.insert(t.revisions).values(name=TURN, revision=1))
 
@@ -44,9 +44,9 @@ def node_ids(conn: sa.Connection, macs: Collection[str]) -> set[int]:
 
 
 def begin(conn: sa.Connection, node_id: int, macs: Collection[str]) -> None:
-    """Note that the node was made for a machine whose data nobody has accepted yet.
+    """Record that the node was created for a machine whose data no conductor has accepted yet.
 
-    :param macs: of the machine's addresses those that are no ports
+    :param macs: the machine's addresses that have no port
     :raises MACAlreadyExists: 409
     """
     conn.execute(sa.insert(t.pending_discoveries).values(node_id=node_id, created_at=clock.now()))
@@ -56,26 +56,26 @@ def begin(conn: sa.Connection, node_id: int, macs: Collection[str]) -> None:
 
 
 def is_pending(conn: sa.Connection, node_id: int) -> bool:
-    """Say whether the node was made by discovery and its data are not accepted yet."""
+    """Return whether the node was created by discovery and its data are not accepted yet."""
     return conn.scalar(_PENDING, {"node_id": node_id}) is not None
 
 
 def accept(conn: sa.Connection, node_id: int) -> bool:
-    """Note that the data of the node are accepted; False when they were before. Only one caller gets True."""
+    """Record that the data of the node are accepted; False if they already were. Only one caller gets True."""
     statement = sa.delete(t.pending_discoveries).where(t.pending_discoveries.c.node_id == node_id)
     return conn.execute(statement).rowcount == 1
 
 
 def abandoned(conn: sa.Connection, before: datetime.datetime) -> list[int]:
-    """Return the ids of nodes that were made before ``before`` and whose data nobody has accepted."""
+    """Return the ids of nodes that were created before ``before`` and whose data no conductor has accepted."""
     table = t.pending_discoveries
     return list(conn.scalars(sa.select(table.c.node_id).where(table.c.created_at < before)))
 
 
 def withdraw(conn: sa.Connection, node_id: int) -> bool:
-    """Delete a node whose data nobody has accepted, as if it had never been; say whether it was there.
+    """Delete a node whose data no conductor has accepted, with all its data; return whether it was deleted.
 
-    One that somebody has changed or works on meanwhile is theirs, and stays.
+    A node that a user has changed, or that is locked, is kept and no longer pending.
     """
     try:
         node = nodes.get_by_id(conn, node_id, for_update=True)

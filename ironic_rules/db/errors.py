@@ -1,7 +1,7 @@
-"""What a violated constraint means: oslo.db's errors become the service's.
+"""Errors of the database: violated constraints become the service's errors.
 
-Nobody looks before inserting, the constraint decides. Once it has spoken, PostgreSQL refuses every further statement of
-the transaction, so the facts for the message are those that the caller already has, and the transaction is over.
+Rows are inserted without a check before; the constraint decides. After a violation, PostgreSQL refuses every further
+statement of the transaction, so the message can contain only what the caller already has, and the transaction is over.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from oslo_db import exception as db_exc
 
 from ironic_rules.exceptions import IronicRulesError
 
-#: Makes the error for a violation, from the offending value where the database tells it (SQLite does not).
+#: Creates the error for a violation, from the offending value if the database reports it (SQLite does not).
 MakeError = Callable[[str | None], IronicRulesError]
 
-#: What a database raises that is not there, or has no time, at the moment.
+#: What is raised if the database is temporarily unavailable or overloaded.
 AWAY = (db_exc.DBConnectionError, db_exc.DBDeadlock, sa.exc.TimeoutError)
-#: How the databases say that they cannot write now. SQLite has texts, MariaDB numbers, PostgreSQL classes of SQLSTATE.
+#: Errors of databases that cannot write now: texts of SQLite, numbers of MariaDB, classes of SQLSTATE of PostgreSQL.
 _SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to write a readonly database")
 _MARIADB_REFUSALS = frozenset({1021, 1041, 1114, 1290, 1836})
 _POSTGRESQL_LATER = ("starting up", "shutting down", "recovery", "too many", "remaining connection slots")
@@ -27,14 +27,14 @@ _POSTGRESQL_REFUSALS = ("53", "25006")
 
 
 class DatabaseFull(db_exc.DBConnectionError):  # type: ignore[misc]
-    """The database is there and cannot write: its disk is full or read-only. To callers it is the same as away."""
+    """The database cannot write: its disk is full or read-only. Callers treat it like an unavailable database."""
 
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """Raise :class:`DatabaseFull` for the errors of a database that cannot write at the moment.
+    """Raise :class:`DatabaseFull` for the errors of a database that temporarily cannot write.
 
-    And ``DBConnectionError`` where oslo.db leaves out that PostgreSQL cannot be reached.
+    Also raise ``DBConnectionError`` where oslo.db does not, when PostgreSQL cannot be reached.
     """
     try:
         yield
@@ -47,16 +47,16 @@ def refusals() -> Iterator[None]:
 
 
 def _has_no_connection(error: Exception) -> bool:
-    # psycopg gives no SQLSTATE for a connection that it does not get.
+    # psycopg sets no SQLSTATE if it cannot connect.
     original = error.orig if isinstance(error, sa.exc.OperationalError) else None
     if not type(original).__module__.startswith("psycopg") or getattr(original, "sqlstate", None) is not None:
         return False
-    # A wrong password stays wrong.
+    # Not for errors that a retry does not solve, such as a wrong password.
     return "FATAL:" not in str(original) or any(text in str(original) for text in _POSTGRESQL_LATER)
 
 
 def _refuses_to_write(error: Exception) -> bool:
-    # oslo.db wraps what statements raise, and not what COMMIT does.
+    # oslo.db wraps the errors of statements, but not those of COMMIT.
     wrapped = getattr(error, "inner_exception", None) or error
     original = getattr(wrapped, "orig", None)
     if original is None:
@@ -71,9 +71,9 @@ def _refuses_to_write(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def duplicates(**by_column: MakeError) -> Iterator[None]:
-    """Raise ``by_column[column]`` for a duplicate value of that column; ``other`` stands for any other column.
+    """Raise ``by_column[column]`` for a duplicate value of that column; ``other`` is for any other column.
 
-    SQLite names the columns, MariaDB and PostgreSQL the key, from whose name (``uniq_nodes0name``) oslo.db takes them.
+    SQLite reports the columns, MariaDB and PostgreSQL the key, from whose name (``uniq_nodes0name``) oslo.db gets them.
     """
     try:
         yield
@@ -88,7 +88,8 @@ def duplicates(**by_column: MakeError) -> Iterator[None]:
 def references(make: Callable[[str | None], IronicRulesError]) -> Iterator[None]:
     """Raise ``make(column)`` for a row that refers to a missing one, or that others refer to.
 
-    ``column`` is the referring column, None where the database does not tell (SQLite, which lets one query further).
+    ``column`` is the referring column, None if the database does not report it (SQLite, where queries are still
+    possible).
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What happened to a node: the entries of its history, oldest first."""
+"""The history of nodes: entries per node, oldest first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity
         user: str | None = None) -> None:
     """Add an entry.
 
-    :param event_type: what was going on, e.g. ``inspection``
+    :param event_type: the operation that was running, e.g. ``inspection``
     :param severity: ``ERROR`` or ``INFO``
     :raises NodeNotFound: 404
     """
@@ -36,7 +36,7 @@ def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity
 def list_for(conn: sa.Connection, node_id: int, page: Page) -> Sequence[HistoryEntry]:
     """Return at most ``page.limit`` entries of the node.
 
-    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     query = sa.select(table).where(table.c.node_id == node_id)
     return conn.execute(paginate(query, table, page, marker_row(conn, table, page))).all()

@@ -1,7 +1,7 @@
-"""Inspection rules, and the revision of the whole set, by which caches know whether they are current.
+"""Inspection rules, and the revision of the whole set, by which caches detect whether they are current.
 
-Every change first bumps the revision. That row's lock lets one writer pass at a time, so that positions are distinct
-and grow in the order of the commits.
+Every change first increments the revision. The lock of that row serialises the writers, so that positions are distinct
+and increase in the order of the commits.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ironic_rules.db.tables import inspection_rules, revisions
 from ironic_rules.exceptions import InspectionRuleAlreadyExists, InspectionRuleNotFound, Invalid, Problem, RuleChanged
 from ironic_rules.models.inspection_rules import RULE, Rule
 
-#: The set's row in ``revisions``; the first migration makes it.
+#: The set's row in ``revisions``, created by the first migration.
 RULE_SET = "inspection_rules"
 
 _REVISION = sa.select(revisions.c.revision).where(revisions.c.name == RULE_SET)
 
 
 def revision(conn: sa.Connection) -> int:
-    """Return the revision of the rule set: it grows with every change of any rule."""
+    """Return the revision of the rule set, which increases with every change of any rule."""
     return conn.execute(_REVISION).scalar_one()
 
 
@@ -48,9 +48,9 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     """Return at most ``page.limit`` rules; the order of creation is sort key ``id``.
 
     :param filters: those of ``RULE``
-    :param columns: names of the columns that the rows shall have; all without it
-    :param raw_json: leave JSON columns as their text
-    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
+    :param columns: names of the columns of the rows; None: all columns
+    :param raw_json: leave JSON columns as text
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     if page.sort_key not in RULE.sort_keys:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
@@ -66,7 +66,7 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
 
 
 def all_rules(conn: sa.Connection) -> list[Rule]:
-    """Return every rule in the order of their run within a phase: priority descending, then creation."""
+    """Return every rule in the order in which the rules of a phase run: priority descending, then creation."""
     query = sa.select(inspection_rules).order_by(inspection_rules.c.priority.desc(), inspection_rules.c.position)
     return [Rule.of(row._asdict()) for row in conn.execute(query)]
 
@@ -79,7 +79,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Rule:
     new = _bump(conn)
     row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
     row |= {"position": new, "revision": new}
-    # MariaDB and PostgreSQL name the primary key, not its column.
+    # MariaDB and PostgreSQL report the name of the primary key, not its column.
     with duplicates(other=lambda value: InspectionRuleAlreadyExists(uuid=row["uuid"])):
         conn.execute(sa.insert(inspection_rules).values(row))
     return get(conn, row["uuid"])

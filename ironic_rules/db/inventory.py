@@ -1,4 +1,4 @@
-"""Inventories: what ramdisks sent, stored before anything is done with it, and what became of it.
+"""Inventories: the data that ramdisks sent, stored before they are processed, and the result of their processing.
 
 A row is ``received`` until the inspection that it belongs to has ended; then it is ``processed`` or ``failed``.
 """
@@ -29,7 +29,7 @@ def _newest_of(*, raw_json: bool) -> sa.Select[Any]:
 
 
 _INSERT = sa.insert(table)
-# What is set comes with the execution, where a parameter has a column's name.
+# The values to set are passed on execution, as parameters with the names of the columns.
 _SUPERSEDE = sa.update(table).where(
     table.c.node_id == sa.bindparam("of_node"), table.c.status == sa.bindparam("status_is"))
 _FINISH = sa.update(table).where(table.c.id == sa.bindparam("inventory_id"))
@@ -43,7 +43,7 @@ _NEWEST_RAW = _newest_of(raw_json=True)
 
 def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None,
             request_id: str | None) -> int:
-    """Store what a ramdisk sent and return its id. Data of the node that nobody has processed yet is superseded.
+    """Store what a ramdisk sent and return its id. Unprocessed data of the node is superseded.
 
     :raises NodeNotFound: 404
     """
@@ -56,33 +56,33 @@ def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plu
 
 
 def supersede(conn: sa.Connection, node_id: int) -> None:
-    """Give up unprocessed data of the node: it must not be taken up again once newer data has come or is asked for."""
+    """Discard unprocessed data of the node: it must not be resumed once newer data was received or requested."""
     conn.execute(_SUPERSEDE, {
         "of_node": node_id, "status_is": RECEIVED, "status": FAILED, "updated_at": clock.now()})
 
 
 def pending(conn: sa.Connection, node_id: int) -> StoredInventory | None:
-    """Return the data of the node that waits to be processed, None if there is none."""
+    """Return the data of the node that is waiting to be processed, None if there is none."""
     return _newest(conn, node_id, RECEIVED)
 
 
 def latest(conn: sa.Connection, node_id: int, *, raw_json: bool = False) -> StoredInventory | None:
     """Return the data of the node's last successful inspection, None if there was none.
 
-    :param raw_json: leave JSON columns as their text
+    :param raw_json: leave JSON columns as text
     """
     return _newest(conn, node_id, PROCESSED, raw_json=raw_json)
 
 
 def latest_inventory(conn: sa.Connection, node_id: int) -> Inventory | None:
-    """Return just the inventory of the node's last successful inspection, None if there was none."""
+    """Return only the inventory of the node's last successful inspection, None if there was none."""
     query = sa.select(table.c.inventory_data).where(table.c.node_id == node_id, table.c.status == PROCESSED)
     found: Inventory | None = conn.scalar(query.order_by(table.c.id.desc()).limit(1))
     return found
 
 
 def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, Any] | None, status: str) -> None:
-    """Note how the inspection ended (``processed`` or ``failed``) and what hooks and rules made of the plugin data.
+    """Record how the inspection ended (``processed`` or ``failed``), and the plugin data that hooks and rules produced.
 
     :raises InventoryNotFound: 404, e.g. the node was deleted meanwhile
     """
@@ -95,7 +95,7 @@ def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, Any
 def prune(conn: sa.Connection, node_id: int, keep: int) -> None:
     """Delete all but the newest ``keep`` finished inventories of the node.
 
-    What waits to be processed and the last successful one stay, however many failures followed it.
+    Inventories that are waiting to be processed are kept, as is the last successful one, even after many failures.
     """
     node = {"of_node": node_id}
     too_old = conn.scalar(_TOO_OLD, {**node, "keep": keep})
@@ -106,7 +106,7 @@ def prune(conn: sa.Connection, node_id: int, keep: int) -> None:
 
 
 def discard(conn: sa.Connection, inventory_id: int) -> None:
-    """Delete one inventory, if it is there."""
+    """Delete one inventory, if it exists."""
     conn.execute(sa.delete(table).where(table.c.id == inventory_id))
 
 

@@ -1,8 +1,8 @@
-"""Whether a pooled connection is still good, without asking the server.
+"""Checks whether a pooled connection is still usable, without a query to the server.
 
-SQLAlchemy asks with a query each time that a connection leaves the pool. A server that ends, restarts or kills a
-connection closes its socket, and often says why before: the process sees that as something to read, where a resting
-connection has nothing. Only then is the query worth its round trip.
+SQLAlchemy runs a query each time that a connection leaves the pool. A server that stops, restarts or kills a connection
+closes its socket, often after a message: then the socket is readable, unlike that of an idle connection. Only then is
+the query worth its round trip.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 
 def watch(engine: sa.Engine) -> None:
-    """Ask the server of ``engine`` only where a connection looks suspicious."""
+    """Query the server of ``engine`` only if a connection may be broken."""
     ask = engine.dialect.do_ping
 
     def is_alive(dbapi_connection: Any) -> bool:
@@ -24,17 +24,17 @@ def watch(engine: sa.Engine) -> None:
 
 
 def _is_quiet(dbapi_connection: Any) -> bool:
-    """Say whether the connection's socket is open and has nothing to read."""
+    """Return whether the connection's socket is open and has nothing to read."""
     try:
         descriptor = _descriptor(dbapi_connection)
-    except (AttributeError, OSError, ValueError):  # closed already, or a driver that does not say
+    except (AttributeError, OSError, ValueError):  # already closed, or a driver that does not provide it
         return False
     poll = select.poll()
     poll.register(descriptor, select.POLLIN | select.POLLPRI)
-    return not poll.poll(0)  # errors and hang-ups are reported unasked
+    return not poll.poll(0)  # errors and hang-ups are always reported
 
 
 def _descriptor(dbapi_connection: Any) -> int:
     connection = getattr(dbapi_connection, "driver_connection", dbapi_connection)
-    # psycopg offers it itself, PyMySQL only in its socket.
+    # psycopg provides it itself, PyMySQL only in its socket.
     return int(connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno())

@@ -1,6 +1,6 @@
-"""The schema's version: asking for it, and bringing it up to date.
+"""The version of the schema: reading it, and upgrading it.
 
-Importing alembic takes long, so that only what changes the schema does it: a service that starts merely asks.
+Importing alembic takes long, so only functions that change the schema import it: a starting service only reads it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import sqlalchemy as sa
 from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
 
-#: The newest revision in ``migrations/versions``; a test compares.
+#: The newest revision in ``migrations/versions``, as a test checks.
 HEAD = "a46d20f7be91"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))
 
-#: Processes that upgrade at the same time wait for each other by this lock (SQLite: for the write transaction).
+#: Processes that upgrade at the same time wait for this lock (SQLite: for the write transaction).
 _LOCK_NAME = "ironic_rules_migration"
 _LOCK_NUMBER = 0x69726F6E
 _LOCK_TIMEOUT_S = 120
-#: alembic keeps what it runs in globals of its modules.
+#: alembic keeps its state in globals of its modules.
 _thread_lock = threading.Lock()
 
 
@@ -39,26 +39,26 @@ def version(engine: sa.Engine) -> str | None:
 
 
 def is_current(engine: sa.Engine) -> bool:
-    """Say whether the schema is the one that this code is written for. Two small queries."""
+    """Return whether the schema has the version that this code requires. Runs two small queries."""
     return version(engine) == HEAD
 
 
 def upgrade(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
-    """Bring the schema to ``revision``; nothing happens if it is there. Concurrent calls wait for each other."""
+    """Upgrade the schema to ``revision``; does nothing if it has it already. Concurrent calls wait for each other."""
     from alembic import command
 
     _run(engine_or_url, lambda config: command.upgrade(config, revision))
 
 
 def stamp(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
-    """Note that the schema is at ``revision`` without changing it."""
+    """Record that the schema is at ``revision`` without changing it."""
     from alembic import command
 
     _run(engine_or_url, lambda config: command.stamp(config, revision))
 
 
 def revision(engine_or_url: sa.Engine | str, message: str, *, autogenerate: bool = True) -> None:
-    """Write a new migration, guessed from the tables or empty: for developers, who then set ``HEAD`` by hand."""
+    """Write a new migration, generated from the tables or empty: for developers, who then set ``HEAD`` manually."""
     from alembic import command
 
     _run(engine_or_url, lambda config: command.revision(config, message, autogenerate=autogenerate))
@@ -93,7 +93,7 @@ def _alone(connection: sa.Connection) -> Iterator[None]:
         # Released by the end of the transaction.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
     elif dialect == "mysql":
-        # DDL commits, so only a lock of the connection lasts long enough. Names are the server's: add the schema.
+        # DDL commits, so only a lock of the connection lasts long enough. Its name is server-wide: add the schema.
         name = sa.func.concat(_LOCK_NAME, sa.func.database())
         if not connection.scalar(sa.select(sa.func.get_lock(sa.func.left(name, 64), _LOCK_TIMEOUT_S))):
             raise TimeoutError(f"another process has been migrating this database for {_LOCK_TIMEOUT_S} seconds")

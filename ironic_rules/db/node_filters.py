@@ -1,4 +1,4 @@
-"""The filters of a list of nodes: name and value to a condition."""
+"""The filters of a list of nodes: the conditions for names and values."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def of_project(project: str) -> Condition:
 
 
 def of_conductor(host: str, turns: Mapping[str, tuple[int, int]]) -> Condition:
-    """Return the condition for nodes that a conductor has: locked by ``host``, or not locked and its by turns.
+    """Return the condition for nodes of a conductor: locked by ``host``, or not locked and assigned to it by their id.
 
-    :param turns: by conductor group, the place of the host among those that share the nodes, and their number
+    :param turns: by conductor group, the position of the host among those that share the nodes, and their number
     """
     by_turns = (sa.and_(nodes.c.conductor_group == group, nodes.c.id % count == place)
                 for group, (place, count) in turns.items())
@@ -59,7 +59,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     "conductor": lambda host_and_turns: of_conductor(*host_and_turns),
     "project": of_project,
     "trait": has_trait,
-    # Without regard to case on every database.
+    # Case-insensitive on every database.
     "description_contains": lambda text: nodes.c.description.icontains(text, autoescape=True),
     "include_children": lambda included: None if included else nodes.c.parent_node.is_(None),
 }
@@ -71,9 +71,9 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
     """Return the WHERE conditions for ``filters``; None as a value means NULL.
 
     ``provision_state``, ``shard`` and ``id_in`` take one value or several. ``include_children=False``
-    leaves out nodes that have a parent. ``conductor`` takes the arguments of :func:`of_conductor`.
+    omits nodes that have a parent. ``conductor`` takes the arguments of :func:`of_conductor`.
 
-    :raises ValueError: a filter that does not exist (a fault of the caller: the API checks what users ask)
+    :raises ValueError: a filter that does not exist (an error of the caller: the API checks those of users)
     """
     unknown = filters.keys() - _CONDITIONS.keys()
     if unknown:

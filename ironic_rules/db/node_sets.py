@@ -1,8 +1,8 @@
 """Sets of strings that belong to a node (traits, BMC addresses): a table of (node_id, string) each.
 
-Whoever adds to a set holds the node's row, so that two replacements never leave the union of both, and what is missing
-can be inserted without a conflict. (An upsert would do without the lock, but in InnoDB it locks the gaps to the sets of
-neighbouring nodes, and their writers deadlock.)
+A writer that adds to a set locks the node's row, so that two replacements never result in the union of both, and
+missing values can be inserted without a conflict. (An upsert would not need the lock, but in InnoDB it locks the gaps
+to the sets of neighbouring nodes, and their writers deadlock.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ironic_rules.exceptions import NodeNotFound
 
 
 def replace(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: Collection[str]) -> None:
-    """Make ``values`` the node's whole set; rows that stay are not touched.
+    """Replace the node's set by ``values``; rows that remain are not touched.
 
     :raises NodeNotFound: 404
     """

@@ -1,6 +1,6 @@
 """Nodes: the record, and the lock on it.
 
-``revision`` counts the changes of the record (not the taking of the lock), ``updated_at`` is when the last one was.
+``revision`` counts the changes of the record (not of the lock), ``updated_at`` is the time of the last one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ironic_rules.models import states
 from ironic_rules.models.nodes import FOUND_BY_RAMDISK, Node, NodeFound
 
 _ALL = sa.select(nodes)
-# Made once, as in the other modules: to build a statement takes longer than to run it.
+# Built once, as in the other modules: building a statement takes longer than running it.
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
 _FOUND = sa.select(*columns_of(nodes, FOUND_BY_RAMDISK))
@@ -37,7 +37,7 @@ _FOUND_BY_UUID = _FOUND.where(nodes.c.uuid == sa.bindparam("uuid"))
 _FOUND_BY_ID = _FOUND.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 _STATES = sa.select(nodes.c.id, nodes.c.provision_state).where(
     nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
-# What is set comes with the execution, where a parameter has a column's name.
+# The values to set are passed on execution, as parameters with the names of the columns.
 _OWNED = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation == sa.bindparam("owner_is"))
 _OWNED_CHANGED = _OWNED.values(revision=nodes.c.revision + 1)
 _RESERVE_IN_STATE = sa.update(nodes).where(
@@ -50,9 +50,9 @@ _UNLOCKED = {"reservation": None, "reservation_purpose": None, "reservation_resu
 
 
 def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
-    """Return the node whose UUID or name ``ident`` is.
+    """Return the node with the UUID or name ``ident``.
 
-    :param for_update: keep the row from changing until the transaction ends
+    :param for_update: lock the row until the transaction ends
     :raises NodeNotFound: 404
     """
     query = _ALL.where(identity.is_called(nodes, ident))
@@ -65,7 +65,7 @@ def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
 def get_by_id(conn: sa.Connection, node_id: int, *, for_update: bool = False) -> Node:
     """Return the node with that database id.
 
-    :param for_update: keep the row from changing until the transaction ends
+    :param for_update: lock the row until the transaction ends
     :raises NodeNotFound: 404
     """
     row = conn.execute(_BY_ID.with_for_update() if for_update else _BY_ID, {"node_id": node_id}).one_or_none()
@@ -89,9 +89,9 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` nodes that pass all ``filters`` (see ``node_filters``).
 
-    :param columns: names of the columns that the rows shall have; all without it
-    :param raw_json: leave JSON columns as their text
-    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
+    :param columns: names of the columns of the rows; None: all columns
+    :param raw_json: leave JSON columns as text
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_filters.conditions(filters))
     return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))).all())
@@ -100,7 +100,7 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
 def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[int]:
     """Return those of ``node_ids`` whose nodes are in provision state ``state``.
 
-    The state is compared here: given it, databases would begin with all the nodes that are in it.
+    The state is compared here, not in the query: databases would start with all nodes in that state.
     """
     found = conn.execute(_STATES, {"node_ids": sorted(node_ids)}) if node_ids else ()
     return {row.id for row in found if row.provision_state == state}
@@ -131,9 +131,9 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
 
 def update(conn: sa.Connection, node_id: int, values: Mapping[str, Any], *, unlocked: bool = True,
            revision: int | None = None) -> Node:
-    """Write ``values`` and return the node as it is then.
+    """Write ``values`` and return the updated node.
 
-    :param unlocked: only while nobody holds the lock; its holder says False
+    :param unlocked: only if the node is not locked; the holder of the lock passes False
     :param revision: only if the node still has this revision
     :raises NodeNotFound: 404
     :raises NodeLocked, NodeChanged, DuplicateNodeName, InstanceAssociated: 409
@@ -150,16 +150,16 @@ def update(conn: sa.Connection, node_id: int, values: Mapping[str, Any], *, unlo
             raise NodeLocked(node=now.uuid, host=now.reservation)
         if revision is not None and now.revision != revision:
             raise NodeChanged(node=now.uuid)
-        # What was in the way went away before _hold(); nothing can get there any more.
+        # The conflict ended before _hold(), which locks the row; now there can be no other one.
     return get_by_id(conn, node_id)
 
 
 def destroy(conn: sa.Connection, node_id: int) -> None:
-    """Delete the node and everything that hangs on it, in whatever state it is.
+    """Delete the node and everything that belongs to it, in any state.
 
     :raises NodeNotFound: 404
     """
-    # InnoDB's cascade may reach a port group before the ports in it, and their reference would forbid to delete it.
+    # InnoDB's cascade may reach a port group before its ports, whose reference would prevent deleting it.
     conn.execute(sa.delete(ports).where(ports.c.node_id == node_id))
     groups = sa.select(portgroups.c.id).where(portgroups.c.node_id == node_id)
     conn.execute(sa.update(ports).where(ports.c.portgroup_id.in_(groups)).values(portgroup_id=None))
@@ -172,7 +172,7 @@ def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Node
     """Take the node's lock for ``owner`` (a conductor's host name) and return the node. Not re-entrant.
 
     :raises NodeNotFound: 404
-    :raises NodeLocked: 409, with who holds it
+    :raises NodeLocked: 409, with the host that holds the lock
     """
     statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation.is_(None)).values(
         reservation=owner, reservation_purpose=purpose, reservation_resumptions=0, reserved_at=clock.now())
@@ -185,10 +185,10 @@ def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Node
 
 def reserve_in_state(conn: sa.Connection, node_id: int, owner: str, purpose: str, state: str,
                      values: Mapping[str, Any]) -> None:
-    """Take the lock of a node that is in provision state ``state``, and write ``values``, at once.
+    """Take the lock of a node that is in provision state ``state``, and write ``values``, atomically.
 
     :raises NodeNotFound: 404, no such node, or it is in another state
-    :raises NodeLocked: 409, with who holds it
+    :raises NodeLocked: 409, with the host that holds the lock
     """
     lock = {"reservation": owner, "reservation_purpose": purpose, "reservation_resumptions": 0,
             "reserved_at": clock.now()}
@@ -202,7 +202,7 @@ def reserve_in_state(conn: sa.Connection, node_id: int, owner: str, purpose: str
 
 
 def release(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any] | None = None) -> None:
-    """Write ``values`` and give the lock back, at once.
+    """Write ``values`` and release the lock, atomically.
 
     :raises NodeNotFound: 404
     :raises LockLost: 409, ``owner`` does not hold the lock; nothing is written
@@ -222,7 +222,7 @@ def update_locked(conn: sa.Connection, node_id: int, owner: str, values: Mapping
 
 
 def take_over(conn: sa.Connection, node_id: int, old_owner: str, new_owner: str) -> bool:
-    """Give the lock of a dead owner to another one; False when the old one does not hold it (any more)."""
+    """Pass the lock of a dead owner to another one; return False if the old one does not (or no longer) hold it."""
     statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation == old_owner)
     return conn.execute(statement.values(reservation=new_owner, reserved_at=clock.now())).rowcount == 1
 
@@ -260,7 +260,7 @@ def locks(conn: sa.Connection, conductor_group: str) -> list[Lock]:
 
 def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
                       while_in: Collection[str] | None = None) -> bool:
-    """Store the hash of the ramdisk's token; False when the node has one already: the first caller wins.
+    """Store the hash of the ramdisk's token; return False if the node already has one: only the first caller succeeds.
 
     :param while_in: only while the node is in one of these provision states
     """
@@ -271,7 +271,7 @@ def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
 
 
 def has_agent_token(conn: sa.Connection, node_id: int) -> bool:
-    """Say whether a ramdisk of the node has a token.
+    """Return whether a ramdisk of the node has a token.
 
     :raises NodeNotFound: 404
     """
@@ -303,7 +303,7 @@ def _stamped(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hold(conn: sa.Connection, node_id: int) -> Row:
-    """Return the node's identity as it is now, and keep the row from changing until the transaction ends."""
+    """Return the current identity and lock of the node, and lock the row until the transaction ends."""
     query = sa.select(nodes.c.uuid, nodes.c.reservation, nodes.c.revision, nodes.c.provision_state)
     query = query.where(nodes.c.id == node_id)
     row = conn.execute(query.with_for_update()).one_or_none()
@@ -316,7 +316,7 @@ def _write(conn: sa.Connection, statement: sa.Update, node_id: int, values: Mapp
            parameters: Mapping[str, Any] | None = None) -> bool:
     uuid = None
     if values.get("instance_uuid") is not None:
-        # Before the write: PostgreSQL would not answer after a failed one, and the message names the node.
+        # For the error message. Before the write: after a failed one, PostgreSQL refuses further queries.
         uuid = conn.execute(sa.select(nodes.c.uuid).where(nodes.c.id == node_id)).scalar()
     with _taken(values, uuid):
         return conn.execute(statement, parameters).rowcount == 1

@@ -1,7 +1,7 @@
-"""Pages of a collection: sorting, and going on after the marker, in one query whose cost is the page's.
+"""Pages of a collection: sorted, and continued after the marker, in one query whose cost depends on the page only.
 
-The order is (sort key, unique column), the same way up for both. NULL sorts before every value, and text sorts byte by
-byte, on every database, so that a walk along the markers sees each row exactly once wherever it runs.
+The order is (sort key, unique column), both in the same direction. NULL sorts before every value, and text sorts byte
+by byte, on every database, so that following the markers returns each row exactly once everywhere.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ironic_rules.db.projection import Row
 from ironic_rules.db.types import Json
 from ironic_rules.exceptions import Invalid, MarkerNotFound, Problem
 
-#: Columns that only the service itself reads, also not by their order.
+#: Columns that only the service itself may read; sorting by them would reveal their order.
 HIDDEN = frozenset({"agent_token_hash"})
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What part of a collection is asked for: ``limit`` rows after the one whose UUID is ``marker``.
+    """The requested part of a collection: ``limit`` rows after the one whose UUID is ``marker``.
 
     ``sort_key`` names a column (``id`` is the order of creation); ``sort_dir`` is ``asc`` or ``desc``.
     """
@@ -49,7 +49,7 @@ def _plain(element: _Bytewise, compiler: SQLCompiler, **kwargs: Any) -> str:
     return compiler.process(element.clauses, **kwargs)
 
 
-# Sorts by the language of the database otherwise. SQLite and utf8mb4_bin have the order of bytes anyway.
+# By default it sorts by the locale of the database. SQLite and utf8mb4_bin sort by bytes anyway.
 @compiles(_Bytewise, "postgresql")
 def _collated(element: _Bytewise, compiler: SQLCompiler, **kwargs: Any) -> str:
     return f'{compiler.process(element.clauses, **kwargs)} COLLATE "C"'
@@ -62,9 +62,9 @@ def sort_keys(table: sa.Table) -> frozenset[str]:
 
 
 def marker_row(conn: sa.Connection, table: sa.Table, page: Page, unique: str = "id") -> Row | None:
-    """Return the marker's place in the order (sort key, then ``unique``), None without a marker.
+    """Return the marker's position in the order (sort key, then ``unique``), None without a marker.
 
-    :raises MarkerNotFound: 404, the marker is no row of the table;  Invalid: 400, the sort key is none
+    :raises MarkerNotFound: 404, no row of the table has the marker;  Invalid: 400, the sort key is invalid
     """
     column = _sort_column(table, page)
     if page.marker is None:
@@ -78,9 +78,9 @@ def marker_row(conn: sa.Connection, table: sa.Table, page: Page, unique: str = "
 
 def paginate(query: sa.Select[Any], table: sa.Table, page: Page, marker_row: Row | None,
              unique: str = "id") -> sa.Select[Any]:
-    """Return ``query`` sorted, limited and begun after ``marker_row`` (from the function of that name).
+    """Return ``query`` sorted, limited and starting after ``marker_row`` (from the function of that name).
 
-    :raises Invalid: 400, the sort key or direction is none
+    :raises Invalid: 400, the sort key or direction is invalid
     """
     column, last = _sort_column(table, page), table.c[unique]
     ascending = page.sort_dir == "asc"

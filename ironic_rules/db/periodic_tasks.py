@@ -1,4 +1,4 @@
-"""Whose turn it is: tasks that one conductor of all runs, and that the next one runs when that one is gone."""
+"""Periodic tasks that run on one conductor at a time, and on another one when that one stops."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ironic_rules.db.tables import periodic_tasks
 
 
 def claim(db: Database, name: str, hostname: str, interval_s: float, *, now: datetime.datetime | None = None) -> bool:
-    """Say whether ``hostname`` is to run the task now; it is then nobody's turn for ``interval_s`` seconds.
+    """Return whether ``hostname`` is to run the task now; then no conductor runs it for ``interval_s`` seconds.
 
     :param now: the time (for tests)
     """
     now = now or clock.now()
     interval = datetime.timedelta(seconds=interval_s)
     table = periodic_tasks.c
-    # A start in the future was written by a clock that has been put right since.
+    # A start in the future was written by a clock that has been corrected since.
     is_due = sa.or_(table.started_at <= now - interval, table.started_at > now + interval)
     with db.reader() as conn:
         row = conn.execute(sa.select(periodic_tasks, is_due.label("is_due")).where(table.name == name)).one_or_none()

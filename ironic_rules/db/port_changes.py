@@ -1,4 +1,4 @@
-"""What an inspection changed in a node's ports, written with one statement for each kind of change."""
+"""Writes an inspection's changes of a node's ports, with one statement for each kind of change."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ironic_rules.models.ports import PORT
 from ironic_rules.models.task import PortChanges
 
 _GENERATED = ("id", "uuid", "node_id", "created_at", "updated_at")
-#: What a created port has where the draft says nothing; all rows of one INSERT have the same columns.
+#: Values of a created port for missing fields; all rows of one INSERT have the same columns.
 _DEFAULTS = {name: PORT[name].initial() for name in PORT.where(lambda entry: entry.column) if name not in _GENERATED}
 
 _INSERT = sa.insert(ports)
 
 
 def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> None:
-    """Delete, update and create the ports of a node, in this order, so that an address may pass from one to another.
+    """Delete, update and create the ports of a node, in this order, so that an address can move from one to another.
 
-    Fields that no port has a column for are left out. Ports of other nodes are never touched.
+    Fields without a column are ignored. Ports of other nodes are never touched.
 
     :raises NodeNotFound: 404
     :raises MACAlreadyExists, Conflict: 409
@@ -41,7 +41,7 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
 
 
 def _by_columns(updated: Mapping[int, Mapping[str, Any]]) -> list[tuple[tuple[str, ...], list[dict[str, Any]]]]:
-    """Group the updates by the columns that they write: a handful of statements for any number of ports."""
+    """Group the updates by the columns that they write: a few statements for any number of ports."""
     def columns(item: tuple[int, Mapping[str, Any]]) -> tuple[str, ...]:
         return tuple(sorted(item[1].keys() & _DEFAULTS.keys()))
 
@@ -71,7 +71,7 @@ def _create(conn: sa.Connection, node_id: int, created: list[dict[str, Any]]) ->
 
 def _taken(conn: sa.Connection, addresses: Mapping[str, Any], own: sa.Column[Any]) -> Any:
     def which(value: str | None) -> MACAlreadyExists:
-        # SQLite does not say which address it was, but lets us look.
+        # SQLite does not report which address it was, but allows a query.
         return MACAlreadyExists(mac=value or _taken_address(conn, addresses, own))
 
     return duplicates(address=which, other=lambda value: Conflict("A port with this UUID or name already exists."))

@@ -1,4 +1,4 @@
-"""Port groups. Rows carry ``node_uuid`` besides the table's columns."""
+"""Port groups. Rows have ``node_uuid`` in addition to the table's columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_NODE = _ALL.where(portgroups.c.node_id == sa.bindparam("node_id")).order_by(
 
 
 def get(conn: sa.Connection, ident: str) -> PortGroup:
-    """Return the port group whose UUID or name ``ident`` is.
+    """Return the port group with the UUID or name ``ident``.
 
     :raises PortgroupNotFound: 404
     """
@@ -47,9 +47,9 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
     """Return at most ``page.limit`` port groups that pass all ``filters``; every row has ``node_uuid``.
 
     :param filters: ``node_id``, ``node_uuid``, ``address``, the node's ``shard`` (list), ``project``
-    :param columns: names of the columns that the rows shall have; all without it
-    :param raw_json: leave JSON columns as their text
-    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
+    :param columns: names of the columns of the rows; None: all columns
+    :param raw_json: leave JSON columns as text
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     query = _select(columns, raw_json=raw_json).where(*(_condition(name, value) for name, value in filters.items()))
     return list(conn.execute(paginate(query, portgroups, page, marker_row(conn, portgroups, page))).all())

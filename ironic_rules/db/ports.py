@@ -1,4 +1,4 @@
-"""Ports. Rows carry ``node_uuid`` and ``portgroup_uuid`` besides the table's columns."""
+"""Ports. Rows have ``node_uuid`` and ``portgroup_uuid`` in addition to the table's columns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _OWNERS = sa.select(ports.c.address, ports.c.node_id).where(
 
 
 def get(conn: sa.Connection, ident: str) -> Port:
-    """Return the port whose UUID, MAC address or name ``ident`` is.
+    """Return the port with the UUID, MAC address or name ``ident``.
 
     :raises PortNotFound: 404
     """
@@ -62,9 +62,9 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     """Return at most ``page.limit`` ports that pass all ``filters``.
 
     :param filters: ``node_id``, ``node_uuid``, ``address``, ``portgroup_id``, the node's ``shard`` (list), ``project``
-    :param columns: names of the columns that the rows shall have, ``node_uuid`` and ``portgroup_uuid`` among them
-    :param raw_json: leave JSON columns as their text
-    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is none
+    :param columns: names of the columns of the rows, which may include ``node_uuid`` and ``portgroup_uuid``
+    :param raw_json: leave JSON columns as text
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     of_node = not filters.keys().isdisjoint(("node_uuid", "shard", "project"))
     query = _select(columns, raw_json=raw_json, with_node=of_node)
@@ -120,7 +120,7 @@ def destroy(conn: sa.Connection, port_id: int) -> None:
 
 
 def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[str, int]:
-    """Return which node has each of ``macs`` (normalised); an address that no port has is missing."""
+    """Return the node ids by MAC address for ``macs`` (normalised); addresses without a port are missing."""
     return {row.address: row.node_id for row in conn.execute(_OWNERS, {"macs": list(macs)})}
 
 
@@ -153,7 +153,7 @@ def _taken(values: Mapping[str, Any]) -> Any:
 def _missing(conn: sa.Connection, key: str | None, values: Mapping[str, Any]) -> IronicRulesError:
     node_id = values.get("node_id")
     if key is None and node_id is not None:
-        # SQLite does not say which reference it was, but lets us look.
+        # SQLite does not report which reference it was, but allows a query.
         found = conn.execute(sa.select(nodes.c.id).where(nodes.c.id == node_id)).one_or_none()
         key = "portgroup_id" if found else "node_id"
     if key == "node_id":

@@ -1,4 +1,4 @@
-"""Which columns a query returns, and in what form."""
+"""The columns that a query returns, and their form."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Row: TypeAlias = "sa.Row[*tuple[Any, ...]]"
 
 
 def columns_of(table: sa.Table, names: Iterable[str] | None = None, *, raw_json: bool = False) -> tuple[Any, ...]:
-    """Return what to SELECT: the columns ``names`` of ``table`` (all without it), under their own names.
+    """Return what to SELECT: the columns ``names`` of ``table`` (None: all columns), under their own names.
 
-    :param raw_json: leave JSON columns as the stored text, ready to be embedded in a reply; saves parsing and writing
-    :raises ValueError: a name that is no column of the table
+    :param raw_json: leave JSON columns as the stored text, to be embedded in a reply without parsing and encoding it
+    :raises ValueError: the table has no column of that name
     """
     return _columns(table, None if names is None else tuple(names), raw_json)
 

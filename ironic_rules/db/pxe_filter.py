@@ -1,9 +1,9 @@
-"""What decides who may boot the inspection image: ports, nodes on inspection, and the list of changed ports.
+"""The data of the PXE filter: ports, nodes on inspection, and the list of changed ports.
 
-Whoever creates, deletes or moves a port, or changes its address, adds the node's id to ``pxe_filter_changes`` in the
-same transaction. The table is only added to: writers do not wait for each other, as they would for a counter.
+A transaction that creates, deletes or moves a port, or changes its address, also adds the node's id to
+``pxe_filter_changes``. Rows are only inserted: writers do not wait for each other, as they would for a counter.
 
-Provision states are not in the list. The nodes on inspection are few and found by an index, so they are read as a whole
+Provision states are not in the list. The nodes on inspection are few and found by an index, so all of them are read
 each time, which cannot miss one.
 """
 
@@ -22,15 +22,15 @@ from ironic_rules.models import states
 #: The states in which a node is on inspection.
 STATES = (states.INSPECTWAIT, states.INSPECTING)
 
-#: Rows of the list that are kept, so many that no reader misses one; older ones go now and then.
+#: Number of rows of the list that are kept, enough that no reader misses one; older ones are deleted from time to time.
 KEEP = 100_000
 _PRUNE_EVERY = 1000
-#: Seconds after which a transaction that has added a row has ended. Rows become visible in another order than that of
-#: their ids, so a reader asks again for that long.
+#: Seconds after which a transaction that has added a row has certainly ended. Rows do not become visible in the order
+#: of their ids, so readers query them again for that long.
 SETTLED_S = 600.0
-#: More rows than this that have not settled, and reading all ports is not slower.
+#: With more unsettled rows than this, reading all ports is not slower.
 LIMIT = 10_000
-#: Rows before the last one that may not have been visible when it was.
+#: How many rows before the last one may have become visible after it.
 _LOOK_BACK = LIMIT // 2
 _PAGE = 10_000
 _CHUNK = 500
@@ -49,7 +49,7 @@ _AFTER = sa.select(pxe_filter_changes.c.id, pxe_filter_changes.c.node_id).where(
 
 
 class Node(NamedTuple):
-    """What the filter knows of a node."""
+    """The fields of a node that the filter needs."""
 
     id: int
     uuid: str
@@ -58,7 +58,7 @@ class Node(NamedTuple):
 
 
 def note(conn: sa.Connection, *node_ids: int) -> None:
-    """Add to the list that ports of these nodes were created, deleted or moved, or got another address."""
+    """Record in the list that ports of these nodes were created, deleted or moved, or got another address."""
     for node_id in node_ids:
         number: int = conn.execute(_NOTE, {"node_id": node_id}).inserted_primary_key[0]  # type: ignore[index]
         if number % _PRUNE_EVERY == 0:
@@ -79,7 +79,7 @@ def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Nod
 def all_ports(conn: sa.Connection) -> Iterator[tuple[str, int]]:
     """Yield (address, node id) of every port, read in pages.
 
-    A port that changes meanwhile may be seen as it was or as it is; the list of changes names its node.
+    A port that changes meanwhile may be read before or after its change; the list of changes has its node.
     """
     after = 0
     while page := _raw(conn, after):
@@ -90,7 +90,7 @@ def all_ports(conn: sa.Connection) -> Iterator[tuple[str, int]]:
 
 def _raw(conn: sa.Connection, after: int) -> list[tuple[int, str, int]]:
     with conn.execute(_PORTS, {"after": after}) as result:
-        # Plain tuples: making rows of them would take as long as the query.
+        # Plain tuples: creating Row objects would take as long as the query.
         return list(result.cursor.fetchall())  # type: ignore[attr-defined]
 
 
@@ -101,15 +101,15 @@ def ports_of(conn: sa.Connection, node_ids: Collection[int]) -> list[tuple[str, 
 
 
 class ChangeReader:
-    """Reads the list of changes from where it was last time.
+    """Reads the list of changes since the last call.
 
-    Ids are given when a row is inserted, and rows are seen when their transaction commits: 7 may be there before 6. So
-    the reader remembers which ids it has seen, and asks for everything above ``floor``: the highest id that it saw
-    ``SETTLED_S`` seconds ago. Whatever got an id up to that one has committed since, or never will. Galera, which gives
-    the ids of its members in turns, makes the order worse but not by more than that. What this cannot know (a
-    transaction that takes longer, rows changed by hand) is found when all ports are read.
+    Ids are assigned when a row is inserted, and rows become visible when their transaction commits: 7 may be visible
+    before 6. So the reader remembers the ids that it has seen, and queries all rows above ``floor``: the highest id
+    that it saw ``SETTLED_S`` seconds ago. Rows up to that id have been committed since, or never will be. Galera, whose
+    members use interleaved ids, makes the order worse but not beyond that. Changes that this misses (a transaction that
+    takes longer, rows changed manually) are found when all ports are read.
 
-    :param clock: seconds, from anywhere (for tests)
+    :param clock: returns seconds from any starting point (for tests)
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -119,7 +119,7 @@ class ChangeReader:
         self._marks: collections.deque[tuple[float, int]] = collections.deque()
 
     def begin(self, conn: sa.Connection) -> None:
-        """Take the changes so far as known. To be called before all ports are read."""
+        """Skip the changes so far. To be called before all ports are read."""
         last = list(conn.scalars(_LAST))
         self._seen = set(last)
         self._floor = last[-1] - 1 if len(last) == _LOOK_BACK else 0
@@ -128,7 +128,7 @@ class ChangeReader:
     def changed(self, conn: sa.Connection) -> set[int] | None:
         """Return the ids of nodes whose ports have changed since the last call.
 
-        None if that cannot be told: there are too many, or the list is not the one that was read before.
+        None if that is unknown: there are too many, or the list is not the one that was read before.
         """
         rows = conn.execute(_AFTER, {"floor": self._floor}).all()
         ids = {row.id for row in rows}

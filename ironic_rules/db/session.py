@@ -1,4 +1,4 @@
-"""Connections and transactions. oslo.db makes the engine; here is how transactions begin and are retried."""
+"""Connections and transactions. oslo.db creates the engine; this module begins and retries transactions."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from ironic_rules.db.errors import refusals
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: SQLite waits this long (milliseconds) for another writer before it reports a lock.
+#: Milliseconds that SQLite waits for another writer before it reports a lock.
 SQLITE_BUSY_TIMEOUT_MS = 30_000
-#: Each open file has a page cache of its own.
+#: Small, because each open file has its own page cache.
 _SQLITE_POOL_SIZE = 5
 #: One writer per database file, among the threads of this process.
 _sqlite_writers: defaultdict[str | None, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Database:
-    """The service's database: ``reader()`` gives a connection to read, ``writer()`` one inside a transaction."""
+    """The service's database: ``reader()`` yields a connection for reading, ``writer()`` one in a transaction."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._manager = enginefacade.transaction_context()
-        # thread_checkin would sleep(0) at each return of a connection, for green threads; real ones lose a time slice.
+        # thread_checkin calls sleep(0) whenever a connection is returned, for green threads; others lose a time slice.
         self._manager.configure(sqlite_fk=True, thread_checkin=False)
         names = ("connection", "max_retries", "retry_interval", "connection_debug")
         options = {name: conf.database[name] for name in names}
@@ -50,7 +50,7 @@ class Database:
         self._max_retries = conf.database.db_max_retries
         _make_private(conf.database.connection)
         self.engine: sa.Engine = self._connected(conf)
-        # Errors and logs would quote them: passwords of nodes, and what sensitive rules hide.
+        # Errors and logs would quote parameters: passwords of nodes, and the content of sensitive rules.
         self.engine.hide_parameters = True
         if self.engine.dialect.name == "sqlite":
             _prepare_sqlite(self.engine, min(_SQLITE_POOL_SIZE, conf.database.max_pool_size or _SQLITE_POOL_SIZE))
@@ -58,18 +58,18 @@ class Database:
             liveness.watch(self.engine)
         if self.engine.dialect.name == "mysql":
             _prepare_mysql(self.engine)
-        # PostgreSQL's reads begin and end no transaction, two round trips less; PyMySQL would need as many to say so.
+        # On PostgreSQL, reading without a transaction saves two round trips; PyMySQL would need as many to set that.
         self._reading = self.engine
         if self.engine.dialect.name == "postgresql":
             self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     def _connected(self, conf: cfg.ConfigOpts) -> sa.Engine:
-        """Return the engine once the server answers.
+        """Return the engine once the server can be reached.
 
-        :raises DBConnectionError: not in ``[database]max_retries`` attempts
+        :raises DBConnectionError: it cannot be reached in ``[database]max_retries`` attempts
         """
-        attempts = conf.database.max_retries  # -1 never gives up
-        # oslo.db waits for the others itself.
+        attempts = conf.database.max_retries  # -1: no limit
+        # For the other databases, oslo.db retries itself.
         if sa.make_url(conf.database.connection).get_backend_name() != "postgresql":
             return self._manager.writer.get_engine()
         while True:
@@ -90,7 +90,7 @@ class Database:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[sa.Connection]:
-        """Give a connection for statements that write nothing.
+        """Yield a connection for statements that write nothing.
 
         Each statement sees what is committed; on SQLite all of them see the same state.
         """
@@ -99,12 +99,12 @@ class Database:
 
     @contextlib.contextmanager
     def writer(self) -> Iterator[sa.Connection]:
-        """Give a connection in one transaction, committed at the end and rolled back on any error."""
+        """Yield a connection in one transaction, committed at the end and rolled back on any error."""
         with write_transaction(self.engine) as connection:
             yield connection
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Return ``work(connection)`` of one write transaction, repeated when the database reports a deadlock."""
+        """Return ``work(connection)`` of one write transaction, retried if the database reports a deadlock."""
 
         @oslo_db_api.wrap_db_retry(
             max_retries=self._max_retries, retry_interval=0.05, inc_retry_interval=True, max_retry_interval=1,
@@ -122,9 +122,8 @@ class Database:
 
 @contextlib.contextmanager
 def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Give a connection in one transaction, committed at the end and rolled back on any error.
-
-    On SQLite it begins IMMEDIATE: a second writer waits here and never fails half-way with "database is locked".
+    """Yield a connection in one transaction, committed at the end and rolled back on any error.
+    On SQLite it begins IMMEDIATE: a second writer waits here and never fails later with "database is locked".
     """
     with refusals(), engine.connect() as connection:
         if engine.dialect.name != "sqlite":
@@ -132,7 +131,7 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
                 yield connection
             return
         with _turn(engine.url.database):
-            # oslo.db's listener would begin DEFERRED; it skips what is marked as begun, and unmarks it later.
+            # oslo.db's listener would begin DEFERRED; it skips connections marked as begun, and clears the mark later.
             connection.info["in_transaction"] = True
             with connection.begin():
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -141,10 +140,10 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextlib.contextmanager
 def _turn(database: str | None) -> Iterator[None]:
-    """Let the writers of this process into a SQLite file one by one, in about their order.
+    """Serialise the writers of this process to a SQLite file, approximately in their order.
 
-    SQLite's own waiting sleeps, longer each time, so that whoever has waited most waits on. It stays for writers of
-    other processes, and for what this lock does not get in time.
+    SQLite itself waits by sleeping, longer each time, so that the writer that has waited longest continues to wait.
+    That remains for writers of other processes, and for those that do not get this lock in time.
     """
     lock = _sqlite_writers[database]
     mine = lock.acquire(timeout=SQLITE_BUSY_TIMEOUT_MS / 1000)
@@ -161,7 +160,7 @@ def _is_serialization_failure(error: Exception) -> bool:
 
 
 def _connection_parameters(conf: cfg.ConfigOpts) -> str | None:
-    """Return what is appended to the URL. Without a charset oslo.db asks MariaDB for utf8: no characters of 4 bytes."""
+    """Return what to append to the URL. Without a charset oslo.db uses utf8 on MariaDB: no characters of 4 bytes."""
     given = conf.database.connection_parameters or ""
     url = sa.make_url(conf.database.connection)
     if url.get_backend_name() in ("mysql", "mariadb") and "charset" not in url.query and "charset=" not in given:
@@ -170,31 +169,31 @@ def _connection_parameters(conf: cfg.ConfigOpts) -> str | None:
 
 
 def _prepare_mysql(engine: sa.Engine) -> None:
-    """READ COMMITTED, as PostgreSQL: no stale snapshots, and no gap locks over which writers of neighbours deadlock."""
+    """Set READ COMMITTED, as on PostgreSQL: no stale snapshots, and no gap locks by which writers deadlock."""
 
     @event.listens_for(engine, "connect")
     def connected(dbapi_connection: Any, record: Any) -> None:
         with dbapi_connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
-    # oslo.db has opened a connection to see whether it can.
+    # oslo.db has already opened a connection, as a check.
     engine.dispose()
 
 
 def _make_private(url: str | None) -> None:
-    """Make a SQLite file that is not there yet one that only its owner reads: it has the passwords of BMCs."""
+    """Create a missing SQLite file so that only its owner can read it: it contains the passwords of BMCs."""
     parts = sa.make_url(url) if url else None
     if parts is None or parts.get_backend_name() != "sqlite" or parts.database in (None, "", ":memory:"):
         return
-    if str(parts.database).startswith("file:"):  # a URI, whose parts are SQLite's business
+    if str(parts.database).startswith("file:"):  # a URI, which only SQLite parses
         return
-    # Where that does not go, opening the database says why.
+    # If that fails, opening the database reports why.
     with contextlib.suppress(OSError):
         os.close(os.open(str(parts.database), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _prepare_sqlite(engine: sa.Engine, size: int) -> None:
-    """WAL, a busy timeout, and pooled connections (oslo.db opens the file anew for each use)."""
+    """Set WAL and a busy timeout, and pool connections (oslo.db opens the file again for each use)."""
 
     @event.listens_for(engine, "connect")
     def connected(dbapi_connection: Any, record: Any) -> None:

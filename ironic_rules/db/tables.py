@@ -1,4 +1,4 @@
-"""Every table of the service, as SQLAlchemy Core tables. ``migrations/`` makes them; a test compares the two."""
+"""Every table of the service, as SQLAlchemy Core tables. ``migrations/`` creates them; a test compares the two."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Text
 
 from ironic_rules.db.types import Json, UTCDateTime
 
-#: Names are fixed, so that migrations can refer to them on every database. oslo.db reads the column out of a violated
-#: unique constraint's name when it has this form.
+#: Names are fixed, so that migrations can refer to them on every database. oslo.db gets the column from the name of a
+#: violated unique constraint if it has this form.
 metadata = sa.MetaData(naming_convention={
     "ix": "%(table_name)s_%(column_0_name)s_idx",
     "uq": "uniq_%(table_name)s0%(column_0_name)s",
@@ -37,7 +37,7 @@ conductors = sa.Table(
     Column("id", Integer, primary_key=True),
     Column("hostname", String(255), nullable=False),
     Column("conductor_group", String(255), nullable=False, default=""),
-    # Marks one life of the process, so that two processes with one host name notice each other.
+    # Identifies one run of the process, so that two processes with the same host name detect each other.
     Column("instance", String(36), nullable=False),
     Column("hardware_types", Json, nullable=False),
     Column("online", Boolean, nullable=False, default=True),
@@ -49,7 +49,7 @@ conductors = sa.Table(
 periodic_tasks = sa.Table(
     "periodic_tasks", metadata,
     Column("name", String(255), primary_key=True),
-    # Who ran it last.
+    # The conductor that ran it last.
     Column("hostname", String(255), nullable=False),
     Column("started_at", UTCDateTime, nullable=False),
     **_TABLE_ARGS,
@@ -60,7 +60,7 @@ nodes = sa.Table(
     Column("id", Integer, primary_key=True),
     Column("uuid", String(36), nullable=False),
     Column("name", String(255)),
-    # Counts the changes of the row, so that a read-modify-write notices another one in between.
+    # Counts the changes of the row, so that a read-modify-write detects a concurrent change.
     Column("revision", Integer, nullable=False, default=1),
     Column("driver", String(255), nullable=False),
     Column("driver_info", Json, nullable=False, default=dict),
@@ -122,7 +122,7 @@ nodes = sa.Table(
     Index("nodes_owner_idx", "owner"),
     Index("nodes_lessee_idx", "lessee"),
     Index("nodes_parent_node_idx", "parent_node"),
-    # How many nodes were discovered in the last minute.
+    # For the number of nodes that were discovered in the last minute.
     Index("nodes_auto_discovered_idx", "auto_discovered", "created_at"),
     **_TABLE_ARGS,
 )
@@ -143,7 +143,7 @@ node_bmc_addresses = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: MAC addresses of discovered machines that are no ports ([inspector]add_ports): they are known by them all the same.
+#: MAC addresses of discovered machines that have no port ([inspector]add_ports): the machines are known by them too.
 discovered_macs = sa.Table(
     "discovered_macs", metadata,
     Column("address", String(17), primary_key=True),
@@ -152,7 +152,7 @@ discovered_macs = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: Nodes that discovery has made and whose data no conductor has accepted yet.
+#: Nodes that discovery has created and whose data no conductor has accepted yet.
 pending_discoveries = sa.Table(
     "pending_discoveries", metadata,
     _node_id(primary_key=True),
@@ -169,7 +169,7 @@ node_inventory = sa.Table(
     Column("plugin_data", Json),
     Column("status", String(16), nullable=False),  # received | processed | failed
     Column("request_id", String(64)),
-    # Nullable, as the document has it.
+    # Nullable, as in the document.
     Column("node_id", Integer, ForeignKey("nodes.id", ondelete="CASCADE")),
     *_timestamps(),
     Index("inventory_node_id_idx", "node_id", "status"),
@@ -240,7 +240,7 @@ inspection_rules = sa.Table(
     Column("uuid", String(36), primary_key=True),
     Column("created_at", UTCDateTime, nullable=False),
     Column("updated_at", UTCDateTime),
-    # Creation order, from the rule set's revision: two rules never share one, whatever the clock says.
+    # Creation order, from the rule set's revision: unique, and independent of the clock.
     Column("position", Integer, nullable=False),
     # The rule set's revision at the last change of this rule: its ETag.
     Column("revision", Integer, nullable=False),
@@ -275,7 +275,7 @@ deploy_template_steps = sa.Table(
     "deploy_template_steps", metadata,
     # The primary key is also the index of the steps of one template.
     Column("deploy_template_id", Integer, ForeignKey("deploy_templates.id", ondelete="CASCADE"), primary_key=True),
-    # The same step may come several times: its place in the template tells it from the others.
+    # The same step may occur several times: its position in the template distinguishes it.
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("interface", String(255), nullable=False),
     Column("step", String(255), nullable=False),
@@ -286,7 +286,7 @@ deploy_template_steps = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: One row per thing whose changes are counted, and made one after the other: "inspection_rules" and "auto_discovery".
+#: One row for each kind of serialised and counted changes: "inspection_rules" and "auto_discovery".
 revisions = sa.Table(
     "revisions", metadata,
     Column("name", String(64), primary_key=True),
@@ -298,7 +298,7 @@ revisions = sa.Table(
 pxe_filter_changes = sa.Table(
     "pxe_filter_changes", metadata,
     Column("id", Integer, primary_key=True),
-    # Not a reference: the node may be gone.
+    # Not a foreign key: the node may have been deleted.
     Column("node_id", Integer, nullable=False),
     **_TABLE_ARGS,
 )

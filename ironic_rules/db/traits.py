@@ -26,7 +26,7 @@ def list_for(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, list[str
 
 
 def set_all(conn: sa.Connection, node_id: int, traits: Collection[str]) -> None:
-    """Make ``traits`` the node's traits.
+    """Replace the node's traits by ``traits``.
 
     :raises NodeNotFound: 404
     """
@@ -34,7 +34,7 @@ def set_all(conn: sa.Connection, node_id: int, traits: Collection[str]) -> None:
 
 
 def add(conn: sa.Connection, node_id: int, trait: str) -> None:
-    """Give the node a trait; it may have it already.
+    """Add a trait to the node; it may already have it.
 
     :raises NodeNotFound: 404
     """
@@ -42,7 +42,7 @@ def add(conn: sa.Connection, node_id: int, trait: str) -> None:
 
 
 def remove(conn: sa.Connection, node_id: int, trait: str) -> None:
-    """Take a trait from the node.
+    """Remove a trait from the node.
 
     :raises NodeNotFound, TraitNotFound: 404
     """
@@ -53,5 +53,5 @@ def remove(conn: sa.Connection, node_id: int, trait: str) -> None:
 
 
 def remove_all(conn: sa.Connection, node_id: int) -> None:
-    """Take all traits from the node."""
+    """Remove all traits from the node."""
     conn.execute(sa.delete(node_traits).where(node_traits.c.node_id == node_id))

@@ -1,4 +1,4 @@
-"""Column types that behave alike on SQLite, MariaDB and PostgreSQL."""
+"""Column types that behave the same on SQLite, MariaDB and PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual interfaces (VIFs): each is a key in the ``internal_info`` of the port or port group that carries it."""
+"""Virtual interfaces (VIFs): each is a key in the ``internal_info`` of the port or port group it is attached to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What alembic runs: the migrations, on the caller's connection or on the configured database."""
+"""The script that alembic runs: it runs migrations on the caller's connection, or on the configured database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironic_rules.db.tables import metadata
 
 
 def configured_engine() -> sa.Engine:
-    """Return an engine for ``[database]connection``: for alembic's own command, which hands over no connection."""
+    """Return an engine for ``[database]connection``: for alembic's own command, which passes no connection."""
     from oslo_config import cfg
     from oslo_db import options
 
@@ -20,7 +20,7 @@ def configured_engine() -> sa.Engine:
 
 
 def run(connection: sa.Connection) -> None:
-    """Run the migrations that alembic asks for."""
+    """Run the migrations that alembic selects."""
     # SQLite can alter a table only by copying it, which batch mode does.
     batch = connection.dialect.name == "sqlite"
     context.configure(connection=connection, target_metadata=metadata, render_as_batch=batch)

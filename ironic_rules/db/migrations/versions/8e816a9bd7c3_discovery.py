@@ -1,4 +1,4 @@
-"""Discovery: machines that nobody enrolled; BMC addresses of nodes in every state.
+"""Discovery of machines that are not enrolled; BMC addresses of nodes in every state.
 
 Revision ID: 8e816a9bd7c3
 Revises: b3f1c2a94d07
@@ -46,7 +46,7 @@ def upgrade() -> None:
 
 
 def _fill_bmc_addresses(conn: sa.Connection) -> None:
-    """Write the IP addresses in the ``driver_info`` of every node; so far only waiting nodes had theirs."""
+    """Write the IP addresses in the ``driver_info`` of every node; before, only waiting nodes had them."""
     nodes = sa.table("nodes", sa.column("id", sa.Integer), sa.column("driver_info", Json))
     table = sa.table("node_bmc_addresses", sa.column("node_id", sa.Integer), sa.column("address", sa.String))
     present = {(row.node_id, row.address) for row in conn.execute(sa.select(table))}

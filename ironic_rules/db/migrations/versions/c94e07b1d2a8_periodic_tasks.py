@@ -1,4 +1,4 @@
-"""Periodic tasks that only one conductor of all runs.
+"""Periodic tasks that run on only one conductor at a time.
 
 Revision ID: c94e07b1d2a8
 Revises: 8e816a9bd7c3
