@@ -1,4 +1,4 @@
-"""Who asks: the request context, made from headers by the API and carried over RPC."""
+"""The request context: the caller of a request, created from headers by the API and passed over RPC."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from oslo_context import context
 
 
 class RequestContext(context.RequestContext):
-    """oslo.context's request context; ``is_public_api`` marks requests that needed no authentication."""
+    """oslo.context's request context; ``is_public_api`` marks requests that need no authentication."""
 
-    #: The token of the ramdisk whose heartbeat this is. For this process only: it is in no dict, so it never leaves it.
+    #: The token of the ramdisk that sent this heartbeat. It is not in ``to_dict()``, so it never leaves this process.
     agent_token: str | None = None
 
     def __init__(self, is_public_api: bool = False, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the API can ask of the conductors: one method per RPC call, with the manager's names and arguments."""
+"""RPC calls to conductors: one method per call, with the names and arguments of the manager's methods."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ironic_rules.rpc.serializer import Serializer
 LOG = logging.getLogger(__name__)
 
 _ERRORS = exceptions.http_errors()
-#: What sending raises when the broker is away. oslo.messaging lets out its libraries' errors where it opens a further
-#: connection.
+#: What sending raises if the broker is unavailable. oslo.messaging does not convert its libraries' errors if it opens
+#: another connection.
 _UNDELIVERED = (messaging.MessageDeliveryFailure, amqp.AMQPError, kombu.KombuError, OSError)
-#: Times that sending is tried again when the broker is away; without a number oslo.messaging tries for ever.
+#: Number of retries if the broker is unavailable; without it, oslo.messaging retries without limit.
 _RETRIES = 2
-#: Seconds that a request waits for the first contact with the broker.
+#: Seconds that a request waits for the first connection to the broker.
 _CONTACT_TIMEOUT_S = 5.0
 
 
 class _Contact:
-    """The first contact with the broker. oslo.messaging waits for it without end, and so would every API thread."""
+    """The first connection to the broker. oslo.messaging waits for it without limit, as would every API thread."""
 
     def __init__(self, client: messaging.RPCClient) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class _Contact:
         if self._made.is_set():
             return
         with self._lock:
-            # Not at the start: servers like gunicorn fork after it, and a thread would stay behind.
+            # Not at start-up: servers like gunicorn fork later, and the new process would not have the thread.
             if self._thread is None:
                 self._thread = threading.Thread(target=self._make, name="rpc-contact", daemon=True)
                 self._thread.start()
@@ -54,26 +54,26 @@ class _Contact:
             raise exceptions.Unavailable
 
     def _make(self) -> None:
-        # A call that nobody answers: oslo.messaging opens the connection for replies with the first call.
-        nobody = self._client.prepare(topic="ironic_rules.nobody", timeout=0.01)
+        # A call without a server: oslo.messaging opens the connection for replies with the first call.
+        client = self._client.prepare(topic="ironic_rules.nobody", timeout=0.01)
         try:
-            nobody.call(RequestContext(overwrite=False), "hello")
+            client.call(RequestContext(overwrite=False), "hello")
         except messaging.MessagingException:
             self._made.set()
-        except Exception:  # a thread's errors reach nobody else
-            LOG.exception("No contact with the message broker; the next request tries again")
+        except Exception:  # otherwise the errors of a thread are lost
+            LOG.exception("Cannot connect to the message broker; the next request will try again")
         finally:
             self._thread = None
 
 
 class ConductorAPI:
-    """The client side. Every call names the node, and the conductor group that serves it (``group``).
+    """The client side. Every call has the node, and the conductor group that manages it (``group``).
 
-    All calls raise what the conductor raised (:mod:`ironic_rules.exceptions`), ``RPCTimeout`` (503) when no conductor
-    answered, and ``Unavailable`` (503) when the message could not be sent.
+    All calls raise what the conductor raised (:mod:`ironic_rules.exceptions`), ``RPCTimeout`` (503) if no conductor
+    replied, and ``Unavailable`` (503) if the message could not be sent.
 
-    :param is_served: says whether a conductor of a group is alive. Calls that an operator makes fail at once when none
-        is, instead of occupying one of the API's threads until the timeout.
+    :param is_served: returns whether a conductor of a group is alive. Without one, calls by operators fail at once,
+        instead of occupying one of the API's threads until the timeout.
     """
 
     def __init__(self, transport: messaging.RPCTransport, conf: cfg.ConfigOpts,
@@ -87,7 +87,7 @@ class ConductorAPI:
 
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
                             plugin_data: dict[str, Any] | None = None, *, group: str = "") -> None:
-        """Hand a ramdisk's data to a conductor; when this returns, the data is stored and the node is INSPECTING.
+        """Pass a ramdisk's data to a conductor; when this returns, the data is stored and the node is INSPECTING.
 
         :raises NodeLocked: 409
         :raises NotFound: 404, the node is not in INSPECT WAIT
@@ -96,7 +96,7 @@ class ConductorAPI:
 
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str, *, group: str = "",
                                **args: Any) -> None:
-        """Start what ``target`` (a verb of ``states/provision``) asks for.
+        """Start the transition ``target`` (a verb of ``states/provision``).
 
         :param args: ``configdrive``, ``clean_steps``, ``deploy_steps``, ``service_steps``, ``rescue_password``
         :raises InvalidState: 400;  NodeLocked: 409;  NoValidHost, NoFreeWorker: 503
@@ -114,7 +114,7 @@ class ConductorAPI:
         self._call(context, group, "change_power_state", node_id=node_id, target=target, timeout=timeout)
 
     def validate_interfaces(self, context: RequestContext, node_id: str | int, *, group: str = "") -> dict[str, Any]:
-        """Return ``{interface: {"result": bool, "reason": text}}``; ``reason`` only with the result false.
+        """Return ``{interface: {"result": bool, "reason": text}}``; ``reason`` only if the result is false.
 
         :raises NoValidHost: 503
         """
@@ -123,7 +123,7 @@ class ConductorAPI:
 
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
                   agent_version: str | None = None, *, group: str = "", **details: Any) -> None:
-        """Record a ramdisk's sign of life.
+        """Record a ramdisk's heartbeat.
 
         :param details: ``agent_token``, ``agent_verify_ca``, ``agent_status``, ``agent_status_message``
         :raises NodeLocked: 409
@@ -142,14 +142,14 @@ class ConductorAPI:
         except messaging.MessagingTimeout as exc:
             raise exceptions.RPCTimeout from exc
         except _UNDELIVERED as exc:
-            LOG.warning("No conductor could be asked, the message broker is away: %s", exc)
+            LOG.warning("The message broker is unavailable, the call was not sent to a conductor: %s", exc)
             raise exceptions.Unavailable from exc
         except exceptions.IronicRulesError as exc:
             raise _local(exc) from None
 
 
 def _local(error: exceptions.IronicRulesError) -> exceptions.IronicRulesError:
-    """Return a remote error as the plain one: oslo.messaging's copy appends the remote traceback to its text."""
+    """Return a remote error as the original class: oslo.messaging's copy appends the remote traceback to its text."""
     name = type(error).__name__.removesuffix("_Remote")
     cls = _ERRORS.get(name, exceptions.IronicRulesError)
     return exceptions.rebuild(cls, str(error.args[0]) if error.args else cls.message, {})

@@ -1,12 +1,12 @@
 """``ironic-rules-memory://``: an oslo.messaging driver for servers and clients of one process.
 
-oslo.messaging's own ways of doing without a broker are ``fake://``, which sleeps 50 ms between two looks for a message,
-and kombu's memory transport under the RabbitMQ driver, which costs more than the work that the messages ask for. Here a
-message goes from the sender's thread straight to the receiver's pool of threads, and the answer straight back.
+The alternatives without a broker in oslo.messaging are ``fake://``, which polls for messages every 50 ms, and kombu's
+memory transport with the RabbitMQ driver, which takes longer than processing the messages. Here a message is passed
+from the sender's thread directly to the receiver's thread pool, and the reply directly back.
 
-As over a broker, contexts and messages are copies (the serializer made text of what they contain), errors arrive as
-remote errors, and a message to one of several servers goes to each in turn. Unlike with a broker nothing is kept for a
-server that is not there yet: who asks where nobody listens is told so at once.
+As with a broker, contexts and messages are copies (the serializer encodes their content as text), errors are received
+as remote errors, and messages to one of several servers are sent to each in turn. Unlike with a broker, no messages are
+stored for a server that is not running yet: a call to a topic without a server fails at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_URL = f"{SCHEME}://"
 
 
 class _Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
-    """A message on its way; ``answers`` gets ``(reply, serialised error)``, None for a message without an answer."""
+    """A message being delivered; ``answers`` gets ``(reply, serialised error)``; None for a message without reply."""
 
     def __init__(self, ctxt: dict[str, Any], message: dict[str, Any],
                  answers: queue.SimpleQueue[tuple[Any, str | None]] | None) -> None:
@@ -32,20 +32,20 @@ class _Incoming(base.RpcIncomingMessage):  # type: ignore[misc]
         self._answers = answers
 
     def reply(self, reply: Any = None, failure: Any = None) -> None:
-        """Answer with ``reply``, or with an error (what ``sys.exc_info()`` returned)."""
+        """Send ``reply``, or an error (as returned by ``sys.exc_info()``), to the caller."""
         if self._answers is not None:
             self._answers.put((reply, common.serialize_remote_exception(failure) if failure else None))
 
     def requeue(self) -> None:
-        """Not offered, see ``require_features``."""
+        """Not supported, see ``require_features``."""
         raise NotImplementedError
 
     def heartbeat(self) -> None:
-        """Nothing to do: the caller and its answer die together."""
+        """Do nothing: the caller and the server are the same process."""
 
 
 class _Exchange:
-    """Who listens in this process: by virtual host and topic, in the order in which it is their turn."""
+    """The listeners of this process by virtual host and topic, in the order in which they get the next messages."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,7 +62,7 @@ class _Exchange:
                 self._listeners[key] = rest
 
     def deliver(self, key: tuple[str, str], server: str | None, fanout: bool, make: Callable[[], _Incoming]) -> bool:
-        """Hand a message over; say whether somebody was there for it."""
+        """Deliver a message; return whether there was a listener for it."""
         with self._lock:
             listeners = self._listeners.get(key, [])
             receivers = [one for one in listeners if server in (None, one.server)]
@@ -71,7 +71,7 @@ class _Exchange:
                 listeners.remove(receivers[0])
                 listeners.append(receivers[0])
             for receiver in receivers:
-                # Under the lock, so that a listener that was stopped gets nothing more. It only fills a queue.
+                # Under the lock, so that a stopped listener gets no further messages. This only fills a queue.
                 receiver.on_incoming_callback([make()])
         return bool(receivers)
 
@@ -80,7 +80,7 @@ _exchange = _Exchange()
 
 
 class _Listener(base.Listener):  # type: ignore[misc]
-    """One server's ear."""
+    """The listener of one server."""
 
     on_incoming_callback: Callable[[list[_Incoming]], None]
 
@@ -98,19 +98,19 @@ class _Listener(base.Listener):  # type: ignore[misc]
         super().stop()
 
     def cleanup(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
-    """The driver; oslo.messaging loads it by its entry point. URLs with different paths do not hear each other."""
+    """The driver; oslo.messaging loads it by its entry point. URLs with different paths are separate buses."""
 
     def send(self, target: messaging.Target, ctxt: dict[str, Any], message: dict[str, Any],
              wait_for_reply: bool | None = None, timeout: float | None = None, call_monitor_timeout: int | None = None,
              retry: int | None = None, transport_options: Any = None) -> Any:
-        """Deliver a message; return the answer if one is asked for.
+        """Deliver a message; return the reply if ``wait_for_reply`` is true.
 
-        :param timeout: seconds to wait for the answer
-        :raises MessagingTimeout: nobody listens, or nobody answered in time
+        :param timeout: seconds to wait for the reply
+        :raises MessagingTimeout: no server listens, or none replied in time
         """
         answers: queue.SimpleQueue[tuple[Any, str | None]] | None = queue.SimpleQueue() if wait_for_reply else None
 
@@ -121,11 +121,11 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
         if answers is None:
             return None
         if not delivered:
-            raise messaging.MessagingTimeout(f"Nobody listens to the topic {target.topic}.")
+            raise messaging.MessagingTimeout(f"No server listens to the topic {target.topic}.")
         try:
             reply, error = answers.get(timeout=timeout)
         except queue.Empty:
-            raise messaging.MessagingTimeout(f"No answer to a message to the topic {target.topic}.") from None
+            raise messaging.MessagingTimeout(f"No reply to a message to the topic {target.topic}.") from None
         if error is not None:
             raise common.deserialize_remote_exception(error, self._allowed_remote_exmods)
         return reply
@@ -136,7 +136,7 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
         raise NotImplementedError
 
     def listen(self, target: messaging.Target, batch_size: int, batch_timeout: float | None) -> _Listener:
-        """Return a listener for what is sent to the target's topic, as a whole or to its server."""
+        """Return a listener for messages to the target's topic, and to its server."""
         return _Listener(self._key(target), target.server)
 
     def listen_for_notifications(self, targets_and_priorities: Any, pool: Any, batch_size: int,

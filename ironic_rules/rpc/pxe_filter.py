@@ -1,7 +1,7 @@
-"""Telling every ``ironic-pxe-filter`` what changed. Nobody waits for that: who sends has done its work already.
+"""Notifications of changes to every ``ironic-pxe-filter``. They are sent in the background, after the change.
 
-The filters find out by themselves what they were not told, so a message may be lost: with the broker away the oldest
-wait, and what does not fit is dropped.
+The filters also find changes by themselves, so messages may be lost: while the broker is unavailable they are queued,
+and dropped if the queue is full.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ LOG = logging.getLogger(__name__)
 TOPIC = "ironic.pxe_filter"
 #: Version of the filter's RPC interface.
 VERSION = "1.0"
-#: Messages that wait to be sent.
+#: Maximum number of messages that wait to be sent.
 _QUEUE_SIZE = 1000
-#: Seconds between two complaints about messages that are not sent.
+#: Seconds between two warnings about messages that are not sent.
 _COMPLAIN_S = 60.0
 
-#: Schemes of transports that reach the own process only.
+#: Schemes of transports that reach only the process itself.
 _LOCAL = frozenset({memory.SCHEME, "fake"})
 
 
 def is_local(conf: cfg.ConfigOpts) -> bool:
-    """Say whether ``transport_url`` is one that reaches no other process."""
+    """Return whether ``transport_url`` reaches no other process."""
     url = messaging.TransportURL.parse(conf)
     return url.transport in _LOCAL or url.transport.startswith("kombu+memory")
 
 
 def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: Any) -> Any:
-    """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for messages to all filters."""
+    """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for messages to the filters."""
     target = messaging.Target(topic=TOPIC, server=conf.host, version=VERSION)
     server = messaging.get_rpc_server(
         transport, target, [endpoint], serializer=Serializer(), access_policy=dispatcher.DefaultRPCAccessPolicy)
-    # One thread: messages about one address must stay in their order.
+    # One thread, to keep the order of the messages about one address.
     conf.set_override("executor_thread_pool_size", 1)
     return server
 
 
 def make_client(transport: messaging.RPCTransport, conf: cfg.ConfigOpts) -> PXEFilterAPI:
-    """Return a client that sends as ``[pxe_filter]notify`` says: by default unless nobody else can be reached."""
+    """Return a client that sends according to ``[pxe_filter]notify``: by default if other processes can be reached."""
     sends = not is_local(conf) if conf.pxe_filter.notify is None else conf.pxe_filter.notify
     return PXEFilterAPI(transport if sends else None)
 
 
 class PXEFilterAPI:
-    """The client side; ``update_pxe_filters`` returns at once, whatever the broker does.
+    """The client side; ``update_pxe_filters`` returns at once, even if the broker is unavailable.
 
-    :param transport: None: there is nobody to tell
+    :param transport: None: nothing is sent
     """
 
     def __init__(self, transport: messaging.RPCTransport | None = None) -> None:
@@ -75,26 +75,26 @@ class PXEFilterAPI:
 
     def update_pxe_filters(self, context: RequestContext, allow: Collection[str] = (),
                            deny: Collection[str] = ()) -> None:
-        """Tell all filters which addresses to let in and which to shut out. After the commit of what it is about.
+        """Notify all filters of the addresses to allow and to deny. To be called after the commit of the change.
 
-        Without addresses they are told to look at the database.
+        Without addresses, the filters read the changes from the database.
         """
         if self._client is None:
             return
         try:
             self._waiting.put_nowait((context, list(allow), list(deny)))
         except queue.Full:
-            self._complain("the broker does not take them")
+            self._complain("the broker does not accept them")
             return
         if self._thread is None:
             with self._lock:
-                # Not at the start: servers like gunicorn fork after it, and a thread would stay behind.
+                # Not at start-up: servers like gunicorn fork later, and the new process would not have the thread.
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._send, name="pxe-filter-casts", daemon=True)
                     self._thread.start()
 
     def flush(self, timeout_s: float) -> None:
-        """Wait until all messages are sent, at most ``timeout_s`` seconds."""
+        """Wait until all messages are sent, for at most ``timeout_s`` seconds."""
         deadline = time.monotonic() + timeout_s
         while self._waiting.unfinished_tasks and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -105,7 +105,7 @@ class PXEFilterAPI:
             context, allow, deny = self._waiting.get()
             try:
                 self._client.cast(context, "update_pxe_filters", allow=allow, deny=deny)
-            except Exception as exc:  # noqa: BLE001  (the thread must go on, and says what happened)
+            except Exception as exc:  # noqa: BLE001  (the thread must continue; the error is logged)
                 self._complain(str(exc))
             finally:
                 with contextlib.suppress(ValueError):
@@ -114,5 +114,5 @@ class PXEFilterAPI:
     def _complain(self, why: str) -> None:
         if time.monotonic() - self._complained >= _COMPLAIN_S:
             self._complained = time.monotonic()
-            LOG.warning("Messages to the PXE filters are not sent, %s. The filters will see the changes when they next "
-                        "look into the database", why)
+            LOG.warning("Messages to the PXE filters are not sent: %s. The filters will find the changes when they "
+                        "next read the database", why)

@@ -1,8 +1,8 @@
-"""How arguments and contexts travel: JSON text made by orjson, the context as a dictionary.
+"""How arguments and contexts are sent: as JSON text encoded by orjson, the context as a dictionary.
 
-An inventory is large; as text it passes oslo.messaging's own encoder in one piece instead of value by value. A very
-large one is compressed: inside of oslo.messaging's two layers of JSON each quotation mark takes five characters, and
-brokers refuse messages beyond their own limit (RabbitMQ: ``max_message_size``).
+An inventory is large; oslo.messaging's own encoder processes it as one string instead of value by value. A very large
+one is compressed: in oslo.messaging's two layers of JSON each quotation mark takes five characters, and brokers refuse
+messages beyond their own limit (RabbitMQ: ``max_message_size``).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ironic_rules.context import RequestContext
 
 _KEY = "ironic_rules.json"
 _COMPRESSED = "ironic_rules.json.zlib"
-#: Bytes beyond which the processor time of compressing is the smaller cost.
+#: Size in bytes from which compressing takes less time than sending the uncompressed text.
 _LARGE = 512 * 1024
 
 
 class Serializer(serializer.Serializer):
-    """Containers as JSON text, scalars as they are."""
+    """Encodes containers as JSON text, and leaves scalars unchanged."""
 
     def serialize_entity(self, ctxt: Any, entity: Any) -> Any:
         if isinstance(entity, dict | list):

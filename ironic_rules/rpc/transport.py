@@ -14,9 +14,9 @@ from ironic_rules.rpc.serializer import Serializer
 
 #: Version of the conductor's RPC interface.
 VERSION = "1.0"
-#: Seconds that a caller waits for a conductor. A ramdisk that gets no answer repeats its POST.
+#: Seconds that a caller waits for a conductor. A ramdisk that gets no reply repeats its POST.
 RESPONSE_TIMEOUT_S = 30
-#: Calls that a conductor answers at the same time. They are short: the work itself has threads of its own.
+#: Number of calls that a conductor processes at the same time. They are short: the work is done in other threads.
 SERVER_THREADS = 16
 _TOPIC = "ironic_rules.conductor"
 
@@ -27,13 +27,13 @@ def conductor_topic(group: str) -> str:
 
 
 def set_default_url(conf: cfg.ConfigOpts, url: str) -> None:
-    """Use ``url`` where the configuration names no ``transport_url``."""
+    """Use ``url`` if the configuration does not set ``transport_url``."""
     messaging.TransportURL.parse(conf)  # registers the option
     conf.set_default("transport_url", url)
 
 
 def _register_library_groups(conf: cfg.ConfigOpts) -> None:
-    """Register what oslo.messaging reads from ``conf`` but registers with the global ``cfg.CONF`` only."""
+    """Register options that oslo.messaging reads from ``conf`` but registers only with the global ``cfg.CONF``."""
     for group in ("oslo_messaging_tracing", "oslo_messaging_metrics"):
         module = f"oslo_messaging._{group.rpartition('_')[2]}.client"
         with contextlib.suppress(ImportError, AttributeError):  # versions without tracing have nothing to register
@@ -41,7 +41,7 @@ def _register_library_groups(conf: cfg.ConfigOpts) -> None:
 
 
 def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
-    """Return the transport that ``[DEFAULT]transport_url`` names."""
+    """Return the transport of ``[DEFAULT]transport_url``."""
     _register_library_groups(conf)
     return messaging.get_rpc_transport(conf, allowed_remote_exmods=["ironic_rules.exceptions"])
 
