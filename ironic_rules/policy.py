@@ -12,7 +12,7 @@ from ironic_rules import policies
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import Forbidden
 
-#: Values of ``auth_strategy`` under which whoever gets in is an administrator.
+#: Values of ``auth_strategy`` with which every authenticated user is an administrator.
 ADMIN_STRATEGIES = frozenset({"noauth", "http_basic"})
 
 _lock = threading.Lock()
@@ -20,7 +20,7 @@ _enforcers: dict[int, tuple[cfg.ConfigOpts, Any]] = {}
 
 
 def enforcer(conf: cfg.ConfigOpts) -> Any:
-    """Return the ``oslo_policy.policy.Enforcer`` for ``conf``, made (and the library loaded) at the first use."""
+    """Return the ``oslo_policy.policy.Enforcer`` for ``conf``, created (and the library loaded) on first use."""
     from oslo_policy import policy
 
     with _lock:
@@ -33,7 +33,7 @@ def enforcer(conf: cfg.ConfigOpts) -> Any:
 
 
 def get_enforcer() -> Any:
-    """Return an enforcer for the commands of oslo.policy, which name no configuration."""
+    """Return an enforcer for the commands of oslo.policy, which pass no configuration."""
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     conf([], project="ironic-rules")
@@ -41,11 +41,11 @@ def get_enforcer() -> Any:
 
 
 def authorize(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> None:
-    """Check that ``context`` may do what the policy ``name`` guards.
+    """Check that ``context`` passes the policy ``name``.
 
-    Where everybody who gets in is an administrator there is nothing to enforce, and no policy file is read.
+    If every authenticated user is an administrator, nothing is enforced and no policy file is read.
 
-    :raises Forbidden: 403, names the policy and nothing else
+    :raises Forbidden: 403, with the name of the policy only
     """
     if conf.auth_strategy in ADMIN_STRATEGIES:
         return

@@ -19,7 +19,7 @@ from ironic_rules.conf import (
     redfish,
 )
 
-#: With the options that are the service's own.
+#: Modules with the service's own options.
 MODULES = (
     default,
     api,

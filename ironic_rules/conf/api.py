@@ -1,4 +1,4 @@
-"""``[api]``: where the API listens, and the bounds that every request must keep."""
+"""``[api]``: where the API listens, and limits for requests."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host_ip", default="127.0.0.1", help="Address that the API listens on."),
     cfg.PortOpt("port", default=6385, help="TCP port that the API listens on."),
     cfg.StrOpt("public_endpoint",
-               help="URL under which clients reach the API, used in links. Default: what the request says."),
-    cfg.IntOpt("threads", default=10, min=1, max=500, help="Requests that one API process serves at the same time."),
-    cfg.IntOpt("max_limit", default=1000, min=1, help="Most items in one page of a collection."),
+               help="URL under which clients reach the API, used in links. Default: the URL of the request."),
+    cfg.IntOpt("threads", default=10, min=1, max=500,
+               help="Number of requests that one API process serves at the same time."),
+    cfg.IntOpt("max_limit", default=1000, min=1, help="Maximum number of items in one page of a collection."),
     cfg.IntOpt("max_json_body_size", default=10 * 1024 * 1024, min=1024,
-               help="Largest accepted request body in bytes, whatever its content type."),
-    cfg.IntOpt("max_json_depth", default=100, min=5, max=500, help="Deepest accepted nesting of a JSON body."),
+               help="Maximum size of a request body in bytes, whatever its content type."),
+    cfg.IntOpt("max_json_depth", default=100, min=5, max=500, help="Maximum nesting depth of a JSON body."),
     cfg.BoolOpt("restrict_lookup", default=True,
-                help="Let ramdisks look up only nodes in states in which a ramdisk is expected."),
+                help="Restrict lookup by ramdisks to nodes in states in which a ramdisk is expected."),
     cfg.BoolOpt("enable_ramdisk_endpoints", default=True,
                 help="Serve /v1/lookup, /v1/heartbeat and /v1/continue_inspection, which need no authentication."),
     cfg.IntOpt("ramdisk_heartbeat_timeout", default=300, min=10,
-               help="Seconds between two heartbeats that a ramdisk is told to keep to at most."),
+               help="Maximum interval in seconds between two heartbeats of a ramdisk."),
     cfg.ListOpt("disallow_deploy_steps", default=["vendor.send_raw"],
-                help="Deploy steps, INTERFACE.STEP, that no deploy template and no request may have. The API refuses "
-                     "them; conductors refuse to deploy with those of templates that were made before."),
+                help="Deploy steps, INTERFACE.STEP, that deploy templates and requests must not contain. The API "
+                     "refuses them; conductors refuse to deploy with existing templates that contain them."),
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
 ]
 

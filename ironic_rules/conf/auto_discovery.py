@@ -1,19 +1,19 @@
-"""``[auto_discovery]``: machines that nobody enrolled."""
+"""``[auto_discovery]``: discovery of machines that are not enrolled."""
 
 from __future__ import annotations
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup("auto_discovery", title="Auto-discovery", help="Enrolling unknown machines that send data.")
+GROUP = cfg.OptGroup("auto_discovery", title="Auto-discovery", help="Enrolment of unknown machines by inspection data.")
 OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("enabled", default=False,
-                help="Create a node for a machine that posts inspection data and that no node is known for, by MAC or "
-                     "BMC address, in any state."),
-    cfg.StrOpt("driver", help="Hardware type of nodes that are created so. Required when the feature is enabled."),
-    cfg.StrOpt("inspection_scope", max_length=255, help="Inspection scope of nodes that are created so."),
+                help="Create a node for a machine that posts inspection data, if there is no node, in any state, with "
+                     "its MAC or BMC addresses."),
+    cfg.StrOpt("driver", help="Hardware type of discovered nodes. Required if auto-discovery is enabled."),
+    cfg.StrOpt("inspection_scope", max_length=255, help="Inspection scope of discovered nodes."),
     cfg.IntOpt("max_nodes_per_minute", default=60, min=1, max=100000,
-               help="Nodes that may be created in a minute, by all API processes together. A machine beyond that gets "
-                    "the same 404 as one that is not found, and tries again."),
+               help="Maximum number of nodes created per minute, by all API processes together. Further machines get "
+                    "the same 404 as one that is not found, and retry."),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oslo_config import cfg
 from oslo_db import options
 
-#: A conductor's threads use as many at times; oslo.db's 5 would be made and thrown away again and again.
+#: A conductor's threads sometimes use this many; with oslo.db's 5, connections would often be opened and discarded.
 _MAX_POOL_SIZE = 20
 
 

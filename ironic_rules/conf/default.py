@@ -10,19 +10,19 @@ from ironic_rules.models.nodes import INTERFACES
 
 OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host", default=socket.gethostname(), sample_default="localhost",
-                       help="Name of this conductor. Locks carry it, so it must be unique among all conductors and "
-                            "stay the same over restarts."),
+                       help="Name of this conductor. It is stored in node locks, so it must be unique among all "
+                            "conductors and not change on restart."),
     cfg.StrOpt("state_path", default="ironic-rules-data",
-               help="Folder for what the service keeps on local disk (the one-process service's SQLite database)."),
+               help="Folder for the local files of the service (the one-process service's SQLite database)."),
     cfg.StrOpt("auth_strategy", default="noauth",
-               choices=[("noauth", "every request is an administrator's"),
+               choices=[("noauth", "every client is an administrator"),
                         ("keystone", "tokens, checked by keystonemiddleware"),
-                        ("http_basic", "HTTP basic, against http_basic_auth_user_file")],
-               help="How API requests are authenticated. The endpoints that ramdisks use are always public."),
+                        ("http_basic", "HTTP basic, with http_basic_auth_user_file")],
+               help="How API requests are authenticated. The endpoints for ramdisks are always public."),
     cfg.StrOpt("http_basic_auth_user_file", default="/etc/ironic-rules/htpasswd",
-               help="Apache-style file of user names and bcrypt hashes for auth_strategy = http_basic."),
+               help="Apache-style file with user names and bcrypt hashes for auth_strategy = http_basic."),
     cfg.BoolOpt("pecan_debug", default=False,
-                help="Show tracebacks of API faults in error bodies. Never in production."),
+                help="Show tracebacks of API faults in error bodies. Do not use in production."),
 ]
 
 _ENABLED: dict[str, list[str]] = {
@@ -34,15 +34,15 @@ _ENABLED: dict[str, list[str]] = {
 
 OPTS.append(cfg.ListOpt(
     "enabled_hardware_types", default=["fake-hardware"],
-    help="Hardware types (entry points of ironic_rules.hardware.types) that this conductor serves."))
+    help="Hardware types (entry points of ironic_rules.hardware.types) that this conductor supports."))
 for _kind in INTERFACES:
     OPTS.append(cfg.ListOpt(
         f"enabled_{_kind}_interfaces", default=_ENABLED[_kind],
         help=f"{_kind.capitalize()} interfaces that nodes may use."))
     OPTS.append(cfg.StrOpt(
         f"default_{_kind}_interface",
-        help=f"{_kind.capitalize()} interface of a node that names none. Without it: the first one that the hardware "
-             "type supports and that is enabled."))
+        help=f"{_kind.capitalize()} interface of a node that does not set one. Default: the first one that the "
+             "hardware type supports and that is enabled."))
 
 
 

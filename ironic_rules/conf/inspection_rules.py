@@ -1,4 +1,4 @@
-"""``[inspection_rules]``: built-in rules, which nodes rules run on, what they may read and how large they may get."""
+"""``[inspection_rules]``: built-in rules, the nodes on which rules run, access to secrets, and limits."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup("inspection_rules", title="Inspection rules", help="The rule engine.")
 OPTS: list[cfg.Opt] = [
     cfg.StrOpt("mask_secrets", default="always",
-               choices=[("always", "no rule can read a secret"), ("never", "every rule can"),
-                        ("sensitive", "rules marked as sensitive can")],
-               help="Whether secrets (passwords, tokens, keys) read as ****** in rules."),
+               choices=[("always", "no rule can read secrets"), ("never", "every rule can read secrets"),
+                        ("sensitive", "only rules marked as sensitive can read secrets")],
+               help="Whether secrets (passwords, tokens, keys) are masked as ****** in rules."),
     cfg.StrOpt("supported_interfaces", default="^(agent|inspector)$",
                help="Regular expression that a node's inspect interface must fully match for rules to run."),
     cfg.StrOpt("built_in", deprecated_name="built_in_rules",
-               help="YAML file with built-in rules, or a directory whose .yaml files have them. Read once, at start, "
-                    "which fails if a rule is not valid. Give API and conductors the same files."),
+               help="YAML file with built-in rules, or a directory with .yaml files. Read once, at start, which fails "
+                    "if a rule is not valid. The files must be the same for the API and conductors."),
     cfg.StrOpt("default_scope", max_length=255,
-               help="Scope of rules that do not set one. Built-in rules are excepted."),
+               help="Scope of rules that do not set one. Does not apply to built-in rules."),
     cfg.ListOpt("api_call_allowed_hosts", default=[],
-                help="Hosts that the action api-call may send requests to: HOST, on port 80 (http) or 443 (https), or "
-                     "HOST:PORT; an IPv6 address with a port is written in brackets. Empty: the action is off. Give "
-                     "API and conductors the same hosts."),
-    cfg.IntOpt("max_conditions", default=100, min=1, max=10000, help="Conditions that a rule may have."),
-    cfg.IntOpt("max_actions", default=100, min=1, max=10000, help="Actions that a rule may have."),
+                help="Hosts to which the action api-call may send requests: HOST, on port 80 (http) or 443 (https), "
+                     "or HOST:PORT; an IPv6 address with a port is written in brackets. Empty: the action is "
+                     "disabled. The list must be the same for the API and conductors."),
+    cfg.IntOpt("max_conditions", default=100, min=1, max=10000, help="Maximum number of conditions of a rule."),
+    cfg.IntOpt("max_actions", default=100, min=1, max=10000, help="Maximum number of actions of a rule."),
     cfg.IntOpt("max_loop_items", default=4096, min=1, max=1000000,
-               help="Items that a loop may have. A condition over more cannot be evaluated, an action over more fails "
-                    "its rule."),
+               help="Maximum number of items of a loop. A condition with more cannot be evaluated; an action with "
+                    "more fails its rule."),
     cfg.IntOpt("max_depth", default=20, min=1, max=100,
-               help="Levels to which lists and objects in the arguments of a rule may be nested."),
+               help="Maximum nesting depth of lists and objects in the arguments of a rule."),
     cfg.IntOpt("max_text_size", default=65536, min=256, max=16777216,
-               help="Characters that a text in a rule may have."),
+               help="Maximum number of characters of a text in a rule."),
     cfg.IntOpt("max_result_size", default=65536, min=256, max=16777216,
-               help="Characters that a text may have after its templates are filled in."),
+               help="Maximum number of characters of a text after its templates are rendered."),
     cfg.IntOpt("max_regex_subject", default=32768, min=256, max=16777216,
-               help="Bytes, in UTF-8, of a text on which a regular expression is tried, or of all texts of a list. A "
-                    "condition on more cannot be evaluated. The worst regular expression that is accepted takes about "
-                    "a second for a text of the default size, and in proportion for other sizes."),
+               help="Maximum size in bytes, in UTF-8, of a text that a regular expression is matched against, or of "
+                    "all texts of a list. A condition with more cannot be evaluated. The slowest regular expression "
+                    "that is accepted takes about a second for a text of the default size, and in proportion for "
+                    "other sizes."),
     cfg.IntOpt("max_written_size", default=8388608, min=65536, max=1073741824,
-               help="Characters, about, of all that actions get to write while the rules of a phase run on one node. "
-                    "An action that gets more fails its rule."),
+               help="Approximate maximum number of characters that the actions of all rules of a phase may write for "
+                    "one node. An action that exceeds it fails its rule."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""``[inspector]``: inspection hooks and what they do with ports."""
+"""``[inspector]``: inspection hooks, and how they handle ports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oslo_config import cfg, types
 
 
 class Spacing(types.Integer):
-    """Whole GiB; Ironic's true and false read as 1 and 0."""
+    """Whole GiB; true and false, as in Ironic, mean 1 and 0."""
 
     def __init__(self) -> None:
         super().__init__(min=0, max=1024, type_name="GiB")
@@ -20,7 +20,7 @@ class Spacing(types.Integer):
 
 
 class HttpUrl(types.URI):
-    """A URL with scheme http or https and a host; in error messages an example of one."""
+    """A URL with scheme http or https and a host; error messages contain an example."""
 
     def __init__(self) -> None:
         super().__init__(schemes=["http", "https"])
@@ -42,19 +42,19 @@ OPTS: list[cfg.Opt] = [
     cfg.StrOpt("default_hooks", default="ramdisk-error,validate-interfaces,ports,architecture",
                help="Comma-separated inspection hooks that run by default."),
     cfg.StrOpt("hooks", default="$default_hooks",
-               help="Comma-separated inspection hooks that run, in this order."),
+               help="Comma-separated inspection hooks to run, in this order."),
     cfg.StrOpt("add_ports", default="all",
                choices=[("all", "every valid interface"), ("active", "interfaces with an IP address"),
                         ("pxe", "the interface that the ramdisk booted from"), ("disabled", "none")],
-               help="Interfaces that become ports of the node."),
+               help="Interfaces for which ports of the node are created."),
     cfg.StrOpt("keep_ports", default="all",
                choices=[("all", "delete nothing"), ("present", "delete ports whose address is not in the inventory"),
                         ("added", "delete ports that add_ports does not select")],
                help="Existing ports that are kept."),
     cfg.BoolOpt("update_pxe_enabled", default=True,
-                help="Let the inspection set pxe_enabled of existing ports to what the inventory says."),
+                help="Update pxe_enabled of existing ports from the inventory."),
     cfg.Opt("disk_partitioning_spacing", type=Spacing(), default=1,
-            help="GiB by which local_gb is smaller than the root disk, so that partitioning has room. 0: not smaller."),
+            help="GiB by which local_gb is less than the size of the root disk, as space for partitioning. 0: none."),
     cfg.DictOpt("cpu_capabilities", default=CPU_CAPABILITIES,
                 help="CPU flag to capability, for the hook cpu-capabilities."),
     cfg.MultiStrOpt("pci_device_alias", default=[],
@@ -62,20 +62,20 @@ OPTS: list[cfg.Opt] = [
                          '"name": "pci_dev1"}. The capability of that name is the number of such devices.'),
     cfg.ListOpt("physical_network_cidr_map", default=[],
                 help="CIDR:PHYSICAL_NETWORK entries, for the hook physical-network, such as 192.0.2.0/24:provider or "
-                     "2001:db8::/64:storage. Of several that fit, the longest prefix wins."),
+                     "2001:db8::/64:storage. If several match, the longest prefix is used."),
     cfg.StrOpt("known_accelerators",
-               help="YAML file with the accelerators that the hook accelerators knows, in the place of the list that "
-                    "comes with this package."),
+               help="YAML file with the accelerators that the hook accelerators detects, instead of the list that is "
+                    "part of this package."),
     cfg.BoolOpt("power_off", default=True,
-                help="Switch a node off when its inspection has ended, unless it has disable_power_off."),
+                help="Power off a node after its inspection, unless it has disable_power_off."),
     cfg.Opt("callback_endpoint_override", type=HttpUrl(),
-            help="Root URL of the API that a managed boot tells the ramdisk. Default: [api]public_endpoint."),
+            help="Root URL of the API that is passed to the ramdisk in a managed boot. Default: [api]public_endpoint."),
     cfg.StrOpt("extra_kernel_params", default="",
-               help="Further kernel parameters of a ramdisk that this service boots, separated by spaces."),
+               help="Additional kernel parameters of a ramdisk that this service boots, separated by spaces."),
     cfg.BoolOpt("require_managed_boot", default=True,
                 help="Require that the service itself boots the ramdisk. False: allow unmanaged boot, from a DHCP and "
-                     "TFTP environment that this service does not control. Fake hardware needs it, and the one-process "
-                     "service (ironic-rules) allows it where nothing else is configured."),
+                     "TFTP environment that this service does not control. Fake hardware needs unmanaged boot, and the "
+                     "one-process service (ironic-rules) allows it by default."),
 ]
 
 

@@ -1,15 +1,16 @@
-"""``[ipmi]``: how BMCs are talked to that speak IPMI."""
+"""``[ipmi]``: communication with BMCs by IPMI."""
 
 from __future__ import annotations
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup("ipmi", title="IPMI", help="Hardware type ipmi, over the command ipmitool.")
+GROUP = cfg.OptGroup("ipmi", title="IPMI", help="Hardware type ipmi, which uses the command ipmitool.")
 OPTS: list[cfg.Opt] = [
     cfg.IntOpt("command_retry_timeout", default=60, min=1,
-               help="Seconds for which a command is repeated to a BMC that does not answer."),
+               help="Seconds for which a command is retried if the BMC does not respond."),
     cfg.IntOpt("min_command_interval", default=5, min=0,
-               help="Seconds between two commands to one BMC; old ones stop answering when they are asked too often."),
+               help="Minimum seconds between two commands to one BMC; some old BMCs stop responding if they get too "
+                    "many commands."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What ``oslo-config-generator`` reads: every option group with its options."""
+"""The options for ``oslo-config-generator``, by group."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from ironic_rules.conf import MODULES
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """Return ``(group name, options)`` of the service itself; libraries list theirs."""
+    """Return ``(group name, options)`` of the service's own options; libraries list theirs."""
     return [entry for module in MODULES for entry in module.list_opts().items()]

@@ -1,4 +1,4 @@
-"""Who may do what: one module per resource, each a list of documented defaults."""
+"""Access policies: one module per resource, each with a list of documented defaults."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def policies() -> list[Policy]:
 
 
 def list_rules() -> list[Any]:
-    """Return every policy as oslo.policy's default; the ``oslo.policy.policies`` entry point."""
-    from oslo_policy import policy  # here, because most installations never enforce one
+    """Return every policy as a default of oslo.policy; the ``oslo.policy.policies`` entry point."""
+    from oslo_policy import policy  # here, because many installations enforce no policies
 
     return [
         policy.DocumentedRuleDefault(entry.name, entry.check, entry.description,

@@ -1,7 +1,7 @@
-"""What all policies share: who reads and who writes, as role checks that operators can override by name.
+"""The base of all policies: who may read and write, as role checks that operators can override by name.
 
-Policies are plain values here and become oslo.policy's in ``policies.list_rules``, so that a service in which everybody
-is an administrator need not load oslo.policy.
+Policies are plain values here and are converted to oslo.policy's in ``policies.list_rules``, so that a service in which
+every user is an administrator need not load oslo.policy.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Policy:
 
 RULES = [
     Policy("admin_api", "role:admin", "May write everything"),
-    # Keystone gives the role reader to every member of every project. Nodes are no project's: only the whole system's
-    # readers may see them.
+    # In Keystone, every member of every project has the role reader. Nodes do not belong to a project: only readers
+    # with system scope may see them.
     Policy("observer_api", "rule:admin_api or role:observer or (role:reader and system_scope:all)",
            "May read everything but secrets"),
 ]

@@ -1,4 +1,4 @@
-"""Policies of ``/v1/deploy-templates``, and of the same with the underscore of Ironic."""
+"""Policies of ``/v1/deploy-templates`` and, under Ironic's name, ``/v1/deploy_templates``."""
 
 from __future__ import annotations
 

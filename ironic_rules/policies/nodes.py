@@ -50,5 +50,5 @@ RULES = [
     documented(DETACH_VIF, ADMIN, "Detach a VIF from a node", ("DELETE", f"{_NODE}/vifs/{{vif_id}}")),
     documented(GET_HISTORY, READER, "Show a node's history",
                ("GET", f"{_NODE}/history"), ("GET", f"{_NODE}/history/{{event}}")),
-    documented(GET_INVENTORY, READER, "Show what the last inspection of a node found", ("GET", f"{_NODE}/inventory")),
+    documented(GET_INVENTORY, READER, "Show the data of a node's last inspection", ("GET", f"{_NODE}/inventory")),
 ]

@@ -1,4 +1,4 @@
-"""Policies of what ramdisks call, without authentication. ``!`` turns one off."""
+"""Policies of the endpoints that ramdisks call without authentication. ``!`` disables one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ CONTINUE_INSPECTION = "baremetal:driver:ipa_continue_inspection"
 
 RULES = [
     documented(LOOKUP, PUBLIC, "Look a node up by its addresses", ("GET", "/v1/lookup")),
-    documented(HEARTBEAT, PUBLIC, "Send a sign of life from a ramdisk", ("POST", "/v1/heartbeat/{node}")),
+    documented(HEARTBEAT, PUBLIC, "Send a heartbeat from a ramdisk", ("POST", "/v1/heartbeat/{node}")),
     documented(CONTINUE_INSPECTION, PUBLIC, "Send inspection data from a ramdisk", ("POST", "/v1/continue_inspection")),
 ]
