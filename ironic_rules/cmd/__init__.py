@@ -5,8 +5,8 @@ That has to happen before oslo.messaging is imported, which would otherwise sele
 
 import sys
 
-# futurist and oslo.utils import eventlet wherever it is installed, and oslo.service installs it: 10 MiB of memory and a
-# deprecation warning at every start, for nothing. None makes it "not installed".
+# futurist and oslo.utils import eventlet if it is installed, and oslo.service installs it: 10 MiB of memory and a
+# deprecation warning at every start, without any use. With None, the import fails as if it were not installed.
 sys.modules.setdefault("eventlet", None)  # type: ignore[arg-type]
 
 from oslo_service import backend  # noqa: E402

@@ -1,4 +1,4 @@
-"""``ironic-rules-api``: the REST API on its own HTTP server."""
+"""``ironic-rules-api``: the REST API with its own HTTP server."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ironic_rules.rpc import transport as rpc_transport
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Work until SIGTERM or Ctrl-C; return the exit status: 1 if another process took this conductor's name."""
+    """Run until SIGTERM or Ctrl-C; return the exit status: 1 if another process took over this conductor's name."""
     return lifecycle.guarded(_run, argv)
 
 
@@ -31,7 +31,7 @@ def _work(conf: cfg.ConfigOpts) -> int:
     conductor = service.make_conductor_service(conf, db, rpc_transport.get_transport(conf), displaced=signals.stop)
     try:
         conductor.start()
-        print(f"ironic-rules-conductor {conf.host} is at work", flush=True)
+        print(f"ironic-rules-conductor {conf.host} is running", flush=True)
         lifecycle.settle()
         signals.wait()
     finally:

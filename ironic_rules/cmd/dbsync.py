@@ -19,12 +19,12 @@ from ironic_rules.exceptions import ConfigurationError
 
 def _add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     subparsers.required = True
-    upgrade = subparsers.add_parser("upgrade", help="create the schema, or bring it to a revision")
+    upgrade = subparsers.add_parser("upgrade", help="create the schema, or upgrade it to a revision")
     upgrade.add_argument("revision", nargs="?", default="head", help="default: head, the newest")
-    subparsers.add_parser("version", help="print the revision that the database has")
+    subparsers.add_parser("version", help="print the current revision of the database")
     revision = subparsers.add_parser("revision", help="write a new migration (for developers)")
-    revision.add_argument("-m", "--message", required=True, help="what it does, in a few words")
-    revision.add_argument("--autogenerate", action="store_true", help="from the difference to the tables")
+    revision.add_argument("-m", "--message", required=True, help="short description of the migration")
+    revision.add_argument("--autogenerate", action="store_true", help="generate it from the difference to the tables")
     stamp = subparsers.add_parser("stamp", help="record a revision without running migrations")
     stamp.add_argument("revision", help="head, or an id")
 
@@ -46,8 +46,8 @@ def _run(argv: Sequence[str]) -> int:
     try:
         _carry_out(conf.command, engine)
     except (CommandError, TimeoutError) as exc:
-        raise ConfigurationError(f"{exc}. The database is at revision {migration.version(engine)}; the newest one of "
-                                 f"this version of ironic-rules is {migration.HEAD}.") from exc
+        raise ConfigurationError(f"{exc}. The database is at revision {migration.version(engine)}; the newest "
+                                 f"revision of this version of ironic-rules is {migration.HEAD}.") from exc
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Running a command: its errors in one line, signals as an event, and an exit that waits for nobody."""
+"""Running a command: errors in one line, signals as an event, and an exit that does not wait for threads."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ironic_rules.exceptions import ConfigurationError, IronicRulesError
 
 LOG = logging.getLogger(__name__)
 
-#: What keeps a command from running and is not a fault of ours: configuration, database, broker.
+#: Errors that prevent a command from running and are not bugs: configuration, database, broker.
 REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError,
             sa.exc.OperationalError, messaging.MessagingException,
             ModuleNotFoundError, FileNotFoundError, PermissionError)
 
-#: Module -> what installs it. Each is needed only where the configuration asks for what it does.
+#: Module -> extra that installs it. Each is needed only with certain settings.
 _EXTRAS = {"bcrypt": "http-basic", "keystonemiddleware": "keystone", "prometheus_client": "metrics",
            "psycopg": "postgresql", "pymysql": "mysql", "sushy": "redfish"}
 
-#: ``--host`` and ``--port`` of the commands that listen. Their names in files are [api]host_ip and [api]port.
+#: ``--host`` and ``--port`` of the commands that listen; in configuration files [api]host_ip and [api]port.
 LISTEN_OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host", dest="cli_host", metavar="ADDRESS",
                        help="Address to listen on (overrides [api]host_ip)."),
@@ -39,7 +39,7 @@ LISTEN_OPTS: list[cfg.Opt] = [
 
 
 def apply_listen_opts(conf: cfg.ConfigOpts) -> None:
-    """Let ``--host`` and ``--port`` override ``[api]host_ip`` and ``[api]port``."""
+    """Override ``[api]host_ip`` and ``[api]port`` by ``--host`` and ``--port``."""
     if conf.cli_host is not None:
         conf.set_override("host_ip", conf.cli_host, group="api")
     if conf.cli_port is not None:
@@ -47,10 +47,10 @@ def apply_listen_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def settle() -> None:
-    """Take what was loaded at the start out of the garbage collector's sight: it stays for the life of the process.
+    """Exclude the objects created at start-up from garbage collection: they exist as long as the process.
 
-    A page of a thousand nodes is tens of thousands of new objects without a cycle among them, so the collector also
-    looks less often than after every 700.
+    A page of a thousand nodes consists of tens of thousands of new objects without a cycle, so the collector also runs
+    less often than after every 700.
     """
     gc.collect()
     gc.freeze()
@@ -58,21 +58,21 @@ def settle() -> None:
 
 
 class Interrupted(BaseException):
-    """SIGTERM or SIGINT came before the process served; what it waits for (a database, a broker) may never come."""
+    """SIGTERM or SIGINT during start-up, which may wait without limit (for a database, a broker)."""
 
 
 def reload(conf: cfg.ConfigOpts) -> None:
-    """Read the configuration files again. Only options that say so in their help text change, such as ``debug``."""
+    """Read the configuration files again. Only options documented as mutable change, such as ``debug``."""
     try:
         conf.mutate_config_files()
     except (cfg.Error, OSError) as exc:
-        LOG.error("The configuration is not read again: %s", exc)
+        LOG.error("The configuration cannot be reloaded: %s", exc)
 
 
 class StopSignals:
-    """SIGTERM and SIGINT: while the process starts they raise :class:`Interrupted`, then they end :meth:`wait`.
+    """SIGTERM and SIGINT: during start-up they raise :class:`Interrupted`, later they end :meth:`wait`.
 
-    SIGHUP has the configuration read again, as far as it may change in a running process.
+    SIGHUP reloads the configuration, as far as it may change in a running process.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
@@ -80,32 +80,32 @@ class StopSignals:
         self._starting = True
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._receive)
-        # In a thread of its own: the main thread may be anywhere, also in what reading the configuration needs.
+        # In its own thread: the main thread may be anywhere, even within code that reading the configuration needs.
         signal.signal(signal.SIGHUP, lambda number, frame: threading.Thread(
             target=reload, args=(conf,), name="reload", daemon=True).start())
 
     def wait(self) -> None:
-        """Wait for a signal or :meth:`stop`: the process serves."""
+        """Wait for a signal or :meth:`stop`: the start-up is complete."""
         self._starting = False
         self._told.wait()
 
     def stop(self) -> None:
-        """End the wait, for a reason of our own."""
+        """End :meth:`wait` without a signal."""
         self._told.set()
 
     def _receive(self, number: int, frame: object) -> None:
         self._told.set()
         if self._starting:
-            self._starting = False  # a second one does not disturb the end
+            self._starting = False  # a second signal must not interrupt the exit
             raise Interrupted
 
 
 def lock_folder(path: str) -> IO[str]:
-    """Return a file in ``path``, open and locked: the folder is this process' until the file is closed.
+    """Return a file in ``path``, open and locked: the folder is reserved for this process until the file is closed.
 
-    Two processes in one folder would be two conductors of one name; the second would end the first.
+    Two processes in one folder would be two conductors with the same name; the second would displace the first.
 
-    :raises ConfigurationError: another process has it, or nothing can be written there
+    :raises ConfigurationError: another process uses it, or it is not writable
     """
     try:
         file = open(os.path.join(path, "lock"), "a", encoding="utf-8")  # noqa: SIM115  (stays open)
@@ -115,41 +115,41 @@ def lock_folder(path: str) -> IO[str]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise ConfigurationError(f"Another ironic-rules already works in {path}; --state-dir names another folder."
+        raise ConfigurationError(f"Another ironic-rules already uses {path}; set another folder with --state-dir."
                                  ) from None
     return file
 
 
 def exit_now(status: int = 0) -> None:
-    """End the process without waiting for threads: what they have not saved is stored and resumed at the next start."""
+    """Exit without waiting for threads: their unfinished work is in the database and resumed at the next start."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
 def refusal(exc: Exception) -> str:
-    """Return what an operator is told of an error that keeps a command from running.
+    """Return the message for an operator about an error that prevents a command from running.
 
-    :raises ModuleNotFoundError: ``exc`` itself, if it is about a module that no configuration asks for: a fault of ours
+    :raises ModuleNotFoundError: ``exc`` itself, if no configuration needs the module: this is a bug
     """
     if isinstance(exc, db_exc.DBError):
-        return str(exc).splitlines()[0]  # they go on with the statement and with advice
+        return str(exc).splitlines()[0]  # the statement and advice follow
     if isinstance(exc, OSError) and exc.filename:
         return f"{exc.filename}: {exc.strerror}"
     if isinstance(exc, ModuleNotFoundError):
         if exc.name == "MySQLdb":
-            return "[database]connection has to begin with mysql+pymysql:// for MariaDB and MySQL."
+            return "[database]connection must begin with mysql+pymysql:// for MariaDB and MySQL."
         if exc.name not in _EXTRAS:
             raise exc
-        return (f"{exc.name}, which the configuration needs, is not installed: "
+        return (f"{exc.name}, which the configuration requires, is not installed: "
                 f"pip install 'ironic-rules[{_EXTRAS[exc.name]}]'.")
     return str(exc)
 
 
 def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
-    """Return the command's exit status; what keeps it from running is told in one line, status 2.
+    """Return the command's exit status; an error that prevents it from running is printed in one line, status 2.
 
-    A process that is told to end while it starts ends at once, with status 0.
+    A process that is interrupted during start-up exits at once, with status 0.
     """
     name = os.path.basename(sys.argv[0])
     try:
@@ -158,6 +158,6 @@ def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None 
         print(f"{name}: {refusal(exc)}", file=sys.stderr)
         return 2
     except Interrupted:
-        print(f"{name}: told to end while it was starting", file=sys.stderr)
+        print(f"{name}: stopped while it was starting", file=sys.stderr)
         exit_now()
         return 0

@@ -1,4 +1,4 @@
-"""``ironic-pxe-filter``: keeps the files of the dnsmasq beside it."""
+"""``ironic-pxe-filter``: maintains the hosts files of the local dnsmasq."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds between two attempts to reach the database at the start, each of [database]max_retries attempts itself.
+#: Seconds between two attempts to reach the database at start-up, each with [database]max_retries retries.
 _RETRY_S = 5.0
 
 _CLI_OPTS: list[cfg.Opt] = [
-    cfg.BoolOpt("once", dest="cli_once", default=False, help="Bring the files up to date, and end."),
+    cfg.BoolOpt("once", dest="cli_once", default=False, help="Bring the files up to date, and exit."),
     cfg.BoolOpt("status", dest="cli_status", default=False,
-                help="Print what the files have to say about each address, and why; write nothing."),
+                help="Print whether each address is to be allowed or denied, and why; write nothing."),
 ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Work until SIGTERM or Ctrl-C; return the exit status. With ``--once`` 1 says that a file could not be written."""
+    """Run until SIGTERM or Ctrl-C; return the exit status. With ``--once`` it is 1 if a file could not be written."""
     return lifecycle.guarded(_run, argv)
 
 
 def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv, _CLI_OPTS)
     if conf.cli_once or conf.cli_status:
-        conf.set_default("use_stderr", True)  # what these print is for people or programs
+        conf.set_default("use_stderr", True)  # the output of these is for users or programs
     service.setup_logging(conf)
     settings = filter_settings.from_conf(conf)
     if conf.cli_status:
@@ -57,7 +57,7 @@ def _status(settings: filter_settings.FilterSettings, db: Database) -> int:
             print(line)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough, as head(1) does. The interpreter would complain when it flushes.
+        # The reader has closed the pipe, as head(1) does. Otherwise the interpreter reports an error when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -79,23 +79,23 @@ def _work(conf: cfg.ConfigOpts) -> int:
     if conf.pxe_filter.metrics_port:
         metrics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port)
     filter_service.start()
-    print(f"ironic-pxe-filter {conf.host} is at work", flush=True)
+    print(f"ironic-pxe-filter {conf.host} is running", flush=True)
     systemd.notify("READY=1")
     lifecycle.settle()
     signals.wait()
     with contextlib.suppress(OSError):
         systemd.notify("STOPPING=1")
     filter_service.stop()
-    # A write that is going on shall end; the broker is not waited for.
+    # Let a running write finish; do not wait for the broker.
     filter_service.wait(2)
     lifecycle.exit_now()
     return 0
 
 
 def _made(conf: cfg.ConfigOpts) -> FilterService:
-    """Return the filter, however long the database takes to come.
+    """Return the filter; wait for the database without limit.
 
-    A dnsmasq that systemd starts after the filter is not started at all if the filter fails first.
+    If the filter failed at start-up, systemd would never start the dnsmasq that depends on it.
     """
     while True:
         try:
@@ -107,7 +107,7 @@ def _made(conf: cfg.ConfigOpts) -> FilterService:
 
 
 def _alive() -> None:
-    with contextlib.suppress(OSError):  # systemd restarts, and listens again
+    with contextlib.suppress(OSError):  # systemd is being restarted, and will listen again
         systemd.notify("WATCHDOG=1")
 
 

@@ -1,6 +1,6 @@
-"""``ironic-rules-simulate``: a fleet of simulated ramdisks against any endpoint.
+"""``ironic-rules-simulate``: a fleet of simulated ramdisks for any endpoint.
 
-Exit status: 0 all nodes ended as expected, 1 some did not, 2 the run could not begin, 130 interrupted.
+Exit status: 0 all nodes ended as expected, 1 some did not, 2 the run could not start, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from ironic_rules.simulator.progress import Bars
 
 PROG = "ironic-rules-simulate"
 OPTS: list[cfg.Opt] = [
-    cfg.StrOpt("endpoint", default="http://127.0.0.1:6385", metavar="URL", help="Where the service answers. Default: http://127.0.0.1:6385."),
+    cfg.StrOpt("endpoint", default="http://127.0.0.1:6385", metavar="URL", help="URL of the API. Default: http://127.0.0.1:6385."),
     cfg.IntOpt("nodes", default=20, min=1, max=inventories.MAX_MACHINES, metavar="N",
                help="Number of simulated nodes. Default: 20."),
     cfg.IntOpt("concurrency", default=8, min=1, max=500, metavar="C",
-               help="Nodes that are worked on, and ramdisks that report, at the same time. Default: 8."),
+               help="Number of nodes that are prepared, and ramdisks that report, at the same time. Default: 8."),
     cfg.MultiStrOpt("inventory", default=[], metavar="FILE",
-                    help="Files with what a ramdisk POSTs, one or more after the option; nodes take turns. A file with "
-                         "an error text makes nodes whose inspection is expected to fail. Default: the samples that "
-                         "ship with the package, without the failing one."),
+                    help="Files with the data that a ramdisk POSTs, one or more after the option, used in turn. The "
+                         "inspection of nodes from a file with an error text is expected to fail. Default: the samples "
+                         "in the package, without the failing one."),
     cfg.StrOpt("driver", default="fake-hardware", help="Driver of the nodes. Default: fake-hardware."),
     cfg.StrOpt("api-version", default="1.96", metavar="1.N",
                help="Microversion of the operator's requests. Default: 1.96."),
     cfg.MultiStrOpt("header", default=[], metavar="'NAME: VALUE'", secret=True,
-                    help="A header of every request, such as X-Auth-Token; may be repeated."),
+                    help="A header for every request, such as X-Auth-Token; may be repeated."),
     cfg.FloatOpt("timeout", default=300.0, min=1, metavar="SECONDS",
-                 help="Longest wait in seconds for one node to move on, and for all nodes after the last callback. "
-                      "Default: 300."),
+                 help="Maximum wait in seconds for a state change of one node, and for all nodes after the last "
+                      "callback. Default: 300."),
     cfg.FloatOpt("retry-delay", default=1.0, min=0.01, metavar="SECONDS",
-                 help="First delay in seconds before a failed request is repeated, up to 5 tries. Default: 1; the "
+                 help="First delay in seconds before a failed request is retried, up to 5 tries. Default: 1; the "
                       "real agent uses 5."),
     cfg.StrOpt("run-id", metavar="ID", regex="^[a-z0-9]{1,32}$",
                help="Part of the nodes' names (sim-ID-0 and so on), MAC addresses and serials. Default: a random one."),
-    cfg.BoolOpt("json", default=False, help="Print the report as JSON, and nothing else, on standard output."),
-    cfg.BoolOpt("cleanup", default=False, help="Delete the nodes at the end, also after failures."),
+    cfg.BoolOpt("json", default=False, help="Print only the report, as JSON, on standard output."),
+    cfg.BoolOpt("cleanup", default=False, help="Delete the nodes at the end, even after failures."),
 ]
 
 
@@ -68,14 +68,14 @@ def _parse(conf: cfg.ConfigOpts, argv: Sequence[str]) -> None:
     try:
         conf(one_option_per_value(argv, "--inventory"), project="ironic-rules", prog=PROG,
              version=importlib.metadata.version("ironic-rules"),
-             description="Enrol nodes, inspect them with simulated ramdisks, and measure how the service copes.")
+             description="Enrol nodes, inspect them with simulated ramdisks, and measure the service's performance.")
     except SystemExit as exc:
-        # oslo.config has printed what is wrong; its status 1 would say here that nodes failed.
+        # oslo.config has printed the problem; its status 1 would mean here that nodes failed.
         raise SystemExit(2 if exc.code == 1 else exc.code) from exc
 
 
 def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
-    """Run the simulation that ``conf`` describes; messages and progress go to ``errors``, the report to stdout."""
+    """Run the simulation configured by ``conf``; print messages and progress on ``errors``, the report on stdout."""
     kinds = [inventories.load(path) for path in conf.inventory] or shipped_samples()
     run_id = conf.run_id or secrets.token_hex(3)
     with Client(conf.endpoint, conf.api_version, retry=Retry(base_delay_s=conf.retry_delay),
@@ -104,12 +104,12 @@ def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
         elif status == 0:
             report.show(result, Console(highlight=False, soft_wrap=True))
             if not conf.cleanup and any(run.callback for run in fleet.outcome.runs):
-                errors.print(f"The nodes sim-{run_id}-* are still there; --cleanup would have deleted them.")
+                errors.print(f"The nodes sim-{run_id}-* were not deleted; --cleanup deletes them.")
         return status or int(not result.ok or bool(left))
 
 
 def shipped_samples() -> list[inventories.Sample]:
-    """Return the samples that ship with the package and should end in a good inspection."""
+    """Return the samples in the package whose inspection should succeed."""
     bodies = {name: samples.inventory(name) for name in samples.inventory_names()}
     return [inventories.Sample(name, body) for name, body in bodies.items() if not body.get("error")]
 
@@ -126,7 +126,7 @@ def headers(lines: Sequence[str]) -> dict[str, str]:
 
 
 def one_option_per_value(argv: Sequence[str], option: str) -> list[str]:
-    """Repeat ``option`` before each of the values that follow it, as oslo.config wants it.
+    """Repeat ``option`` before each of the values that follow it, as oslo.config requires.
 
     ``--inventory a b --json`` becomes ``--inventory a --inventory b --json``.
     """

@@ -22,22 +22,22 @@ _CLI_OPTS: list[cfg.Opt] = [
                help="Folder for the database and the log (overrides state_path; default ./ironic-rules-data, and "
                     "./ironic-rules-demo with --demo)."),
     cfg.BoolOpt("demo", dest="cli_demo", default=False,
-                help="Show the main job: load example rules, enrol sample nodes, let simulated ramdisks send their "
-                     "inventories, show what changed, and keep serving."),
+                help="Run a demo: load example rules, enrol sample nodes, let simulated ramdisks send their "
+                     "inventories, show what changed, and continue to serve."),
 ]
 
-#: The sample nodes of the demo shall not be in the way of the machines that somebody enrols afterwards.
+#: A separate folder, so that the sample nodes do not mix with machines that are enrolled later.
 _DEMO_FOLDER = "ironic-rules-demo"
 
 _WELCOME = """\
 ironic-rules listens on {url}   (data: {state}, log: {log})
 Try next:
   {commands}
-Ctrl-C ends it."""
+Ctrl-C stops it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the service until SIGTERM or Ctrl-C; return the exit status: 1 if another process took its host name."""
+    """Run the service until SIGTERM or Ctrl-C; return the exit status: 1 if another process took over its host name."""
     return lifecycle.guarded(_run, argv)
 
 
@@ -76,14 +76,14 @@ def _run(argv: Sequence[str]) -> int:
     finally:
         finished = conductor.stop()
         lock.close()
-    print("ironic-rules has ended." if finished else
-          "ironic-rules has ended; unfinished work is stored and goes on at the next start.")
+    print("ironic-rules has stopped." if finished else
+          "ironic-rules has stopped; unfinished work is stored and continues at the next start.")
     lifecycle.exit_now(1 if conductor.is_displaced else 0)
     return 0
 
 
 def _suggestions(url: str) -> Iterator[str]:
-    """Yield commands to try, of those that are installed, as they have to be typed here."""
+    """Yield commands to try that are installed, as they must be typed here."""
     yield f"curl -s {url}/v1/nodes"
     # The folder as it was typed, such as .venv/bin; that of the interpreter for "python -m".
     folders = os.pathsep.join((os.path.dirname(sys.argv[0]), os.path.dirname(sys.executable)))
@@ -105,7 +105,7 @@ def _demo(url: str) -> None:
         demo.run(url, console)
     except ClientError as exc:
         console.print(f"The demo could not be shown: {exc}", markup=False)
-    console.print(f"Still serving on {url}; Ctrl-C ends it.")
+    console.print(f"Still serving on {url}; Ctrl-C stops it.")
 
 
 if __name__ == "__main__":

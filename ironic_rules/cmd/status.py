@@ -1,4 +1,4 @@
-"""``ironic-rules-status upgrade check``: is this installation ready to run the new version?"""
+"""``ironic-rules-status upgrade check``: checks whether this installation is ready to run the new version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ironic_rules.inspection.rule_cache import RuleCache
 
 
 class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
-    """The checks, in the order in which they run: what would stop the processes, or fail every inspection."""
+    """The checks in their order: for errors that would prevent processes from starting, or fail every inspection."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         prepared = rule_settings.prepare(self._conf)
         built_in = f"{len(prepared.built_in)} built-in rules"
         if self._db is None:
-            return f"{built_in}; the stored ones were not looked at"
+            return f"{built_in}; the stored ones were not checked"
         with self._db.reader() as conn:
             RuleCache(prepared).current(conn)
         return f"{built_in}, and the stored ones are valid"
@@ -71,7 +71,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
 
 
 def _result(check: Callable[[], str]) -> upgradecheck.Result:
-    """Return what ``check`` says, or why it cannot."""
+    """Return the result of ``check``, or why it failed."""
     try:
         return upgradecheck.Result(upgradecheck.Code.SUCCESS, check())
     except lifecycle.REFUSALS as exc:
@@ -79,12 +79,12 @@ def _result(check: Callable[[], str]) -> upgradecheck.Result:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``upgrade check``; return 0 (ready), 1 (warnings), 2 (failures, or it cannot begin) or 255 (our fault)."""
+    """Run ``upgrade check``; return 0 (ready), 1 (warnings), 2 (failures, or it cannot start) or 255 (a bug)."""
     return lifecycle.guarded(_run, argv)
 
 
 def _run(argv: Sequence[str]) -> int:
-    if list(argv) == ["--version"]:  # oslo.upgradecheck does not know it
+    if list(argv) == ["--version"]:  # oslo.upgradecheck does not support it
         print(service.version())
         return 0
     conf = cfg.ConfigOpts()

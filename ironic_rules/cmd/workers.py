@@ -1,7 +1,7 @@
-"""Several conductor processes under one command: started, watched, started again when they die, and ended together.
+"""Several conductor processes of one command: started, monitored, restarted when they die, and stopped together.
 
-cotyledon does the watching. Each process is a conductor of its own, with its own locks and its own signs of life, so
-that the death of one is noticed and repaired as that of any other conductor.
+cotyledon monitors them. Each process is a separate conductor, with its own locks and its own heartbeats, so that the
+death of one is detected and handled like that of any other conductor.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ironic_rules import service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.rpc import transport as rpc_transport
 
-#: Seconds on top of the grace that the processes give their work, until those that have not ended are killed.
+#: Seconds after the grace period for running work until processes that have not exited are killed.
 _MARGIN_S = 5
 
 
 class ConductorProcess(cotyledon.Service):
-    """One of the processes, in the process itself.
+    """The service that runs in each of the processes.
 
-    :param worker_id: counts from 0; a process that is started again gets the number of the one that died
+    :param worker_id: counts from 0; a restarted process gets the number of the one that died
     """
 
     name = "conductor"
@@ -38,23 +38,23 @@ class ConductorProcess(cotyledon.Service):
             conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=_end_all, host=self._host)
 
     def run(self) -> None:
-        """Begin to work; it goes on in threads."""
+        """Start the conductor, which runs in threads."""
         self._conductor.start()
-        print(f"ironic-rules-conductor {self._host} is at work", flush=True)
+        print(f"ironic-rules-conductor {self._host} is running", flush=True)
         lifecycle.settle()
 
     def reload(self) -> None:
-        """Read the configuration again; called on SIGHUP. What is read at the start only stays as it is."""
+        """Reload the configuration; called on SIGHUP. Options that are read only at start-up do not change."""
         lifecycle.reload(self._conf)
 
     def terminate(self) -> None:
-        """Stop working; called on SIGTERM."""
+        """Stop the conductor; called on SIGTERM."""
         self._conductor.stop()
         lifecycle.exit_now(1 if self._conductor.is_displaced else 0)
 
 
 def _end_all() -> None:
-    # Another command runs with this name. Its process and ours would take the name from each other again and again.
+    # Another command runs with this name. Its process and ours would repeatedly take the name from each other.
     os.kill(os.getppid(), signal.SIGTERM)
 
 
@@ -63,7 +63,7 @@ def run(conf: cfg.ConfigOpts) -> int:
 
     :raises ConfigurationError: as from ``service.make_conductor``; no process is started then
     """
-    # What is wrong with the configuration shall be told once, here, and not by processes that die again and again.
+    # Errors in the configuration are reported once, here, and not by processes that repeatedly die.
     db = service.make_database(conf)
     service.make_conductor(conf, db)
     rpc_transport.get_transport(conf).cleanup()

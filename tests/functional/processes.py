@@ -163,7 +163,7 @@ class Cluster:
     def conductor(self, name: str) -> Process:
         """Start a conductor and wait until it serves."""
         process = self.run("ironic_rules.cmd.conductor", name=name)
-        process.printed("is at work")
+        process.printed("is running")
         return process
 
     def api(self, name: str) -> tuple[Process, str]:

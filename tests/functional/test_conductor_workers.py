@@ -45,7 +45,7 @@ def children(process):
 
 def are_at_work(process, number):
     def count():
-        return process.text().count("is at work") >= number
+        return process.text().count("is running") >= number
 
     wait_for(f"{number} processes at work; got:\n{process.text()}", count)
 
@@ -60,7 +60,7 @@ def is_gone(pid):
 def test_each_process_is_a_conductor_and_a_killed_one_comes_back(cluster):
     process = start(cluster)
     are_at_work(process, 3)
-    assert {f"ironic-rules-conductor {name} is at work" for name in ("many", "many:2", "many:3")} <= set(
+    assert {f"ironic-rules-conductor {name} is running" for name in ("many", "many:2", "many:3")} <= set(
         process.text().splitlines())
     _, url = cluster.api("api")
     first = children(process)
@@ -93,7 +93,7 @@ def test_a_bad_configuration_is_told_once_and_starts_nothing(cluster):
     process = start(cluster, WORKERS + "[inspector]\nhooks = no-such-hook\n[conductor]\n")
 
     with pytest.raises(AssertionError, match="ended with status 2"):
-        process.printed("is at work")
+        process.printed("is running")
 
     assert "no-such-hook" in process.text()
     assert process.text().count("\n") == 1

@@ -32,7 +32,7 @@ def test_200_nodes_end_manageable_with_their_inventory(tmp_path):
         assert states == ["manageable"] * 200
         assert process.terminate() < 2.5
         assert process.status == 0
-    assert "has ended." in process.text()
+    assert "has stopped." in process.text()
 
 
 def test_it_answers_from_where_it_says(tmp_path):
@@ -119,7 +119,7 @@ def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
         try:
             wait_for("the end of the second process", lambda: not second.is_running())
             assert second.status == 2
-            assert "Another ironic-rules already works in" in second.text()
+            assert "Another ironic-rules already uses" in second.text()
         finally:
             second.close()
         assert first.is_running()
@@ -136,7 +136,7 @@ def test_a_conductor_that_waits_for_its_broker_ends_when_it_is_told(tmp_path):
             process.printed("Connection failed|unreachable")
             assert process.terminate() < 3
             assert process.status == 0
-            assert process.text().endswith("told to end while it was starting\n")
+            assert process.text().endswith("stopped while it was starting\n")
         finally:
             process.close()
 

@@ -36,7 +36,7 @@ class FaultyCluster(Cluster):
             ["ironic_rules.cmd.conductor", "--config-file", self.configuration(name)], self.folder, name,
             {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (TREE, os.environ.get("PYTHONPATH"))))})
         self._processes.append(process)
-        process.printed("is at work")
+        process.printed("is running")
         return process
 
     def select(self, query: sa.Select) -> list[sa.Row]:

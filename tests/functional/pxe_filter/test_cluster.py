@@ -82,7 +82,7 @@ def start_filter(cluster: Cluster, name: str, folder: Path) -> Process:
     text = Path(file).read_text().replace("[pxe_filter]\n", f"[pxe_filter]\ndhcp_hostsdir = {folder}\n")
     Path(file).write_text(text)
     process = cluster.start("ironic_rules.cmd.pxe_filter", file, name)
-    process.printed("is at work")
+    process.printed("is running")
     log = cluster.folder / f"{name}.log"
     wait_for("the filter to listen", lambda: "Listening for messages" in log.read_text())
     return process

@@ -32,7 +32,7 @@ def running(site: Site, name: str = "filter", sections: str = "", environment: d
     file = site.config_file(name, sections, **{"sync_period": 1, **options})
     process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path, name, environment)
     try:
-        process.printed("is at work")
+        process.printed("is running")
         yield process
     finally:
         process.close()

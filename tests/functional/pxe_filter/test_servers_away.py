@@ -55,7 +55,7 @@ def test_a_filter_waits_for_a_database_that_comes_later(tmp_path, kind):
         try:
             process.printed("The database cannot be reached; the filter waits for it")
             relay.mend()
-            process.printed("is at work")
+            process.printed("is running")
             assert site.verdicts() == {mac: False, "*": False}
         finally:
             process.close()

@@ -83,7 +83,7 @@ def test_from_the_commit_of_a_conductor_to_the_file(tmp_path: Path, kind: str) -
         conductor = service.make_conductor_service(conf, db, messages)
         try:
             conductor.start()
-            cluster.run("ironic_rules.cmd.pxe_filter", name="filter").printed("is at work")
+            cluster.run("ironic_rules.cmd.pxe_filter", name="filter").printed("is running")
             wait_for("the filter to listen", lambda: "Listening for messages" in (tmp_path / "filter.log").read_text())
             delays = [_delay(conductor._conductor, hosts, number) for number in range(_ROUNDS + _WARM_UP)][_WARM_UP:]
         finally:

@@ -85,12 +85,12 @@ def test_a_command_that_is_interrupted_at_its_start_ends_at_once(capsys, monkeyp
 
     lifecycle.guarded(command, [])
     assert statuses == [0]
-    assert "told to end while it was starting" in capsys.readouterr().err
+    assert "stopped while it was starting" in capsys.readouterr().err
 
 
 def test_a_folder_belongs_to_one_process(tmp_path):
     with lifecycle.lock_folder(str(tmp_path)):
-        with pytest.raises(ConfigurationError, match="already works in"):
+        with pytest.raises(ConfigurationError, match="already uses"):
             lifecycle.lock_folder(str(tmp_path))
     lifecycle.lock_folder(str(tmp_path)).close()
 
