@@ -1,1 +1,1 @@
-"""``ironic-pxe-filter``: which MAC addresses a dnsmasq beside it lets boot the inspection image."""
+"""``ironic-pxe-filter``: controls which MAC addresses a local dnsmasq allows to boot the inspection image."""

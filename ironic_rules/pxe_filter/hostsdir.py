@@ -1,11 +1,11 @@
-"""The folder that one dnsmasq watches: files are read, written and compared here, and nothing is decided.
+"""The folder that one dnsmasq watches: reads, writes and compares files, without deciding on their content.
 
-dnsmasq ignores names that begin with a dot, and reads a file at once that another one was renamed to. So a file is
+dnsmasq ignores names that begin with a dot, and reads a file as soon as another one was renamed to it. So a file is
 written under such a name, and renamed when it is complete. Names are used relative to the opened folder, symbolic links
-are never followed, and no file is touched whose name is none of ours (``plan.is_ours``).
+are never followed, and only files with a name of the filter (``plan.is_ours``) are touched.
 
-Files are not synchronised to the disk: after a power cut the filter reads them before dnsmasq may start, and writes
-again what is not as it should be.
+Files are not synchronised to the disk: after a power failure the filter reads them before dnsmasq is started, and
+rewrites those that are wrong.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ironic_rules.pxe_filter import plan
 
 _LOCK = ".ironic-pxe-filter.lock"
 _NEW = ".ironic-pxe-filter.new"
-#: A file of ours with more than this was not written by us.
+#: Maximum size in bytes; a larger file was not written by a filter.
 _MAX_SIZE = 64 * 1024 * 1024
-#: What dnsmasq needs, which has given up root's rights when it reads; not what the process' umask leaves of 0o666.
+#: Mode that dnsmasq needs, which does not read as root; independent of the umask of this process.
 _READABLE = 0o444
 #: Names that dnsmasq does not read.
 _IGNORED = re.compile(r"\..*|#.*#|#|.*~", re.DOTALL).fullmatch
 
 
 class _Written(NamedTuple):
-    """What is known of a file: how to notice that somebody else writes it, and what is in it."""
+    """What is known of a file: attributes to detect that another process has written it, and its content."""
 
     inode: int
     size: int
@@ -41,7 +41,7 @@ class _Written(NamedTuple):
     content: int
 
     def is_of(self, found: os.stat_result) -> bool:
-        """Say whether the file is still that one."""
+        """Return whether the file is unchanged."""
         return self[:4] == (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
 
 
@@ -50,7 +50,7 @@ def _written(found: os.stat_result, content: str) -> _Written:
 
 
 class Hostsdir:
-    """One folder. Methods raise OSError as the system does."""
+    """One folder. Methods raise OSError from the system calls."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
@@ -58,19 +58,19 @@ class Hostsdir:
         self._lock = -1
         self._identity: tuple[int, int] | None = None
         self._written: dict[str, _Written] = {}
-        #: lines that were written since dnsmasq last reloaded: as many has it read
+        #: number of lines that were written, and so read by dnsmasq, since dnsmasq last reloaded
         self.lines = 0
 
     def open(self) -> None:
-        """Open the folder and lock it: one filter writes it at a time.
+        """Open the folder and lock it: only one filter writes to it at a time.
 
-        :raises ConfigurationError: it is no folder, or another filter has it
+        :raises ConfigurationError: it is not a folder, or another filter uses it
         """
         try:
             self._open()
         except BlockingIOError:
             self.close()
-            raise ConfigurationError(f"Another ironic-pxe-filter works in {self.path}.") from None
+            raise ConfigurationError(f"Another ironic-pxe-filter uses {self.path}.") from None
         except OSError as exc:
             self.close()
             raise ConfigurationError(f"[pxe_filter]dhcp_hostsdir cannot be used: {exc}") from exc
@@ -83,9 +83,9 @@ class Hostsdir:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            raise BlockingIOError(exc.errno, "another ironic-pxe-filter works there") from exc
+            raise BlockingIOError(exc.errno, "another ironic-pxe-filter uses the folder") from exc
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(_NEW, dir_fd=self._folder)  # a filter was killed while it wrote
+            os.unlink(_NEW, dir_fd=self._folder)  # from a filter that was killed while it was writing
 
     def close(self) -> None:
         """Close the folder."""
@@ -96,7 +96,7 @@ class Hostsdir:
         self._lock = self._folder = -1
 
     def reopen_if_replaced(self) -> bool:
-        """Follow a folder that was removed and made again; nothing is known of its files then. Say whether it was."""
+        """Reopen the folder if it was removed and created again, and forget its files; return whether it was."""
         found = os.stat(self.path)
         if (found.st_dev, found.st_ino) == self._identity:
             return False
@@ -105,12 +105,12 @@ class Hostsdir:
         try:
             self._open()
         except OSError:
-            self.close()  # nothing may be written there without the lock
+            self.close()  # nothing may be written without the lock
             raise
         return True
 
     def peek(self) -> list[tuple[str, str]]:
-        """Return what ``read`` yields, of a folder that another filter may have open; nothing if it cannot be read."""
+        """Return what ``read`` yields, without locking the folder; an empty list if it cannot be read."""
         try:
             self._folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             return list(self.read())
@@ -120,14 +120,14 @@ class Hostsdir:
             self.close()
 
     def read(self) -> Iterator[tuple[str, str]]:
-        """Yield name and content of every file of ours."""
+        """Yield name and content of every file of the filter."""
         for name in self._names():
             text = self._read(name)
             if text is not None:
                 yield name, text
 
     def changed_by_others(self) -> Iterator[tuple[str, str]]:
-        """Yield name and content of files of ours that are not as they were written: changed, made or (empty) gone."""
+        """Yield name and content of the filter's files that others changed, created or (with empty content) deleted."""
         missing = set(self._written)
         with os.scandir(self._folder) as entries:
             for entry in entries:
@@ -141,17 +141,17 @@ class Hostsdir:
         yield from ((name, "") for name in missing)
 
     def foreign_names(self) -> list[str]:
-        """Return the names of files that dnsmasq reads and that are none of ours."""
+        """Return the names of files that dnsmasq reads and that are not the filter's."""
         with os.scandir(self._folder) as entries:
             return sorted(entry.name for entry in entries
                           if not plan.is_ours(entry.name) and not _IGNORED(entry.name))
 
     def forget(self, name: str) -> None:
-        """Know nothing of a file, so that the next ``write`` writes it."""
+        """Discard what is known of a file, so that the next ``write`` writes it."""
         self._written.pop(name, None)
 
     def write(self, name: str, content: str) -> bool:
-        """Make ``content`` the file's, at once; say whether it was something else."""
+        """Replace the content of the file atomically; return whether it was different."""
         known = self._written.get(name)
         if (known is not None and known.content == hash(content) and known.size == len(content)
                 and known.mode & _READABLE == _READABLE):
@@ -180,7 +180,7 @@ class Hostsdir:
         try:
             return os.open(_NEW, flags, 0o644, dir_fd=self._folder)
         except FileExistsError:
-            # The disk let nobody write when it was to be removed.
+            # It could not be removed before, because the disk was not writable.
             os.unlink(_NEW, dir_fd=self._folder)
             return os.open(_NEW, flags, 0o644, dir_fd=self._folder)
 
@@ -195,11 +195,11 @@ class Hostsdir:
             return sorted(entry.name for entry in entries if plan.is_ours(entry.name))
 
     def _read(self, name: str) -> str | None:
-        """Return what is in the file, and note it; None for what is no file of ours."""
+        """Return the content of the file, and remember it; None if it is not a regular file of the filter."""
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
         except OSError:
-            return None  # a link, or gone meanwhile; a rename replaces either
+            return None  # a link, or deleted meanwhile; a rename replaces either
         try:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_SIZE:

@@ -1,4 +1,4 @@
-"""Keeping the files as the plan, and the plan as the database and the messages say."""
+"""Keeps the files in accordance with the plan, and the plan with the database and the messages."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
-#: So many refused addresses are remembered, to be logged once.
+#: Maximum number of refused addresses that are remembered, to log each only once.
 _MAX_REFUSED = 10_000
 
 
 class Keeper:
-    """The plan, and the folders that follow it.
+    """The plan, and the folders with its files.
 
-    The database is read without the lock, so that messages are served meanwhile; the addresses of such messages are
-    left out of what was read, which may be older. ``sync`` is for one thread, ``tell`` for any.
+    The database is read without the lock, so that messages are processed meanwhile; for the addresses of such messages,
+    what was read may be older and is ignored. ``sync`` may be called from one thread, ``tell`` from any.
     """
 
     def __init__(self, settings: FilterSettings, db: Database) -> None:
@@ -38,29 +38,29 @@ class Keeper:
                                discovery=settings.discovery)
         self._reader = records.ChangeReader()
         self._lock = threading.Lock()
-        #: addresses of messages since the database was asked
+        #: addresses of messages since the last query of the database
         self._recent: set[str] = set()
-        #: ids of nodes that such messages came about while their change was read: which one is newer is not known
+        #: ids of nodes of such messages whose change was read at the same time: which one is newer is unknown
         self._unsure: set[int] = set()
-        #: files to write, by folder; what could not be written stays
+        #: files to write, by folder; those that could not be written remain
         self._unwritten: dict[Hostsdir, set[str]] = {folder: set() for folder in self._folders}
         self._broken: set[Hostsdir] = set()
         self._refused: set[str] = set()
-        #: whether the plan has what the database says
+        #: whether the plan was filled from the database
         self._filled = False
         self._synced = False
-        #: when all ports were read; None: they have to be
+        #: when all ports were read; None: they must be read
         self._read_all_at: float | None = None
         self._reload_fails = False
-        #: names of files that were there at the start
+        #: names of files that existed at start-up
         self._found: set[str] = set()
-        #: whether what had gone before the start waits for a dnsmasq that can be told
+        #: whether addresses whose port was deleted before start-up must still be removed, by a reload of dnsmasq
         self._purges = True
 
     def open(self) -> None:
-        """Open the folders and take over what a filter has left in them, in either layout.
+        """Open the folders and read the files that a filter has left in them, in either layout.
 
-        :raises ConfigurationError: a folder is missing, not writable, or another filter has it
+        :raises ConfigurationError: a folder is missing, not writable, or used by another filter
         """
         for folder in self._folders:
             folder.open()
@@ -69,11 +69,11 @@ class Keeper:
                 self._plan.remember(plan.addresses_of(name, text))
             foreign = folder.foreign_names()
             if foreign:
-                LOG.warning("%s has files of somebody else, which dnsmasq reads too: %s", folder.path,
+                LOG.warning("%s has files of other programs, which dnsmasq also reads: %s", folder.path,
                             ", ".join(printable(name, 64) for name in foreign[:8]))
 
     def close(self) -> None:
-        """Close the folders; the files stay as they are."""
+        """Close the folders; the files remain unchanged."""
         for folder in self._folders:
             folder.close()
 
@@ -83,32 +83,32 @@ class Keeper:
         return any(self._unwritten.values())
 
     def tell(self, allow: Sequence[str], deny: Sequence[str]) -> None:
-        """Take what a message says of addresses (normalised), and write it."""
+        """Apply a message about addresses (normalised) to the plan, and write the files."""
         with self._lock:
             self.statistics.messages += 1
             self._recent.update(allow, deny)
             dirty = self._plan.tell(allow, deny)
-            # Before the ports were read nothing is known of the other addresses in those files.
+            # Before the ports have been read, the other addresses in those files are not known.
             if self._filled:
                 self._write(dirty)
 
     def retry(self) -> None:
-        """Write what could not be written before."""
+        """Write the files that could not be written before."""
         with self._lock:
             self._write(())
 
     def sync(self, *, periodic: bool) -> None:
-        """Read what has changed in the database, and write what follows from it.
+        """Read changes from the database, and write the files.
 
-        :param periodic: also read all ports when it is time to, let the database correct what messages said, repair
-            what others did to the files, and have dnsmasq reload when it should
-        :raises DBError: the database cannot be read; the files are as before
+        :param periodic: also read all ports if that is due, replace the state from messages by that of the database,
+            repair files that others have changed, and make dnsmasq reload if necessary
+        :raises DBError: the database cannot be read; the files are unchanged
         """
         began = time.monotonic()
         try:
             kind = self._sync(periodic)
         except Exception:  # counted and raised again
-            # Part of the list of changes may have been read, and not used.
+            # Part of the list of changes may have been read without being applied.
             self._read_all_at = None
             self.statistics.syncs["failed"] += 1
             raise
@@ -162,7 +162,7 @@ class Keeper:
         return "incremental" if files is None else "full"
 
     def _write(self, names: Iterable[str]) -> None:
-        """Write the files, and those that could not be written before, into every folder that lets us."""
+        """Write the files, and those that could not be written before, into every folder that is writable."""
         names = set(names)
         for folder, unwritten in self._unwritten.items():
             unwritten |= names
@@ -170,11 +170,11 @@ class Keeper:
             if problem is not None:
                 self.statistics.write_errors += 1
                 if folder not in self._broken:
-                    LOG.error("Cannot write into %s: %s. %s files wait for it to be possible; it is tried again and "
-                              "again", folder.path, problem, len(unwritten))
+                    LOG.error("Cannot write into %s: %s. %s files are not up to date; writing them is retried",
+                              folder.path, problem, len(unwritten))
                 self._broken.add(folder)
             elif folder in self._broken:
-                LOG.info("%s can be written again; it is up to date", folder.path)
+                LOG.info("%s can be written again and is up to date", folder.path)
                 self._broken.discard(folder)
         self.statistics.unwritten = sum(map(len, self._unwritten.values()))
         if self._synced and self.statistics.allows_unknown != self._plan.allows_unknown:
@@ -182,13 +182,13 @@ class Keeper:
         self.statistics.allows_unknown = self._plan.allows_unknown
 
     def _write_into(self, folder: Hostsdir, unwritten: set[str]) -> OSError | None:
-        """Write the files that can be written, and take them out of ``unwritten``; return why the first one cannot."""
+        """Write the files that can be written, and remove them from ``unwritten``; return the first error."""
         problem: OSError | None = None
-        is_said = True  # what is to be said of single addresses
-        # In this order: what is about single addresses comes before the file about the unknown ones.
+        is_said = True  # whether all files about single addresses were written
+        # In this order: the files about single addresses come before the one about unknown addresses.
         for name in sorted(unwritten):
             if not is_said and name == plan.UNKNOWN_FILE and self._plan.allows_unknown:
-                break  # it would let in those whose denial could not be written
+                break  # it would allow those whose denial could not be written
             try:
                 if self._plan.has_file(name):
                     self.statistics.written += folder.write(name, self._plan.content(name))
@@ -202,24 +202,24 @@ class Keeper:
         return problem
 
     def _heal(self) -> None:
-        """Repair files that somebody else has changed."""
+        """Repair files that other processes have changed."""
         for folder in self._folders:
             dirty: set[str] = set()
             try:
                 if folder.reopen_if_replaced():
-                    LOG.error("%s is another folder now. A dnsmasq that watches the old one has to be restarted",
+                    LOG.error("%s was replaced by another folder. A dnsmasq that watches the old one must be restarted",
                               folder.path)
                     dirty |= self._plan.files
                 for name, text in folder.changed_by_others():
                     if name in self._unwritten[folder]:
                         continue
-                    LOG.warning("File %s of %s was changed by somebody else; what it has to say is written again",
+                    LOG.warning("File %s of %s was changed by another process; it is written again",
                                 printable(name, 64), folder.path)
                     self.statistics.healed += 1
-                    # dnsmasq has read the lines, and whichever it reads last is in force.
+                    # dnsmasq has read the lines, and the last one that it reads is in effect.
                     dirty |= {name, plan.UNKNOWN_FILE} | self._plan.remember(plan.addresses_of(name, text))
             except OSError as exc:
-                LOG.error("Cannot look into %s: %s", folder.path, exc)
+                LOG.error("Cannot read %s: %s", folder.path, exc)
                 continue
             for name in dirty:
                 folder.forget(name)
@@ -227,13 +227,13 @@ class Keeper:
                 self._write(dirty)
 
     def _remove_leftovers(self) -> None:
-        """Delete files of another layout, once all that they said stands in ours."""
+        """Delete files of another layout, once their content is in the files of this one."""
         if self._found and not self.is_behind:
             found, self._found = self._found, set()
             self._write({name for name in found if not self._plan.has_file(name)})
 
     def _reload(self, first: bool) -> None:
-        """Let dnsmasq forget: what is gone, and what it has read several times."""
+        """Make dnsmasq reload, to free addresses that have no port, and lines that it has read several times."""
         pid_files = self._settings.pid_files
         surplus = max(folder.lines for folder in self._folders) - len(self._plan) + self._plan.gone
         self._purges = self._purges and self._plan.gone > 0
@@ -242,9 +242,9 @@ class Keeper:
             return
         absent = [pid_file for pid_file in pid_files if dnsmasq.running(pid_file) is None]
         if absent:
-            # At the start it may be dnsmasq that waits for the filter.
+            # At start-up, dnsmasq may be waiting for the filter.
             if not first and not self._reload_fails:
-                LOG.warning("No dnsmasq runs with the process id in %s; addresses that are gone stay in the files",
+                LOG.warning("No dnsmasq runs with the process id in %s; addresses without a port remain in the files",
                             ", ".join(absent))
             self._reload_fails = not first
             return
@@ -258,11 +258,11 @@ class Keeper:
             folder.lines = len(self._plan)
         self._purges = False
         self.statistics.reloads += 1
-        LOG.info("dnsmasq was told to reload; it forgets %s addresses that are gone", len(gone))
+        LOG.info("dnsmasq was signalled to reload; %s addresses without a port are removed", len(gone))
 
     def _refuse(self, refused: Collection[str], *, everything: bool) -> None:
         for address in sorted(set(refused) - self._refused)[:_MAX_REFUSED]:
-            LOG.error("A port has the address '%s', which is no unicast MAC address. It is written nowhere",
+            LOG.error("A port has the address '%s', which is not a unicast MAC address. It is ignored",
                       printable(address, 64))
         if everything:
             self._refused = set()

@@ -1,4 +1,4 @@
-"""The filter's metrics in Prometheus' format, with the library of the extra ``metrics``."""
+"""The filter's metrics for Prometheus, with the library of the extra ``metrics``."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ironic_rules.pxe_filter.statistics import Statistics
 _PREFIX = "ironic_pxe_filter_"
 #: name, explanation, attribute of Statistics
 _COUNTERS = (
-    ("messages", "Messages that were received.", "messages"),
-    ("files_written", "Files that were written.", "written"),
-    ("write_errors", "Attempts to write a folder that failed.", "write_errors"),
-    ("files_healed", "Files that others had changed, and that were repaired.", "healed"),
-    ("reloads", "Times that dnsmasq was told to reload.", "reloads"),
+    ("messages", "Messages received.", "messages"),
+    ("files_written", "Files written.", "written"),
+    ("write_errors", "Failed attempts to write to a folder.", "write_errors"),
+    ("files_healed", "Files that other processes had changed, and that were repaired.", "healed"),
+    ("reloads", "Times that dnsmasq was signalled to reload.", "reloads"),
 )
 _GAUGES = (
     ("addresses", "Addresses in the files.", "addresses"),
-    ("addresses_gone", "Addresses in the files that no port has.", "gone"),
-    ("addresses_refused", "Ports whose address is no unicast MAC address.", "refused"),
+    ("addresses_gone", "Addresses in the files without a port.", "gone"),
+    ("addresses_refused", "Ports whose address is not a unicast MAC address.", "refused"),
     ("nodes_on_inspection", "Nodes on inspection.", "inspecting"),
-    ("files_unwritten", "Files that wait to be written.", "unwritten"),
-    ("unknown_allowed", "Whether unknown addresses are let in.", "allows_unknown"),
-    ("last_sync_timestamp_seconds", "When the last sync was done.", "synced_at"),
-    ("last_sync_duration_seconds", "How long the last sync took.", "duration_s"),
+    ("files_unwritten", "Files that are waiting to be written.", "unwritten"),
+    ("unknown_allowed", "Whether unknown addresses are allowed.", "allows_unknown"),
+    ("last_sync_timestamp_seconds", "Time of the last sync.", "synced_at"),
+    ("last_sync_duration_seconds", "Duration of the last sync.", "duration_s"),
 )
 
 
@@ -34,10 +34,10 @@ class _Collector:
         self._statistics = statistics
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics as they are now; the library calls it for each request."""
+        """Yield the current metrics; the library calls this for each request."""
         from prometheus_client import core
 
-        syncs = core.CounterMetricFamily(f"{_PREFIX}syncs", "Looks into the database.", labels=["kind"])
+        syncs = core.CounterMetricFamily(f"{_PREFIX}syncs", "Syncs with the database.", labels=["kind"])
         for kind, number in self._statistics.syncs.items():
             syncs.add_metric([kind], number)
         yield syncs
@@ -50,7 +50,7 @@ class _Collector:
 def serve(statistics: Statistics, host: str, port: int) -> Any:
     """Serve the metrics over HTTP from a thread; return the server (``server_port``, ``shutdown``).
 
-    :raises ConfigurationError: the library is missing, or the port is taken
+    :raises ConfigurationError: the library is missing, or the port is in use
     """
     try:
         import prometheus_client

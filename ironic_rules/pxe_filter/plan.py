@@ -1,8 +1,8 @@
-"""Who may boot the inspection image, and what dnsmasq's files have to say about it. Values in, values out.
+"""Decides which addresses may boot the inspection image, and the content of dnsmasq's files. Without side effects.
 
-dnsmasq, ``--dhcp-hostsdir``: a line ``MAC`` lets a client in, ``MAC,ignore`` does not, and ``*:*:*:*:*:*`` stands for
-every address without a line of its own. A line that disappears stays in force until dnsmasq reloads, so an address that
-was written once is written for as long as that.
+dnsmasq, ``--dhcp-hostsdir``: a line ``MAC`` allows a client, ``MAC,ignore`` denies it, and ``*:*:*:*:*:*`` applies to
+every address without its own line. A deleted line remains in effect until dnsmasq reloads, so an address that was
+written once stays in the files until then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ironic_rules.models import mac as mac_addresses
 
 UNKNOWN_FILE = "unknown_hosts_filter"
 WILDCARD = "*:*:*:*:*:*"
-#: In place of a node's id: the address is in the files and no port has it (any more).
+#: Instead of a node's id: the address is in the files, but no port has it (any more).
 GONE = 0
 
 _UNICAST = re.compile(r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}").fullmatch
@@ -25,7 +25,7 @@ _SHARD = re.compile(r"macs-[0-9a-f]{4}")
 
 
 class Change(NamedTuple):
-    """An address that is let in from now on, or no longer. ``node_id`` is GONE for one that no port has."""
+    """An address that is now allowed or denied. ``node_id`` is GONE for one that no port has."""
 
     mac: str
     allowed: bool
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 
 def usable(address: str, refused: set[str]) -> str | None:
-    """Return the address normalised; None for one that is no unicast address, which is added to ``refused``."""
+    """Return the address normalised; None if it is not a unicast address, which is added to ``refused``."""
     if _UNICAST(address):
         return address
     try:
@@ -44,18 +44,18 @@ def usable(address: str, refused: set[str]) -> str | None:
 
 
 def addresses_in(text: str) -> list[str]:
-    """Return the unicast addresses that have a line in the content of a file."""
+    """Return the unicast addresses that have a line in ``text``, the content of a file."""
     return [mac for mac in _LINE.findall(text) if _UNICAST(mac)]
 
 
 def addresses_of(name: str, text: str) -> list[str]:
-    """Return the addresses that a file is about. One named after an address is, even if it is empty or broken now."""
+    """Return the addresses of a file, including the one that it is named after, even if it is empty or damaged."""
     mac = usable(name.strip(), set())
     return [*addresses_in(text), mac] if mac else addresses_in(text)
 
 
 def is_ours(name: str) -> bool:
-    """Say whether a file with that name was written by a filter, in either layout; also by one that left line ends."""
+    """Return whether the name is one of a filter's file, in either layout; also with trailing white space."""
     return name == UNKNOWN_FILE or _SHARD.fullmatch(name) is not None or mac_addresses.is_mac(name.strip())
 
 
@@ -64,30 +64,30 @@ Files = dict[str, dict[str, int]]
 
 
 class Layout:
-    """Which file an address stands in.
+    """How addresses are assigned to files.
 
-    :param files: spread over that many; 0: each address has a file of its own
+    :param files: the number of files; 0: each address has its own file
     """
 
     def __init__(self, files: int) -> None:
         self._names = [f"macs-{number:04x}" for number in range(files)]
 
     def file_of(self, mac: str) -> str:
-        """Return the name of the file that ``mac`` (normalised) stands in.
+        """Return the name of the file of ``mac`` (normalised).
 
-        Addresses that differ in the last digit only share one: the ports of a machine often have such, and change
-        together.
+        Addresses that differ only in the last digit share a file: the ports of a machine often have such addresses,
+        and change together.
         """
         if not self._names:
             return mac
         return self._names[binascii.crc32(mac[:16].encode()) % len(self._names)]
 
     def arrange(self, ports: Iterable[tuple[str, int]], refused: set[str]) -> Files:
-        """Return (address, node id) pairs by file; addresses that are none are added to ``refused``."""
+        """Return (address, node id) pairs by file; invalid addresses are added to ``refused``."""
         if not self._names:
             usables = ((usable(address, refused), node_id) for address, node_id in ports)
             return {mac: {mac: node_id} for mac, node_id in usables if mac}
-        # For a hundred thousand ports calls are what costs, so file_of() and half of usable() stand here again.
+        # With a hundred thousand ports, calls take most of the time, so file_of() and part of usable() are inlined.
         count, crc32, is_unicast = len(self._names), binascii.crc32, _UNICAST
         tables: list[dict[str, int]] = [{} for _ in self._names]
         for address, node_id in ports:
@@ -98,12 +98,12 @@ class Layout:
 
 
 class Plan:
-    """What the files have to say. Methods that change it return the names of the files that may have changed by it."""
+    """The content of the files. Methods that change it return the names of the files that may have changed."""
 
     def __init__(self, layout: Layout, *, deny_unknown: bool = False, discovery: bool = False) -> None:
-        """Begin with no address, and nobody let in.
+        """Create a plan without addresses, in which no node is on inspection.
 
-        :param deny_unknown: never let in addresses that no port has
+        :param deny_unknown: always deny addresses that no port has
         :param discovery: unknown machines are expected at any time
         """
         self.layout = layout
@@ -113,7 +113,7 @@ class Plan:
         self._gone: set[str] = set()
         #: ids of the nodes on inspection
         self._inspecting: frozenset[int] = frozenset()
-        #: what messages said, until the database has been asked
+        #: state of addresses by messages, until the database has been read
         self._told: dict[str, bool] = {}
         self.allows_unknown = self._unknown()
         #: changes since the last call of take_changes()
@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def gone(self) -> int:
-        """How many addresses are in the files that no port has."""
+        """Number of addresses in the files that no port has."""
         return len(self._gone)
 
     def gone_macs(self) -> list[str]:
@@ -137,7 +137,7 @@ class Plan:
         return {*self._files, UNKNOWN_FILE}
 
     def has_file(self, name: str) -> bool:
-        """Say whether a file of that name shall exist."""
+        """Return whether a file of that name must exist."""
         return name == UNKNOWN_FILE or name in self._files
 
     @property
@@ -147,7 +147,7 @@ class Plan:
 
     @property
     def told(self) -> dict[str, bool]:
-        """What messages said that the database has not been asked about since."""
+        """State of addresses by messages, for which the database has not been read since."""
         return dict(self._told)
 
     def node_of(self, mac: str) -> int | None:
@@ -155,19 +155,19 @@ class Plan:
         return self._files.get(self.layout.file_of(mac), {}).get(mac)
 
     def macs(self) -> Iterator[tuple[str, int]]:
-        """Yield (address, node id) of everything in the files."""
+        """Yield (address, node id) of every address in the files."""
         for macs in self._files.values():
             yield from macs.items()
 
     def is_allowed(self, mac: str, node_id: int) -> bool:
-        """Say whether an address in the files is let in."""
+        """Return whether an address in the files is allowed."""
         told = self._told.get(mac)
         if told is not None:
             return told
         return self.allows_unknown if node_id == GONE else node_id in self._inspecting
 
     def content(self, name: str) -> str:
-        """Return what the file has to contain."""
+        """Return the content that the file must have."""
         if name == UNKNOWN_FILE:
             return f"{WILDCARD}\n" if self.allows_unknown else f"{WILDCARD},ignore\n"
         inspecting, special = self._inspecting, bool(self._told or self._gone)
@@ -178,12 +178,12 @@ class Plan:
         return "".join(lines)
 
     def take_changes(self) -> list[Change]:
-        """Return which addresses were let in or shut out since the last call."""
+        """Return the addresses that were allowed or denied since the last call."""
         changes, self._changes = self._changes, []
         return changes
 
     def remember(self, macs: Iterable[str]) -> set[str]:
-        """Add addresses that are in files already; until the ports are read, no port has them."""
+        """Add addresses from existing files; until the ports are read, they count as without a port."""
         changed = set()
         for mac in macs:
             name = self.layout.file_of(mac)
@@ -193,11 +193,11 @@ class Plan:
         return changed
 
     def replace(self, files: Files, inspecting: Collection[int], keep: Collection[str] = ()) -> set[str]:
-        """Take what the database says of everything.
+        """Replace the plan by the complete state of the database.
 
-        :param files: all ports, as ``Layout.arrange`` gives them; they are the plan's from now on
+        :param files: all ports, as returned by ``Layout.arrange``; the plan keeps and changes this object
         :param inspecting: ids of the nodes on inspection
-        :param keep: addresses that were the subject of messages since the database was asked
+        :param keep: addresses of messages since the database was queried
         """
         before, was_open, was_inspecting, told = self._files, self.allows_unknown, self._inspecting, self._told
         self._files, self._inspecting, self._gone = files, frozenset(inspecting), set()
@@ -219,13 +219,13 @@ class Plan:
 
     def update(self, changed: Collection[int], ports: Iterable[tuple[str, int]], inspecting: Collection[int],
                keep: Collection[str] = (), refused: set[str] | None = None) -> set[str]:
-        """Take what the database says of some nodes.
+        """Update the plan by the state of some nodes in the database.
 
         :param changed: ids of the nodes whose ports may have changed
-        :param ports: the ports of those, of the nodes whose inspection has begun or ended, and of others to be sure of
+        :param ports: the ports of those, of the nodes whose inspection has begun or ended, and of other nodes to check
         :param inspecting: ids of all nodes on inspection
-        :param keep: addresses that were the subject of messages since the database was asked
-        :param refused: gets the addresses that are none
+        :param keep: addresses of messages since the database was queried
+        :param refused: invalid addresses are added to this set
         """
         refused = set() if refused is None else refused
         owners = {mac: node_id for address, node_id in ports if (mac := usable(address, refused))}
@@ -233,7 +233,7 @@ class Plan:
         if changed:
             touched |= {mac for mac, node_id in self.macs() if node_id in changed}
         before = {mac: self._was(mac) for mac in touched}
-        # Of what did not change in the database, the messages are the last news until everything is looked at again.
+        # For addresses without a change in the database, messages are the latest state until all ports are read again.
         self._told = {mac: allowed for mac, allowed in self._told.items() if mac in keep or mac not in touched}
         self._inspecting = frozenset(inspecting)
         dirty = set()
@@ -252,7 +252,7 @@ class Plan:
         return dirty
 
     def tell(self, allow: Collection[str], deny: Collection[str]) -> set[str]:
-        """Take what a message said. An address in both is shut out."""
+        """Apply a message. An address in both is denied."""
         dirty = set()
         for mac, allowed in [*((mac, True) for mac in allow), *((mac, False) for mac in deny)]:
             before = self._was(mac)
@@ -265,7 +265,7 @@ class Plan:
         return dirty | self._reopen()
 
     def forget_told(self, keep: Collection[str] = ()) -> set[str]:
-        """Let the database have the last word on the addresses that messages were about, but for ``keep``."""
+        """Replace the state from messages by that of the database, except for the addresses ``keep``."""
         outdated = [mac for mac in self._told if mac not in keep]
         before = {mac: self._was(mac) for mac in outdated}
         for mac in outdated:
@@ -276,7 +276,7 @@ class Plan:
         return dirty
 
     def forget_gone(self) -> set[str]:
-        """Drop the addresses that no port has. Only when dnsmasq reloads after the files are written."""
+        """Remove the addresses that no port has. To be called only if dnsmasq reloads after the files are written."""
         dirty = set()
         for mac in self._gone - self._told.keys():
             name = self.layout.file_of(mac)
@@ -300,7 +300,7 @@ class Plan:
         return expected and not self._deny_unknown
 
     def _reopen(self) -> set[str]:
-        """Decide anew about unknown addresses."""
+        """Decide again whether unknown addresses are allowed."""
         before, self.allows_unknown = self.allows_unknown, self._unknown()
         if before == self.allows_unknown:
             return set()

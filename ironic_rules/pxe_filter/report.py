@@ -1,4 +1,4 @@
-"""Telling people: which node made which address change, and what the files have to say and why."""
+"""Reports for operators: changes of addresses by node, and the state of each address with the reason."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
 
-#: Nodes that are named by one sync.
+#: Maximum number of nodes that are logged by one sync.
 _MAX_NODES = 1000
-#: Addresses that are named for one node.
+#: Maximum number of addresses that are logged for one node.
 _MAX_MACS = 64
 
 
 def log_changes(changes: Sequence[plan.Change], db: Database) -> None:
-    """Log a line for every node: what became of its addresses."""
+    """Log a line for every node, with the change of its addresses."""
     if not changes or not LOG.isEnabledFor(logging.INFO):
         return
     ordered = sorted(changes, key=lambda change: (change.node_id, change.allowed))
@@ -33,7 +33,7 @@ def log_changes(changes: Sequence[plan.Change], db: Database) -> None:
               in itertools.groupby(ordered, lambda change: (change.node_id, change.allowed))]
     names = _names({node_id for node_id, _, _ in groups[:_MAX_NODES]} - {plan.GONE}, db)
     for node_id, allowed, macs in groups[:_MAX_NODES]:
-        who = "no node's port (any more)" if node_id == plan.GONE else names.get(node_id, f"node id {node_id}")
+        who = "no port (any more)" if node_id == plan.GONE else names.get(node_id, f"node id {node_id}")
         LOG.info("%s: %s is %s", who, enumeration(macs, _MAX_MACS), "allowed" if allowed else "denied")
     if len(groups) > _MAX_NODES:
         LOG.info("... and addresses of %s more nodes", len(groups) - _MAX_NODES)
@@ -44,12 +44,12 @@ def _names(node_ids: set[int], db: Database) -> dict[int, str]:
         with db.reader() as conn:
             found = records.nodes_by_id(conn, node_ids)
     except (db_exc.DBError, sa.exc.SQLAlchemyError):
-        return {}  # a log line is not worth more
+        return {}  # without names, the log has the ids
     return {node.id: f"node {node.uuid} ('{node.provision_state}')" for node in found.values()}
 
 
 def status(settings: FilterSettings, db: Database) -> Iterator[str]:
-    """Yield the lines of ``--status``: what would be written, and why, address by address; tabs between the columns."""
+    """Yield the lines of ``--status``: what would be written for each address, and why; columns separated by tabs."""
     refused: set[str] = set()
     wanted = plan.Plan(plan.Layout(settings.files), deny_unknown=settings.deny_unknown, discovery=settings.discovery)
     for folder in settings.folders:
@@ -64,7 +64,7 @@ def status(settings: FilterSettings, db: Database) -> Iterator[str]:
     for mac, node_id in ports:
         yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
     for address in sorted(refused):
-        yield f"{printable(address, 64)}\trefused\tno unicast MAC address"
+        yield f"{printable(address, 64)}\trefused\tnot a unicast MAC address"
 
 
 def _verdict(allowed: bool) -> str:
@@ -81,10 +81,10 @@ def _why_unknown(settings: FilterSettings, inspecting: int) -> str:
 
 def _why(node_id: int, nodes: Mapping[int, records.Node], settings: FilterSettings) -> str:
     if node_id == plan.GONE:
-        return "an old file has it and no port (any more), so it is an unknown one"
+        return "in an old file, but no port has it (any more): treated as unknown"
     node = nodes.get(node_id)
     if node is None:
-        return "its node has just been deleted"
+        return "its node was deleted meanwhile"
     text = f"node {node.uuid} is in '{node.provision_state}'"
     if node.provision_state in records.STATES and node.inspect_interface not in settings.interfaces:
         text += (f", but its inspect interface '{node.inspect_interface}' is not in "

@@ -1,4 +1,4 @@
-"""The filter at work: a loop that follows the database, and an RPC server that follows the conductors."""
+"""The running filter: a loop that reads the database, and an RPC server for messages of API and conductors."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds until something that failed is tried again.
+#: Seconds until a failed operation is retried.
 _RETRY_S = 5.0
-#: Addresses in one message; more are another one's mistake.
+#: Maximum number of addresses in one message; more are an error of the sender.
 _MAX_ADDRESSES = 100_000
-#: Faults of the database, and of the way to it.
+#: Errors of the database, and of connections to it.
 _DATABASE = (db_exc.DBError, sa.exc.SQLAlchemyError)
 
 
 class PXEFilterManager:
-    """What the filter does for others.
+    """The RPC interface of the filter.
 
     :param changed: called after each message
     """
@@ -46,37 +46,37 @@ class PXEFilterManager:
                            deny: Sequence[str] | None = None) -> None:
         """Update the PXE filter with the given addresses.
 
-        The state of addresses that are not mentioned does not change. A message without addresses is a hint that the
-        database has changed; every message is.
+        The state of other addresses does not change. Every message, even without addresses, is a hint that the
+        database has changed.
 
-        :param allow: MAC addresses to let in
-        :param deny: MAC addresses to shut out
+        :param allow: MAC addresses to allow
+        :param deny: MAC addresses to deny
         """
         self._keeper.tell(_addresses(allow), _addresses(deny))
         self._changed()
 
 
 def _addresses(sent: Any) -> list[str]:
-    """Return the usable addresses of a message; the rest is logged."""
+    """Return the valid addresses of a message; log the others."""
     if sent is None:
         return []
     if not isinstance(sent, (list, tuple)) or len(sent) > _MAX_ADDRESSES:
-        LOG.error("A message has no list of addresses, or too long a one; it is not heeded")
+        LOG.error("A message does not have a list of addresses, or too long a list; it is ignored")
         return []
     found = []
     for address in sent:
         try:
             found.append(mac_addresses.normalize(address))
         except ValueError as exc:
-            LOG.error("A message has the address '%s': %s. It is not heeded", printable(address, 64), exc)
+            LOG.error("A message has the address '%s': %s. It is ignored", printable(address, 64), exc)
     return found
 
 
 class FilterService:
     """``start``, ``stop`` and ``wait`` of one filter.
 
-    :param transport: None: nobody tells the filter anything, it looks by itself
-    :param alive: called while the loop is well, at least every ``alive_interval_s`` seconds
+    :param transport: None: the filter receives no messages, and only reads the database
+    :param alive: called while the loop is running, at least every ``alive_interval_s`` seconds
     """
 
     def __init__(self, conf: cfg.ConfigOpts, keeper: Keeper, transport: messaging.RPCTransport | None, *,
@@ -97,11 +97,11 @@ class FilterService:
 
     @property
     def statistics(self) -> Statistics:
-        """What the filter has counted."""
+        """The statistics of the filter."""
         return self._keeper.statistics
 
     def start(self) -> None:
-        """Bring the files up to date, then go on in threads.
+        """Bring the files up to date, then continue in threads.
 
         :raises ConfigurationError: a folder cannot be used
         :raises DBError: the database cannot be read
@@ -114,7 +114,7 @@ class FilterService:
         self._loop.start()
 
     def stop(self) -> None:
-        """Make the loop end after the pass it is in."""
+        """Make the loop end after its current pass."""
         self._stopped = True
         self._woken.set()
 
@@ -124,7 +124,7 @@ class FilterService:
             self._loop.join(timeout_s)
 
     def look(self) -> None:
-        """Have the loop read what has changed, now."""
+        """Make the loop read changes from the database now."""
         self._looks = True
         self._woken.set()
 
@@ -132,11 +132,11 @@ class FilterService:
         assert self._server is not None
         try:
             self._server.start()
-        except Exception:  # a thread's errors reach nobody else
-            LOG.exception("The filter cannot listen for messages; it follows the database only")
+        except Exception:  # otherwise the errors of a thread are lost
+            LOG.exception("The filter cannot listen for messages; it only reads the database")
             return
         LOG.info("Listening for messages to %s", rpc.TOPIC)
-        # What was sent before is known to the database.
+        # Changes of earlier messages are in the database.
         self.look()
 
     def _run(self) -> None:
@@ -148,7 +148,7 @@ class FilterService:
                 self._pass()
 
     def _rest_s(self) -> float:
-        """Return the seconds until there is something to do, if nobody says so."""
+        """Return the seconds until the next pass, if no message is received before."""
         rest = min(self._next_period - time.monotonic(), self._alive_interval_s)
         return min(rest, _RETRY_S) if self._keeper.is_behind else rest
 
@@ -165,13 +165,13 @@ class FilterService:
                 self._keeper.retry()
         except _DATABASE as exc:
             if not self._database_is_away:
-                LOG.error("The database cannot be read; the files stay as they are, and messages are heeded: %s",
+                LOG.error("The database cannot be read; the files stay as they are, but messages are processed: %s",
                           printable(str(exc).partition("\n")[0]))
             self._database_is_away = True
             if self._keeper.is_behind:
                 self._keeper.retry()
-        except Exception:  # one bad pass must not stop the rest
-            LOG.exception("A pass of the filter failed; it goes on")
+        except Exception:  # a failed pass must not stop the filter
+            LOG.exception("A pass of the filter failed; the filter continues")
         if periodic:
             self._next_period = time.monotonic() + self._period_s
         if self._database_is_away:

@@ -1,4 +1,4 @@
-"""What the configuration says about the filter."""
+"""The settings of the filter."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class FilterSettings:
 
 
 def from_conf(conf: cfg.ConfigOpts) -> FilterSettings:
-    """Return what the configuration says.
+    """Return the settings from the configuration.
 
-    :raises ConfigurationError: no folder is named, one is named twice, or the PID files are not one for each
+    :raises ConfigurationError: no folder is set, one is set twice, or there is not one PID file for each
     """
     options = conf.pxe_filter
     folders, pid_files = tuple(options.dhcp_hostsdir), tuple(options.dnsmasq_pid_file)

@@ -1,4 +1,4 @@
-"""What the filter counts, for its metrics and the line that it logs."""
+"""The statistics of the filter, for its metrics and its log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Statistics:
-    """Counters only grow; the others say how it is."""
+    """Counters, which only increase, and gauges, which have the current state."""
 
     syncs: dict[str, int] = field(default_factory=lambda: {"full": 0, "incremental": 0, "failed": 0})
     messages: int = 0

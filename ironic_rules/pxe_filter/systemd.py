@@ -1,4 +1,4 @@
-"""Telling systemd how the process is (sd_notify(3)). Without systemd nothing happens."""
+"""Notifications of systemd about the state of the process (sd_notify(3)). Without systemd they do nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import socket
 
 
 def notify(state: str) -> None:
-    """Send ``state``, such as ``READY=1``, to the service manager if one listens.
+    """Send ``state``, such as ``READY=1``, to the service manager if there is one.
 
-    :raises OSError: it listens no longer
+    :raises OSError: it no longer listens
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
@@ -21,7 +21,7 @@ def notify(state: str) -> None:
 
 
 def watchdog_interval_s() -> float | None:
-    """Return how often the service manager wants a sign of life, in seconds: half its limit; None if it wants none."""
+    """Return the interval in seconds for watchdog notifications: half the service manager's limit; None if unset."""
     limit_us = os.environ.get("WATCHDOG_USEC", "")
     pid = os.environ.get("WATCHDOG_PID", "")
     if not limit_us.isdigit() or int(limit_us) == 0 or (pid and pid != str(os.getpid())):

@@ -87,7 +87,7 @@ def test_status_tells_what_and_why_and_writes_nothing(site):
         f"52:54:00:00:00:02\tdeny\tnode {site.uuid(denied)} is in 'active'",
         f"52:54:00:00:01:03\tdeny\tnode {site.uuid(other)} is in 'inspecting', but its inspect interface 'redfish' is "
         "not in [pxe_filter]supported_inspect_interfaces",
-        "../../x\\n\trefused\tno unicast MAC address"]
+        "../../x\\n\trefused\tnot a unicast MAC address"]
     assert lines(site.folder) == {}
 
 
@@ -101,7 +101,7 @@ def test_status_tells_of_addresses_that_are_only_in_the_files(site):
 
         assert done.stdout.splitlines() == [
             "*:*:*:*:*:*\tdeny\t0 nodes are on inspection",
-            f"{mac}\tdeny\tan old file has it and no port (any more), so it is an unknown one"]
+            f"{mac}\tdeny\tin an old file, but no port has it (any more): treated as unknown"]
         assert lines(site.folder) == before
 
 
@@ -136,7 +136,7 @@ def test_a_second_filter_for_a_folder_is_refused(site):
         done = command(site, "--once")
 
     assert done.returncode == 2
-    assert "Another ironic-pxe-filter works in" in done.stderr
+    assert "Another ironic-pxe-filter uses" in done.stderr
 
 
 def test_systemd_is_told_of_readiness_life_and_end(site, tmp_path):
@@ -201,7 +201,7 @@ def test_files_that_others_change_are_healed_and_named(site):
         shows(site, {mac: False, allowed: True, "52:54:00:77:77:77": True, "52:54:00:77:77:78": True, "*": True})
         wait_for("the extra file to go", lambda: not (site.folder / "52:54:00:77:77:78").exists(), 20)
 
-        process.printed(f"File {name} of {site.folder} was changed by somebody else")
+        process.printed(f"File {name} of {site.folder} was changed by another process")
         process.printed("File unknown_hosts_filter of")
 
 
@@ -209,10 +209,10 @@ def test_a_folder_that_is_made_anew_is_filled_again(site):
     _, mac = site.machine(states.INSPECTWAIT)
     with running(site) as process:
         site.folder.rename(site.path / "old")
-        process.printed("Cannot look into")
+        process.printed("Cannot read")
         site.folder.mkdir()
         shows(site, {mac: True, "*": True})
-        process.printed("is another folder now")
+        process.printed("was replaced by another folder")
 
 
 @contextlib.contextmanager

@@ -176,7 +176,7 @@ def test_the_log_says_which_node_changed_what(site, caplog):
 
     assert f"('inspect wait'): {mac} is allowed" in uuid_known
     assert "Unknown addresses are allowed from now on" in uuid_known
-    assert f"no node's port (any more): {mac} is denied" in caplog.text
+    assert f"no port (any more): {mac} is denied" in caplog.text
 
 
 HOSTILE = ["../x", "52:54:00:00:00:0g", "52:54:00:00:00:01"[:-1] + "\n", "*:*:*:*:*:*", "*", "", "ff:ff:ff:ff:ff:ff",
@@ -196,7 +196,7 @@ def test_hostile_addresses_are_refused_and_logged(site, caplog, files, address):
 
     assert site.verdicts() == {mac: True, "*": True}
     assert {path.name for path in site.path.iterdir()} == {"hosts-0", "filter.conf"}
-    refusals = [record.getMessage() for record in caplog.records if "no unicast MAC address" in record.getMessage()]
+    refusals = [record.getMessage() for record in caplog.records if "not a unicast MAC address" in record.getMessage()]
     assert len(refusals) == 1
     assert refusals[0].isprintable()
     assert keeper.statistics.refused == 1
@@ -212,7 +212,7 @@ def test_hostile_addresses_that_come_later_are_refused_too(site, caplog):
     keeper.sync(periodic=False)
 
     assert site.verdicts() == {mac: True, "*": True}
-    assert "'../../etc/x', which is no unicast MAC address" in caplog.text
+    assert "'../../etc/x', which is not a unicast MAC address" in caplog.text
 
 
 def test_upper_case_and_hyphens_become_the_one_form(site):
@@ -282,7 +282,7 @@ def test_files_of_others_stay_and_are_named(site, caplog):
     assert lines(site.folder)["printers"] == "52:54:00:77:77:77,198.51.100.9\n"
     assert "52:54:00:00:77:01\n" not in lines(site.folder)
     assert site.verdicts()["52:54:00:00:77:01"] is False
-    assert "files of somebody else, which dnsmasq reads too: printers" in caplog.text
+    assert "files of other programs, which dnsmasq also reads: printers" in caplog.text
 
 
 def test_one_file_that_can_not_be_written_keeps_no_other_back(site, caplog):
@@ -336,7 +336,7 @@ def test_the_door_is_closed_even_if_another_file_can_not_be_written(site):
 def test_two_filters_do_not_write_one_folder(site):
     site.synced()
 
-    with pytest.raises(sites.settings.ConfigurationError, match="Another ironic-pxe-filter works in"):
+    with pytest.raises(sites.settings.ConfigurationError, match="Another ironic-pxe-filter uses"):
         site.keeper()
 
 

@@ -73,7 +73,7 @@ def test_a_folder_made_anew_that_another_filter_has_is_not_written(tmp_path):
     other.open()
 
     for _ in range(2):
-        with pytest.raises(BlockingIOError, match="another ironic-pxe-filter works there"):
+        with pytest.raises(BlockingIOError, match="another ironic-pxe-filter uses the folder"):
             mine.reopen_if_replaced()
         with pytest.raises(OSError):
             mine.write("macs-0000", "a\n")
@@ -127,7 +127,7 @@ def test_bytes_that_are_no_text_are_read_all_the_same(folder, tmp_path):
 def test_a_folder_has_one_filter(folder, tmp_path):
     second = Hostsdir(str(tmp_path))
 
-    with pytest.raises(ConfigurationError, match="Another ironic-pxe-filter works in"):
+    with pytest.raises(ConfigurationError, match="Another ironic-pxe-filter uses"):
         second.open()
     folder.close()
     second.open()
