@@ -1,6 +1,6 @@
 """Commands about deploy templates that python-ironicclient does not have.
 
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient opens.
+Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 
 class ListDeploySteps(command.Lister):
-    """List the steps that a deployment of a node would run, in their order. The status is 1 if it could not begin."""
+    """List the steps that a deployment of a node would run, in order. The exit status is 1 if it could not start."""
 
     _failed = False
 
@@ -27,8 +27,8 @@ class ListDeploySteps(command.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument("node", metavar="<node>", help="Name or UUID of the node.")
         parser.add_argument("--trait", metavar="<trait>", action="append", dest="traits",
-                            help="A trait of the instance, in the place of those in instance_info of the node "
-                                 "(can be given several times).")
+                            help="A trait of the instance, instead of those in instance_info of the node "
+                                 "(can be specified multiple times).")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
@@ -51,7 +51,7 @@ class ListTemplateNodes(command.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument("template", metavar="<template>", help="Name or UUID of the deploy template.")
         parser.add_argument("--limit", metavar="<limit>", type=int,
-                            help="Maximum number of nodes; 0 for all. Default: what the service gives at once.")
+                            help="Maximum number of nodes; 0 for all. Default: one page.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:

@@ -1,8 +1,8 @@
-"""python-ironicclient's commands for inspection rules with the options that document 000 has and they lack.
+"""python-ironicclient's commands for inspection rules, with the options of document 000 that they lack.
 
 Entry point group ``openstack.extension``, which ``openstack`` loads after the groups of all services; of two commands
-with one name it takes the one loaded last. So these always win, whatever was installed first. A call that uses none of
-the options below is carried out by python-ironicclient's own code.
+with the same name it uses the one loaded last. So these always have precedence, whatever was installed first. A call
+without any of the options below is executed by python-ironicclient's own code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LISTS = ("conditions", "actions")
 class CreateRule(upstream.CreateRule):
     """Create a rule."""
 
-    # Should python-ironicclient get one of these options too, ours replaces it instead of ending with an error.
+    # If python-ironicclient adds one of these options, ours replaces it instead of raising an error.
     conflict_handler = "resolve"
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -54,14 +54,14 @@ class SetRule(upstream.SetRule):
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument("--scope", metavar="<scope>", help="Only nodes with this inspection scope run the rule.")
         parser.add_argument("--sensitive", action="store_true", default=None,
-                            help="Never show the conditions and actions of the rule again. There is no way back.")
+                            help="Never show the conditions and actions of the rule again. This cannot be undone.")
         parser.add_argument("--uuid", metavar="<uuid>", help="UUID of the rule. Services refuse to change it.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         if parsed_args.scope is parsed_args.sensitive is parsed_args.uuid is None:
             if parsed_args.description:
-                # python-ironicclient reads it as JSON, in which "2024" is no text.
+                # python-ironicclient parses it as JSON, in which "2024" is not a string.
                 parsed_args.description = json.dumps(parsed_args.description)
             return super().take_action(parsed_args)
         Requests(self.app).patch(parsed_args.rule, [
@@ -86,7 +86,7 @@ class UnsetRule(upstream.UnsetRule):
         if not (parsed_args.conditions or parsed_args.scope):
             return super().take_action(parsed_args)
         if parsed_args.conditions and parsed_args.condition:
-            raise exceptions.CommandError("--conditions leaves no --condition to unset")
+            raise exceptions.CommandError("--conditions and --condition cannot be used together")
         names = [name for name in ("description", "priority", "phase", "scope", "conditions")
                  if getattr(parsed_args, name)]
         names += [f"actions/{index}" for index in parsed_args.action or ()]
@@ -99,7 +99,7 @@ class DeleteRule(upstream.DeleteRule):
     """Delete rules."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        # Not python-ironicclient's, which wants at least one rule.
+        # Not python-ironicclient's, which requires at least one rule.
         parser: argparse.ArgumentParser = super(upstream.DeleteRule, self).get_parser(prog_name)
         parser.add_argument("rules", metavar="<rule>", nargs="*", help="UUID(s) of the rule(s) to delete.")
         parser.add_argument("--all", action="store_true", help="Delete all rules but the built-in ones.")
@@ -107,7 +107,7 @@ class DeleteRule(upstream.DeleteRule):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         if bool(parsed_args.rules) == parsed_args.all:
-            raise exceptions.CommandError("Name the rules to delete, or say --all; not both.")
+            raise exceptions.CommandError("Specify either the rules to delete, or --all.")
         if parsed_args.rules:
             return super().take_action(parsed_args)
         Requests(self.app).delete_all()
@@ -141,16 +141,16 @@ class ListRules(upstream.ListRules):
 
 
 def _last_first(indexes: list[str] | None) -> list[str] | None:
-    """Return the indexes in the order in which removing one does not move the others; what is no index stays."""
+    """Return the indexes in an order in which removing one does not shift the others; unchanged if any is invalid."""
     if not indexes or not all(index.isdecimal() for index in indexes):
         return indexes
     return sorted(set(indexes), key=int, reverse=True)
 
 
 def _fields(parsed_args: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of a rule that the arguments give, in the types of the API.
+    """Return the fields of a rule that the arguments set, with the types of the API.
 
-    :raises CommandError: a value is none of its type
+    :raises CommandError: a value does not have the type of its field
     """
     fields = {name: getattr(parsed_args, name) for name in _TEXTS}
     try:
@@ -158,7 +158,7 @@ def _fields(parsed_args: argparse.Namespace) -> dict[str, Any]:
         fields["sensitive"] = None if parsed_args.sensitive is None else strutils.bool_from_string(
             parsed_args.sensitive, strict=True)
     except ValueError as error:
-        raise exceptions.CommandError(f"--priority is a number and --sensitive a boolean: {error}") from error
+        raise exceptions.CommandError(f"--priority must be a number and --sensitive a boolean: {error}") from error
     for name in _LISTS:
         fields[name] = upstream.json_argument(getattr(parsed_args, name), f"rule {name}")
     return {name: value for name, value in fields.items() if value is not None}

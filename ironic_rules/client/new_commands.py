@@ -1,6 +1,6 @@
 """Commands below ``openstack baremetal inspection rule`` that python-ironicclient does not have.
 
-Entry point group ``openstack.baremetal.v1``, which python-ironicclient opens.
+Entry point group ``openstack.baremetal.v1``, which python-ironicclient defines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Row = tuple[int, str | None, str | None, str]
 
 
 class ImportRules(command.Lister):
-    """Create the rules of a file; say of each one what became of it. The status is 1 if any of them failed."""
+    """Create the rules of a file and show the result of each. The exit status is 1 if any of them failed."""
 
     _failed = False
 
@@ -39,7 +39,7 @@ class ImportRules(command.Lister):
         return super().run(parsed_args) or int(self._failed)
 
     def _create(self, requests: Requests, number: int, rule: Any) -> Row:
-        """Create one rule, the ``number``-th; return what to print about it."""
+        """Create rule number ``number``; return its row of the table."""
         try:
             _check_is_json(rule)
             created = requests.create(rule)
@@ -54,7 +54,7 @@ class GetRule(upstream.ShowRule):
 
 
 def _check_is_json(rule: Any) -> None:
-    """Raise CommandError for what only YAML can say, e.g. sets, bytes or keys that are lists."""
+    """Raise CommandError for values that only YAML can express, e.g. sets, bytes or keys that are lists."""
     try:
         json.dumps(rule, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -1,6 +1,6 @@
-"""python-ironicclient's command ``baremetal node list`` with the option that document 001 has and it lacks.
+"""python-ironicclient's command ``baremetal node list``, with the option of document 001 that it lacks.
 
-Entry point group ``openstack.extension``, as the commands for rules (``extended_commands``).
+Entry point group ``openstack.extension``, like the commands for rules (``extended_commands``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ironic_rules.client import upstream
 
 
 class _DiscoveredNodes(upstream.NodeManager):  # type: ignore[misc]
-    """Lists nodes as python-ironicclient does, of those that discovery has made; links to more keep the filter."""
+    """Lists nodes as python-ironicclient does, but only discovered ones; also when it follows links to more pages."""
 
     def _path(self, resource_id: str | None = None) -> str:
         path: str = super()._path(resource_id)
@@ -22,7 +22,7 @@ class _DiscoveredNodes(upstream.NodeManager):  # type: ignore[misc]
 class ListNodes(upstream.ListNodes):
     """List baremetal nodes"""
 
-    # Should python-ironicclient get the option too, ours replaces it instead of ending with an error.
+    # If python-ironicclient adds the option, ours replaces it instead of raising an error.
     conflict_handler = "resolve"
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""Files of rules -> rules."""
+"""Reading rules from files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LEFT_OUT = (f"{_TAG}timestamp", f"{_TAG}int", f"{_TAG}float", f"{_TAG}value")
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the values that JSON has, and no surprises.
+    """YAML limited to the values of JSON.
 
-    A date is a text, and so is what YAML 1.1 takes for a number of base 60, such as the MAC address 52:54:00:12:34:56.
+    A date is a string, and so is what YAML 1.1 reads as a base-60 number, such as the MAC address 52:54:00:12:34:56.
     """
 
     yaml_implicit_resolvers = {
@@ -29,12 +29,12 @@ class _Loader(yaml.SafeLoader):
         keys = [(key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         for number, (key, _) in enumerate(node.value):
             if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in keys[:number]:
-                raise yaml.constructor.ConstructorError(None, None, "this key is there twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, "duplicate key", key.start_mark)
         return super().construct_mapping(node, deep)
 
     def construct_unknown(self, node: yaml.Node) -> None:
         raise yaml.constructor.ConstructorError(
-            None, None, "tags are not possible; a text that begins with '!' must be quoted, as in op: \"!eq\"",
+            None, None, "tags are not supported; a text that begins with '!' must be quoted, as in op: \"!eq\"",
             node.start_mark)
 
 
@@ -47,11 +47,11 @@ _Loader.add_constructor(None, _Loader.construct_unknown)
 
 
 def read(source: str) -> list[Any]:
-    """Return the rules of a file, in its order. Whether each one is a rule is for the service to say.
+    """Return the rules of a file, in its order. The service checks whether they are valid.
 
-    :param source: path of a JSON or YAML file (UTF-8) that holds one rule, a list of rules, or several YAML documents
-        of these; ``-`` is the standard input
-    :raises CommandError: it cannot be read, is neither JSON nor YAML, or holds neither an object nor a list
+    :param source: path of a JSON or YAML file (UTF-8) that contains one rule, a list of rules, or several YAML
+        documents of these; ``-`` is the standard input
+    :raises CommandError: it cannot be read, is neither JSON nor YAML, or contains neither an object nor a list
     """
     name = "standard input" if source == "-" else source
     try:
@@ -61,19 +61,19 @@ def read(source: str) -> list[Any]:
     rules: list[Any] = []
     for document in _documents(text, name):
         if not isinstance(document, dict | list):
-            raise exceptions.CommandError(f"{name} holds neither a rule nor a list of rules")
+            raise exceptions.CommandError(f"{name} contains neither a rule nor a list of rules")
         rules += document if isinstance(document, list) else [document]
     return rules
 
 
 def _documents(text: str, name: str) -> list[Any]:
-    # Not all JSON is YAML: there may be tabs, or surrogate pairs in escapes.
+    # Not all JSON is valid YAML: it may have tabs, or surrogate pairs in escapes.
     try:
         return [json.loads(text)]
     except ValueError:
         pass
     try:
-        # A document without content is what a last line "---" begins.
+        # A last line "---" begins an empty document, which is skipped.
         return [document for document in yaml.load_all(text, _Loader) if document is not None] or [None]
     except (yaml.YAMLError, ValueError) as error:
         raise exceptions.CommandError(f"{name} is neither JSON nor YAML: {error}") from error

@@ -1,6 +1,6 @@
-"""The requests that python-ironicclient's Python API has no method for, over its connection.
+"""Requests for which python-ironicclient's Python API has no method, over its connection.
 
-So address, credentials, TLS and ``--os-baremetal-api-version`` are those of its commands.
+So they use the same URL, credentials, TLS settings and ``--os-baremetal-api-version`` as its commands.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _RULES = "/v1/inspection_rules"
 
 
 class Requests:
-    """What our commands ask for.
+    """The requests of our commands.
 
     :param app: the running ``openstack``
-    :raises CommandError: with the service's own reason, from every method
+    :raises CommandError: from every method, with the error text of the service
     """
 
     def __init__(self, app: Any) -> None:
@@ -29,11 +29,11 @@ class Requests:
         if client is None:
             raise exceptions.CommandError(upstream.MISSING)
         self._http = client.http_client
-        # It repeats what was answered with 409 for ten seconds, which helps with locked nodes. No rule is ever locked.
+        # By default it retries after 409 for ten seconds, for locked nodes. Rules are never locked.
         self._http.conflict_max_retries = 0
 
     def create(self, rule: Mapping[str, Any]) -> dict[str, Any]:
-        """Create a rule; return it as it is stored."""
+        """Create a rule; return it as stored."""
         return dict(self._json("POST", _RULES, body=rule))
 
     def patch(self, uuid: str, operations: Sequence[Mapping[str, Any]]) -> None:
@@ -47,18 +47,18 @@ class Requests:
     def list_rules(self, query: Mapping[str, Any], limit: int | None) -> list[dict[str, Any]]:
         """Return rules.
 
-        :param query: other parameters of the request; those that are None are left out
-        :param limit: at most so many; 0 = all; None = as many as the service gives at once
+        :param query: other parameters of the request; those that are None are omitted
+        :param limit: maximum number; 0 = all; None = one page
         """
         return self._collect(_RULES, "inspection_rules", query, limit)
 
     def deploy_steps(self, node: str, traits: Sequence[str] | None) -> dict[str, Any]:
-        """Return what a deployment of the node would run; with ``traits`` in the place of its instance's."""
+        """Return the steps that a deployment of the node would run; ``traits`` replace those of its instance."""
         query = "" if traits is None else f"?{urlencode({'traits': ','.join(traits)})}"
         return dict(self._json("GET", f"/v1/nodes/{quote(node, safe='')}/deploy_steps{query}"))
 
     def template_nodes(self, template: str, limit: int | None) -> list[dict[str, Any]]:
-        """Return the nodes on which a deploy template is enabled; ``limit`` as of :meth:`list_rules`."""
+        """Return the nodes on which a deploy template is enabled; ``limit`` as in :meth:`list_rules`."""
         return self._collect(f"/v1/deploy_templates/{quote(template, safe='')}/nodes", "nodes", {}, limit)
 
     def _collect(self, path: str, key: str, query: Mapping[str, Any], limit: int | None) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ class Requests:
             found += reply[key]
             if limit is None or "next" not in reply or (limit and len(found) >= limit):
                 return found[:limit] if limit else found
-            # The rest of the link may name an address that only the service's side of a proxy knows.
+            # The rest of the link may have an address that is not reachable from this side of a proxy.
             asked["marker"] = parse_qs(urlsplit(reply["next"]).query)["marker"][0]
 
     def _json(self, method: str, url: str, **request: Any) -> Any:

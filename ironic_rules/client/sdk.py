@@ -1,7 +1,7 @@
-"""The inspection rules of openstacksdk as document 000 wants them, and the nodes as document 001 does.
+"""The inspection rules of openstacksdk according to document 000, and the nodes according to document 001.
 
 openstacksdk's own methods cannot delete all rules, drop ``details=True`` and every filter before they send the request,
-and do not know the fields ``scope`` and ``built_in``::
+and do not support the fields ``scope`` and ``built_in``::
 
     rules = InspectionRules(openstack.connect().baremetal)
     rules.create_inspection_rule(actions=[...], scope="rack-7")
@@ -9,7 +9,7 @@ and do not know the fields ``scope`` and ``built_in``::
         ...
     rules.delete_all_inspection_rules()
 
-openstacksdk's list of nodes has no filter for discovered ones, and its call for the inventory another name::
+openstacksdk's list of nodes has no filter for discovered ones, and its call for the inventory has another name::
 
     nodes = Nodes(openstack.connect().baremetal)
     for node in nodes.nodes(auto_discovered=True, provision_state="enroll"):
@@ -34,11 +34,11 @@ class InspectionRule(inspection_rules.InspectionRule):
     _query_mapping = resource.QueryParameters(
         "detail", "scope", "phase", "priority", "sort_key", "sort_dir", fields={"format": "csv"})
 
-    # openstacksdk looks for the identifier in the class itself only, not in those that it is derived from.
+    # openstacksdk looks for the identifier only in the class itself, not in its base classes.
     id = resource.Body("uuid", alternate_id=True)
-    #: Which nodes run the rule; None = all.
+    #: Inspection scope of the nodes that run the rule; None = all nodes.
     scope = resource.Body("scope")
-    #: Whether the rule comes from a file of the service, and so cannot be changed.
+    #: Whether the rule is from a file of the service, and so cannot be changed.
     is_built_in = resource.Body("built_in", type=bool)
 
 
@@ -69,7 +69,7 @@ class InspectionRules:
         return InspectionRule.new(**fields).create(self._baremetal)
 
     def get_inspection_rule(self, rule: str | InspectionRule) -> InspectionRule:
-        """Return a rule as it is now."""
+        """Return the current state of a rule."""
         return _known(rule).fetch(self._baremetal)
 
     def patch_inspection_rule(
@@ -83,7 +83,7 @@ class InspectionRules:
             rule, [{"op": "add", "path": f"/{name}", "value": value} for name, value in fields.items()])
 
     def delete_inspection_rule(self, rule: str | InspectionRule, ignore_missing: bool = True) -> None:
-        """Delete a rule; if there is none, it is an error only without ``ignore_missing``."""
+        """Delete a rule; a missing rule is an error only without ``ignore_missing``."""
         self._baremetal.delete_inspection_rule(_known(rule).id, ignore_missing=ignore_missing)
 
     def delete_all_inspection_rules(self) -> None:
@@ -102,7 +102,7 @@ class Node(node.Node):
     id = resource.Body("uuid", alternate_id=True)
     #: Whether auto-discovery has enrolled the node.
     is_auto_discovered = resource.Body("auto_discovered", type=bool)
-    #: Which rules it runs besides those without a scope.
+    #: Scope of the rules that it runs in addition to those without a scope.
     inspection_scope = resource.Body("inspection_scope")
 
 

@@ -1,7 +1,7 @@
-"""python-ironicclient's commands that ours extend; stand-ins where it is not installed.
+"""python-ironicclient's commands that ours extend; placeholders if it is not installed.
 
-``openstack`` imports every command of every package each time it starts. If these imports failed, users of a machine
-without the extra ``client`` would read errors about bare metal in front of everything else that they do.
+``openstack`` imports every command of every package each time it starts. If these imports failed, users without the
+extra ``client`` would see errors about bare metal before the output of every other command.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ListRules: Any = _Missing
 SetRule: Any = _Missing
 ShowRule: Any = _Missing
 UnsetRule: Any = _Missing
-#: What a connection lists nodes with.
+#: The class by which a connection lists nodes.
 NodeManager: Any = object
 #: Columns of ``list``, and of ``list --long``.
 SUMMARY: tuple[str, ...] = ()
 DETAILS: tuple[str, ...] = ()
-#: What its calls raise.
+#: The exception that its calls raise.
 ClientException: type[Exception] = exceptions.ClientException
 
 try:
@@ -63,7 +63,7 @@ else:
 
 
 def json_argument(argument: str | None, what: str) -> Any:
-    """Return the value of an argument that is JSON, the path of a file with JSON or YAML, or ``-`` for standard input.
+    """Return the value of an argument: JSON, the path of a file with JSON or YAML, or ``-`` for standard input.
 
     :returns: None if there is no argument
     :raises CommandError: it is none of these

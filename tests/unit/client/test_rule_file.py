@@ -47,12 +47,12 @@ def test_a_minus_is_the_standard_input(monkeypatch):
 
 
 @pytest.mark.parametrize(("text", "complaint"), [
-    ("", "holds neither a rule nor a list"),
-    ("text", "holds neither a rule nor a list"),
+    ("", "contains neither a rule nor a list"),
+    ("text", "contains neither a rule nor a list"),
     ("a: [", "neither JSON nor YAML"),
     ("!!python/object:os.system {}", "neither JSON nor YAML"),
     ("- op: !eq\n", r"(?s)must be quoted, as in op: \"!eq\".*line 1, column 7"),
-    ("priority: 1\npriority: 2\n", "(?s)this key is there twice.*line 2, column 1"),
+    ("priority: 1\npriority: 2\n", "(?s)duplicate key.*line 2, column 1"),
     ("a: 0b_\n", "neither JSON nor YAML"),
     (b"\xff\xfe\x00", "cannot be read"),
 ])
