@@ -1,1 +1,1 @@
-"""Simulated machines: a fleet of ramdisks for load and failure tests, and the demo. Knows the service by HTTP only."""
+"""Simulated machines: a fleet of ramdisks for load and failure tests, and the demo. They use only the REST API."""

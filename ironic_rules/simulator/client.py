@@ -1,6 +1,6 @@
-"""A small client of the service: keep-alive connections, a microversion, and retries as the real clients do them.
+"""A small client of the service: keep-alive connections, a microversion, and retries like those of the real clients.
 
-API calls are repeated after 409 (the node is locked), 502, 503, 504 and connection errors; a ramdisk's callback after
+API calls are retried after 409 (the node is locked), 502, 503, 504 and connection errors; a ramdisk's callback after
 409, any 5xx and connection errors, as ironic-python-agent does.
 """
 
@@ -19,9 +19,9 @@ VERSION_HEADER = "X-OpenStack-Ironic-API-Version"
 
 
 class ClientError(Exception):
-    """The service did not do what it was asked to.
+    """The service did not carry out a request.
 
-    :param uncertain: an earlier attempt failed without an answer, so the service may have done it all the same
+    :param uncertain: an earlier attempt failed without a response, so the service may have carried it out nevertheless
     """
 
     def __init__(self, text: str, uncertain: bool = False) -> None:
@@ -30,11 +30,11 @@ class ClientError(Exception):
 
 
 class Unreachable(ClientError):
-    """No answer at all: refused, reset or timed out, also after the last retry."""
+    """No response: refused, reset or timed out, even after the last retry."""
 
 
 class ApiError(ClientError):
-    """An answer with an error status."""
+    """A response with an error status."""
 
     def __init__(self, status: int, text: str, uncertain: bool = False) -> None:
         self.status = status
@@ -47,9 +47,9 @@ class Stopped(ClientError):
 
 @dataclass(frozen=True)
 class Retry:
-    """How often to try, and the delays between: the base in seconds, doubled each time, at most six times the base.
+    """The number of tries, and the delays: the base in seconds, doubled each time, at most six times the base.
 
-    The agent waits 5 to 30 s; a simulation has no reason to be that patient.
+    The agent waits 5 to 30 s; a simulation does not need to wait that long.
     """
 
     tries: int = 5
@@ -62,11 +62,11 @@ class Retry:
 
 @dataclass(frozen=True)
 class Callback:
-    """What became of one ramdisk's POST.
+    """The result of one ramdisk's POST.
 
-    :param accepted: the service answered with a status below 400
-    :param uncertain: not accepted, but an attempt got no definite answer: the node's state tells whether it arrived
-    :param seconds: time of the last attempt alone, without waiting
+    :param accepted: the service responded with a status below 400
+    :param uncertain: not accepted, but an attempt got no definite response: the node's state shows whether it arrived
+    :param seconds: time of the last attempt only, without delays
     """
 
     accepted: bool
@@ -100,9 +100,9 @@ class Client:
         self._http.close()
 
     def check(self) -> None:
-        """Make sure that a bare-metal API answers at the endpoint, with a version that it has.
+        """Check that there is a bare-metal API at the endpoint, which supports the requested version.
 
-        :raises ClientError: nobody answers, or somebody else does; the text is one line for the user
+        :raises ClientError: there is no service, or another one; the text is one line for the user
         """
         try:
             answer = self._http.get(f"{self.endpoint}/")
@@ -112,15 +112,15 @@ class Client:
             raise Unreachable(f"cannot connect to {self.endpoint}: {_reason(exc)}") from exc
         body = _object(answer)
         if answer.status_code != 200 or "default_version" not in body:
-            raise ApiError(answer.status_code, f"{self.endpoint} answers, but it is not a bare-metal API "
+            raise ApiError(answer.status_code, f"{self.endpoint} responds, but it is not a bare-metal API "
                                                f"(GET / gave {answer.status_code} without a default_version)")
         try:
             self.get("/v1/nodes", limit=1, fields="uuid")
         except ApiError as exc:
             if exc.status == 406:
                 known = body["default_version"]
-                raise ApiError(406, f"{self.endpoint} does not know API version {self._version[VERSION_HEADER]}, but "
-                                    f"{known.get('min_version')} to {known.get('version')}") from exc
+                raise ApiError(406, f"{self.endpoint} does not support API version {self._version[VERSION_HEADER]}, "
+                                    f"only {known.get('min_version')} to {known.get('version')}") from exc
             raise
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
@@ -140,11 +140,11 @@ class Client:
         self, method: str, path: str, body: object = None, query: Mapping[str, Any] | None = None, *,
         retry_conflict: bool = True,
     ) -> dict[str, Any]:
-        """Send one request, repeated as the retry policy says, and return the JSON object of the answer ({} if none).
+        """Send one request, with retries, and return the JSON object of the response ({} if there is none).
 
-        :param retry_conflict: repeat after 409 too, which may mean a lock that is soon gone
-        :raises ApiError: an error status; its text is the service's own
-        :raises Unreachable: no answer
+        :param retry_conflict: retry after 409 too, which may be caused by a short lock
+        :raises ApiError: an error status; the text is that of the service
+        :raises Unreachable: no response
         """
         url = path if path.startswith("http") else self.endpoint + path
         again = {502, 503, 504} | ({409} if retry_conflict else set())
@@ -170,7 +170,7 @@ class Client:
     def send_inventory(self, content: bytes) -> Callback:
         """POST a ramdisk's data to the public endpoint as the agent does: JSON, no version header, no credentials.
 
-        Never raises for what the service does; the result says it.
+        Errors of the service are not raised, but returned in the result.
         """
         uncertain = False
         attempt = 0
@@ -200,7 +200,7 @@ class Client:
 
 
 def fault(answer: httpx.Response) -> str:
-    """Return the service's words from an error body in any of Ironic's forms; the reason phrase if there are none."""
+    """Return the text of an error body in any of Ironic's formats; the reason phrase if there is none."""
     body: Any = _object(answer)
     body = body.get("error_message", body)
     if isinstance(body, str):

@@ -1,7 +1,7 @@
-"""The demo: the main job for a newcomer, done over HTTP with the samples that ship with the package.
+"""The demo: the main use case for new users, over HTTP with the samples in the package.
 
 Loads the example rules, enrols a node per sample inventory, starts their inspection, lets simulated ramdisks report,
-and shows what the hooks and the rules made of each node. Everything has a fixed name, so it can be run again and again.
+and shows what the hooks and the rules changed on each node. All names are fixed, so it can be run repeatedly.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ironic_rules.simulator.inventories import Machine, Sample, machine
 
 DRIVER = "fake-hardware"
 _TIMEOUT_S = 60.0
-#: Columns of text that the wide table needs, and that it gets where there is no terminal.
+#: Width in characters that the wide table needs, and the one that is used without a terminal.
 _WIDE = 112
 _LOG_WIDTH = 140
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-#: Events that tell of rules begin so; others may quote a UUID for other reasons.
+#: In events about rules; others may contain a UUID for other reasons.
 _INSPECTION_EVENT = "inspection"
 _REST = {states.MANAGEABLE, states.INSPECTFAIL}
 _PASSING = {states.INSPECTWAIT, states.INSPECTING}
@@ -46,11 +46,11 @@ class Port:
 
 @dataclass
 class Row:
-    """What the demo found out about one node.
+    """The result of the demo for one node.
 
     :param rules: descriptions of the rules that matched, in the order in which they ran
     :param seconds: from the ramdisk's POST to the end of its processing
-    :param error: the node's ``last_error``, or why the demo could not go on with it
+    :param error: the node's ``last_error``, or why the demo could not continue with it
     """
 
     node: str
@@ -65,10 +65,10 @@ class Row:
 
 
 def run(endpoint: str, console: Console) -> list[Row]:
-    """Do the demo at ``endpoint`` and print its table on ``console``.
+    """Run the demo at ``endpoint`` and print its table on ``console``.
 
     :returns: one row per sample inventory, in the order of their names
-    :raises ClientError: the service does not answer, or refuses the rules; trouble with one node is in its row
+    :raises ClientError: the service does not respond, or refuses the rules; errors of a node are in its row
     """
     machines = [machine(Sample(name, samples.inventory(name)), f"demo-{name}") for name in samples.inventory_names()]
     with Client(endpoint, retry=Retry(base_delay_s=0.5), connections=len(machines)) as client:
@@ -79,15 +79,15 @@ def run(endpoint: str, console: Console) -> list[Row]:
         names = rule_names(client)
         with ThreadPoolExecutor(len(machines)) as pool:
             rows = list(pool.map(lambda item: inspect(client, item, names), machines))
-    console.print("[bold]3.[/bold] What the hooks and rules made of them:")
+    console.print("[bold]3.[/bold] What the hooks and rules changed:")
     if not console.is_terminal:
-        console.width = max(console.width, _LOG_WIDTH)  # a file or pipe has no edge
+        console.width = max(console.width, _LOG_WIDTH)  # a file or pipe has no width
     console.print(table(rows, console.width))
     return rows
 
 
 def load_rules(client: Client) -> int:
-    """Create the example rules that are not there yet; return how many. One that was changed stays as it is."""
+    """Create the missing example rules; return how many were created. Existing rules are unchanged."""
     created = 0
     for rule in samples.rules():
         try:
@@ -129,7 +129,7 @@ def inspect(client: Client, item: Machine, names: Mapping[str, str]) -> Row:
 
 
 def matched_rules(events: Any, names: Mapping[str, str]) -> list[str]:
-    """Return the names of the rules that the node's history says matched, in that order and each once.
+    """Return the names of the rules that matched according to the node's history, in that order and each once.
 
     :param events: items of ``GET /v1/nodes/{node}/history``
     :param names: rule UUID -> name; other UUIDs in the text are not rules
@@ -143,7 +143,7 @@ def matched_rules(events: Any, names: Mapping[str, str]) -> list[str]:
 
 
 def table(rows: list[Row], width: int = _LOG_WIDTH) -> Table:
-    """Return the rows as a table for a terminal of ``width`` columns; a narrow one gets the parts below each other."""
+    """Return the rows as a table for a terminal of ``width`` characters; in a narrow one the parts are stacked."""
     shown = Table(show_lines=True)
     if width < _WIDE:
         shown.add_column("Node", overflow="fold", max_width=28)
@@ -177,7 +177,7 @@ def _changes_cell(row: Row) -> str:
 
 
 def _property_texts(row: Row) -> list[str]:
-    """Return ``key: value`` for each property, and ``name:value`` for each capability, which is one long text."""
+    """Return ``key: value`` for each property, and ``name:value`` for each capability, which are one string."""
     texts = [f"{key}: {value}" for key, value in sorted(row.properties.items()) if key != "capabilities"]
     return texts + [text for text in str(row.properties.get("capabilities") or "").split(",") if text]
 

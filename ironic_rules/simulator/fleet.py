@@ -1,4 +1,4 @@
-"""The fleet: prepares nodes, lets all ramdisks report, and looks at what became of each."""
+"""The fleet: prepares nodes, lets all ramdisks report, and checks the result of each."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ironic_rules.simulator.client import ApiError, Callback, Client, ClientErro
 from ironic_rules.simulator.inventories import Machine
 from ironic_rules.simulator.progress import Progress
 
-#: Seconds between two looks at the nodes while ramdisks still report, and after the last one has.
+#: Seconds between two polls of the nodes while ramdisks still report, and after the last one has reported.
 _POLL_S = 0.25
 _LAST_POLL_S = 0.05
 
 
 @dataclass
 class Run:
-    """One machine's way through the run. Times are ``time.perf_counter()`` seconds.
+    """The progress of one machine. Times are ``time.perf_counter()`` seconds.
 
-    ``problem`` is empty as long as all goes as expected; ``step`` says where it happened.
+    ``problem`` is empty while everything is as expected; ``step`` is the step in which it occurred.
     """
 
     machine: Machine
@@ -36,14 +36,14 @@ class Run:
     problem: str = ""
 
     def fail(self, step: str, problem: object) -> None:
-        """Record what went wrong; only the first problem counts."""
+        """Record a problem; only the first one is kept."""
         if not self.problem:
             self.step, self.problem = step, str(problem)
 
 
 @dataclass
 class Outcome:
-    """What :meth:`Fleet.run` gives: the runs, in the order of the machines, and seconds by step."""
+    """The result of :meth:`Fleet.run`: the runs, in the order of the machines, and seconds by step."""
 
     runs: list[Run]
     seconds: dict[str, float] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Fleet:
         return self.outcome
 
     def clean_up(self) -> list[str]:
-        """Delete every node that was made. Return one line per node that is still there."""
+        """Delete every node that was created. Return one line per node that could not be deleted."""
         self._client.stop.clear()
         left: list[str] = []
 
@@ -117,10 +117,10 @@ class Fleet:
             run.fail("callback", run.callback.reason)
 
     def _watch(self, expected: int, all_sent: threading.Event) -> None:
-        """Note when each node that has reported is no longer being processed; :meth:`_verify` looks closer.
+        """Record when each node that has reported is no longer being processed; :meth:`_verify` checks the result.
 
-        One list of the nodes in ``inspecting`` serves all: it is short, however many nodes there are. The service
-        answers a ramdisk only after the node is in that state, so a node that is not listed has left it.
+        One list of the nodes in ``inspecting`` is enough: it is short, even with many nodes. The service replies to a
+        ramdisk only once the node is in that state, so a node that is not listed has left it.
         """
         deadline = None
         with self._progress.step("Inspecting", expected) as advance:
@@ -143,7 +143,7 @@ class Fleet:
                     deadline = deadline or now + self._timeout_s
                 if self._client.stop.is_set() or (deadline and now > deadline):
                     return
-                # At most a fifth of the time goes into looking, so that looking does not become the load.
+                # At most a fifth of the time is spent on polling, so that polling does not become the main load.
                 pause_s = max(_LAST_POLL_S if finished else _POLL_S, 4 * (now - begin))
                 (self._client.stop if finished else all_sent).wait(pause_s)
 
@@ -154,7 +154,7 @@ class Fleet:
             nodes = self._client.pages("/v1/nodes", "nodes", provision_state=states.INSPECTING, fields="uuid")
             busy = {node["uuid"] for node in nodes}
         except ClientError:
-            return []  # a service that restarts; the deadline ends it
+            return []  # the service may be restarting; the deadline limits this
         return [run for run in asked if run.machine.uuid not in busy]
 
     def _verify_all(self) -> None:
@@ -196,7 +196,7 @@ class Fleet:
         return recording
 
     def _each(self, title: str, runs: list[Run], work: Callable[[Run], None]) -> None:
-        """Call ``work`` for all runs in threads; an interrupt by the user ends the waiting ones at once."""
+        """Call ``work`` for all runs in threads; an interrupt by the user cancels the waiting ones at once."""
         with self._progress.step(title, len(runs)) as advance, ThreadPoolExecutor(self._concurrency) as pool:
 
             def one(run: Run) -> None:

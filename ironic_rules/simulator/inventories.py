@@ -1,7 +1,7 @@
-"""Many machines from few inventories: the same hardware, but each with MAC addresses, serials and a BMC of its own.
+"""Many machines from few inventories: the same hardware, but each with its own MAC addresses, serials and BMC.
 
-Everything is derived from the run's id and the machine's number, so that a run can be repeated and several runs at the
-same service do not collide.
+Everything is derived from the run's id and the machine's number, so that a run can be repeated, and several runs with
+the same service do not conflict.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _BASE36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class InventoryFileError(Exception):
-    """A file is not a ramdisk's data; the text names it and the reason in one line."""
+    """A file does not have a ramdisk's data; the text contains its name and the reason in one line."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """An inventory to make machines of: ``body`` is what a ramdisk would POST. Never changed."""
+    """An inventory from which machines are created: ``body`` is what a ramdisk would POST. Never changed."""
 
     name: str
     body: dict[str, Any]
@@ -37,12 +37,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Machine:
-    """One simulated machine and the node that it belongs to.
+    """One simulated machine and its node.
 
     :param content: the JSON body that its ramdisk POSTs
-    :param pxe_mac: the address that it boots from, None if the inventory has no usable one
+    :param pxe_mac: the MAC address that it boots from, None if the inventory has no usable one
     :param bmc_address: for driver_info; None if it has no BMC
-    :param expected_state: where its inspection should end
+    :param expected_state: the state in which its inspection should end
     """
 
     name: str
@@ -73,7 +73,7 @@ def load(path: str) -> Sample:
 
 
 def machine(sample: Sample, name: str, body: dict[str, Any] | None = None) -> Machine:
-    """Describe the machine whose ramdisk sends ``body`` (default: the sample as it is)."""
+    """Return the machine whose ramdisk sends ``body`` (default: the unchanged sample)."""
     body = sample.body if body is None else body
     inventory = body["inventory"]
     return Machine(
@@ -85,7 +85,7 @@ def machine(sample: Sample, name: str, body: dict[str, Any] | None = None) -> Ma
 
 
 def vary(sample: Sample, run_id: str, index: int) -> Machine:
-    """Make machine number ``index`` (0 to 65535) of a run: real-shaped, and equal to no other."""
+    """Return machine number ``index`` (0 to 65535) of a run: realistic, and different from all others."""
     if not 0 <= index < MAX_MACHINES:
         raise ValueError(f"a run has at most {MAX_MACHINES} machines")
     table = _replacements(sample.body["inventory"], run_id, index)
@@ -115,7 +115,7 @@ def pxe_mac(inventory: dict[str, Any]) -> str | None:
 
 
 def _bmc_addresses(inventory: dict[str, Any]) -> dict[str, str]:
-    """Return the usable addresses of the BMC by key; ramdisks write 0.0.0.0 and ::/0 for "none"."""
+    """Return the usable addresses of the BMC by key; ramdisks send 0.0.0.0 and ::/0 for "none"."""
     found = {}
     for key in ("bmc_address", "bmc_v6address"):
         try:
@@ -135,7 +135,7 @@ def _replacements(inventory: dict[str, Any], run_id: str, index: int) -> dict[st
         old = str(mac or "").lower()
         if _MAC.fullmatch(old):
             new = mac_address(run_id, index, number)
-            # The lower form last: the two are equal where an address has no letters.
+            # Lower case last: both are equal if an address has no letters.
             table |= {old.upper(): new.upper(), old: new, "01-" + old.replace(":", "-"): "01-" + new.replace(":", "-")}
     for nic in inventory["interfaces"]:
         local = str(nic.get("ipv6_address") or "")
@@ -157,7 +157,7 @@ def _disk_replacements(disk: dict[str, Any], seed: str) -> dict[str, str]:
     table = {old: _scramble(old, seed) for old in (disk.get(key) for key in keys) if old}
     wwn, extension, full = disk.get("wwn"), disk.get("wwn_vendor_extension"), disk.get("wwn_with_extension")
     if full and full not in table:
-        # udev writes both numbers in one: 0x<wwn><extension>
+        # udev combines both numbers: 0x<wwn><extension>
         joined = table[wwn] + table[extension][2:] if wwn and extension and full == wwn + extension[2:] else None
         table[full] = joined or _scramble(full, seed)
         if disk.get("serial") and full == "0x" + disk["serial"]:
@@ -187,7 +187,7 @@ def _link_local(mac: str) -> str:
 
 
 def _serial(old: str, run_id: str, index: int) -> str:
-    """Return a serial of the same length whose last six characters count the machines; never twice in a run."""
+    """Return a serial of the same length whose last six characters count the machines; unique in a run."""
     number = (_number(run_id) + index) % 36**6
     tail = "".join(_BASE36[number // 36**place % 36] for place in range(5, -1, -1))
     return old[: max(len(old) - 6, 0)] + tail

@@ -1,4 +1,4 @@
-"""What an operator does before a ramdisk can report: enrol a node, manage it, start its inspection. And delete it."""
+"""The operator's steps before a ramdisk can report: enrol a node, manage it, start its inspection. And deleting it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SLOWEST_POLL_S = 1.0
 
 
 class SetupFailed(ClientError):
-    """The node did not get to where it can be inspected."""
+    """The node did not reach the state in which it can be inspected."""
 
 
 def enrol(client: Client, machine: Machine, driver: str) -> None:
-    """Create the machine's node, and a port for the NIC that it boots from. What is there already stays.
+    """Create the machine's node, and a port for the NIC that it boots from, unless they exist.
 
     :raises ClientError: the service refuses, or the name or address belongs to another node
     """
@@ -35,9 +35,9 @@ def enrol(client: Client, machine: Machine, driver: str) -> None:
 
 
 def start_inspection(client: Client, machine: Machine, timeout_s: float) -> None:
-    """Bring the node from wherever it rests to ``inspect wait``.
+    """Move the node from its stable state to ``inspect wait``.
 
-    :raises SetupFailed: it went elsewhere, or not in time
+    :raises SetupFailed: it reached another state, or a timeout
     """
     now = get_state(client, machine.uuid)["provision_state"]
     if now == states.ENROLL:
@@ -45,13 +45,13 @@ def start_inspection(client: Client, machine: Machine, timeout_s: float) -> None
         wait_for(client, machine.uuid, {states.MANAGEABLE}, {states.ENROLL, states.VERIFYING}, timeout_s)
     if now not in (states.INSPECTWAIT, states.INSPECTING):
         request_state(client, machine.uuid, "inspect")
-    # A node that is still manageable or failed has not begun yet: nothing else leads there before the ramdisk reports.
+    # A node that is still manageable or failed has not started yet: before the ramdisk reports, it cannot have ended.
     begun = {states.MANAGEABLE, states.AVAILABLE, states.INSPECTING} | ({now} & {states.INSPECTFAIL})
     wait_for(client, machine.uuid, {states.INSPECTWAIT}, begun, timeout_s)
 
 
 def request_state(client: Client, ident: str, target: str) -> None:
-    """Ask for a provision state. A refusal after a lost answer is no error: the first request may have been obeyed."""
+    """Request a provision state. A refusal after a lost response is no error: the first request may have succeeded."""
     try:
         client.call("PUT", f"/v1/nodes/{ident}/states/provision", {"target": target})
     except ApiError as exc:
@@ -65,9 +65,9 @@ def get_state(client: Client, ident: str) -> dict[str, Any]:
 
 
 def wait_for(client: Client, ident: str, goal: set[str], passing: set[str], timeout_s: float) -> dict[str, Any]:
-    """Poll, ever more slowly, until the node is in a state of ``goal``; return what :func:`get_state` gave.
+    """Poll, with increasing delays, until the node is in a state of ``goal``; return the result of :func:`get_state`.
 
-    :param passing: states that it may be in on the way
+    :param passing: states that it may be in before
     :raises SetupFailed: it is in any other state, or ``timeout_s`` seconds have passed
     """
     deadline = time.monotonic() + timeout_s
@@ -87,9 +87,9 @@ def wait_for(client: Client, ident: str, goal: set[str], passing: set[str], time
 
 
 def delete(client: Client, ident: str) -> None:
-    """Delete a node in whatever state; that it is gone already is fine.
+    """Delete a node in any state; it may already be deleted.
 
-    :raises ClientError: the service keeps it
+    :raises ClientError: the service refuses
     """
     try:
         client.call("DELETE", f"/v1/nodes/{ident}", retry_conflict=False)
@@ -98,7 +98,7 @@ def delete(client: Client, ident: str) -> None:
             return
     else:
         return
-    # Refused in this state: end an inspection that waits, and say that nobody needs the node.
+    # Refused in this state: abort a waiting inspection, and set maintenance, which allows deletion.
     for path, body in (("states/provision", {"target": "abort"}), ("maintenance", {"reason": "clean-up"})):
         try:
             client.call("PUT", f"/v1/nodes/{ident}/{path}", body)
@@ -112,7 +112,7 @@ def delete(client: Client, ident: str) -> None:
 
 
 def _create(client: Client, path: str, body: dict[str, Any], owners: Callable[[], list[str]]) -> None:
-    """Create something that may be there already; ``owners`` gives the UUID of the node that it then belongs to."""
+    """Create an object that may already exist; ``owners`` returns the UUID of the node that it then belongs to."""
     try:
         client.call("POST", path, body, retry_conflict=False)
     except ApiError as exc:

@@ -1,4 +1,4 @@
-"""Progress of long steps: nothing here, bars in the terminal where a person watches."""
+"""Progress of long steps: shown as bars in a terminal, otherwise not at all."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rich.progress import Progress as RichProgress
 
 
 class Progress:
-    """Shows nothing; the base of what shows something."""
+    """Shows nothing; the base class of :class:`Bars`."""
 
     @contextmanager
     def step(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Give a function that counts items done, to be called from any thread."""
+        """Yield a function that counts completed items, to be called from any thread."""
         yield lambda count: None
 
 
 class Bars(Progress):
-    """One bar per step on a terminal. Use it as a context, which draws the bars."""
+    """Shows one bar per step on a terminal. Use it as a context manager, which draws the bars."""
 
     def __init__(self, console: Console) -> None:
         self._bars = RichProgress(

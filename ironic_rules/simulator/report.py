@@ -1,4 +1,4 @@
-"""What a run has shown: counts, rates and the distribution of the callback's time."""
+"""The report of a run: counts, rates and the distribution of the callbacks' times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_FAILURES = 20
 
 @dataclass(frozen=True)
 class Failure:
-    """One node that did not end as expected, in which step, and why."""
+    """One node that did not end as expected, with the step and the reason."""
 
     node: str
     sample: str
@@ -47,10 +47,10 @@ class Report:
     """The figures of one run.
 
     :param inspection_seconds: from the first callback to the end of the last node's processing
-    :param nodes_per_second: nodes that ended as expected, by that time
-    :param nodes_per_second_overall: the same nodes by the time of the whole run, enrolment and verification included
+    :param nodes_per_second: nodes that ended as expected, divided by that time
+    :param nodes_per_second_overall: the same divided by the time of the whole run, with enrolment and verification
     :param seconds: by step: prepare, inspect, verify
-    :param states: number of nodes by their last seen provision state
+    :param states: number of nodes by their last known provision state
     """
 
     run_id: str
@@ -68,17 +68,17 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Say whether every node ended as expected."""
+        """Whether every node ended as expected."""
         return not self.failures
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON data; times keep four digits after the point."""
+        """Return the report as JSON data; times are rounded to four decimal places."""
         data: dict[str, Any] = _rounded(asdict(self))
         return data
 
 
 def make(outcome: Outcome, run_id: str, endpoint: str, concurrency: int) -> Report:
-    """Sum up a run."""
+    """Return the report of a run."""
     runs = outcome.runs
     good = sum(1 for run in runs if not run.problem)
     begins = [run.posted_at for run in runs if run.posted_at is not None]
@@ -104,7 +104,7 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print the report for a person."""
+    """Print the report for users."""
     title = f"{report.nodes} nodes at {report.endpoint}, {report.concurrency} at a time"
     table = Table(title=escape(title), title_justify="left", show_header=False)
     table.add_column(style="bold")

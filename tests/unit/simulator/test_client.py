@@ -66,7 +66,7 @@ def test_another_service_at_the_endpoint_is_recognized(client, service):
 def test_an_api_version_that_the_service_lacks_is_reported_with_those_it_has(client, service):
     service.faults = [406]
 
-    with pytest.raises(ApiError, match=r"does not know API version 1\.96, but 1\.1 to 1\.96"):
+    with pytest.raises(ApiError, match=r"does not support API version 1\.96, only 1\.1 to 1\.96"):
         client.check()
 
 
