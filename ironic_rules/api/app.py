@@ -77,7 +77,7 @@ class Response(webob.Response):
         self.status_override: int | None = None
 
     def set(self, status: int, headers: faults.Headers, body: bytes) -> None:
-        """Make this the reply; ``headers`` is copied."""
+        """Set the reply; ``headers`` is copied."""
         self._status = faults.status_line(status)
         # The length of a 304 would be that of the reply that is not sent.
         self._headerlist = [*headers] if status in (204, 304) else [*headers, ("Content-Length", str(len(body)))]

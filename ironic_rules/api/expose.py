@@ -22,7 +22,7 @@ from ironic_rules.api.filters import Query
 from ironic_rules.api.schema import Schema
 from ironic_rules.exceptions import Invalid, MethodNotAllowed, VersionTooLow
 
-#: For ``body=``: pass the parsed JSON as it is; the method checks it.
+#: For ``body=``: pass the parsed JSON unchanged; the method checks it.
 RAW: Final = Schema(nullable=True)
 _NO_QUERY = Query()
 _JSON = [faults.CONTENT_TYPE]
@@ -39,7 +39,7 @@ class Route:
     status: int
     public: bool
     allow_nul: bool
-    #: Names of the parameters that come from the path, and how many of them are required.
+    #: Names of the parameters in the path, and how many of them are required.
     path_arguments: tuple[str, ...]
     fewest_arguments: int
 

@@ -57,7 +57,7 @@ class Walked(NamedTuple):
 
 
 def find(root: Resource, method: str, path: str) -> Found:
-    """Return the controller for a request. Slashes at the end are tolerated; HEAD is served as GET."""
+    """Return the controller for a request. Trailing slashes are allowed; HEAD is served as GET."""
     resource = root
     segments = [segment for segment in path.split("/") if segment]
     arguments: list[str] = []

@@ -17,7 +17,7 @@ _OF_NODE = sa.select(table.c.address).where(table.c.node_id == sa.bindparam("of_
 
 
 def set_for(conn: sa.Connection, node_id: int, addresses: Collection[str]) -> None:
-    """Make ``addresses`` the node's BMC addresses.
+    """Replace the node's BMC addresses by ``addresses``.
 
     :raises NodeNotFound: 404
     """

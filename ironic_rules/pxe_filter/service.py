@@ -61,7 +61,7 @@ def _addresses(sent: Any) -> list[str]:
     if sent is None:
         return []
     if not isinstance(sent, (list, tuple)) or len(sent) > _MAX_ADDRESSES:
-        LOG.error("A message does not have a list of addresses, or too long a list; it is ignored")
+        LOG.error("A message has no list of addresses, or one that is too long; it is ignored")
         return []
     found = []
     for address in sent:
@@ -165,7 +165,7 @@ class FilterService:
                 self._keeper.retry()
         except _DATABASE as exc:
             if not self._database_is_away:
-                LOG.error("The database cannot be read; the files stay as they are, but messages are processed: %s",
+                LOG.error("The database cannot be read; the files are unchanged, but messages are processed: %s",
                           printable(str(exc).partition("\n")[0]))
             self._database_is_away = True
             if self._keeper.is_behind:

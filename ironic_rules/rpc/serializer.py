@@ -18,7 +18,7 @@ from ironic_rules.context import RequestContext
 
 _KEY = "ironic_rules.json"
 _COMPRESSED = "ironic_rules.json.zlib"
-#: Size in bytes from which compressing takes less time than sending the uncompressed text.
+#: Size in bytes beyond which compressing costs less processor time than sending the text uncompressed.
 _LARGE = 512 * 1024
 
 

@@ -13,7 +13,7 @@ from ironic_rules.models.nodes import ALWAYS_NULL, NODE, SUB_RESOURCES, Node
 
 
 class NodeView(RowView):
-    """How nodes look in one version of the API with one set of fields.
+    """The representation of nodes in one version of the API with one set of fields.
 
     :ivar traits: whether the nodes' traits are needed;  conductor: whether their conductors are needed
     """

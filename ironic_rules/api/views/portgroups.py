@@ -12,7 +12,7 @@ from ironic_rules.models.ports import PORT_GROUP
 
 
 class PortgroupView(RowView):
-    """How port groups look in one version of the API with one set of fields."""
+    """The representation of port groups in one version of the API with one set of fields."""
 
     def __init__(self, minor: int, fields: tuple[str, ...] | None) -> None:
         wanted = PORT_GROUP.shown - PORT_GROUP.hidden(minor)

@@ -12,7 +12,7 @@ from ironic_rules.models.ports import PORT
 
 
 class PortView(RowView):
-    """How ports look in one version of the API with one set of fields."""
+    """The representation of ports in one version of the API with one set of fields."""
 
     def __init__(self, minor: int, fields: tuple[str, ...] | None) -> None:
         wanted = PORT.shown - PORT.hidden(minor)

@@ -20,7 +20,7 @@ _EMPTY: JSONObject = {}
 
 
 class RowView:
-    """How the rows of one table look with one set of fields.
+    """The representation of the rows of one table with one set of fields.
 
     :ivar columns: the columns to select, in this order
     """
@@ -40,7 +40,7 @@ class RowView:
         self._secret = tuple(name for name in self._shown if name in table.secret)
         self._links = [("links", ""), *((name, f"/{name}") for name in sub_resources)]
         self.columns = (*self._shown, *(name for name in ("uuid", *needed) if name not in self._shown))
-        # attrgetter() of one name gives no tuple.
+        # attrgetter() of a single name does not return a tuple.
         self._pick = operator.attrgetter(*self._shown, "uuid")
 
     def objects(self, rows: Sequence[Any], url: str) -> Iterator[tuple[Any, JSONObject]]:

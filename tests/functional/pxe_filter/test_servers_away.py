@@ -31,7 +31,7 @@ def test_the_database_goes_away_and_comes_back(tmp_path, kind):
         with running(site) as process:
             relay.cut()
             site.move(node, states.INSPECTWAIT)
-            process.printed("The database cannot be read; the files stay as they are")
+            process.printed("The database cannot be read; the files are unchanged")
             assert site.verdicts() == {mac: False, "*": False}
 
             relay.mend()
