@@ -1,4 +1,4 @@
-"""Plug-ins by entry point: the classes that a group offers under the names that an operator enabled."""
+"""Plug-ins by entry point: the classes that a group provides under the names that the operator has enabled."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 def load(group: str, names: Sequence[str], base: type[T], option: str) -> dict[str, type[T]]:
-    """Return the classes that the entry point group ``group`` has under ``names``, in that order.
+    """Return the classes of the entry point group ``group`` with the names ``names``, in that order.
 
     :param base: class that each of them must be derived from
     :param option: configuration option that the names come from, for messages
-    :raises ConfigurationError: a name is unknown, repeated or offered twice, or what it stands for is not usable
+    :raises ConfigurationError: a name is unknown, repeated or provided twice, or its entry point is not usable
     """
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:

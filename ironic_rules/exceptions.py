@@ -1,4 +1,4 @@
-"""Every error that the service raises, and the HTTP code that each one maps to.
+"""Every error that the service raises, and the HTTP status that each one maps to.
 
 ::
 
@@ -20,9 +20,9 @@
     │   └── NoValidHost, NoFreeWorker, RPCTimeout
     ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
     ├── BMCError                                            (becomes last_error; never reaches HTTP)
-    └── ConfigurationError                                  (stops the start)
+    └── ConfigurationError                                  (the process does not start)
 
-A class is a situation; its keyword arguments are the facts, formatted into ``message``.
+A class represents a situation; its keyword arguments are the facts, which are formatted into ``message``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with an input: ``where`` is a JSON pointer, ``text`` says what it is."""
+    """One problem of an input: ``where`` is a JSON pointer, ``text`` describes the problem."""
 
     where: str
     text: str
@@ -44,7 +44,7 @@ class Problem:
 
 
 class IronicRulesError(Exception):
-    """Base of all errors. ``code`` is the HTTP status; ``facts`` are what the message was made from."""
+    """Base of all errors. ``code`` is the HTTP status; ``facts`` are the values that the message was formatted with."""
 
     code = 500
     message = "An unknown error occurred."
@@ -58,7 +58,7 @@ class IronicRulesError(Exception):
 
 
 def rebuild(cls: type[IronicRulesError], text: str, facts: dict[str, Any]) -> IronicRulesError:
-    """Return an error of ``cls`` with a finished text: after it has crossed a process boundary."""
+    """Return an error of ``cls`` with an already formatted text, after it has crossed a process boundary."""
     error = cls.__new__(cls)
     if isinstance(error, Invalid):
         error.problems = ()
@@ -67,7 +67,7 @@ def rebuild(cls: type[IronicRulesError], text: str, facts: dict[str, Any]) -> Ir
 
 
 class Invalid(IronicRulesError):
-    """Malformed input. ``problems`` names every place."""
+    """Malformed input. ``problems`` lists every place."""
 
     code = 400
     message = "Invalid input."
@@ -135,13 +135,13 @@ class NotFound(IronicRulesError):
 
 
 class LookupFailed(NotFound):
-    """The one answer of the ramdisk endpoints for whatever does not lead to exactly one node. Tells nothing."""
+    """The only error of the ramdisk endpoints if a request does not match exactly one node. Discloses no reason."""
 
     message = "The requested node could not be found."
 
 
 class MachineUnknown(LookupFailed):
-    """No node is known by anything that a ramdisk sent, as opposed to one in another state. Looks like any other."""
+    """Nothing that a ramdisk sent matches a node, in any state. The reply is that of any other failed lookup."""
 
 
 class VersionTooLow(NotFound):
@@ -297,10 +297,10 @@ class VifConflict(Conflict):
 
 
 class PreconditionFailed(IronicRulesError):
-    """The caller asked for a change of a state that is not the current one (any more)."""
+    """The caller requested a change of a state that is not, or is no longer, the current one."""
 
     code = 412
-    message = "{header} does not hold for the current state, which stays as it is; read it again before you change it."
+    message = "{header} does not hold for the current state, which is unchanged; read it again before you change it."
 
 
 class RequestTooLarge(IronicRulesError):
@@ -326,7 +326,7 @@ class RPCTimeout(Unavailable):
 
 
 class RuleFailed(IronicRulesError):
-    """A rule ended the inspection. ``where`` is the JSON pointer of the condition or action inside the rule."""
+    """A rule failed the inspection. ``where`` is the JSON pointer of the condition or action in the rule."""
 
     message = "Inspection rule {rule} failed at {where}: {reason}"
 
@@ -336,18 +336,18 @@ class HookFailed(IronicRulesError):
 
 
 class BMCError(IronicRulesError):
-    """A machine's BMC is out of reach, refuses, or does not do what it was told. The text never has credentials."""
+    """A BMC cannot be reached, refuses a request, or does not carry it out. The text never contains credentials."""
 
     message = "The BMC of node {node}: {reason}"
 
 
 class ConfigurationError(IronicRulesError):
-    """A configuration that cannot work; the process does not start."""
+    """The configuration is invalid; the process does not start."""
 
     message = "Invalid configuration."
 
 
 def http_errors() -> dict[str, type[IronicRulesError]]:
-    """Return every error class of this module by name: what may cross RPC, and what a test walks."""
+    """Return every error class of this module by name: those that RPC can transport; a test checks each of them."""
     return {name: item for name, item in globals().items()
             if isinstance(item, type) and issubclass(item, IronicRulesError)}

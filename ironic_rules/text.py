@@ -1,7 +1,7 @@
-"""Text from strangers, made fit for a log line or an error message; and what can be said about a text.
+"""Make untrusted text safe for a log line or an error message; and checks of texts.
 
-Whoever sends a request or an inventory chooses every character of it. Nothing of that reaches a log, ``last_error`` or
-a reply but through :func:`printable`.
+The sender of a request or an inventory controls every character of it. Such text reaches logs, ``last_error`` and
+replies only through :func:`printable`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import difflib
 import re
 from collections.abc import Collection, Iterable
 
-#: Characters of one text in a log line or a message, where the caller names no other limit.
+#: Maximum number of characters of one text in a log line or a message, unless the caller gives another limit.
 MAX_LENGTH = 2048
-#: Characters of a text that people read as a whole, such as ``last_error``; MariaDB's TEXT has 65,535 bytes.
+#: Maximum number of characters of a longer text, such as ``last_error``; MariaDB's TEXT holds 65,535 bytes.
 MAX_MESSAGE = 4096
-#: Longer names are no misspelling of anything.
+#: Longer names are not compared with known ones.
 _MAX_NAME = 64
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
@@ -22,7 +22,7 @@ _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 def printable(value: object, limit: int = MAX_LENGTH) -> str:
     """Return ``value`` as one line of at most ``limit`` characters (and a note about the rest).
 
-    Everything that is not printable, line ends and terminal controls included, shows as a backslash escape.
+    Characters that are not printable, including line ends and terminal controls, are shown as backslash escapes.
     """
     text = str(value)
     shown = text[:limit]
@@ -56,10 +56,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def is_uuid(text: object) -> bool:
-    """Say whether ``text`` is a UUID in its usual spelling, 8-4-4-4-12 hexadecimal digits."""
+    """Return whether ``text`` is a UUID in its canonical form, 8-4-4-4-12 hexadecimal digits."""
     return isinstance(text, str) and _UUID.fullmatch(text) is not None
 
 
 def is_storable(text: str) -> bool:
-    """Say whether every database can store ``text``: no NUL and no lone surrogates."""
+    """Return whether every supported database can store ``text``: no NUL and no lone surrogates."""
     return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)

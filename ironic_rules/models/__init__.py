@@ -1,1 +1,1 @@
-"""Values of the domain and what can be said about them: no configuration, database, RPC or clock."""
+"""Data types of the domain and functions on them, without configuration, database, RPC or clock."""

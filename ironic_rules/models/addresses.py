@@ -1,4 +1,4 @@
-"""IP addresses of BMCs in the one form in which they are stored and compared. Pure."""
+"""IP addresses of BMCs in the normalised form in which they are stored and compared. No side effects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-#: These are addresses on the IPMI bus, such as 0x20.
+#: Keys of addresses on the IPMI bus, such as 0x20.
 _NOT_NETWORK = frozenset({"ipmi_local_address", "ipmi_target_address", "ipmi_transit_address"})
 _MAX_URL = 2048
 
@@ -15,8 +15,8 @@ _MAX_URL = 2048
 def normalize(text: object) -> str | None:
     """Return the IP address in ``text`` in its shortest form, IPv4 for an IPv4-mapped one.
 
-    :returns: None for what identifies no BMC: unspecified (``0.0.0.0``, ``::``, ``::/0``), loopback, link-local or
-        multicast addresses, and whatever is not an address. A prefix length (``/64``) and a zone (``%eth0``) go.
+    :returns: None for a value that identifies no BMC: an unspecified (``0.0.0.0``, ``::``, ``::/0``), loopback,
+        link-local or multicast address, or no address. A prefix length (``/64``) and a zone (``%eth0``) are removed.
     """
     address = parse(text)
     if address is None or address.is_unspecified or address.is_loopback:
@@ -36,7 +36,7 @@ def parse(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def host(value: object) -> str | None:
-    """Return the host in ``value``: an address, a name, either with a port, or a URL; None if there is none."""
+    """Return the host in ``value``: an address or a name, with or without a port, or a URL; None if it has none."""
     if not isinstance(value, str) or not (value := value.strip()) or len(value) > _MAX_URL:
         return None
     if parse(value) is not None:
@@ -48,12 +48,12 @@ def host(value: object) -> str | None:
 
 
 def hosts(driver_info: Mapping[str, Any]) -> list[str]:
-    """Return the host of every ``driver_info`` key that ends in ``_address``, each once."""
+    """Return the host of every ``driver_info`` key that ends in ``_address``, without duplicates."""
     found = (host(value) for key, value in driver_info.items() if key.endswith("_address") and key not in _NOT_NETWORK)
     return list(dict.fromkeys(name for name in found if name))
 
 
 def literals(driver_info: Mapping[str, Any]) -> list[str]:
-    """Return the BMC addresses that stand in ``driver_info`` as such, not as names: normalised, each once."""
+    """Return the BMC addresses that ``driver_info`` has as IP addresses, not as names: normalised, no duplicates."""
     found = (normalize(name) for name in hosts(driver_info))
     return list(dict.fromkeys(address for address in found if address is not None))

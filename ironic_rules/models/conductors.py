@@ -1,4 +1,4 @@
-"""Conductors as they have registered: who they are, what hardware they offer, and when they were last heard of."""
+"""Registered conductors: their names, the hardware types that they serve, and the time of their last heartbeat."""
 
 from __future__ import annotations
 

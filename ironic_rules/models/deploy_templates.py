@@ -1,4 +1,4 @@
-"""Deploy templates: a trait, and the deploy steps that a node gets with it (document 003)."""
+"""Deploy templates: a trait, and the deploy steps that run on nodes with that trait (document 003)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Drafts: a node, its ports and traits as hooks and rules change them, before one transaction saves what changed.
+"""Drafts: a node, its ports and traits as hooks and rules change them, before one transaction saves the changes.
 
-Reading an attribute that holds JSON gives a private copy, so a change in place is a change of the draft and of nothing
-else. ``write``, ``extend`` and ``delete`` take paths, check them against the table of the fields and copy only the way
-they touch, and the field's own dict only once, which keeps a thousand writes to one big field cheap.
+Reading an attribute that holds JSON returns a private copy, so a change in place changes the draft and nothing else.
+``write``, ``extend`` and ``delete`` take paths, check them against the table of fields and copy only the containers
+along the path, and the field's own dict only once, which keeps a thousand writes to one big field cheap.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 class FieldPath(str):
-    """A path that the drafts of class ``of`` have split and found writable: they need not do it again."""
+    """A path that the drafts of class ``of`` have already split and checked to be writable."""
 
     __slots__ = ("of", "tokens")
 
@@ -34,28 +34,28 @@ class FieldPath(str):
     tokens: tuple[str, ...]
 
     def __new__(cls, path: str, of: type[_Draft]) -> FieldPath:
-        """:raises FieldNotWritable, PointerError: as ``path_tokens`` of that class"""
+        """:raises FieldNotWritable, PointerError: as ``path_tokens`` of that class does"""
         self = super().__new__(cls, path)
         self.of, self.tokens = of, tuple(map(sys.intern, of.path_tokens(path)))
         return self
 
 
 class _Draft:
-    """What node and port drafts share: fields with a type, recorded changes, paths, and one level of undo."""
+    """Base of node and port drafts: typed fields, recorded changes, paths, and one level of undo."""
 
     fields: ClassVar[Fields]
-    #: what rules may write
+    #: fields that rules may write
     writable: ClassVar[frozenset[str]]
     #: those of them into which a path can lead
     objects: ClassVar[frozenset[str]]
 
     _original: dict[str, Any]
     _values: dict[str, Any]
-    #: fields whose value was given away to be changed in place, since the last checkpoint
+    #: fields whose value was returned since the last checkpoint, so that the caller may have changed it in place
     _owned: set[str]
-    #: fields whose dict nobody else holds
+    #: fields whose dict is referenced only by this draft
     _private: set[str]
-    #: what was changed since the last checkpoint: the key of which field (None: a field itself), and its old value
+    #: changes since the last checkpoint: (field whose key was changed, or None for a field itself; key; old value)
     _journal: list[tuple[str | None, str, Any]]
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class _Draft:
         put(self, "_private", set())
         put(self, "_journal", [])
 
-    # The type checker shall know the fields that the classes below declare, and no others.
+    # The type checker must accept the fields that the classes below declare, and no others.
     if not TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_") or name not in self._values:
@@ -83,7 +83,7 @@ class _Draft:
         self._set(name, value)
 
     def save(self) -> None:
-        """Do nothing: the pipeline saves drafts once, at the end. Plug-ins written for the documents call it."""
+        """Do nothing: the pipeline saves drafts once, at the end. Plug-ins written to the specifications call it."""
 
     def read(self) -> dict[str, Any]:
         """Return all current values as JSON-like data, times as ISO 8601 text. Not to be changed by the caller."""
@@ -94,7 +94,7 @@ class _Draft:
         }
 
     def changes(self) -> dict[str, Any]:
-        """Return the new value of each field that differs from what the draft was made from."""
+        """Return the new value of each field that differs from its original value."""
         self._private.clear()
         return {
             name: value for name, value in self._values.items()
@@ -102,11 +102,11 @@ class _Draft:
         }
 
     def original(self, name: str) -> Any:
-        """Return the value of a field that the draft was made from. Not to be changed by the caller."""
+        """Return the original value of a field. Not to be changed by the caller."""
         return self._original[name]
 
     def checkpoint(self) -> None:
-        """Make :meth:`rollback` return to this moment."""
+        """Make :meth:`rollback` return to the current state."""
         self._journal.clear()
         self._owned.clear()
 
@@ -115,7 +115,7 @@ class _Draft:
         self._private.clear()
         for name, key, old in reversed(self._journal):
             if name is not None and name not in self._private:
-                # In a copy: somebody may have read the field meanwhile.
+                # In a copy: the field may have been read meanwhile.
                 self._values[name] = dict(self._values[name])
                 self._private.add(name)
             elif name is None:
@@ -128,17 +128,17 @@ class _Draft:
         self.checkpoint()
 
     def write(self, path: str, value: Any) -> None:
-        """Set what ``path`` (``/driver_info/ipmi_address``) leads to; missing dicts on the way are made.
+        """Set the value at ``path`` (``/driver_info/ipmi_address``); missing dicts along the path are created.
 
         :raises FieldNotWritable: a rule may not write that field
-        :raises InvalidParameterValue: the field does not take such a value
-        :raises PointerError: the way is blocked by a scalar
+        :raises InvalidParameterValue: the field does not accept such a value
+        :raises PointerError: the path leads through a scalar
         """
         tokens = self.path_tokens(path)
         if value.__class__ not in _SCALARS:
             value = json_values.clone(value)
         if len(tokens) == 2 and tokens[0] in self._private:
-            # What most rules do, without the detours.
+            # The most frequent case, in the shortest way.
             name, key = tokens
             field = self._values[name]
             self._journal.append((name, key, field.get(key, _MISSING)))
@@ -156,9 +156,9 @@ class _Draft:
         self._set(tokens[0], value)
 
     def extend(self, path: str, value: Any, unique: bool = False) -> None:
-        """Append ``value`` to the list at ``path``, which is made if missing; ``unique`` skips a value it has.
+        """Append ``value`` to the list at ``path``, which is created if missing; ``unique`` skips a duplicate.
 
-        :raises PointerError: something else than a list is there; further errors as for :meth:`write`
+        :raises PointerError: the value there is not a list; further errors as for :meth:`write`
         """
         tokens = self.path_tokens(path)
         if len(tokens) == 1:
@@ -166,7 +166,7 @@ class _Draft:
         json_values.append(self._open(tokens), tokens[1:], json_values.clone(value), unique)
 
     def delete(self, path: str) -> None:
-        """Remove what ``path`` leads to; a field gets its default. A missing key below a field is no error.
+        """Remove the value at ``path``; a field gets its default. A missing key below a field is not an error.
 
         :raises FieldNotWritable: a rule may not write that field, or it cannot be empty
         """
@@ -178,7 +178,7 @@ class _Draft:
             pointer.get(self._values.get(tokens[0]), tokens[1:])
         except pointer.PointerError:
             return
-        # In a copy: a key that was removed and put back would be in another place.
+        # In a copy: a key that is removed and restored would change its position.
         self._private.discard(tokens[0])
         pointer.remove(self._open(tokens), tokens[1:])
 
@@ -186,8 +186,8 @@ class _Draft:
     def path_tokens(cls, path: str, deleting: bool = False) -> tuple[str, ...]:
         """Split ``path`` and check that a rule may write there.
 
-        :raises FieldNotWritable: unknown or protected field, or a path into a field that has no parts
-        :raises PointerError: malformed
+        :raises FieldNotWritable: unknown or protected field, or a path into a field that is not an object
+        :raises PointerError: the path is malformed
         """
         if type(path) is FieldPath and path.of is cls and not deleting:
             return path.tokens
@@ -201,7 +201,7 @@ class _Draft:
 
     @classmethod
     def value_problem(cls, name: str, value: Any) -> str | None:
-        """Say why the field ``name`` does not take ``value`` as a whole; None if it does."""
+        """Return why the field ``name`` does not accept ``value`` as a whole; None if it does."""
         entry = cls.fields[name]
         if value is None:
             return None if entry.nullable else "must not be null"
@@ -218,7 +218,7 @@ class _Draft:
         return None
 
     def _open(self, tokens: tuple[str, ...]) -> Any:
-        """Return the field's value with the way to ``tokens`` made private, ready to be changed in place."""
+        """Return the field's value with private copies along ``tokens``, ready to be changed in place."""
         name = tokens[0]
         if name in self._owned:
             return self._values[name]
@@ -246,7 +246,7 @@ class _Draft:
 
 
 class NodeDraft(_Draft, Node):
-    """A node that is worked on. ``traits`` is a set like any other field; its path is ``/traits``."""
+    """A node that hooks and rules change. ``traits`` is a set like any other field; its path is ``/traits``."""
 
     fields = NODE
     writable = NODE.writable_by_rules | {"traits"}
@@ -260,7 +260,7 @@ class NodeDraft(_Draft, Node):
     def _assign(self, name: str, value: Any) -> None:
         super()._assign(name, set(value) if name == "traits" else value)
         if name == "agent_token_hash":
-            # A ramdisk may have got a token since: what is set here is written, whatever it was.
+            # A ramdisk may have received a token since: the new value is written even if it equals the original.
             self._original.pop(name, None)
 
     def read(self) -> dict[str, Any]:
@@ -276,7 +276,7 @@ class NodeDraft(_Draft, Node):
         return changed
 
     def trait_changes(self) -> list[str] | None:
-        """Return the complete new list of traits, sorted; None if it did not change."""
+        """Return the complete new list of traits, sorted; None if it has not changed."""
         new = self._values["traits"]
         return None if new == self._original["traits"] else sorted(new)
 
@@ -341,7 +341,7 @@ class NodeDraft(_Draft, Node):
 
 
 class PortDraft(_Draft, Port):
-    """A port of a node that is worked on."""
+    """A port of a node that hooks and rules change."""
 
     fields = PORT
     writable = PORT.writable_by_rules

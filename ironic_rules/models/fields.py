@@ -1,6 +1,6 @@
-"""The one table of a resource's fields: declared with their types, read by all who need to know something of them.
+"""The single table of a resource's fields: declared with their types, read by every module that handles fields.
 
-A resource is a class whose annotations are its fields. What else is to be said of a field stands beside its type::
+A resource is a class whose annotations are its fields. Further properties of a field are declared beside its type::
 
     @form
     class Node(Protocol):
@@ -26,13 +26,13 @@ from typing import Any, TypeVar, dataclass_transform
 
 Cls = TypeVar("Cls", bound=type)
 
-#: Characters of a text for which the table names no other limit.
+#: Maximum number of characters of a text for which the table declares no other limit.
 MAX_LENGTH = 255
 _METADATA = "ironic_rules"
 
 
 class Type(enum.Enum):
-    """What a field holds, as JSON has it; times travel as text of ISO 8601."""
+    """The JSON type of a field's values; times are transmitted as ISO 8601 text."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -43,7 +43,7 @@ class Type(enum.Enum):
 
 
 class Text(enum.Enum):
-    """What a text must look like where a user writes it."""
+    """The format of a text that a user writes."""
 
     LINE = "one line"
     LINES = "several lines"
@@ -65,9 +65,9 @@ _EMPTY: dict[Type, Callable[[], Any]] = {
 class Filter:
     """A filter of a list.
 
-    :ivar since: first minor version of the API that knows it
-    :ivar many: it takes several values, separated by commas
-    :ivar choices: the values that it takes; empty: any
+    :ivar since: first minor version of the API that supports it
+    :ivar many: it accepts several values, separated by commas
+    :ivar choices: the values that it accepts; empty: any
     """
 
     name: str
@@ -80,7 +80,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a resource; :func:`field` says what each attribute means."""
+    """One field of a resource; :func:`field` documents each attribute."""
 
     name: str
     type: Type
@@ -103,11 +103,11 @@ class Field:
     default: Any = None
 
     def empty(self) -> Any:
-        """Return what a rule leaves that deletes the value: null, or the empty value of the type (false for a flag)."""
+        """Return the value after a rule has deleted it: null, or the empty value of the type (false for a Boolean)."""
         return None if self.nullable else _EMPTY[self.type]()
 
     def initial(self) -> Any:
-        """Return the value where a request gives none, or removes it: the default, else as :meth:`empty`."""
+        """Return the value if a request gives none or removes it: the default, else as :meth:`empty`."""
         return self.empty() if self.default is None else self.default
 
 
@@ -116,22 +116,22 @@ def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bo
           filter: int | None = None, choices: Iterable[str] = (), text: Text = Text.LINE,
           max_length: int = MAX_LENGTH, min_length: int = 0, default: Any = dataclasses.MISSING,
           default_factory: Any = dataclasses.MISSING) -> Any:
-    """Say of a field what its type does not.
+    """Declare the properties of a field besides its type.
 
-    :param since: first minor version of the API that knows it
-    :param shown: replies have it; only the service itself reads the others
+    :param since: first minor version of the API that supports it
+    :param shown: replies contain it; only the service itself reads the others
     :param column: a column of the resource's own table; others come from the tables that a query joins
     :param create: a request may set it when the resource is created; as ``patch`` by default
     :param patch: PATCH may write it
-    :param required: nobody can remove it; a request that creates the resource must name it, unless it has a default
+    :param required: it cannot be removed; a request that creates the resource must have it, unless it has a default
     :param rules: inspection rules may write it
-    :param secret: secrets in it read ``******`` in replies
+    :param secret: secrets in it are shown as ``******`` in replies
     :param summary: lists show it without ``detail`` and ``fields``
     :param state: a part of ``/states`` of a node
-    :param filter: first minor version whose lists filter by it; None: none does
+    :param filter: first minor version whose lists can be filtered by it; None: they cannot
     :param choices: the values that it can have, for the filter
-    :param text: what a text must look like;  max_length, min_length: its characters
-    :param default: its value where nobody gives one; without it null, or the empty value of its type
+    :param text: the format of a text; max_length, min_length: its number of characters
+    :param default: its value if none is given; without a default null, or the empty value of its type
     """
     static = None if default is dataclasses.MISSING else default
     said = {
@@ -143,9 +143,9 @@ def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bo
 
 
 def form(cls: Cls) -> Cls:
-    """Make a protocol out of a class whose fields are declared with :func:`field`: rows and drafts satisfy it.
+    """Make a protocol of a class whose fields are declared with :func:`field`: rows and drafts satisfy it.
 
-    What is said of the fields leaves the class: a draft that is derived from it has attributes of its own.
+    The declarations are removed from the class, because a draft that is derived from it has its own attributes.
     """
     said = {name: value for name, value in vars(cls).items() if isinstance(value, dataclasses.Field)}
     for name in said:
@@ -156,20 +156,20 @@ def form(cls: Cls) -> Cls:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def record(cls: Cls) -> Cls:
-    """Make an immutable dataclass out of a class whose fields are declared with :func:`field`."""
+    """Make an immutable dataclass of a class whose fields are declared with :func:`field`."""
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)  # type: ignore[return-value]
 
 
 class Fields(Mapping[str, Field]):
-    """The fields of a resource by name, in the order in which replies have them."""
+    """The fields of a resource by name, in the order of replies."""
 
     def __init__(self, fields: Iterable[Field], made: Mapping[str, int], inputs: Mapping[str, int],
                  filters: Iterable[Filter]) -> None:
         """Prefer :meth:`of`, which reads a class.
 
-        :param made: fields of replies that are in no row, with the first minor version that has them
-        :param inputs: fields that requests may have and replies do not, likewise
-        :param filters: filters of lists besides those by the value of a field
+        :param made: fields of replies that are not in the rows, with the first minor version that has them
+        :param inputs: fields of requests that replies do not have, with the first minor version that has them
+        :param filters: filters of lists in addition to those by the value of a field
         """
         self._fields = {entry.name: entry for entry in fields}
         #: all fields of replies
@@ -226,35 +226,35 @@ class Fields(Mapping[str, Field]):
 
     @cached_property
     def sort_keys(self) -> frozenset[str]:
-        """What lists can be sorted by: ``id`` is the order of creation."""
+        """Fields that lists can be sorted by: ``id`` is the order of creation."""
         return frozenset(self.where(lambda entry: entry.shown and entry.column)) - self.json | {"id"}
 
     @cached_property
     def patchable(self) -> frozenset[str]:
-        """What a PATCH may write."""
+        """Fields that a PATCH may write."""
         return frozenset(self.where(lambda entry: entry.patch))
 
     @cached_property
     def writable_by_rules(self) -> frozenset[str]:
-        """What inspection rules may write."""
+        """Fields that inspection rules may write."""
         return frozenset(self.where(lambda entry: entry.rules))
 
     @cached_property
     def required(self) -> tuple[str, ...]:
-        """What nobody can remove."""
+        """Fields that cannot be removed."""
         return self.where(lambda entry: entry.required)
 
     def defaults(self) -> dict[str, Any]:
-        """Return, of the fields that PATCH may write, those that get something else than null when they are removed."""
+        """Return the defaults of the fields that PATCH may write, where removing the field does not set it to null."""
         values = {name: self._fields[name].initial() for name in self._fields if self._fields[name].patch}
         return {name: value for name, value in values.items() if value is not None and name not in self.required}
 
     def since(self, name: str) -> int:
-        """Return the first minor version that knows a field."""
+        """Return the first minor version that supports a field."""
         return self._since[name]
 
     def hidden(self, minor: int) -> frozenset[str]:
-        """Return the fields that version ``minor`` does not know yet."""
+        """Return the fields that version ``minor`` does not support yet."""
         return self._hidden.get(minor, frozenset())
 
 

@@ -1,4 +1,4 @@
-"""The history of a node: what happened to it, and when."""
+"""The history of a node: its events and their times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class HistoryEntry(Protocol):
-    """A row of the history. ``event`` says what happened, ``event_type`` what was going on."""
+    """A row of the history. ``event`` describes what happened, ``event_type`` is the operation during which it did."""
 
     id: int
     uuid: str

@@ -1,4 +1,4 @@
-"""Inspection rules: their fields (document 000). What conditions and actions mean is told by ``rules``."""
+"""Inspection rules: their fields (document 000). The package ``rules`` implements conditions and actions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ironic_rules.models.fields import Fields, field, record
 from ironic_rules.models.json_values import JSONObject
 
 PHASES = ("early", "preprocess", "main")
-#: The highest priority of a rule that users make; those of built-in rules are any integers.
+#: The highest priority of a rule that users create; a built-in rule can have any integer.
 MAX_PRIORITY = 9999
 
 
 @record
 class Rule:
-    """A rule as it is stored, or as the operator's files have it (``built_in``).
+    """A rule as it is stored, or as it is in the operator's files (``built_in``).
 
     ``uuid`` is empty for a rule that is not stored yet. ``position`` is the order of creation; ``revision`` is that of
     the rule set at the last change of this rule.
@@ -44,12 +44,12 @@ class Rule:
                       if value is not None or name not in RULE or RULE[name].nullable})
 
     def said(self) -> JSONObject:
-        """Return what a user has said of the rule: the fields that can be written."""
+        """Return what a user has specified of the rule: the fields that can be written."""
         return {name: getattr(self, name) for name in WRITABLE if name != "uuid" or self.uuid}
 
 
 RULE = Fields.of(Rule, made={"links": 1})
-#: What a user may write when a rule is created: the UUID, and what PATCH may write.
+#: Fields that a user may set when a rule is created: the UUID, and those that PATCH may write.
 WRITABLE = RULE.where(lambda entry: entry.create)
-#: What nobody is shown of a sensitive rule.
+#: Fields of a sensitive rule that are never shown.
 SEALED = ("conditions", "actions")

@@ -1,4 +1,4 @@
-"""Inventories: what a machine was found to be, and how it is stored."""
+"""Inventories: the hardware data of a machine, and how they are stored."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Protocol, TypeAlias
 
 from ironic_rules.models.json_values import JSONObject
 
-#: What the hardware consists of, in the shape of ironic-python-agent's inventory.
+#: The hardware of a machine, in the format of ironic-python-agent's inventory.
 Inventory: TypeAlias = JSONObject
-#: What was sent besides it, and what hooks and rules have put there.
+#: Data that were sent in addition to the inventory, and data that hooks and rules have added.
 PluginData: TypeAlias = JSONObject
 
 
 @dataclass(frozen=True, slots=True)
 class InspectionData:
-    """What an inspection has found out, before hooks and rules look at it."""
+    """The data of an inspection, before hooks and rules run over them."""
 
     inventory: Inventory
     plugin_data: PluginData = field(default_factory=dict)
@@ -24,7 +24,7 @@ class InspectionData:
 class StoredInventory(Protocol):
     """A row of the table of inventories.
 
-    ``received_plugin_data`` is as it was sent, ``plugin_data`` what hooks and rules have made of it.
+    ``received_plugin_data`` is as it was sent, ``plugin_data`` as hooks and rules have changed it.
     """
 
     id: int

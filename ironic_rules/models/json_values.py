@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ironic_rules.models import pointer
 
-#: A JSON object whose keys are somebody else's business.
+#: A JSON object whose keys are defined elsewhere.
 JSONObject: TypeAlias = dict[str, Any]
 
 
@@ -32,9 +32,9 @@ def same(a: Any, b: Any) -> bool:
 
 
 def append(doc: Any, tokens: tuple[str, ...], value: Any, unique: bool) -> None:
-    """Append to the list at ``tokens`` of ``doc`` in place, making it if missing or null.
+    """Append to the list at ``tokens`` of ``doc`` in place, creating it if missing or null.
 
-    :raises PointerError: something else than a list is there
+    :raises PointerError: the value there is not a list
     """
     try:
         found = pointer.get(doc, tokens)

@@ -1,7 +1,7 @@
 """MAC addresses: one strict form, ``xx:xx:xx:xx:xx:xx`` in lower case.
 
-They become lookup keys, log lines, and (in the PXE filter) file contents, so nothing but the exact form passes:
-no trailing newline, no other separators than ``:`` and ``-``, no multicast, broadcast or all-zero address.
+They become lookup keys, log lines, and (in the PXE filter) file contents, so only the exact form is accepted:
+no trailing newline, no separators other than ``:`` and ``-``, no multicast, broadcast or all-zero address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def normalize(text: object) -> str:
 
 
 def check_form(text: object) -> str:
-    """Return ``text`` in lower case with colons if it is any MAC address, also one that no port can have.
+    """Return ``text`` in lower case with colons if it is a MAC address, even one that no port can have.
 
     :raises ValueError: it is not; the message says why and is safe to show
     """
@@ -39,7 +39,7 @@ def check_form(text: object) -> str:
 
 
 def is_mac(text: object) -> bool:
-    """Say whether ``text`` is a unicast MAC address in any accepted spelling."""
+    """Return whether ``text`` is a unicast MAC address in any accepted notation."""
     try:
         normalize(text)
     except ValueError:

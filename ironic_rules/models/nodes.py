@@ -1,4 +1,4 @@
-"""Nodes: their fields, and what rows and drafts of them have in common."""
+"""Nodes: their fields, which rows and drafts have in common."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ironic_rules.models.fields import Fields, Filter, Text, Type, field, form
 from ironic_rules.models.json_values import JSONObject
 
 _LONG = 4096
-#: Why a node may have been put into maintenance by the service (Ironic, "Node fault").
+#: Reasons for which the service puts a node into maintenance (Ironic, "Node fault").
 FAULTS = ("power failure", "clean failure", "rescue abort failure", "service failure")
 
 
 @form
 class Node(Protocol):
-    """A bare-metal machine. Rows of the table satisfy it, and drafts, which can also be changed.
+    """A bare-metal node. Rows of the table satisfy this protocol, and so do drafts, which can also be changed.
 
     The numbers are minor versions of the API (https://docs.openstack.org/ironic, "REST API Version History").
     """
@@ -92,7 +92,7 @@ class Node(Protocol):
 
 
 class NodeFound(Protocol):
-    """What of a node is read for a ramdisk that looks for its node; a whole row costs several times as much."""
+    """The columns of a node that a ramdisk's lookup reads; a whole row costs several times as much."""
 
     id: int
     uuid: str
@@ -107,7 +107,7 @@ FOUND_BY_RAMDISK = tuple(NodeFound.__annotations__)
 
 #: Fields of replies that are links below the node.
 SUB_RESOURCES = ("ports", "states", "portgroups", "volume")
-#: Fields of replies that this service has for nobody.
+#: Fields of replies that are always null in this service.
 ALWAYS_NULL = ("allocation_uuid", "chassis_uuid")
 
 NODE = Fields.of(
@@ -123,7 +123,7 @@ _SUFFIX = "_interface"
 #: A node's interfaces by their fields and by their kinds: ``power_interface``, ``power``.
 INTERFACE_FIELDS = NODE.where(lambda entry: entry.name.endswith(_SUFFIX))
 INTERFACES = tuple(name.removesuffix(_SUFFIX) for name in INTERFACE_FIELDS)
-#: What decides which interfaces a node has.
+#: Fields that determine which interfaces a node has.
 CHOOSES_INTERFACES = frozenset({"driver", "conductor_group", *INTERFACE_FIELDS})
 
 

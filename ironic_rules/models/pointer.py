@@ -1,7 +1,7 @@
 """JSON pointers (RFC 6901) over plain dicts and lists.
 
-Functions change the document in place. List positions are decimal indexes without leading zeros; ``-`` is the place
-after the last element.
+Functions change the document in place. List positions are decimal indexes without leading zeros; ``-`` is the
+position after the last element.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BAD_ESCAPE = re.compile(r"~(?![01])")
 
 
 class PointerError(Invalid):
-    """``path`` does not lead where the operation needs to go; ``reason`` says why, without any value."""
+    """``path`` cannot be resolved as the operation requires; ``reason`` says why, without any value."""
 
     message = "{path}: {reason}"
 
@@ -31,7 +31,7 @@ class PointerError(Invalid):
 def parse(path: str, *, relative: bool = False) -> tuple[str, ...]:
     """Split a pointer into unescaped tokens; ``""`` is the whole document, ``()``.
 
-    :param relative: accept a path without its first slash too (``extra/a``), as Ironic's rules do
+    :param relative: also accept a path without its first slash (``extra/a``), as Ironic's rules do
     :raises PointerError: no slash at the start, or a ``~`` that is neither ``~0`` nor ``~1``
     """
     if path == "":
@@ -53,9 +53,9 @@ def format(tokens: Sequence[str | int]) -> str:
 
 
 def get(doc: Any, tokens: Sequence[str]) -> Any:
-    """Return what ``tokens`` lead to.
+    """Return the value at ``tokens``.
 
-    :raises PointerError: nothing is there
+    :raises PointerError: there is no such value
     """
     for depth in range(len(tokens)):
         doc = _child(doc, tokens, depth)
@@ -65,9 +65,9 @@ def get(doc: Any, tokens: Sequence[str]) -> Any:
 def put(doc: Any, tokens: Sequence[str], value: Any, *, create: bool = False, insert: bool = False) -> None:
     """Set the value at ``tokens``; ``-`` (or the index one past the end) appends to a list.
 
-    :param create: make missing dicts on the way (a list where the next token is ``-``)
+    :param create: create missing dicts along the path (a list if the next token is ``-``)
     :param insert: an index inserts before the element, as RFC 6902 ``add`` does, instead of replacing it
-    :raises PointerError: the way is blocked by a scalar or by a missing element, or ``tokens`` is empty
+    :raises PointerError: the path leads through a scalar or a missing element, or ``tokens`` is empty
     """
     if not tokens:
         raise PointerError("", "the whole document cannot be replaced")
@@ -92,9 +92,9 @@ def put(doc: Any, tokens: Sequence[str], value: Any, *, create: bool = False, in
 
 
 def remove(doc: Any, tokens: Sequence[str]) -> None:
-    """Remove what ``tokens`` lead to.
+    """Remove the value at ``tokens``.
 
-    :raises PointerError: nothing is there, or ``tokens`` is empty
+    :raises PointerError: there is no such value, or ``tokens`` is empty
     """
     if not tokens:
         raise PointerError("", "the whole document cannot be removed")
@@ -104,10 +104,10 @@ def remove(doc: Any, tokens: Sequence[str]) -> None:
 
 
 def unshare(doc: Any, tokens: Sequence[str]) -> None:
-    """Replace each container below ``doc`` on the way of ``tokens`` by a shallow copy of itself.
+    """Replace each container below ``doc`` along ``tokens`` by a shallow copy of itself.
 
-    After it, a change in place at ``tokens`` is not seen by others who hold the old containers. Stops quietly where
-    the way ends.
+    Afterwards, a change in place at ``tokens`` does not affect other references to the old containers. Stops without
+    an error at the first token that does not exist.
     """
     for token in tokens:
         key: Any = token

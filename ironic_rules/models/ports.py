@@ -1,4 +1,4 @@
-"""Ports and port groups: their fields, and what rows and drafts of them have in common."""
+"""Ports and port groups: their fields, which rows and drafts have in common."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Port(Protocol):
 
 @form
 class PortGroup(Protocol):
-    """Ports of a node that act as one."""
+    """Ports of a node that are aggregated into one."""
 
     id: int = field(shown=False)
     node_id: int = field(shown=False)

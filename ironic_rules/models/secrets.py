@@ -1,8 +1,8 @@
-"""Which values are secret, told by their key, and how they are hidden.
+"""Which values are secret, determined by their key, and how they are hidden.
 
-A key is secret where ``oslo_utils.strutils.mask_dict_password`` thinks so (``*password*``, ``*token*``, ``*secret*``,
-``*private_key*``, ``configdrive``, ...), for the BMC keys that it does not know, and for ``image_url``, which may be a
-temporary URL: whoever has it reads the image.
+A key is secret if ``oslo_utils.strutils.mask_dict_password`` masks it (``*password*``, ``*token*``, ``*secret*``,
+``*private_key*``, ``configdrive``, ...), if it is one of the BMC keys that oslo does not know, or ``image_url``, which
+may be a temporary URL: anyone who has it can read the image.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MORE = re.compile(r"auth_token|agent_secret_token|ipmi_hex_kg_key|snmp_.*_key|.
 
 
 def is_secret_key(name: object) -> bool:
-    """Say whether a value under the key ``name`` is a secret."""
+    """Return whether a value under the key ``name`` is a secret."""
     return isinstance(name, str) and _is_secret(name)
 
 
@@ -33,9 +33,9 @@ def _is_secret(name: str) -> bool:
 
 
 def mask(value: Any) -> Any:
-    """Return a copy of JSON-like data in which every secret, at any depth, reads ``******``.
+    """Return a copy of JSON-like data in which every secret, at any depth, is replaced by ``******``.
 
-    A secret that is null stays null: there is nothing to hide, and rules can tell that it is not set.
+    A secret that is null remains null: there is nothing to hide, and rules can see that it is not set.
     """
     if isinstance(value, Mapping):
         return {

@@ -1,7 +1,7 @@
 """Provision and power states of a node, and the transitions between them.
 
 The names and the transitions are Ironic's (https://docs.openstack.org/ironic, "Bare Metal State Machine").
-A transition is a row of a table, ``(state, event) -> (next state, target state)``; nothing here has a side effect.
+A transition is a row of a table, ``(state, event) -> (next state, target state)``; nothing here has side effects.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ ALL = frozenset(
     if name.isupper() and isinstance(value, str) and not name.startswith(("POWER_", "SOFT_", "REBOOT"))
 )
 
-#: States in which a conductor works on the node and holds its lock; after the conductor's death another one resumes.
+#: States in which a conductor works on the node and holds its lock; if the conductor fails, another one resumes.
 TRANSIENT = frozenset({VERIFYING, DEPLOYING, DELETING, CLEANING, INSPECTING, ADOPTING, RESCUING, UNRESCUING, SERVICING})
 #: States in which the node waits for its ramdisk, without a lock.
 WAITING = frozenset({DEPLOYWAIT, CLEANWAIT, INSPECTWAIT, RESCUEWAIT, SERVICEWAIT})
 #: States in which a node may be deleted through the API.
 DELETE_ALLOWED = frozenset({MANAGEABLE, AVAILABLE, ENROLL, CLEANFAIL, ADOPTFAIL, INSPECTFAIL, DEPLOYFAIL, ERROR})
-#: States in which the ramdisk may look its node up (``[api]restrict_lookup``).
+#: States in which the ramdisk may look up its node (``[api]restrict_lookup``).
 LOOKUP_ALLOWED = frozenset({
     DEPLOYING, DEPLOYWAIT, CLEANING, CLEANWAIT, INSPECTING, INSPECTWAIT, RESCUING, RESCUEWAIT, SERVICING, SERVICEWAIT,
 })
 
-#: What a client may ask for at ``PUT /v1/nodes/{node}/states/provision`` -> first API minor version that knows it.
+#: Targets of ``PUT /v1/nodes/{node}/states/provision`` -> first API minor version that supports them.
 VERB_VERSIONS: dict[str, int] = {
     "active": 1, "deleted": 1, "rebuild": 1, "manage": 4, "provide": 4, "inspect": 6, "abort": 13, "clean": 15,
     "adopt": 17, "rescue": 38, "unrescue": 38, "deploy": 73, "undeploy": 73, "unhold": 85, "service": 87,
@@ -73,7 +73,7 @@ VERB_ALIASES = {"deploy": "active", "undeploy": "deleted"}
 
 
 class Transition(NamedTuple):
-    """Where an event leads: ``state`` now, and ``target`` (None = the node rests there)."""
+    """The result of an event: the new ``state``, and its ``target`` (None = the state is stable)."""
 
     state: str
     target: str | None
@@ -90,7 +90,7 @@ def _table() -> dict[tuple[str, str], Transition]:
     on("manage", (AVAILABLE, CLEANFAIL, INSPECTFAIL, ADOPTFAIL), MANAGEABLE)
     on("provide", (MANAGEABLE,), CLEANING, AVAILABLE)
     on("inspect", (MANAGEABLE, INSPECTFAIL, AVAILABLE), INSPECTING, MANAGEABLE)
-    # A discovered node is inspected before anybody manages it, and is where it began when that is done.
+    # A discovered node is inspected before anyone manages it, and returns to its initial state afterwards.
     on("discovered", (ENROLL,), INSPECTING, ENROLL)
     on("active", (AVAILABLE, DEPLOYFAIL), DEPLOYING, ACTIVE)
     on("rebuild", (ACTIVE, DEPLOYFAIL, ERROR), DEPLOYING, ACTIVE)
@@ -110,7 +110,7 @@ def _table() -> dict[tuple[str, str], Transition]:
     on("unhold", (DEPLOYHOLD,), DEPLOYING, ACTIVE)
     on("unhold", (SERVICEHOLD,), SERVICING, ACTIVE)
 
-    # One deploy step is done, and there is more to do.
+    # One deploy step is done, and there are more.
     on("next", (DEPLOYING,), DEPLOYING, ACTIVE)
     on("done", (VERIFYING, INSPECTING), MANAGEABLE)
     on("done", (DEPLOYING, ADOPTING, UNRESCUING, SERVICING), ACTIVE)

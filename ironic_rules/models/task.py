@@ -1,4 +1,4 @@
-"""Tasks: what hooks and actions get to work on, the drafts of one node's inspection."""
+"""Tasks: the drafts of one node's inspection, which hooks and actions work on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.ports import PORT
 
-#: What a port has besides its address when inspection adds it.
+#: Fields besides the address of a port that inspection adds.
 _NEW_PORT = PORT.where(lambda entry: entry.column and entry.create and not entry.required)
 
 
 @dataclass(slots=True)
 class PortChanges:
-    """What to do with the ports table: rows to create, columns to update by port id, port ids to delete."""
+    """Changes of the ports table: rows to create, columns to update by port id, port ids to delete."""
 
     created: list[dict[str, Any]] = field(default_factory=list)
     updated: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -27,12 +27,12 @@ class PortChanges:
         return bool(self.created or self.updated or self.deleted)
 
 
-#: Gives an inventory when it is asked for: few hooks look at it.
+#: Returns an inventory on request, because few hooks need it.
 PreviousInventory = Callable[[], Mapping[str, Any] | None]
 
 
 class Task:
-    """What hooks and actions get: the drafts of one node's inspection. ``save`` of the drafts does nothing."""
+    """What hooks and actions receive: the drafts of one node's inspection. ``save`` of the drafts does nothing."""
 
     shared = False
 
@@ -45,16 +45,16 @@ class Task:
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
         self._previous_inventory: PreviousInventory = lambda: None
-        #: what ``log`` actions said: (level, text)
+        #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []
         self._deleted: list[int] = []
         self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])
 
     def begin_inspection(self, foreign_addresses: Collection[str], previous_inventory: PreviousInventory) -> None:
-        """Say what hooks can know of this inspection besides its data.
+        """Set what hooks can know of this inspection besides its data.
 
         :param foreign_addresses: MAC addresses of the inventory that belong to other nodes
-        :param previous_inventory: gives the inventory of the node's last successful inspection before this one
+        :param previous_inventory: returns the inventory of the node's last successful inspection before this one
         """
         self.foreign_addresses = foreign_addresses
         self._previous_inventory = previous_inventory
@@ -64,7 +64,7 @@ class Task:
         return self._previous_inventory()
 
     def add_port(self, address: str, **values: Any) -> PortDraft:
-        """Add a port with the given MAC address; it gets a new UUID unless one is given."""
+        """Add a port with the given MAC address, and with a new UUID unless one is given."""
         defaults = {name: PORT[name].initial() for name in _NEW_PORT}
         port = PortDraft({**defaults, "uuid": str(uuid_module.uuid4()), **values, "address": mac.normalize(address)})
         self.ports.append(port)
@@ -78,7 +78,7 @@ class Task:
             self._deleted.append(port_id)
 
     def find_port(self, mac_or_uuid: str) -> PortDraft | None:
-        """Return the port with that MAC address or UUID, in any spelling; None if the node has no such port."""
+        """Return the port with that MAC address or UUID, in any notation; None if the node has no such port."""
         wanted = mac_or_uuid.lower()
         if mac.is_mac(wanted):
             wanted = mac.normalize(wanted)
@@ -89,7 +89,7 @@ class Task:
         return None
 
     def port_changes(self) -> PortChanges:
-        """Return what differs from the ports that the task began with."""
+        """Return the differences from the ports that the task began with."""
         changes = PortChanges(deleted=list(self._deleted))
         for port in self.ports:
             port_id = port._values.get("id")
@@ -100,14 +100,14 @@ class Task:
         return changes
 
     def checkpoint(self) -> None:
-        """Make :meth:`rollback` return to this moment."""
+        """Make :meth:`rollback` return to the current state."""
         self.node.checkpoint()
         for port in self.ports:
             port.checkpoint()
         self._saved = (list(self.ports), list(self._deleted))
 
     def rollback(self) -> None:
-        """Undo everything since the last :meth:`checkpoint`; what was logged stays."""
+        """Undo everything since the last :meth:`checkpoint`, except log messages."""
         self.node.rollback()
         ports, deleted = self._saved
         self.ports, self._deleted = list(ports), list(deleted)

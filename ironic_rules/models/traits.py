@@ -18,7 +18,7 @@ def _standard() -> frozenset[str]:
 
 
 def is_trait(name: object) -> bool:
-    """Say whether ``name`` is a standard trait or a custom one of at most 255 characters."""
+    """Return whether ``name`` is a standard trait or a custom one of at most 255 characters."""
     if not isinstance(name, str) or len(name) > MAX_LENGTH:
         return False
     return _CUSTOM.fullmatch(name) is not None or name in _standard()
