@@ -1,4 +1,4 @@
-"""Whether a step takes arguments: their names, and the JSON schemas of their values, which travel with offers."""
+"""Validation of a step's arguments: their names, and the JSON schemas of their values, which are part of offers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import jsonschema
 from jsonschema.protocols import Validator
 
-#: The place below the value, and what is wrong there. Never has the value: it may be a secret.
+#: The location below the value, and the problem there. Never contains the value: it may be a secret.
 Wrong = tuple[tuple[str, ...], str]
 
 #: Schemas that many steps need.
 BOOLEAN = {"description": "true or false", "type": "boolean"}
 TEXT = {"description": "a text of one or more characters", "type": "string", "minLength": 1}
 
-# 100.0 is no integer here: it would go to a BMC as it is.
+# 100.0 is not an integer here, because it would be sent to a BMC unchanged.
 _TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
     "integer", lambda checker, value: isinstance(value, int) and not isinstance(value, bool))
 _VALIDATOR = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=_TYPES)
@@ -37,18 +37,18 @@ def one_of(values: Iterable[str]) -> dict[str, Any]:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse what is no JSON schema.
+    """Check that ``schema`` is a JSON schema.
 
-    :raises TypeError: it is none
+    :raises TypeError: it is not
     """
     try:
         _VALIDATOR.check_schema(schema)
     except jsonschema.SchemaError as exc:
-        raise TypeError(f"a schema of argsinfo is none: {exc.message}") from exc
+        raise TypeError(f"argsinfo has an invalid schema: {exc.message}") from exc
 
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[Wrong]:
-    """Return what is wrong with ``value``, in the order of the places.
+    """Return the problems of ``value``, sorted by location.
 
     A schema's ``description`` completes "must be …".
     """
@@ -58,7 +58,7 @@ def problems(schema: Mapping[str, Any], value: Any) -> list[Wrong]:
 
 
 def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str, Any]) -> list[Wrong]:
-    """Return place and text of each argument that the step does not have, that is missing, or has a wrong value."""
+    """Return location and text of each argument that the step does not have, that is missing or has a wrong value."""
     wrong: list[Wrong] = [((name,), "the step has no such argument") for name in args if name not in argsinfo]
     for name, info in argsinfo.items():
         if name not in args:
@@ -81,7 +81,7 @@ def _problems(error: jsonschema.ValidationError) -> Iterator[Wrong]:
         yield from (((*place, name), "is required") for name in schema["required"] if name not in error.instance)
     elif error.validator == "additionalProperties":
         known = schema.get("properties", {})
-        yield from (((*place, name), f"is none of {', '.join(sorted(known))}")
+        yield from (((*place, name), f"is not one of {', '.join(sorted(known))}")
                     for name in error.instance if name not in known)
     else:
-        yield place, f"must be {schema['description']}" if "description" in schema else "is not what the step takes"
+        yield place, f"must be {schema['description']}" if "description" in schema else "is not accepted by the step"

@@ -1,6 +1,6 @@
-"""What is wrong with steps that are asked for: of a template, without a node; and of a node, by what it offers.
+"""Problems of requested steps: of a template, without a node; and of a node, according to what it offers.
 
-A check of a template is a function from a step to its problems; whoever checks a template chooses which.
+A check of a template is a function from a step to its problems; the caller chooses the checks.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ironic_rules.text import printable
 
 #: ``where`` of the problems is a JSON pointer below the step, e.g. ``/args/size_gb``.
 StepCheck = Callable[[Step], Iterable[Problem]]
-#: The option with the steps that are not allowed.
+#: The option that lists the steps that are not allowed.
 DISALLOWED = "[api]disallow_deploy_steps"
 
 
 def problems(steps: Iterable[Step], checks: Collection[StepCheck], where: str = "/steps") -> list[Problem]:
-    """Return everything that ``checks`` find wrong with ``steps``, whose list is at the pointer ``where``."""
+    """Return all problems that ``checks`` find in ``steps``, whose list is at the pointer ``where``."""
     return [Problem(f"{where}/{index}{problem.where}", problem.text)
             for index, step in enumerate(steps) for check in checks for problem in check(step)]
 
@@ -36,22 +36,22 @@ def without(disallowed: Collection[str]) -> StepCheck:
     """Return the check that refuses the steps with these names, e.g. ``vendor.send_raw``."""
     def check(step: Step) -> Iterator[Problem]:
         if step.name in disallowed:
-            # The step is one of the operator's option, so that its name is safe to show.
+            # The name is one of those in the operator's option, so it is safe to show.
             yield Problem("/step", f"the step {step.name} is not allowed ({DISALLOWED})")
     return check
 
 
 def fits(registered: RegisteredSteps) -> StepCheck:
-    """Return the check that refuses what none of the interfaces that have the step would take.
+    """Return the check that refuses a step if none of the interfaces that have it would accept it.
 
-    A step that no interface has is fine: its driver may come later. So is one that some interface takes: which nodes
-    the template is for, nobody knows yet.
+    A step that no interface has is accepted, because its driver may be added later. So is one that at least one
+    interface accepts, because it is not yet known which nodes the template is for.
     """
     def check(step: Step) -> Iterator[Problem]:
         offers = [_against(info, step) for info in registered.named(step)]
         if offers and all(offers):
             common = [problem for problem in offers[0] if all(problem in others for others in offers[1:])]
-            yield from common or [Problem("/args", "are not what any interface with this step takes; the first one: "
+            yield from common or [Problem("/args", "no interface with this step accepts them; the first one: "
                                           + "; ".join(str(problem) for problem in offers[0]))]
     return check
 
@@ -59,14 +59,14 @@ def fits(registered: RegisteredSteps) -> StepCheck:
 def real_secrets(step: Step) -> Iterator[Problem]:
     """Refuse ``******`` in place of a secret.
 
-    Replies show secrets so. Who sends such a reply back would overwrite the secret that it hides.
+    Replies mask secrets in this way. A client that sends such a reply back would overwrite the masked secret.
     """
     for tokens in _masked(step.args, ("args",)):
         yield Problem(pointer.format(tokens), "is a secret that a reply has hidden; send the secret itself")
 
 
 def _masked(value: Any, tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the path of each mask that stands where replies put one."""
+    """Yield the path of each mask in a place where replies mask a secret."""
     if isinstance(value, dict):
         for key, item in value.items():
             if item == secrets.MASK and secrets.is_secret_key(key):
@@ -80,11 +80,11 @@ def _masked(value: Any, tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 def node_problems(offer: Offer, templates: Collection[DeployTemplate], requested: Collection[Step] = (),
                   disallowed: Collection[str] = ()) -> list[str]:
-    """Return what keeps a node from running the steps that are asked for; at most MAX_PROBLEMS.
+    """Return why a node cannot run the requested steps; at most MAX_PROBLEMS problems.
 
-    What may be a step of its ramdisk passes.
+    A step that the node's ramdisk may offer is accepted.
 
-    :param disallowed: names of steps that must not run, whenever their templates were made
+    :param disallowed: names of steps that must not run, even if their templates are older than this setting
     """
     return _problems(offer.assumed(templates, requested), _asked(templates, requested), disallowed)
 
@@ -95,7 +95,7 @@ def run_problems(offer: Offer, runs: Iterable[ScheduledStep]) -> list[str]:
 
 
 def _asked(templates: Iterable[DeployTemplate], requested: Iterable[Step]) -> Iterator[tuple[str, Step]]:
-    """Yield each step that is asked for, and before it where that is."""
+    """Yield each requested step, preceded by the place that requests it."""
     for template in templates:
         for position, step in enumerate(template.steps):
             yield f"deploy template {template.name}, /steps/{position}", step
@@ -103,15 +103,15 @@ def _asked(templates: Iterable[DeployTemplate], requested: Iterable[Step]) -> It
         yield f"the request, /steps/{position}", step
 
 
-def _problems(offer: Offer, asked: Iterable[tuple[str, Step]], disallowed: Collection[str] = ()) -> list[str]:
+def _problems(offer: Offer, steps: Iterable[tuple[str, Step]], disallowed: Collection[str] = ()) -> list[str]:
     known = {info.key: info for info in offer.steps}
-    texts = (f"{where} ({step.interface}.{printable(step.step, 255)}): {text}" for where, step in asked
+    texts = (f"{where} ({step.interface}.{printable(step.step, 255)}): {text}" for where, step in steps
              for text in _wrong(known.get(step.key), step, disallowed))
     return list(itertools.islice(texts, MAX_PROBLEMS))
 
 
 def _wrong(info: StepInfo | None, step: Step, disallowed: Collection[str]) -> Iterator[str]:
-    # What is left out does no harm.
+    # A step that is skipped does no harm.
     if step.priority and step.name in disallowed:
         yield f"the step is not allowed ({DISALLOWED})"
     elif info is None:
@@ -122,7 +122,7 @@ def _wrong(info: StepInfo | None, step: Step, disallowed: Collection[str]) -> It
 
 
 def _against(info: StepInfo, step: Step) -> list[Problem]:
-    """Return why an interface that says ``info`` of the step does not take it; nothing if it is left out."""
+    """Return why an interface that declares the step as ``info`` does not accept it; nothing if it is skipped."""
     if not step.priority:
         return []
     found = [Problem("/priority", "must be 0: a core step can only be left out")] if info.core else []

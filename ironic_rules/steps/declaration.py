@@ -1,4 +1,4 @@
-"""How interfaces declare their steps, and how these are found."""
+"""How interfaces declare their steps, and how declared steps are found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.steps import arguments
 from ironic_rules.steps.procedures import DEPLOYMENT, Procedure
 
-#: What a method that is a step keeps about itself: its declaration by the name of the procedure.
+#: Attribute of a method that is a step: its declaration by the name of the procedure.
 _MARK = "_steps"
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -20,19 +20,20 @@ Method = TypeVar("Method", bound=Callable[..., "str | None"])
 
 
 class Interface(Protocol):
-    """What has steps; ``kind`` is one of ``STEP_INTERFACES``, or else it has none."""
+    """An object with steps; it has none unless ``kind`` is one of ``STEP_INTERFACES``."""
 
     kind: ClassVar[str]
 
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """What an interface says of one of its steps.
+    """How an interface declares one of its steps.
 
     ``interface`` is its kind, ``step`` the method's name; ``priority`` 0 means that it does not run by default.
-    ``argsinfo`` is ``{argument: {"description": text, "required": bool}}``, with the ``schema`` of the value where the
-    interface gives one. A ``rerunnable`` step can be run again by the conductor that takes over from a dead one. A
-    ``core`` step can be left out, and never moved. ``configured`` says that the priority is the operator's.
+    ``argsinfo`` is ``{argument: {"description": text, "required": bool}}``, with the ``schema`` of the value if the
+    interface gives one. A ``rerunnable`` step can be run again by the conductor that takes over from a failed one. A
+    ``core`` step can be skipped, but its order cannot be changed. ``configured`` means that the operator has set the
+    priority.
     """
 
     interface: str
@@ -45,28 +46,28 @@ class StepInfo:
 
     @property
     def name(self) -> str:
-        """The name as options and messages have it, e.g. ``raid.create_configuration``."""
+        """The name as in options and messages, e.g. ``raid.create_configuration``."""
         return f"{self.interface}.{self.step}"
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells this step from others: interface and step."""
+        """What identifies this step: interface and step."""
         return self.interface, self.step
 
     def to_wire(self) -> dict[str, Any]:
-        """Return all but ``interface``, as conductors register it."""
+        """Return all fields except ``interface``, as conductors register them."""
         return {"step": self.step, "priority": self.priority, "argsinfo": dict(self.argsinfo),
                 "rerunnable": self.rerunnable, "core": self.core, "configured": self.configured}
 
     @classmethod
     def from_wire(cls, interface: str, wire: Mapping[str, Any]) -> StepInfo:
-        """Return what :meth:`to_wire` was made of."""
+        """Return the object that :meth:`to_wire` has serialised."""
         return cls(interface, **wire)
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a method says of the step that it is."""
+    """How a method that is a step is declared."""
 
     priority: int
     argsinfo: Mapping[str, Mapping[str, Any]]
@@ -78,15 +79,15 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
                 *, core: bool = False) -> Callable[[Method], Method]:
     """Declare that a method ``(self, task, **arguments)`` of an interface is a deploy step.
 
-    The method returns None when it is done, or ``states.DEPLOYWAIT`` when the machine goes on with it. A method that
-    overrides it is the same step, unless it is declared anew; ``name = None`` in a class takes the step away.
+    The method returns None when the step is done, or ``states.DEPLOYWAIT`` when the machine continues it. A method that
+    overrides it is the same step, unless it is declared again; ``name = None`` in a class removes the step.
 
-    :param priority: when it runs by default, the highest first; 0: only where somebody asks for it
+    :param priority: its place in the default order, the highest first; 0: it runs only on request
     :param argsinfo: ``{argument: {"description": text, "required": bool, "schema": JSON schema}}``; ``required`` is
-        false by default, and without a schema any value is taken
-    :param rerunnable: it is safe to run it again where a dead conductor may have begun it
-    :param core: the deployment is none without it: it can be left out, and never moved
-    :raises TypeError: the declaration does not fit the method; when its module is imported
+        false by default, and without a schema any value is accepted
+    :param rerunnable: it is safe to run it again after a conductor that may have begun it has failed
+    :param core: an essential part of the deployment: it can be skipped, but its order cannot be changed
+    :raises TypeError: the declaration does not match the method; raised when its module is imported
     """
     args = {name: {"description": info["description"], "required": info.get("required", False),
                    **({"schema": info["schema"]} if "schema" in info else {})}
@@ -95,7 +96,7 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
     def declare(method: Method) -> Method:
         if not _NAME.fullmatch(method.__name__) or not 0 <= priority <= MAX_PRIORITY:
             raise TypeError(f"{method.__qualname__}: the priority must be 0...{MAX_PRIORITY}, "
-                            "and the name that of a step")
+                            "and the method's name a valid step name")
         _check_parameters(method, args)
         for info in args.values():
             arguments.check_schema(info.get("schema", {}))
@@ -106,7 +107,7 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
 
 
 def _check_parameters(method: Callable[..., Any], args: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a method that cannot be called with what its declaration promises."""
+    """Refuse a method that cannot be called with the arguments that it declares."""
     parameters = list(inspect.signature(method).parameters.values())[2:]
     named = {parameter.name: parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     takes_any = len(named) < len(parameters)
@@ -133,13 +134,13 @@ def steps_of(interface: Interface | type[Interface], procedure: Procedure) -> li
 
 
 def with_priorities(infos: Iterable[StepInfo], priorities: Mapping[str, int]) -> list[StepInfo]:
-    """Return ``infos`` with the priorities of the configuration: ``{"bios.apply_configuration": 50, …}``."""
+    """Return ``infos`` with the configured priorities: ``{"bios.apply_configuration": 50, …}``."""
     return [replace(info, priority=priorities[info.name], configured=True) if info.name in priorities else info
             for info in infos]
 
 
 def declaration(cls: type[Interface], name: str, procedure: Procedure) -> Declaration | None:
-    """Return how ``name`` is declared in ``cls``, or else in what it overrides; None if it is no step."""
+    """Return how ``name`` is declared in ``cls``, or else in the class that it overrides; None if it is not a step."""
     if not callable(getattr(cls, name, None)):
         return None
     for base in cls.__mro__:

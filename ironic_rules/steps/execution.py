@@ -1,6 +1,6 @@
-"""Executing a step: by the interface that declares it, or by the node's ramdisk, which has steps of its own.
+"""Execution of a step: by the interface that declares it, or by the node's ramdisk, which has its own steps.
 
-Those are known when the ramdisk runs, and join those that are left then.
+The ramdisk's steps become known when it runs, and are then added to the remaining steps.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ LOG = logging.getLogger(__name__)
 
 
 class Hardware(Protocol):
-    """What executing steps needs of the hardware that a conductor serves."""
+    """What executing steps requires of the hardware that a conductor serves."""
 
     def interface(self, node: Node, kind: str) -> Any:
         """Return the interface of ``kind`` that a node uses."""
 
     def offer(self, node: Node) -> Offer:
-        """Return what the node offers."""
+        """Return the steps that the node offers."""
 
     def ramdisk_steps(self, task: Task) -> list[StepInfo]:
-        """Return what the ramdisk of the node offers, now that it runs."""
+        """Return the steps that the ramdisk of the node offers, now that it runs."""
 
 
 def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledStep, lock: str) -> str | None:
-    """Execute the current step, which was begun, or look at it where the machine goes on with it.
+    """Execute the current step, which has begun, or check its progress if the machine continues it.
 
     :param lock: of the conductor that executes it
     :returns: None when it is done, else the state in which the node waits for its machine
-    :raises IronicRulesError: it failed, as the text says
+    :raises IronicRulesError: it failed; the text says why
     """
     node = task.node
     offer = hardware.offer(node)
@@ -64,9 +64,9 @@ def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledS
 def call(interface: Interface, task: Task, step: str, args: Mapping[str, Any], procedure: Procedure) -> str | None:
     """Call the method that is a step of ``interface``.
 
-    :returns: None when it is done, the procedure's wait state when the machine goes on with it
-    :raises InvalidParameterValue: the interface has no such step, or the step does not take these arguments
-    :raises IronicRulesError: it failed, as the text says
+    :returns: None when it is done, the procedure's wait state when the machine continues it
+    :raises InvalidParameterValue: the interface has no such step, or the step does not accept these arguments
+    :raises IronicRulesError: it failed; the text says why
     """
     declared = declaration(type(interface), step, procedure)
     if declared is None:
@@ -76,26 +76,26 @@ def call(interface: Interface, task: Task, step: str, args: Mapping[str, Any], p
         raise InvalidParameterValue("; ".join(f"{pointer.format(('args', *place))}: {text}" for place, text in wrong))
     ends: str | None = getattr(interface, step)(task, **args)
     if ends not in (None, procedure.wait_state):
-        raise IronicRulesError(f"{interface.kind}.{step} ended in no state that a {procedure.name} step can end in.")
+        raise IronicRulesError(f"{interface.kind}.{step} returned a state in which a {procedure.name} step cannot end.")
     return ends
 
 
 def _check_rerun(node: Node, offer: Offer, step: ScheduledStep) -> None:
-    """Refuse to run a step again in which a conductor died, unless it says that it can be.
+    """Refuse to run a step again during which a conductor failed, unless it is declared rerunnable.
 
-    :raises IronicRulesError: it does not
+    :raises IronicRulesError: it is not
     """
     info = offer.find(step)
     if info is None or not info.rerunnable:
-        raise IronicRulesError("the work was broken off while it was going on, and the step cannot be run again. "
-                               "Look at the machine, then tear the node down or deploy it again.")
-    LOG.warning("Node %s: deploy step %s is run again; its conductor ended while it was going on", node.uuid, step.name)
+        raise IronicRulesError("the step was interrupted, and it cannot be run again. "
+                               "Check the machine, then tear the node down or deploy it again.")
+    LOG.warning("Node %s: deploy step %s is run again; its conductor ended while it was running", node.uuid, step.name)
 
 
 def _take_in(hardware: Hardware, task: Task, progress: Progress, offer: Offer) -> None:
-    """Check the steps that are left against what the ramdisk offers, and add those that it runs by default.
+    """Check the remaining steps against what the ramdisk offers, and add those that it runs by default.
 
-    :raises Invalid: with every step that it does not offer, and who asked for it
+    :raises Invalid: with every step that it does not offer, and the source of the step
     """
     found = [info for info in hardware.ramdisk_steps(task) if info.key not in {own.key for own in offer.steps}]
     asked = progress.left()

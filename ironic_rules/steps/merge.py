@@ -11,7 +11,7 @@ from ironic_rules.models.steps import STEP_INTERFACES, Step
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import Offer
 
-#: Where steps come from; those of a template have ``template NAME``.
+#: Sources of steps; that of a template's steps is ``template NAME``.
 CODE, CONFIGURATION, REQUEST = "code", "configuration", "request"
 #: The step that boots the ramdisk.
 _BOOT = ("deploy", "deploy")
@@ -27,16 +27,16 @@ class ScheduledStep(Step):
 
     @classmethod
     def by_default(cls, info: StepInfo) -> ScheduledStep:
-        """Return the run of a step for which nobody asks."""
+        """Return the run of a step that runs by default."""
         return cls(info.interface, info.step, {}, info.priority, CONFIGURATION if info.configured else CODE)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the step as ``node.deploy_step`` and the API have it, without its source."""
+        """Return the step as in ``node.deploy_step`` and the API, without its source."""
         return {**self.to_wire(), "args": dict(self.args)}
 
 
 class _Place(NamedTuple):
-    """What a run is sorted by; no two runs have the same."""
+    """The sort key of a run; it is unique."""
 
     after_higher_priorities: int
     interface: int
@@ -50,25 +50,25 @@ _Placed = tuple[_Place, ScheduledStep]
 
 
 def requested_steps(steps: Iterable[Mapping[str, Any]]) -> list[ScheduledStep]:
-    """Return the steps of a request (``deploy_steps``, valid against its schema) as steps."""
+    """Return the steps of a request (``deploy_steps``, already validated against its schema)."""
     return [ScheduledStep(step["interface"], step["step"], step.get("args") or {}, int(step["priority"]), REQUEST)
             for step in steps]
 
 
 def order(offer: Offer, templates: Iterable[DeployTemplate],
           requested: Iterable[ScheduledStep] = ()) -> list[ScheduledStep]:
-    """Return the steps that a node runs in their order: :func:`merge`, with none of a ramdisk's before it is booted."""
+    """Return the steps that a node runs in order: :func:`merge`, with all steps of a ramdisk after it is booted."""
     steps = merge(offer.steps, templates, requested)
     return _behind_boot(steps, offer) if offer.in_ramdisk else steps
 
 
 def merge(offered: Collection[StepInfo], templates: Iterable[DeployTemplate],
           requested: Iterable[ScheduledStep]) -> list[ScheduledStep]:
-    """Return the runs of one procedure in their order.
+    """Return the runs of one procedure in order.
 
-    A step that a template names takes the place of the default of that name, with its own arguments and priority; one
-    that the request names, also that of the templates'. The same step may come several times, and each of them is a run
-    unless its priority is 0. Of a core step nothing counts but priority 0, which leaves it out.
+    A step that a template names replaces the default of that name, with its own arguments and priority; one that the
+    request names also replaces those of the templates. The same step may occur several times, and each of them is a
+    run unless its priority is 0. For a core step only priority 0 has an effect: it skips the step.
 
     :param offered: every step that the node's interfaces have, with their default priorities
     :returns: priority descending, then ``STEP_INTERFACES``, then defaults, templates by name, request, then position
@@ -104,7 +104,7 @@ def _is_replaced(default: StepInfo, given: Mapping[tuple[str, str], list[_Placed
 
 
 def _behind_boot(steps: Sequence[ScheduledStep], offer: Offer) -> list[ScheduledStep]:
-    """Return the steps with none of the ramdisk's before the one that boots it."""
+    """Return the steps with all of the ramdisk's after the one that boots it."""
     own = {info.key for info in offer.steps}
     boot = next((index for index, step in enumerate(steps) if step.key == _BOOT), None)
     if boot is None:

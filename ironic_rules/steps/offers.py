@@ -1,8 +1,8 @@
-"""What nodes offer: the steps of their interfaces, as their conductor knows them, or as it has registered them.
+"""The steps that nodes offer by their interfaces, as their conductor knows them, or as it has registered them.
 
 A registration is ``{hardware type: {kind: {"enabled": [names], "default": name}}, "deploy_steps": {kind: {interface
-name: [StepInfo.to_wire()]}}, "ramdisk_deploy_interfaces": [names]}}``. A conductor of an older release registers the
-kinds only: no steps are known of it.
+name: [StepInfo.to_wire()]}}, "ramdisk_deploy_interfaces": [names]}}``. A conductor of an older release registers only
+the kinds; its steps are not known.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from ironic_rules.models.steps import STEP_INTERFACES, Step
 from ironic_rules.steps import templates as asked
 from ironic_rules.steps.declaration import StepInfo
 
-#: The columns of a node that tell its steps.
+#: The columns of a node that determine its steps.
 NODE_COLUMNS = ("driver", *(f"{kind}_interface" for kind in STEP_INTERFACES))
-#: What is known of an argument that only the ramdisk knows.
+#: What is assumed of an argument that only the ramdisk knows.
 _ANY = {"description": "", "required": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a node offers.
+    """The steps that a node offers.
 
-    ``steps`` are those of its interfaces, those of a kind together. ``in_ramdisk`` says that its deployment boots a
-    ramdisk with steps of its own, which nobody knows before it runs.
+    ``steps`` are those of its interfaces, grouped by kind. ``in_ramdisk`` means that its deployment boots a ramdisk
+    with its own steps, which are not known before it runs.
     """
 
     steps: tuple[StepInfo, ...]
     in_ramdisk: bool = False
 
     def find(self, step: Step) -> StepInfo | None:
-        """Return what the interface that has the step says of it; None where none has."""
+        """Return how the step is declared by the interface that has it; None if no interface has it."""
         return next((info for info in self.steps if info.key == step.key), None)
 
     def assumed(self, templates: Iterable[DeployTemplate], requested: Iterable[Step] = ()) -> Offer:
-        """Return what to check steps against before the ramdisk runs.
+        """Return the offer to check steps against before the ramdisk runs.
 
-        What is asked for and no interface has, is taken for a step of the ramdisk with any arguments.
+        A requested step that no interface has is assumed to be a step of the ramdisk with any arguments.
         """
         if not self.in_ramdisk:
             return self
@@ -55,12 +55,12 @@ class Offer:
 
 
 class RegisteredSteps:
-    """What conductors that share their nodes offer; where two of them differ, the first one counts."""
+    """The steps that conductors of one group offer; if two of them differ, the first one takes precedence."""
 
     def __init__(self, registrations: Iterable[Mapping[str, Any]]) -> None:
         #: hardware type -> kind -> interface name -> steps, and the default interface under None
         self._offers: dict[str, dict[str, dict[str | None, list[StepInfo]]]] = {}
-        #: (hardware type, deploy interface or None for the default) whose ramdisk has steps of its own
+        #: (hardware type, deploy interface or None for the default) whose ramdisk has its own steps
         self._ramdisks: set[tuple[str, str | None]] = set()
         for registration in registrations:
             for driver, description in registration.items():
@@ -76,7 +76,7 @@ class RegisteredSteps:
                     known.setdefault(None, known.get(description[kind]["default"], []))
 
     def of_node(self, node: Node) -> Offer:
-        """Return what a node offers.
+        """Return the steps that a node offers.
 
         :param node: anything with ``NODE_COLUMNS``; None as an interface means the driver's default
         :raises DriverNotFound: no conductor offers the driver
@@ -89,6 +89,6 @@ class RegisteredSteps:
         return Offer(tuple(steps), (node.driver, node.deploy_interface) in self._ramdisks)
 
     def named(self, step: Step) -> list[StepInfo]:
-        """Return what every interface that has the step says of it."""
+        """Return the declaration of the step by every interface that has it."""
         return [info for kinds in self._offers.values() for infos in kinds.get(step.interface, {}).values()
                 for info in infos if info.key == step.key]

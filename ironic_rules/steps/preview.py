@@ -1,6 +1,6 @@
-"""What a deployment would run, and which nodes can run a template: told from what conductors have registered.
+"""What a deployment would run, and which nodes can run a template, determined from what conductors have registered.
 
-So neither asks a conductor, however many nodes there are, and both are answered while all conductors are busy.
+Neither calls a conductor, however many nodes there are, so both work while all conductors are busy.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ironic_rules.steps.offers import NODE_COLUMNS, Offer, RegisteredSteps
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a deployment would run, in its order, and what would keep it from beginning.
+    """The steps that a deployment would run, in order, and the problems that would prevent it.
 
-    ``templates`` are the names of those that count; ``complete`` is false where a ramdisk adds steps of its own.
+    ``templates`` are the names of those that apply; ``complete`` is false if a ramdisk adds its own steps.
     """
 
     steps: Sequence[ScheduledStep]
@@ -34,12 +34,12 @@ def of_deployment(offer: Offer, enabled: Collection[DeployTemplate], instance_in
                   traits: Collection[str], disallowed: Collection[str]) -> Preview:
     """Return what a deployment would run.
 
-    :param enabled: the templates of the node's traits and of those that its instance asks for
+    :param enabled: the templates named after the node's traits and after those that its instance requests
     :param traits: those of the node
     :param disallowed: names of steps that must not run
     """
     requested = templates.requested_traits(instance_info)
-    # Those that are only enabled run nothing, and keep a deployment from beginning all the same.
+    # The steps of those that are only enabled do not run, but their problems prevent a deployment as well.
     counting = [template for template in enabled if template.name in requested]
     return Preview(
         merge.order(offer, counting), [template.name for template in counting],
@@ -48,9 +48,9 @@ def of_deployment(offer: Offer, enabled: Collection[DeployTemplate], instance_in
 
 
 class Support:
-    """Tells what keeps nodes from running a template; nodes that are alike are judged once.
+    """Checks why nodes cannot run a template; nodes with the same interfaces are checked once.
 
-    :param registered: what the conductors of each group offer
+    :param registered: the steps that the conductors of each group offer
     :param disallowed: names of steps that must not run
     """
 
@@ -62,7 +62,7 @@ class Support:
         self._known: dict[tuple[Any, ...], list[str]] = {}
 
     def problems(self, node: Node) -> list[str]:
-        """Return what keeps a node (at least ``NODE_COLUMNS`` and ``conductor_group``) from running the template."""
+        """Return why a node (at least ``NODE_COLUMNS`` and ``conductor_group``) cannot run the template."""
         key = (node.conductor_group, *(getattr(node, name) for name in NODE_COLUMNS))
         if key not in self._known:
             self._known[key] = self._judge(node)

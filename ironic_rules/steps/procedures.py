@@ -1,4 +1,4 @@
-"""Procedures: what runs steps one after the other, such as a deployment."""
+"""Procedures: operations that run steps one after the other, such as a deployment."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ironic_rules.models import states
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A way of running steps. Its progress is kept in the node: in a field, and in keys of ``driver_internal_info``.
+    """An operation that runs steps. Its progress is kept in a field of the node and in ``driver_internal_info``.
 
-    :ivar name: what field and keys have in their names, e.g. ``deploy``
-    :ivar wait_state: in which the node rests while the machine goes on with a step
+    :ivar name: the prefix of that field and of the keys, e.g. ``deploy``
+    :ivar wait_state: the state of the node while the machine continues a step
     """
 
     name: str
@@ -22,36 +22,36 @@ class Procedure:
 
     @property
     def step_field(self) -> str:
-        """The node's field with the step that is going on."""
+        """The node's field with the current step."""
         return f"{self.name}_step"
 
     @property
     def steps_key(self) -> str:
-        """The list of all runs, fixed when the procedure begins."""
+        """Key of the list of all runs, fixed when the procedure begins."""
         return f"{self.name}_steps"
 
     @property
     def index_key(self) -> str:
-        """The place of the run that is next or going on."""
+        """Key of the position of the run that is next or in progress."""
         return f"{self.name}_step_index"
 
     @property
     def state_key(self) -> str:
-        """There once that run was begun."""
+        """Key that is present once that run has begun."""
         return f"{self.name}_step_state"
 
     @property
     def requested_key(self) -> str:
-        """What the request wanted on top of the templates."""
+        """Key of the steps that were requested in addition to the templates."""
         return f"user_{self.name}_steps"
 
     @property
     def left_out_key(self) -> str:
-        """Names of the steps that were asked for with priority 0, such as ``raid.create_configuration``."""
+        """Key of the names of the steps that were requested with priority 0, such as ``raid.create_configuration``."""
         return f"{self.name}_steps_left_out"
 
     def columns(self, internal: Mapping[str, Any], requested: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the columns of a node for which the procedure is asked for.
+        """Return the columns of a node for which the procedure is requested.
 
         :param internal: its ``driver_internal_info``
         :param requested: the steps of the request
@@ -61,7 +61,7 @@ class Procedure:
         return {self.step_field: {}, "driver_internal_info": {**kept, self.requested_key: steps} if steps else kept}
 
     def without_progress(self, internal: Mapping[str, Any]) -> dict[str, Any]:
-        """Return ``driver_internal_info`` without what the procedure notes there."""
+        """Return ``driver_internal_info`` without the keys of the procedure."""
         own = {self.steps_key, self.index_key, self.state_key, self.requested_key, self.left_out_key}
         return {key: value for key, value in internal.items() if key not in own}
 

@@ -1,4 +1,4 @@
-"""How far a node's procedure is: kept in the node, so that whoever takes over goes on from there."""
+"""The progress of a node's procedure: kept in the node, so that a conductor that takes over can continue it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ironic_rules.models.steps import STEP_INTERFACES
 from ironic_rules.steps.merge import ScheduledStep, requested_steps
 from ironic_rules.steps.procedures import Procedure
 
-#: Longest list of steps in a text for people.
+#: Maximum number of steps named in a human-readable text.
 _NAMED = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The step that is next or going on; ``number`` of ``total``, from 1."""
+    """The step that is next or in progress; ``number`` of ``total``, counted from 1."""
 
     step: ScheduledStep
     number: int
@@ -30,7 +30,7 @@ class Run:
 
 
 class Progress:
-    """Reads and notes, in a node, how far it is in a procedure; :class:`Procedure` says where that is kept."""
+    """Reads and writes a node's progress in a procedure; :class:`Procedure` defines where it is kept."""
 
     def __init__(self, procedure: Procedure, node: NodeDraft) -> None:
         self.procedure = procedure
@@ -53,7 +53,7 @@ class Progress:
         return requested_steps(self._internal.get(self.procedure.requested_key) or ())
 
     def start(self, steps: Iterable[ScheduledStep], left_out: Iterable[str] = ()) -> None:
-        """Note the runs of a procedure that begins."""
+        """Store the runs of a procedure that begins."""
         self._show({})
         self._internal[self.procedure.steps_key] = list(map(_noted, steps))
         self._internal[self.procedure.index_key] = 0
@@ -67,12 +67,12 @@ class Progress:
         return self.procedure.steps_key in self._internal
 
     def left(self) -> list[ScheduledStep]:
-        """Return the runs after the one that is going on."""
+        """Return the runs after the current one."""
         steps, index = self._internal[self.procedure.steps_key], self._internal[self.procedure.index_key]
         return [ScheduledStep(**step) for step in steps[index + 1:]]
 
     def add(self, steps: Iterable[ScheduledStep]) -> None:
-        """Add runs to those that are left, by their priorities; not those that were asked to be left out."""
+        """Add runs to the remaining ones, ordered by priority, except those that were requested to be skipped."""
         left_out = frozenset(self._internal.get(self.procedure.left_out_key) or ())
         runs = [*self.left(), *(step for step in steps if step.name not in left_out)]
         runs.sort(key=lambda step: (-step.priority, STEP_INTERFACES.index(step.interface)))
@@ -80,51 +80,51 @@ class Progress:
         self._internal[self.procedure.steps_key][index + 1:] = map(_noted, runs)
 
     def current(self) -> Run | None:
-        """Return the run that is next or going on; None when all are done."""
+        """Return the run that is next or in progress; None when all are done."""
         steps, index = self._internal[self.procedure.steps_key], self._internal[self.procedure.index_key]
         return Run(ScheduledStep(**steps[index]), index + 1, len(steps)) if index < len(steps) else None
 
     def begin(self, run: Run, lock: str, now: datetime.datetime) -> None:
-        """Note that ``run`` is begun.
+        """Store that ``run`` has begun.
 
-        :param lock: what tells this conductor's life from that of another one that resumes the work later
+        :param lock: distinguishes this run of the conductor from that of another one that resumes the work later
         """
         self._show(run.step.as_dict())
         self._internal[self.procedure.state_key] = {"begun_at": now.isoformat(), "lock": lock, "waits": False}
 
     @property
     def is_begun(self) -> bool:
-        """Whether the current run was begun."""
+        """Whether the current run has begun."""
         return self.procedure.state_key in self._internal
 
     def is_begun_by(self, lock: str) -> bool:
-        """Say whether the current run was begun under that lock, so that no conductor has died in it."""
+        """Return whether the current run has begun under that lock, so that no conductor has failed during it."""
         return bool(self._state["lock"] == lock)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the machine goes on with the current run by itself."""
+        """Whether the machine continues the current run by itself."""
         return bool(self._state["waits"])
 
     def wait(self) -> None:
-        """Note that the machine goes on with the current run by itself."""
+        """Store that the machine continues the current run by itself."""
         self._state["waits"] = True
 
     def finish(self, now: datetime.datetime) -> float:
-        """Note that the current run is done; return how long it took, in seconds."""
+        """Store that the current run is done; return its duration in seconds."""
         state = self._internal.pop(self.procedure.state_key)
         self._internal[self.procedure.index_key] += 1
         self._show({})
         return max((now - datetime.datetime.fromisoformat(state["begun_at"])).total_seconds(), 0.0)
 
     def forget(self) -> None:
-        """Remove all that the procedure has noted."""
+        """Remove everything that the procedure has stored."""
         self._show({})
         self._node.driver_internal_info = self.procedure.without_progress(self._internal)
 
 
 def names_of(steps: Iterable[ScheduledStep]) -> str:
-    """Return the steps as a text for people, the first fifty by their names."""
+    """Return the steps as a human-readable text, the first fifty by name."""
     found = [step.name for step in steps]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return (", ".join(found[:_NAMED]) or "none") + more

@@ -120,7 +120,7 @@ def test_wrong_arguments_never_reach_the_method(conf, task, args, text):
 
 
 def test_an_end_that_no_step_has_is_an_error(conf, task):
-    with pytest.raises(IronicRulesError, match="no state"):
+    with pytest.raises(IronicRulesError, match="returned a state"):
         execution.call(interface(Raid, conf), task, "confuse", {}, DEPLOYMENT)
 
 

@@ -41,7 +41,7 @@ def test_what_one_interface_takes_is_fine():
 
 def test_interfaces_that_refuse_for_different_reasons_give_the_first_ones():
     assert problems(step(), info(a=True), info(b=True)) == [
-        "/args: are not what any interface with this step takes; the first one: /args/a: the step requires this "
+        "/args: no interface with this step accepts them; the first one: /args/a: the step requires this "
         "argument"]
 
 
