@@ -1,6 +1,6 @@
-"""Hardware types and their interfaces, one folder per family, and which of them this process serves.
+"""Hardware types and their interfaces, one folder per family, and those of them that this process serves.
 
-``base`` says what every interface of a kind has; ``redfish``, ``ipmi`` and ``agent`` are families of interfaces,
-``fake`` and ``absent`` one module each; ``boot`` has what ramdisks are booted from; ``enabled`` loads what the
-configuration names.
+``base`` defines what every interface of a kind provides; ``redfish``, ``ipmi`` and ``agent`` are families of
+interfaces, ``fake`` and ``absent`` one module each; ``boot`` contains the boot interfaces; ``enabled`` loads the
+hardware types and interfaces that are enabled in the configuration.
 """

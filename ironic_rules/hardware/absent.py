@@ -1,4 +1,4 @@
-"""What is absent: the ``no-*`` interfaces refuse, the ``noop`` interfaces leave things as they are."""
+"""Interfaces without a function: the ``no-*`` interfaces refuse every operation, the ``noop`` interfaces do nothing."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from ironic_rules.models.task import Task
 
 
 class Absent(Interface):
-    """Mix-in of the ``no-*`` interfaces: the node has nothing of this kind, and validation says so."""
+    """Mix-in of the ``no-*`` interfaces: the node does not support this kind, and validation reports that."""
 
     def validate(self, task: Task) -> None:
         raise self.refuse(task, f"{self.kind} (disabled or not implemented)")
 
 
 class NoBIOS(Absent, BIOSInterface):
-    """The firmware setup is out of reach."""
+    """BIOS settings are not supported."""
 
 
 class NoConsole(Absent, ConsoleInterface):
-    """There is no console."""
+    """The console is not supported."""
 
 
 class NoFirmware(Absent, FirmwareInterface):
-    """Firmware is out of reach."""
+    """Firmware updates are not supported."""
 
 
 class NoInspect(Absent, InspectInterface):
-    """The node cannot be inspected."""
+    """Inspection is not supported."""
 
     def inspect_hardware(self, task: Task) -> InspectionData | None:
         raise self.refuse(task)
 
 
 class NoRAID(Absent, RAIDInterface):
-    """There is no controller to configure."""
+    """RAID configuration is not supported."""
 
 
 class NoRescue(Absent, RescueInterface):
-    """There is no rescue system."""
+    """Rescue is not supported."""
 
     def rescue(self, task: Task) -> None:
         raise self.refuse(task)
@@ -62,11 +62,11 @@ class NoRescue(Absent, RescueInterface):
 
 
 class NoVendor(Absent, VendorInterface):
-    """There is nothing vendor-specific."""
+    """Vendor-specific functions are not supported."""
 
 
 class NoopManagement(ManagementInterface):
-    """Knows no boot device and takes every one."""
+    """Accepts every boot device and ignores it; the current one is unknown."""
 
     def get_supported_boot_devices(self, task: Task) -> list[str]:
         return []
@@ -79,7 +79,7 @@ class NoopManagement(ManagementInterface):
 
 
 class NoopNetwork(NetworkInterface):
-    """Leaves the network as it is."""
+    """Does not change the network."""
 
 
 class NoopStorage(StorageInterface):

@@ -1,9 +1,9 @@
-"""What hardware types and their interfaces offer; implementations are plug-ins.
+"""The base classes of hardware types and their interfaces; implementations are plug-ins.
 
-A method under ``deploy_step`` is a deploy step of every interface that has it, overridden or not.
+A method decorated with ``deploy_step`` is a deploy step of every interface that has it, even if it is overridden.
 
-A task (``models.task.Task``) has drafts: an interface changes them and saves nothing. Where it acts on the world (a
-BMC, a switch), it must be safe to repeat, because a conductor that dies in between is followed by another one.
+A task (``models.task.Task``) has drafts: an interface changes them and saves nothing. Operations on external systems
+(a BMC, a switch) must be safe to repeat, because another conductor takes over if one fails in between.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ InterfaceOf = Callable[[Any, str], Any]
 
 
 class HardwareType:
-    """A family of machines. Each ``supported_*`` lists interface names; the first enabled one is the default."""
+    """A family of machines. Each ``supported_*`` lists interface names; the default is the first enabled one."""
 
     supported_bios_interfaces: ClassVar[tuple[str, ...]] = ("no-bios",)
     supported_boot_interfaces: ClassVar[tuple[str, ...]] = ()
@@ -44,17 +44,17 @@ class HardwareType:
 
     @classmethod
     def supported(cls, kind: str) -> tuple[str, ...]:
-        """Return the names of the interfaces of ``kind`` that go with this type, best first."""
+        """Return the names of the interfaces of ``kind`` that this type supports, the preferred ones first."""
         names: tuple[str, ...] = getattr(cls, f"supported_{kind}_interfaces")
         return names
 
 
 class Interface:
-    """Base of all interfaces: one object serves all nodes and threads, so it keeps nothing about a node."""
+    """Base of all interfaces: one object serves all nodes and threads, so it has no state of a node."""
 
     #: one of ``INTERFACES``
     kind: ClassVar[str]
-    #: name of a ``driver_info`` key -> what it means
+    #: name of a ``driver_info`` key -> its description
     properties: ClassVar[dict[str, str]] = {}
 
     def __init__(self, conf: cfg.ConfigOpts, interface_of: InterfaceOf) -> None:
@@ -66,16 +66,16 @@ class Interface:
         return dict(self.properties)
 
     def validate(self, task: Task) -> None:
-        """Check that the node has what this interface needs. Quick: talks to no BMC.
+        """Check that the node has the properties that this interface requires. Quick: does not access the BMC.
 
-        :raises Invalid: it has not; the text says what is missing or wrong
+        :raises Invalid: it does not; the text says what is missing or wrong
         """
 
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
-        """Look at a deploy step with which the machine goes on, after a sign of life. Safe to repeat.
+        """Check the progress of a deploy step that the machine continues, after a heartbeat. Safe to repeat.
 
-        :returns: None when it is done, as it is here: the sign was what the step waited for; else ``states.DEPLOYWAIT``
-        :raises IronicRulesError: it failed, as the text says
+        :returns: None when it is done, as here, where the step waits only for the heartbeat; else ``states.DEPLOYWAIT``
+        :raises IronicRulesError: it failed; the text says why
         """
         return None
 
@@ -93,13 +93,13 @@ class PowerInterface(Interface, abc.ABC):
 
     @abc.abstractmethod
     def set_power_state(self, task: Task, target: str, timeout_s: int | None = None) -> None:
-        """Bring the node to ``target`` (``states.POWER_TARGETS``) and put what it ended in into ``node.power_state``.
+        """Bring the node to ``target`` (``states.POWER_TARGETS``) and set ``node.power_state`` to the resulting state.
 
         :raises InvalidParameterValue: no such target
         """
 
     def get_supported_power_states(self) -> list[str]:
-        """Return the targets that ``set_power_state`` takes."""
+        """Return the targets that ``set_power_state`` accepts."""
         return sorted(states.POWER_TARGETS)
 
     @deploy_step(priority=0, rerunnable=True)
@@ -114,7 +114,7 @@ class PowerInterface(Interface, abc.ABC):
 
     @deploy_step(priority=0, rerunnable=True)
     def reboot(self, task: Task) -> None:
-        """Switch the machine off and on; one that is off only on."""
+        """Switch the machine off and on; if it is off, only on."""
         self.set_power_state(task, states.REBOOT)
 
 
@@ -123,14 +123,14 @@ class InspectInterface(Interface, abc.ABC):
 
     @abc.abstractmethod
     def inspect_hardware(self, task: Task) -> InspectionData | None:
-        """Read the machine's data, or make its ramdisk send them.
+        """Read the machine's data, or boot a ramdisk that sends them.
 
-        :returns: the data, for hooks and rules; None when a ramdisk is to send them, for ``continue_inspection``
+        :returns: the data, for hooks and rules; None if a ramdisk will send them, for ``continue_inspection``
         """
 
     def continue_inspection(self, task: Task, inventory: dict[str, Any],
                             plugin_data: dict[str, Any] | None = None) -> InspectionData:
-        """Take the data that a ramdisk has sent.
+        """Accept the data that a ramdisk has sent.
 
         :returns: the data, for hooks and rules
         :raises UnsupportedDriverExtension: this interface expects no data from a ramdisk
@@ -138,9 +138,9 @@ class InspectInterface(Interface, abc.ABC):
         raise self.refuse(task, "continue_inspection")
 
     def finish(self, task: Task) -> None:
-        """Leave the machine when hooks and rules are done with its data. Safe to repeat.
+        """Clean up the machine after hooks and rules have processed its data. Safe to repeat.
 
-        :raises IronicRulesError: it cannot be left so; nothing of what hooks and rules have done is saved then
+        :raises IronicRulesError: it cannot be cleaned up; in that case no changes of hooks and rules are saved
         """
 
     def abort(self, task: Task) -> None:
@@ -155,33 +155,33 @@ class BootInterface(Interface):
     kind = "boot"
 
     def validate_inspection(self, task: Task) -> None:
-        """Check that this interface can boot the inspection ramdisk on the node. Quick: talks to no BMC.
+        """Check that this interface can boot the inspection ramdisk on the node. Quick: does not access the BMC.
 
-        :raises UnsupportedDriverExtension: it never can; somebody else's DHCP and TFTP servers must
-        :raises Invalid: the node or the configuration lacks what it needs; the text says what
+        :raises UnsupportedDriverExtension: it does not support that; DHCP and TFTP servers outside this service must
+        :raises Invalid: a property of the node or an option is missing or wrong; the text says which
         """
         raise self.refuse(task, "managed inspection")
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
-        """Make the node's next boot the ramdisk's. Safe to repeat.
+        """Make the node boot the ramdisk next time. Safe to repeat.
 
         :param parameters: kernel parameters, name to value; values have no white space or control characters
-        :raises IronicRulesError: the BMC or the web server's folder does not play along
+        :raises IronicRulesError: the BMC or the folder of the web server reports an error
         """
         raise self.refuse(task, "managed inspection")
 
     def clean_up_ramdisk(self, task: Task) -> None:
-        """Undo ``prepare_ramdisk``. Safe to repeat, also when nothing was prepared."""
+        """Undo ``prepare_ramdisk``. Safe to repeat, even if nothing was prepared."""
 
 
 def boot_device_args(device: Mapping[str, Any] = arguments.TEXT) -> dict[str, dict[str, Any]]:
     """Return the ``argsinfo`` of ``set_boot_device``.
 
-    :param device: the JSON schema of the devices that an interface knows
+    :param device: the JSON schema of the devices that an interface supports
     """
     return {
         "device": {"description": "What to boot from: pxe, disk, cdrom, bios, …", "required": True, "schema": device},
-        "persistent": {"description": "Always, and not only at the next boot. Default: false.",
+        "persistent": {"description": "Whether it applies to all boots, not only to the next one. Default: false.",
                        "schema": arguments.BOOLEAN},
     }
 
@@ -191,11 +191,11 @@ class ManagementInterface(Interface, abc.ABC):
 
     @abc.abstractmethod
     def get_supported_boot_devices(self, task: Task) -> list[str]:
-        """Return the names that ``set_boot_device`` takes: ``pxe``, ``disk``, …"""
+        """Return the names that ``set_boot_device`` accepts: ``pxe``, ``disk``, …"""
 
     @abc.abstractmethod
     def get_boot_device(self, task: Task) -> dict[str, Any]:
-        """Return ``{"boot_device": name or None, "persistent": bool or None}``; None is unknown."""
+        """Return ``{"boot_device": name or None, "persistent": bool or None}``; None means unknown."""
 
     @deploy_step(priority=0, argsinfo=boot_device_args(), rerunnable=True)
     @abc.abstractmethod
@@ -206,13 +206,13 @@ class ManagementInterface(Interface, abc.ABC):
         """
 
     def get_supported_boot_modes(self, task: Task) -> list[str]:
-        """Return the names that ``set_boot_mode`` takes: ``uefi``, ``bios``, or none."""
+        """Return the names that ``set_boot_mode`` accepts: ``uefi``, ``bios``, or none."""
         return []
 
     def get_boot_mode(self, task: Task) -> str | None:
-        """Return ``uefi`` or ``bios``; None is unknown.
+        """Return ``uefi`` or ``bios``; None means unknown.
 
-        :raises UnsupportedDriverExtension: the interface does not know boot modes
+        :raises UnsupportedDriverExtension: the interface does not support boot modes
         """
         raise self.refuse(task, "get_boot_mode")
 
@@ -220,14 +220,14 @@ class ManagementInterface(Interface, abc.ABC):
         """Make the node boot in ``mode`` from its next boot on.
 
         :raises InvalidParameterValue: no such mode
-        :raises UnsupportedDriverExtension: the interface does not know boot modes
+        :raises UnsupportedDriverExtension: the interface does not support boot modes
         """
         raise self.refuse(task, "set_boot_mode")
 
     def get_mac_addresses(self, task: Task) -> list[str]:
-        """Return the MAC addresses of the node's network interfaces, as its BMC knows them.
+        """Return the MAC addresses of the node's network interfaces, as its BMC reports them.
 
-        :raises UnsupportedDriverExtension: the interface cannot ask
+        :raises UnsupportedDriverExtension: the interface cannot read them
         """
         raise self.refuse(task, "get_mac_addresses")
 
@@ -235,28 +235,28 @@ class ManagementInterface(Interface, abc.ABC):
 class DeployInterface(Interface, abc.ABC):
     kind = "deploy"
 
-    #: whether the machine has deploy steps of its own, which are known only when its ramdisk runs
+    #: whether the ramdisk has its own deploy steps, which are known only when it runs
     has_in_band_steps: ClassVar[bool] = False
 
     def in_band_steps(self, task: Task) -> list[StepInfo]:
-        """Return the steps that the node's ramdisk offers; none before it was asked."""
+        """Return the steps that the node's ramdisk offers; none before it has reported them."""
         return []
 
     def run_in_band(self, task: Task, step: Mapping[str, Any]) -> str | None:
-        """Let the node's ramdisk run one of its steps: start it, or look how far it is. Safe to repeat.
+        """Let the node's ramdisk run one of its steps: start it, or check its progress. Safe to repeat.
 
         :param step: as in ``node.deploy_step``
-        :returns: None when it is done, ``states.DEPLOYWAIT`` while it is not, or the ramdisk cannot be reached now
-        :raises IronicRulesError: it failed, as the text says
+        :returns: None when it is done, ``states.DEPLOYWAIT`` while it is not, or while the ramdisk cannot be reached
+        :raises IronicRulesError: it failed; the text says why
         """
         raise self.refuse(task, "run_in_band")
 
     @deploy_step(priority=100, core=True)
     @abc.abstractmethod
     def deploy(self, task: Task) -> str | None:
-        """Put the instance onto the node and start it, or begin to.
+        """Deploy the instance to the node and start it, or begin the deployment.
 
-        :returns: None when it is done, ``states.DEPLOYWAIT`` when the machine goes on with it
+        :returns: None when it is done, ``states.DEPLOYWAIT`` when the machine continues it
         """
 
     @abc.abstractmethod
@@ -264,7 +264,7 @@ class DeployInterface(Interface, abc.ABC):
         """Stop the instance."""
 
     def clean_up(self, task: Task) -> None:
-        """Undo, after a failure, what would boot the ramdisk again. Safe to repeat, also when nothing was prepared."""
+        """After a failure, undo what would boot the ramdisk again. Safe to repeat, even if nothing was prepared."""
 
 
 class RescueInterface(Interface, abc.ABC):
@@ -280,7 +280,7 @@ class RescueInterface(Interface, abc.ABC):
 
 
 class NetworkInterface(Interface):
-    """Which port carries which VIF is kept by the API in ``internal_info`` of the ports; an interface connects them."""
+    """Connects ports to networks. The API stores the VIF of each port in its ``internal_info``."""
 
     kind = "network"
 

@@ -1,4 +1,4 @@
-"""The deploy steps of BIOS interfaces: what is asked for is checked here, an interface writes it."""
+"""The deploy steps of BIOS interfaces: requested settings are checked here, an interface writes them."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ _SETTINGS = {
 
 
 class BIOSSteps(BIOSInterface, abc.ABC):
-    """Mix-in of the interfaces that can write settings."""
+    """Mix-in of the interfaces that can write BIOS settings."""
 
     @abc.abstractmethod
     def write_settings(self, task: Task, settings: dict[str, Any]) -> None:
-        """Give the settings these values. Safe to repeat."""
+        """Set the settings to these values. Safe to repeat."""
 
     @abc.abstractmethod
     def reset_settings(self, task: Task) -> None:
-        """Give all settings the values of the factory. Safe to repeat."""
+        """Reset all settings to factory defaults. Safe to repeat."""
 
     @deploy_step(priority=0, argsinfo={
         "settings": {"description": "The settings, a list of objects with name and value.", "required": True,
                      "schema": _SETTINGS},
     }, rerunnable=True)
     def apply_configuration(self, task: Task, settings: Any) -> None:
-        """Write settings of the firmware setup."""
+        """Write BIOS settings."""
         self.write_settings(task, checked(settings))
 
     @deploy_step(priority=0, rerunnable=True)
     def factory_reset(self, task: Task) -> None:
-        """Give all settings of the firmware setup the values of the factory."""
+        """Reset all BIOS settings to factory defaults."""
         self.reset_settings(task)
 
 
 def checked(settings: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return settings that fit the step's schema as names and values.
+    """Return settings that are valid against the step's schema as names and values.
 
-    :raises InvalidParameterValue: one comes twice; the text has the place
+    :raises InvalidParameterValue: one occurs twice; the text has its location
     """
     found: dict[str, Any] = {}
     for index, setting in enumerate(settings):

@@ -1,8 +1,8 @@
 """The IP addresses of a node's BMC, with host names resolved.
 
-A name server that does not answer must hold up neither a conductor nor its end: names are resolved by a bounded number
-of daemon threads, and the names of one node share one timeout. Answers, also that there is none, are kept for a short
-while, so that the inspection of a rack asks for the name of its chassis once.
+A name server that does not respond must delay neither a conductor nor its shutdown: names are resolved by a bounded
+number of daemon threads, and the names of one node share one timeout. Answers, including negative ones, are cached for
+a short time, so that the inspection of a rack resolves the name of its chassis once.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LOG = log.getLogger(__name__)
 
 RESOLVER_THREADS = 8
 MAX_ADDRESSES = 32
-# The last label is no number: getaddrinfo would read "32", "0x20" and "10.1" as IPv4 addresses.
+# The last label must not be a number: getaddrinfo would read "32", "0x20" and "10.1" as IPv4 addresses.
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]{0,62}\.)*(?!(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\.?\Z)"
                         r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\.?")
 RESOLVE_TIMEOUT_S = 10.0
-#: Seconds for which an answer is kept, and one that there is no such name.
+#: Seconds for which answers are cached: positive ones, and those that there is no such name.
 KEEP_S = 60.0
 KEEP_NOTHING_S = 15.0
 MAX_KEPT = 1024
@@ -36,20 +36,20 @@ _slots = threading.BoundedSemaphore(RESOLVER_THREADS)
 
 
 class Cache:
-    """Answers of name servers; the oldest go when there are too many. Safe to use from any thread."""
+    """Answers of name servers; the oldest are removed when there are too many. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._answers: dict[str, tuple[float, frozenset[str]]] = {}
 
     def get(self, name: str) -> frozenset[str] | None:
-        """Return the addresses of ``name``, none if it is known to have none; None if nothing is known."""
+        """Return the addresses of ``name``, an empty set if it is known to have none; None if no answer is cached."""
         with self._lock:
             until, found = self._answers.get(name, (0.0, frozenset()))
         return found if time.monotonic() < until else None
 
     def put(self, name: str, found: set[str]) -> None:
-        """Keep an answer."""
+        """Cache an answer."""
         until = time.monotonic() + (KEEP_S if found else KEEP_NOTHING_S)
         with self._lock:
             self._answers.pop(name, None)
@@ -58,7 +58,7 @@ class Cache:
                 del self._answers[next(iter(self._answers))]
 
     def clear(self) -> None:
-        """Forget all answers."""
+        """Remove all answers."""
         with self._lock:
             self._answers.clear()
 
@@ -67,7 +67,7 @@ cache = Cache()
 
 
 def addresses(driver_info: Mapping[str, Any], timeout_s: float = RESOLVE_TIMEOUT_S) -> list[str]:
-    """Return the addresses of a node's BMC, normalised and sorted. A name that does not resolve in time gives none.
+    """Return the addresses of a node's BMC, normalised and sorted. A name that is not resolved in time has none.
 
     :param timeout_s: for all names together, seconds
     """

@@ -25,20 +25,20 @@ INTERFACES_GROUP = "ironic_rules.hardware.interfaces"
 
 
 class EnabledHardware:
-    """Enabled hardware types and interfaces. One per process; safe to use from any thread.
+    """Enabled hardware types and interfaces. One per process; thread-safe.
 
-    :raises ConfigurationError: something enabled does not exist, or a type is left without an interface of some kind
+    :raises ConfigurationError: an enabled name does not exist, or a type has no enabled interface of some kind
     """
 
-    #: what GET /v1/nodes/{node}/validate reports on; vendor interfaces are validated per method
+    #: the kinds in GET /v1/nodes/{node}/validate; vendor interfaces are validated per method
     VALIDATED_KINDS = tuple(kind for kind in KINDS if kind != "vendor")
 
     def __init__(self, conf: cfg.ConfigOpts, types: Mapping[str, type[HardwareType]] | None = None,
                  interfaces: Mapping[str, Mapping[str, type[Interface]]] | None = None) -> None:
-        """Load what is enabled.
+        """Load the enabled hardware types and interfaces.
 
-        :param types: ``{name: class}``, in the place of the entry points of ``enabled_hardware_types``
-        :param interfaces: ``{kind: {name: class}}``, in the place of those of ``enabled_*_interfaces``
+        :param types: ``{name: class}``, instead of the entry points of ``enabled_hardware_types``
+        :param interfaces: ``{kind: {name: class}}``, instead of those of ``enabled_*_interfaces``
         """
         if types is None:
             types = entry_points.load(TYPES_GROUP, conf.enabled_hardware_types, HardwareType, "enabled_hardware_types")
@@ -59,14 +59,14 @@ class EnabledHardware:
     def _offer(self, driver: str, hardware_type: type[HardwareType], kind: str, default: str | None) -> dict[str, Any]:
         loaded = self._interfaces[kind]
         if default is not None and default not in loaded:
-            raise ConfigurationError(f"default_{kind}_interface is '{default}', which enabled_{kind}_interfaces "
-                                     f"({', '.join(loaded)}) does not have.")
+            raise ConfigurationError(f"default_{kind}_interface is '{default}', which is not in "
+                                     f"enabled_{kind}_interfaces ({', '.join(loaded)}).")
         supported = hardware_type.supported(kind)
         enabled = [name for name in supported if name in loaded]
         if not enabled:
             raise ConfigurationError(f"enabled_{kind}_interfaces is {', '.join(loaded) or 'empty'}; hardware type "
                                      f"{driver} needs one of {', '.join(supported) or 'none'} there.")
-        # A default that only another hardware type supports is no reason to refuse this one.
+        # If only another hardware type supports the default, this type is accepted all the same.
         return {"enabled": enabled, "default": default if default in enabled else enabled[0]}
 
     def _check_priorities(self) -> None:
@@ -75,13 +75,13 @@ class EnabledHardware:
         for name, priority in self._priorities.items():
             kind, _, step = name.partition(".")
             if kind not in STEP_KINDS or not step:
-                raise ConfigurationError(f"[deploy]step_priorities: '{name}' is no step: write INTERFACE.STEP, with "
+                raise ConfigurationError(f"[deploy]step_priorities: '{name}' is not a step: use INTERFACE.STEP, with "
                                          f"INTERFACE one of {', '.join(STEP_KINDS)}.")
             if name not in offered:
                 LOG.warning("[deploy]step_priorities: no interface that is enabled here has the step %s", name)
             elif offered[name].core and priority:
-                raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, of which the order cannot "
-                                         "be changed; it can be left out with priority 0.")
+                raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, whose order cannot be "
+                                         "changed; it can be left out with priority 0.")
 
     @property
     def _priorities(self) -> Mapping[str, int]:
@@ -89,13 +89,13 @@ class EnabledHardware:
         return priorities
 
     def describe(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return ``{hardware type: {kind: {"enabled": [names, best first], "default": name}}}``."""
+        """Return ``{hardware type: {kind: {"enabled": [names, preferred first], "default": name}}}``."""
         return self._description
 
     def register(self) -> dict[str, dict[str, Any]]:
-        """Return what a conductor tells others: ``describe()``, and each type's ``properties`` and ``deploy_steps``.
+        """Return what a conductor registers: ``describe()``, and each type's ``properties`` and ``deploy_steps``.
 
-        ``ramdisk_deploy_interfaces`` are those whose ramdisk has steps of its own.
+        ``ramdisk_deploy_interfaces`` are those whose ramdisk has its own steps.
         ``deploy_steps`` is ``{kind: {interface name: [StepInfo.to_wire()]}}``, with the configured priorities.
         """
         deploy: Mapping[str, Any] = self._interfaces["deploy"]
@@ -139,7 +139,7 @@ class EnabledHardware:
     def ramdisk_steps(self, task: Task) -> list[StepInfo]:
         """Return the deploy steps that the node's ramdisk offers, with the configured priorities; none before it runs.
 
-        :raises IronicRulesError: the ramdisk does not tell them
+        :raises IronicRulesError: the ramdisk does not report them
         """
         return with_priorities(self.interface(task.node, "deploy").in_band_steps(task), self._priorities)
 

@@ -1,4 +1,4 @@
-"""``fake-hardware`` and the ``fake`` interfaces: for tests, demonstrations, and machines that nothing manages."""
+"""``fake-hardware`` and the ``fake`` interfaces: for tests, demonstrations, and machines that are not managed."""
 
 from __future__ import annotations
 
@@ -64,25 +64,25 @@ class FakeHardware(HardwareType):
 
 
 class Pretends(Interface):
-    """Mix-in: a step that takes a while, fails, or ends only when the machine says so."""
+    """Mix-in: a step that takes some time, fails, or ends only with a heartbeat of the machine."""
 
     @deploy_step(priority=0, argsinfo={
         "seconds": {"description": f"How long it takes, 0 to {MAX_SECONDS}. Default: 0.", "schema": _SECONDS},
         "error": {"description": "Fail with this text, after that time."},
-        "asynchronous": {"description": "End when the ramdisk calls back, and not by itself. Default: false.",
+        "asynchronous": {"description": "End when the ramdisk calls back, not by itself. Default: false.",
                          "schema": arguments.BOOLEAN},
     }, rerunnable=True)
     def pretend(self, task: Task, seconds: float = 0, error: Any = None,
                 asynchronous: bool = False) -> str | None:
-        """Do nothing, as long and with the end that the arguments say."""
+        """Do nothing, with the duration and the result that the arguments specify."""
         time.sleep(seconds)
         if error is not None:
-            raise IronicRulesError(f"{self.kind}.pretend fails as it was told to: {printable(error)}")
+            raise IronicRulesError(f"{self.kind}.pretend fails as requested: {printable(error)}")
         return states.DEPLOYWAIT if asynchronous else None
 
 
 class FakePower(Pretends, PowerInterface):
-    """Does at once what it is told; a node that was never switched is off."""
+    """Changes the power state at once; a node whose power was never changed is off."""
 
     def get_power_state(self, task: Task) -> str:
         return task.node.power_state or states.POWER_OFF
@@ -94,7 +94,7 @@ class FakePower(Pretends, PowerInterface):
 
 
 class FakeManagement(Pretends, ManagementInterface):
-    """Keeps the boot device in ``driver_internal_info``; a node that was never told boots by PXE."""
+    """Keeps the boot device in ``driver_internal_info``; the default is PXE."""
 
     def get_supported_boot_devices(self, task: Task) -> list[str]:
         return list(DEVICES)
@@ -113,14 +113,14 @@ class FakeManagement(Pretends, ManagementInterface):
 
 
 class FakeBoot(BootInterface):
-    """Leaves booting to others: a ramdisk must come from a DHCP and TFTP environment outside this service."""
+    """Does not manage booting: a DHCP and TFTP environment outside this service must boot the ramdisk."""
 
 
 class FakeDeploy(Pretends, DeployInterface):
     """Switches the node on for its instance and off afterwards, as Nova expects of an active instance.
 
-    Its core steps have the names and the priorities of Ironic's deployments by the ramdisk, so that a template can be
-    tried out for its place among them.
+    Its core steps have the names and the priorities of Ironic's deployments by the ramdisk, so that the order of a
+    template's steps among them can be tested.
     """
 
     @deploy_step(priority=100, core=True, rerunnable=True)
@@ -153,7 +153,7 @@ class FakeDeploy(Pretends, DeployInterface):
 
 
 class FakeBIOS(Pretends, BIOSSteps):
-    """Keeps settings in ``driver_internal_info``; those of the factory are none."""
+    """Keeps settings in ``driver_internal_info``; the factory defaults are empty."""
 
     def write_settings(self, task: Task, settings: dict[str, Any]) -> None:
         kept = task.node.driver_internal_info.get(_BIOS_SETTINGS) or {}
@@ -164,7 +164,7 @@ class FakeBIOS(Pretends, BIOSSteps):
 
 
 class FakeFirmware(Pretends, FirmwareInterface):
-    """Firmware that is always as it was told to be."""
+    """Accepts every firmware update without doing anything."""
 
     @deploy_step(priority=0, argsinfo={
         "settings": {"description": "What to update, a list of objects with component and url.", "required": True,
@@ -175,7 +175,7 @@ class FakeFirmware(Pretends, FirmwareInterface):
 
 
 class FakeRAID(Pretends, RAIDSteps):
-    """A controller with as many disks as anybody wants."""
+    """A controller with any number of disks."""
 
     def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> None:
         pass
@@ -185,18 +185,18 @@ class FakeRAID(Pretends, RAIDSteps):
 
 
 class FakeVendor(Pretends, VendorInterface):
-    """A vendor whose BMC takes every command."""
+    """A vendor whose BMC accepts every command."""
 
     @deploy_step(priority=0, argsinfo={
         "raw_bytes": {"description": "The bytes of the command, such as '0x00 0x08'.", "required": True,
                       "schema": arguments.TEXT},
     })
     def send_raw(self, task: Task, raw_bytes: str) -> None:
-        """Send the BMC a raw command."""
+        """Send a raw command to the BMC."""
 
 
 class FakeRescue(RescueInterface):
-    """A rescue system that is always there."""
+    """A rescue system that is always available."""
 
     def rescue(self, task: Task) -> None:
         pass
@@ -210,4 +210,4 @@ class FakeStorage(StorageInterface):
 
 
 class FakeConsole(ConsoleInterface):
-    """A console that nobody can look at."""
+    """A console without access."""

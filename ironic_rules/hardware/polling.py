@@ -1,4 +1,4 @@
-"""Waiting until a BMC has done what it was told, by asking again and again."""
+"""Wait until a BMC has carried out a request, by polling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironic_rules.models.task import Task
 
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
-#: A change of the power takes seconds, and not minutes.
+#: A change of the power state takes seconds, not minutes.
 _LONGEST_POWER_PAUSE_S = 3.0
 
 Sleep = Callable[[float], object]
@@ -18,7 +18,7 @@ Sleep = Callable[[float], object]
 
 def wait_for_power(task: Task, read: Callable[[], str], target: str, timeout_s: float,
                    sleep: Sleep = time.sleep) -> None:
-    """Return when ``read()`` gives the power state ``target``. It is asked soon at first, then every three seconds.
+    """Return when ``read()`` returns the power state ``target``. It is called often at first, then every three seconds.
 
     :raises BMCError: it did not within ``timeout_s`` seconds
     """
@@ -27,18 +27,18 @@ def wait_for_power(task: Task, read: Callable[[], str], target: str, timeout_s: 
         state = read()
         if state == target:
             return
-    raise BMCError(node=task.node.uuid, reason=f"it was told to bring the machine to '{target}', and after "
+    raise BMCError(node=task.node.uuid, reason=f"it was requested to switch the machine to '{target}', and after "
                                                f"{timeout_s} seconds the machine is still at '{state}'.")
 
 
 def wait_until(task: Task, is_done: Callable[[], bool], what: str, timeout_s: float,
                sleep: Sleep = time.sleep) -> None:
-    """Return when ``is_done()``. It is asked soon at first, then every ten seconds.
+    """Return when ``is_done()``. It is called often at first, then every ten seconds.
 
-    A BMC that does not answer for a while is busy: many are when their machine boots.
+    Errors of the BMC are ignored until the timeout: many BMCs do not respond while their machine boots.
 
-    :param what: is waited for, as the error has it
-    :raises BMCError: it did not come within ``timeout_s`` seconds; with the BMC's last error, if it had one
+    :param what: the operation that is waited for, as named in the error
+    :raises BMCError: it was not done within ``timeout_s`` seconds; with the BMC's last error, if it had one
     """
     failure: BMCError | None = None
     for _ in _tries(timeout_s, _LONGEST_PAUSE_S, sleep):
@@ -48,12 +48,12 @@ def wait_until(task: Task, is_done: Callable[[], bool], what: str, timeout_s: fl
                 return
         except BMCError as exc:
             failure = exc
-    raise failure or BMCError(node=task.node.uuid, reason=f"{what} did not come within {timeout_s} seconds "
+    raise failure or BMCError(node=task.node.uuid, reason=f"{what} was not completed within {timeout_s} seconds "
                                                           "([redfish]configuration_timeout).")
 
 
 def _tries(timeout_s: float, longest_pause_s: float, sleep: Sleep) -> Iterator[None]:
-    """Yield for each time that it is asked, and pause in between; end when the time is over."""
+    """Yield once for each attempt, and pause in between; end at the timeout."""
     deadline = time.monotonic() + timeout_s
     pause_s = _FIRST_PAUSE_S
     while True:

@@ -1,4 +1,4 @@
-"""The deploy steps of RAID interfaces: what is asked for is checked here, an interface makes and deletes volumes."""
+"""The deploy steps of RAID interfaces: requests are checked here, an interface creates and deletes volumes."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ _LOGICAL_DISKS = {
     "minItems": 1, "items": _DISK, "minContains": 0, "maxContains": 1,
     "contains": {"type": "object", "required": ["is_root_volume"], "properties": {"is_root_volume": {"const": True}}},
 }
-_DISKS = {"description": "The volumes to make, each an object with size_gb (a number, or MAX), raid_level and, if "
-                         "wanted, is_root_volume, volume_name, controller and physical_disks. Default: those of "
+_DISKS = {"description": "The volumes to create, each an object with size_gb (a number, or MAX), raid_level and "
+                         "optionally is_root_volume, volume_name, controller and physical_disks. Default: those of "
                          "target_raid_config of the node.", "schema": {**_LOGICAL_DISKS, "type": ["array", "null"]}}
-_ROOT = {"description": "Whether to make the volume that has is_root_volume. Default: true.",
+_ROOT = {"description": "Whether to create the volume that has is_root_volume. Default: true.",
          "schema": arguments.BOOLEAN}
-_NONROOT = {"description": "Whether to make the other volumes. Default: true.", "schema": arguments.BOOLEAN}
-_DELETE = {"description": "Delete the volumes that are there before. Default: false.", "schema": arguments.BOOLEAN}
+_NONROOT = {"description": "Whether to create the other volumes. Default: true.", "schema": arguments.BOOLEAN}
+_DELETE = {"description": "Delete the existing volumes first. Default: false.", "schema": arguments.BOOLEAN}
 
 
 class RAIDSteps(RAIDInterface, abc.ABC):
-    """Mix-in of the interfaces that can make volumes."""
+    """Mix-in of the interfaces that can create volumes."""
 
     @abc.abstractmethod
     def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> None:
-        """Make the volumes, valid logical disks; what is there already stays."""
+        """Create the volumes, valid logical disks; existing volumes are kept."""
 
     @abc.abstractmethod
     def delete_volumes(self, task: Task) -> None:
-        """Delete every volume. Nothing to delete is no error."""
+        """Delete every volume. It is not an error if there is none."""
 
     @deploy_step(priority=0, argsinfo={
         "logical_disks": _DISKS, "delete_configuration": _DELETE,
@@ -65,7 +65,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
     def create_configuration(self, task: Task, logical_disks: Any = None, delete_configuration: bool = False,
                              delete_existing: bool = False, create_root_volume: bool = True,
                              create_nonroot_volumes: bool = True) -> None:
-        """Make volumes out of the node's disks."""
+        """Create volumes on the node's disks."""
         if logical_disks is None:
             logical_disks = checked(task.node.target_raid_config.get("logical_disks"), "/args/logical_disks")
         self._configure(task, logical_disks, "/args/logical_disks", delete_configuration or delete_existing,
@@ -79,7 +79,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
     })
     def apply_configuration(self, task: Task, raid_config: Any, delete_existing: bool = False,
                             create_root_volume: bool = True, create_nonroot_volumes: bool = True) -> None:
-        """Make the volumes of a RAID configuration."""
+        """Create the volumes of a RAID configuration."""
         self._configure(task, raid_config["logical_disks"], "/args/raid_config/logical_disks", delete_existing,
                         create_root_volume, create_nonroot_volumes)
 
@@ -92,7 +92,7 @@ class RAIDSteps(RAIDInterface, abc.ABC):
     def _configure(self, task: Task, disks: Any, where: str, delete: bool, root: bool, others: bool) -> None:
         wanted = [disk for disk in disks if (root if disk.get("is_root_volume") else others)]
         if not wanted:
-            raise InvalidParameterValue(f"{where}: no volume is left to make")
+            raise InvalidParameterValue(f"{where}: no volume is left to create")
         present: list[Any] = []
         if delete:
             self.delete_volumes(task)
@@ -104,9 +104,9 @@ class RAIDSteps(RAIDInterface, abc.ABC):
 
 
 def checked(disks: Any, where: str) -> list[dict[str, Any]]:
-    """Return logical disks that are right.
+    """Return ``disks`` if they are valid logical disks.
 
-    :raises InvalidParameterValue: they are not; the text has the place below ``where``
+    :raises InvalidParameterValue: they are not; the text has the location below ``where``
     """
     if wrong := arguments.problems(_LOGICAL_DISKS, disks):
         raise InvalidParameterValue("; ".join(f"{where}{pointer.format(place)}: {text}" for place, text in wrong))

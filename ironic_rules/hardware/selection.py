@@ -1,7 +1,7 @@
-"""Which interfaces a node gets. Pure: works on what conductors registered about their hardware types.
+"""Select the interfaces of a node from the hardware types that conductors have registered. No side effects.
 
-A description is ``{hardware type: {kind: {"enabled": [names], "default": name}}}``; other keys than interface kinds
-(``properties``) do not matter here.
+A description is ``{hardware type: {kind: {"enabled": [names], "default": name}}}``; keys other than interface kinds
+(``properties``) are ignored here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Description = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def union(descriptions: Iterable[Description]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return what at least one conductor offers; the first one that has a default for a kind gives it."""
+    """Return what at least one conductor offers; the default of a kind is that of the first conductor that has one."""
     merged: dict[str, dict[str, dict[str, Any]]] = {}
     for description in descriptions:
         for driver, kinds in description.items():
@@ -30,11 +30,11 @@ def union(descriptions: Iterable[Description]) -> dict[str, dict[str, dict[str, 
 
 
 def choose_interfaces(hardware_types: Description, driver: str, requested: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the value of every ``*_interface`` field of a node: what is requested, else the default.
+    """Return the value of every ``*_interface`` field of a node: the requested one, else the default.
 
-    :param hardware_types: ``union()`` of what the conductors of the node's group registered
+    :param hardware_types: ``union()`` of what the conductors of the node's group have registered
     :param requested: ``{"power_interface": name, …}``; other keys are ignored, None means the default
-    :raises DriverNotFound: nobody offers the driver
+    :raises DriverNotFound: no conductor offers the driver
     :raises InterfaceNotFound: the driver does not offer a requested interface
     """
     try:
@@ -56,10 +56,10 @@ def choose_interfaces(hardware_types: Description, driver: str, requested: Mappi
 
 def fit_interfaces(hardware_types: Description, driver: str, current: Mapping[str, Any],
                    fixed: Collection[str]) -> dict[str, str]:
-    """Return every ``*_interface`` of a node: what the driver offers is kept, the rest becomes the driver's default.
+    """Return every ``*_interface`` of a node: those that the driver offers are kept, others get the driver's default.
 
-    :param current: the ``*_interface`` values so far
-    :param fixed: fields that were asked for by name: not offered is an error
+    :param current: the current ``*_interface`` values
+    :param fixed: fields that were explicitly requested: it is an error if the driver does not offer them
     :raises DriverNotFound, InterfaceNotFound: 400
     """
     kinds = hardware_types.get(driver, {})

@@ -145,7 +145,7 @@ def test_a_failing_step_is_named_and_stops_the_deployment(whole):
 
     assert (shown["provision_state"], shown["target_provision_state"]) == ("deploy failed", "active")
     assert shown["last_error"] == (
-        "Deploy step raid.pretend (3 of 7, template CUSTOM_FAILS) failed: raid.pretend fails as it was told to: the "
+        "Deploy step raid.pretend (3 of 7, template CUSTOM_FAILS) failed: raid.pretend fails as requested: the "
         "controller smokes")
     assert finished(whole, node) == CORE[:2]
     assert whole.events(node)[-1] == ("ERROR", shown["last_error"])

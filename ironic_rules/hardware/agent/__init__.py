@@ -1,1 +1,1 @@
-"""What is done with ironic-python-agent: booting its ramdisk, inspection by it, and its own deploy steps."""
+"""Interfaces that use ironic-python-agent: booting its ramdisk, in-band inspection, and its own deploy steps."""

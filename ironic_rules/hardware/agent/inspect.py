@@ -1,4 +1,4 @@
-"""``agent``: inspection by a ramdisk that posts what it finds to ``/v1/continue_inspection``."""
+"""``agent``: in-band inspection by a ramdisk that posts its data to ``/v1/continue_inspection``."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ LOG = log.getLogger(__name__)
 
 #: key of ``driver_internal_info``; lookups compare with it
 BMC_ADDRESSES = "lookup_bmc_addresses"
-#: key of ``driver_internal_info``; while a ramdisk runs that this service booted, the node's fields that say by which
-#: boot interface: until its end, a user or a rule may have given the node another one
+#: key of ``driver_internal_info`` while a ramdisk runs that this service has booted: the node's fields that determine
+#: the boot interface used, because a user or a rule may change them before the inspection ends
 MANAGED = "inspection_managed_boot"
 
 
 class AgentInspect(InspectInterface):
-    """Boots the ramdisk, which sends the data, and switches the machine off when they are processed."""
+    """Boots the ramdisk, which sends the data, and switches the machine off after they have been processed."""
 
     def validate(self, task: Task) -> None:
-        """Check that something boots the ramdisk.
+        """Check that the ramdisk can be booted.
 
-        :raises InvalidParameterValue: the boot interface does not, and ``[inspector]require_managed_boot`` is true
+        :raises InvalidParameterValue: the boot interface cannot, and ``[inspector]require_managed_boot`` is true
         """
         ramdisk.managed_parameters(self, task)
 
     def inspect_hardware(self, task: Task) -> InspectionData | None:
-        """Make the node boot into the ramdisk and remember by which BMC addresses it can be recognised."""
+        """Make the node boot into the ramdisk and store the BMC addresses by which it can be recognised."""
         parameters = ramdisk.managed_parameters(self, task)
         node = task.node
         node.agent_token_hash = None
@@ -52,7 +52,7 @@ class AgentInspect(InspectInterface):
         if not node.disable_power_off:
             power.set_power_state(task, states.POWER_OFF)
         with contextlib.ExitStack() as on_failure:
-            # The caller forgets this draft, and with it that there is something to undo.
+            # The caller discards this draft, and with it the record of what must be undone.
             on_failure.callback(self._undo_boot, task)
             self.interface_of(node, "boot").prepare_ramdisk(task, parameters)
             power.set_power_state(task, states.REBOOT if node.disable_power_off else states.POWER_ON)
@@ -61,23 +61,23 @@ class AgentInspect(InspectInterface):
 
     def continue_inspection(self, task: Task, inventory: dict[str, Any],
                             plugin_data: dict[str, Any] | None = None) -> InspectionData:
-        """Return what the ramdisk has sent, as it is."""
+        """Return the data of the ramdisk unchanged."""
         return InspectionData(inventory, plugin_data or {})
 
     def finish(self, task: Task) -> None:
-        """Switch the node off; its ramdisk's token is void.
+        """Switch the node off and invalidate its ramdisk's token.
 
-        :raises BMCError: the node cannot be switched off, or its boot not be undone
+        :raises BMCError: the node cannot be switched off, or its boot configuration cannot be undone
         """
         try:
             self._leave(task)
         except BMCError as exc:
-            # Who reads this must not look for a mistake in the report or in a rule.
-            raise BMCError(f"{exc} That was at the end of the inspection, when the machine is switched off and its "
-                           "boot undone; nothing of what hooks and rules had done is saved.") from exc
+            # A reader of this error must not look for the cause in the data or in a rule.
+            raise BMCError(f"{exc} This happened at the end of the inspection, when the machine is switched off and "
+                           "its boot undone; nothing that hooks and rules have changed is saved.") from exc
 
     def abort(self, task: Task) -> None:
-        """Switch the node off; its ramdisk's token is void."""
+        """Switch the node off and invalidate its ramdisk's token."""
         self._leave(task)
 
     def _leave(self, task: Task) -> None:
@@ -91,7 +91,7 @@ class AgentInspect(InspectInterface):
         finally:
             if booted_by := node.driver_internal_info.get(MANAGED):
                 with _noting("Undoing its boot (media, boot scripts) failed", failures):
-                    # Who booted it, not who would now. Earlier versions noted only that somebody did.
+                    # The boot interface that booted it, not the current one. Earlier versions stored only a flag.
                     booted = NodeDraft(booted_by) if isinstance(booted_by, dict) else node
                     self.interface_of(booted, "boot").clean_up_ramdisk(task)
                     node.driver_internal_info.pop(MANAGED, None)
@@ -102,14 +102,14 @@ class AgentInspect(InspectInterface):
         try:
             self.interface_of(task.node, "boot").clean_up_ramdisk(task)
         except IronicRulesError as exc:
-            LOG.warning("What was prepared for the ramdisk of node %s is left: %s", task.node.uuid, exc)
+            LOG.warning("The preparations for the ramdisk of node %s cannot be undone: %s", task.node.uuid, exc)
 
     def _power_off(self, task: Task) -> None:
         power = self.interface_of(task.node, "power")
         if task.node.target_provision_state != states.ENROLL:
             power.set_power_state(task, states.POWER_OFF)
             return
-        # Nobody has managed a discovered node yet; the service may not know how to reach its BMC.
+        # A discovered node has not been managed yet; the service may not know how to reach its BMC.
         try:
             power.validate(task)
             power.set_power_state(task, states.POWER_OFF)
@@ -119,7 +119,7 @@ class AgentInspect(InspectInterface):
 
 @contextlib.contextmanager
 def _noting(what: str, failures: list[str]) -> Iterator[None]:
-    """Add an error to ``failures`` in place of raising it: what comes next is to be done all the same."""
+    """Add an error to ``failures`` instead of raising it, so that the next operations are done all the same."""
     try:
         yield
     except IronicRulesError as exc:

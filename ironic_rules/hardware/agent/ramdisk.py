@@ -1,4 +1,4 @@
-"""What a ramdisk that this service boots is told on its kernel command line."""
+"""Kernel parameters of the ramdisks that this service boots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironic_rules.models.task import Task
 LOG = log.getLogger(__name__)
 
 _CALLBACK = "/v1/continue_inspection"
-# These end up in boot scripts: what could end a line or a quoted word there must never come so far.
+# These are written to boot scripts: characters that could end a line or a quoted word there must be refused.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:;/?&%@+~=\[\]-]*")
 
@@ -27,7 +27,7 @@ def inspection_parameters(conf: cfg.ConfigOpts) -> dict[str, str]:
     """
     root = (conf.inspector.callback_endpoint_override or conf.api.public_endpoint or "").rstrip("/")
     if not root:
-        raise InvalidParameterValue("A managed boot has to tell the ramdisk where the API is: set "
+        raise InvalidParameterValue("A managed boot must pass the URL of the API to the ramdisk: set "
                                     "[inspector]callback_endpoint_override or [api]public_endpoint.")
     parameters = {"ipa-inspection-callback-url": root + _CALLBACK, "ipa-api-url": root}
     for word in conf.inspector.extra_kernel_params.split():
@@ -38,10 +38,10 @@ def inspection_parameters(conf: cfg.ConfigOpts) -> dict[str, str]:
 
 
 def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | None:
-    """Return the kernel parameters for a boot by the node's boot interface; None if others boot the ramdisk, and may.
+    """Return the kernel parameters for a boot by the node's boot interface; None if the boot is not managed.
 
     :param interface: the one that needs the ramdisk
-    :raises InvalidParameterValue: the node cannot be booted, and nobody else may
+    :raises InvalidParameterValue: the boot interface cannot boot the node, and a boot must be managed
     """
     try:
         interface.interface_of(task.node, "boot").validate_inspection(task)
@@ -57,16 +57,16 @@ def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
 
 
 def check(parameters: Mapping[str, str]) -> None:
-    """Refuse what could be read as something else than a kernel parameter, in whatever carries it to the ramdisk.
+    """Refuse what could be interpreted as anything but a kernel parameter on any way to the ramdisk.
 
-    :raises InvalidParameterValue: a name or a value has characters that a boot script cannot carry
+    :raises InvalidParameterValue: a name or a value has characters that are not allowed in a boot script
     """
     for name, value in parameters.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise InvalidParameterValue(f"The kernel parameter '{name}' of the configuration has characters that "
-                                        "a boot script cannot carry.")
+                                        "are not allowed in a boot script.")
 
 
 def command_line(parameters: Mapping[str, str]) -> str:
-    """Return ``parameters`` as they stand on a kernel command line."""
+    """Return ``parameters`` in the format of a kernel command line."""
     return " ".join(f"{name}={value}" if value else name for name, value in parameters.items())

@@ -1,1 +1,1 @@
-"""Boot interfaces: what a node boots, and from where."""
+"""Boot interfaces: how a node boots a ramdisk."""

@@ -1,6 +1,6 @@
-"""A 1.44 MB floppy image with a FAT12 file system, as BMCs take it for a virtual floppy disk or USB stick. Pure.
+"""A 1.44 MB floppy image with a FAT12 file system, for a BMC's virtual floppy disk or USB stick. No side effects.
 
-https://www.ecma-international.org/publications-and-standards/standards/ecma-107/ has the format; long names are
+https://www.ecma-international.org/publications-and-standards/standards/ecma-107/ defines the format; long names are
 Microsoft's extension of it.
 """
 
@@ -23,7 +23,7 @@ def image(label: str, name: str, content: bytes) -> bytes:
 
     :param label: at most 11 ASCII characters
     :param name: of the file, at most 26 ASCII characters
-    :raises ValueError: something is too long
+    :raises ValueError: an argument is too long
     """
     volume = label.encode("ascii")
     if len(volume) > 11 or len(name.encode("ascii")) > 26 or not 0 < len(content) <= _MAX_CONTENT:

@@ -9,7 +9,7 @@ from oslo_config import cfg
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.models.task import Task
 
-# They end up in boot scripts: no white space, quotes, backslashes, and nothing that starts an expansion ($, {).
+# They are written to boot scripts: no white space, quotes, backslashes, and nothing that starts an expansion ($, {).
 _URL = re.compile(r"(?:https?|tftp|ftp|nfs)://[A-Za-z0-9.\[\]:_-]+(?:/[A-Za-z0-9._~:/?&%@+=,-]*)?")
 MAX_LENGTH = 2048
 
@@ -17,7 +17,7 @@ MAX_LENGTH = 2048
 def url(conf: cfg.ConfigOpts, task: Task, key: str) -> str:
     """Return the URL in ``driver_info``, else in ``[deploy]``, under ``key``.
 
-    :raises InvalidParameterValue: there is none, or it has characters that a boot script cannot carry
+    :raises InvalidParameterValue: there is none, or it has characters that are not allowed in a boot script
     """
     value = task.node.driver_info.get(key)
     where = f"driver_info/{key}"

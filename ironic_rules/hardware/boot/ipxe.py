@@ -1,7 +1,7 @@
-"""``ipxe``: the machine boots the ramdisk over the network, with an iPXE script of its own.
+"""``ipxe``: the machine boots the ramdisk over the network, with its own iPXE script.
 
-``boot.ipxe`` is the script that a DHCP server names to every machine. It goes on with ``pxelinux.cfg/<MAC address>``,
-which exists while the node is to boot a ramdisk.
+``boot.ipxe`` is the script that a DHCP server passes to every machine. It continues with
+``pxelinux.cfg/<MAC address>``, which exists while the node is to boot a ramdisk.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ FOLDER = "pxelinux.cfg"
 SCRIPTS = "ipxe_scripts"
 BOOT_SCRIPT = """\
 #!ipxe
-# Written by ironic-rules. Goes on with the script of this machine, if it is to boot a ramdisk.
+# Written by ironic-rules. Continues with the script of this machine, if it is to boot a ramdisk.
 chain --autofree pxelinux.cfg/${netX/mac:hexhyp} || chain --autofree pxelinux.cfg/${mac:hexhyp} || goto none
 :none
-echo This machine has nothing to boot over the network: going on with its next boot device.
+echo This machine has nothing to boot over the network: continuing with its next boot device.
 sleep 5
 exit
 """
@@ -48,15 +48,15 @@ class IPXEBoot(BootInterface):
             images.url(self.conf, task, key)
         self._folder().url("x")
         if not _addresses(task):
-            raise InvalidParameterValue(f"Node {task.node.uuid} has no port with pxe_enabled: without its MAC address "
-                                        "it cannot be told what to boot.")
+            raise InvalidParameterValue(f"Node {task.node.uuid} has no port with pxe_enabled: without a MAC address "
+                                        "no boot script can be written for it.")
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
         ramdisk.check(parameters)
         kernel, image = (images.url(self.conf, task, key) for key in ("deploy_kernel", "deploy_ramdisk"))
         self._write_boot_script()
         addresses = _addresses(task)
-        # Remembered, because a port may be gone or have another address when the scripts have to go.
+        # Stored, because a port may be deleted or have another address when the scripts must be removed.
         task.node.driver_internal_info[SCRIPTS] = sorted(
             {*task.node.driver_internal_info.get(SCRIPTS, ()), *map(_dashed, addresses)})
         for address in addresses:
@@ -85,9 +85,9 @@ class IPXEBoot(BootInterface):
 
 
 def _addresses(task: Task, *, every: bool = False) -> list[str]:
-    """Return the MAC addresses of the ports that boot, or of every port.
+    """Return the MAC addresses of the ports with ``pxe_enabled``, or of every port.
 
-    :raises InvalidParameterValue: one is none
+    :raises InvalidParameterValue: one is invalid
     """
     found = []
     for port in task.ports:

@@ -1,4 +1,4 @@
-"""Files that machines and BMCs fetch from the operator's web server: below ``[deploy]http_root``."""
+"""Files that machines and BMCs download from the operator's web server: below ``[deploy]http_root``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 
 LOG = log.getLogger(__name__)
 
-#: What is older was left by a node that was deleted while it waited for its ramdisk.
+#: Older files belong to nodes that were deleted while they waited for their ramdisk.
 OLD_S = 7 * 24 * 3600
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 class PublishedFolder:
-    """One folder below ``[deploy]http_root``. Safe to use from any thread and process.
+    """One folder below ``[deploy]http_root``. Safe for concurrent use by threads and processes.
 
     :param name: of the folder
     """
@@ -32,7 +32,7 @@ class PublishedFolder:
         self._name = name
 
     def url(self, file: str) -> str:
-        """Return where a file is served.
+        """Return the URL of a file.
 
         :raises InvalidParameterValue: ``[deploy]http_url`` is not set
         """
@@ -43,7 +43,7 @@ class PublishedFolder:
         return f"{root.rstrip('/')}/{self._name}/{_checked(file)}"
 
     def write(self, file: str, content: bytes) -> None:
-        """Write a file: a reader sees all of it or what was there before. Files that are too old go.
+        """Write a file atomically: a reader sees all of it or the previous one. Files that are too old are removed.
 
         :raises IronicRulesError: the folder cannot be written
         """
@@ -55,7 +55,7 @@ class PublishedFolder:
             raise IronicRulesError(f"The file {path} cannot be written ([deploy]http_root): {exc.strerror}.") from exc
 
     def remove(self, file: str) -> None:
-        """Remove a file, if it is there.
+        """Remove a file, if it exists.
 
         :raises IronicRulesError: it cannot be removed
         """
@@ -71,15 +71,15 @@ class PublishedFolder:
     def _remove_old(self, keep: Path) -> None:
         before = time.time() - OLD_S
         for path in keep.parent.iterdir():
-            # Another process may remove it at the same moment.
+            # Another process may remove it at the same time.
             with contextlib.suppress(FileNotFoundError):
                 if path != keep and path.is_file() and path.lstat().st_mtime < before:
-                    LOG.info("Removing %s, which nobody has removed for %s days", path, OLD_S // 86400)
+                    LOG.info("Removing %s, which is older than %s days", path, OLD_S // 86400)
                     path.unlink()
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Put ``content`` into the place of ``path``, readable by a web server; folders are made."""
+    """Replace ``path`` by a file with ``content``, readable by a web server; missing folders are created."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
@@ -94,5 +94,5 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def _checked(file: str) -> str:
     if not _NAME.fullmatch(file):
-        raise IronicRulesError("A published file has a name that a path or a URL cannot carry.")
+        raise IronicRulesError("The name of a published file has characters that are not allowed in a path or URL.")
     return file

@@ -1,1 +1,1 @@
-"""Machines whose BMC speaks IPMI: the hardware type, its interfaces, and the command ``ipmitool``."""
+"""Machines whose BMC supports IPMI: the hardware type, its interfaces, and the command ``ipmitool``."""

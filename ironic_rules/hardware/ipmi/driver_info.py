@@ -1,4 +1,4 @@
-"""What ``driver_info`` says of a node's IPMI BMC. Pure."""
+"""The settings of a node's IPMI BMC in ``driver_info``. No side effects."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from ironic_rules.exceptions import InvalidParameterValue
 
 PROPERTIES = {
     "ipmi_address": "IP address or host name of the BMC. Required.",
-    "ipmi_username": "User name at the BMC. Default: none.",
-    "ipmi_password": "Password at the BMC. Default: none.",
+    "ipmi_username": "User name on the BMC. Default: none.",
+    "ipmi_password": "Password on the BMC. Default: none.",
     "ipmi_port": "UDP port of the BMC. Default: 623.",
     "ipmi_priv_level": "Privilege level: ADMINISTRATOR (the default), OPERATOR, USER or CALLBACK.",
     "ipmi_protocol_version": "Version of the IPMI protocol: 2.0 (the default) or 1.5.",
     "ipmi_cipher_suite": "Number of the cipher suite, for IPMI 2.0. Default: ipmitool chooses.",
     "ipmi_hex_kg_key": "Kg key for IPMI 2.0: 40 hexadecimal digits.",
-    "ipmi_disable_boot_timeout": "Whether a boot device that was set may stay set for longer than 60 seconds. "
-                                 "Default: true.",
+    "ipmi_disable_boot_timeout": "Whether a boot device remains set for longer than 60 seconds. Default: true.",
 }
 PRIVILEGES = ("ADMINISTRATOR", "CALLBACK", "OPERATOR", "USER")
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:%-]{0,253}|[0-9a-fA-F:]{2,39}")
@@ -29,7 +28,7 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:
-    """Where a BMC is and how to log in."""
+    """The address of a BMC and how to log in."""
 
     address: str
     port: int
@@ -43,9 +42,9 @@ class DriverInfo:
 
 
 def parse(driver_info: Mapping[str, Any]) -> DriverInfo:
-    """Return what ``driver_info`` says.
+    """Return the settings in ``driver_info``.
 
-    :raises InvalidParameterValue: a key is missing or wrong; the text names it and shows no value of a secret
+    :raises InvalidParameterValue: a key is missing or wrong; the text names it and does not show secret values
     """
     address = driver_info.get("ipmi_address")
     if not address:
@@ -54,7 +53,7 @@ def parse(driver_info: Mapping[str, Any]) -> DriverInfo:
         raise _wrong("ipmi_address", "must be an IP address or a host name")
     username, password = (_text(driver_info, key) for key in ("ipmi_username", "ipmi_password"))
     if username is not None and username.startswith("-"):
-        raise _wrong("ipmi_username", "must not begin with a dash, which the command ipmitool would take for an option")
+        raise _wrong("ipmi_username", "must not begin with a dash, which ipmitool would interpret as an option")
     privilege = driver_info.get("ipmi_priv_level") or "ADMINISTRATOR"
     if privilege not in PRIVILEGES:
         raise _wrong("ipmi_priv_level", f"must be one of {', '.join(PRIVILEGES)}")

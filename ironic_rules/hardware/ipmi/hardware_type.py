@@ -1,4 +1,4 @@
-"""``ipmi``: machines whose BMC speaks IPMI."""
+"""``ipmi``: machines whose BMC supports IPMI."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from ironic_rules.steps.declaration import deploy_step
 LOG = log.getLogger(__name__)
 
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe")
-#: Set System Boot Options, parameter 3: the device stays set although the machine takes longer than 60 s to boot.
+#: Set System Boot Options, parameter 3: the device remains set even if the machine takes longer than 60 s to boot.
 _NO_BOOT_TIMEOUT = ("raw", "0x00", "0x08", "0x03", "0x08")
-#: What `chassis bootparam get 5` calls each device, in lower case.
+#: The name of each device in the output of `chassis bootparam get 5`, in lower case.
 _SELECTORS = (
     ("pxe", "pxe"), ("safe-mode", "safe"), ("hard-drive", "disk"), ("cd/dvd", "cdrom"), ("bios setup", "bios"))
 
@@ -48,14 +48,14 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
             try:
                 self.ipmitool(task, *_NO_BOOT_TIMEOUT)
             except BMCError as exc:
-                # Many BMCs do not have this parameter. Whether the BMC is there, the next command tells.
-                LOG.warning("The boot device of node %s may be forgotten after 60 seconds: %s", task.node.uuid, exc)
+                # Many BMCs do not support this parameter. If the BMC cannot be reached, the next command fails.
+                LOG.warning("The boot device of node %s may be reset after 60 seconds: %s", task.node.uuid, exc)
         options = [*(["persistent"] if persistent else []), *(["efiboot"] if _boots_by_uefi(task) else [])]
         self.ipmitool(task, "chassis", "bootdev", device, *([f"options={','.join(options)}"] if options else []))
 
 
 def _boots_by_uefi(task: Task) -> bool:
-    """Say whether the node boots by UEFI: as its capability ``boot_mode`` says, else yes."""
+    """Return whether the node boots in UEFI mode, according to its capability ``boot_mode``; the default is true."""
     capabilities = task.node.properties.get("capabilities")
     text = capabilities if isinstance(capabilities, str) else ""
     pairs = dict(part.strip().partition(":")[::2] for part in text.split(","))

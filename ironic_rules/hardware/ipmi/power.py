@@ -15,12 +15,12 @@ _STATUS = re.compile(r"Chassis Power is (on|off)")
 
 
 class IPMIToolPower(IPMIInterface, PowerInterface):
-    """``chassis power``, and waiting until the BMC tells that it is done."""
+    """Runs ``chassis power``, and waits until the BMC reports that the change is complete."""
 
     def get_power_state(self, task: Task) -> str:
         told = _STATUS.search(self.ipmitool(task, "power", "status"))
         if told is None:
-            raise BMCError(node=task.node.uuid, reason="it does not tell the power state of the machine.")
+            raise BMCError(node=task.node.uuid, reason="it does not report the power state of the machine.")
         return states.POWER_ON if told.group(1) == "on" else states.POWER_OFF
 
     def set_power_state(self, task: Task, target: str, timeout_s: int | None = None) -> None:
@@ -37,7 +37,7 @@ class IPMIToolPower(IPMIInterface, PowerInterface):
             self._switch(task, "soft", states.POWER_OFF, soft_timeout_s)
             self._switch(task, "on", states.POWER_ON, None)
         elif target in (states.REBOOT, states.SOFT_REBOOT) and is_on:
-            # A reset keeps the power on; IPMI has no orderly reboot that does.
+            # A reset keeps the power on; IPMI has no graceful reboot that does.
             self._switch(task, "reset" if task.node.disable_power_off else "cycle", states.POWER_ON, timeout_s)
         elif target in (states.POWER_ON, states.REBOOT, states.SOFT_REBOOT) and not is_on:
             self._switch(task, "on", states.POWER_ON, timeout_s)

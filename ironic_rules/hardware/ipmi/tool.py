@@ -1,4 +1,4 @@
-"""The command ``ipmitool``: one call per request, without a shell, with secrets where no other user can read them."""
+"""The command ``ipmitool``: one call per request, without a shell, with secrets hidden from other users."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 
-#: Seconds on top of ``[ipmi]command_retry_timeout`` until an ipmitool that hangs is ended.
+#: Seconds in addition to ``[ipmi]command_retry_timeout`` until an ipmitool that hangs is killed.
 GRACE_S = 15
 _MAX_REASON = 500
 _REMEMBERED = 4096
 
 
 class Pauses:
-    """When each BMC was last asked, so that the next command comes ``min_command_interval`` seconds later. Bounded."""
+    """The times of the last commands, to space those to one BMC by ``min_command_interval`` seconds. Bounded."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -48,7 +48,7 @@ _PAUSES = Pauses()
 
 
 class IPMIInterface(Interface):
-    """Mix-in of the interfaces that talk to a node's BMC."""
+    """Mix-in of the interfaces that access a node's BMC by IPMI."""
 
     properties = driver_info.PROPERTIES
 
@@ -56,16 +56,16 @@ class IPMIInterface(Interface):
         driver_info.parse(task.node.driver_info)
 
     def ipmitool(self, task: Task, *command: str) -> str:
-        """Run ``ipmitool <command>`` against the node's BMC and return what it prints.
+        """Run ``ipmitool <command>`` against the node's BMC and return its output.
 
-        :raises InvalidParameterValue: ``driver_info`` lacks something
-        :raises BMCError: the BMC does not answer, or refuses
+        :raises InvalidParameterValue: ``driver_info`` is incomplete or invalid
+        :raises BMCError: the BMC does not respond, or refuses the command
         """
         wanted = driver_info.parse(task.node.driver_info)
         time.sleep(_PAUSES.reserve((wanted.address, wanted.port), self.conf.ipmi.min_command_interval))
-        # Only this user can open it, and it is gone with the end of the block.
+        # Only this user can open the file, and it is deleted at the end of the block.
         with tempfile.NamedTemporaryFile("w", prefix="ironic-rules-", encoding="utf-8") as password:
-            # From an empty file ipmitool takes no password but asks for one, at the terminal if there is one.
+            # If the file is empty, ipmitool prompts for a password, at the terminal if there is one.
             password.write(wanted.password or "\0")
             password.flush()
             arguments, environment = _call(wanted, password.name, self.conf)
@@ -80,7 +80,7 @@ class IPMIInterface(Interface):
         output = done.stdout.decode(errors="replace")
         LOG.debug("ipmitool %s at %s: status %s", " ".join(command), wanted.address, done.returncode)
         if done.returncode != 0:
-            raise _error(task, wanted, f"did not do what ipmitool asked for, '{' '.join(command)}'",
+            raise _error(task, wanted, f"did not execute the command '{' '.join(command)}'",
                          done.stderr.decode(errors="replace") or output)
         return output
 
@@ -100,7 +100,7 @@ def _call(wanted: DriverInfo, password_file: str, conf: cfg.ConfigOpts) -> tuple
     if wanted.kg_key is not None:
         key = bytes.fromhex(wanted.kg_key)
         if b"\0" in key:
-            # ipmitool has no other way for such a key; the list of processes shows it while the command runs.
+            # ipmitool has no other option for such a key; the process list shows it while the command runs.
             arguments += ["-y", wanted.kg_key]
         else:
             arguments.append("-K")

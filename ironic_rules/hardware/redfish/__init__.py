@@ -1,1 +1,1 @@
-"""Machines whose BMC speaks Redfish: the hardware type, its interfaces, and what they share."""
+"""Machines whose BMC supports Redfish: the hardware type, its interfaces, and what they share."""

@@ -14,24 +14,24 @@ from ironic_rules.text import printable
 
 
 class RedfishBIOS(RedfishInterface, BIOSSteps):
-    """Writes the pending settings and reboots the machine, which is when they come into force."""
+    """Writes the pending settings and reboots the machine, which applies them."""
 
     def write_settings(self, task: Task, settings: dict[str, Any]) -> None:
         with self.system(task) as system:
             bios = system.bios
             present = bios.attributes or {}
             if unknown := sorted(set(settings) - set(present)):
-                raise InvalidParameterValue(f"The firmware setup has no setting {printable(', '.join(unknown))}.")
+                raise InvalidParameterValue(f"The BIOS has no setting {printable(', '.join(unknown))}.")
             changed = {name: value for name, value in settings.items() if present[name] != value}
             if changed:
                 on_reset = self.sushy.ApplyTime.ON_RESET
                 bios.set_attributes(changed, on_reset if on_reset in (bios.supported_apply_times or ()) else None)
         if changed:
             self._reboot(task)
-            wait_until(task, lambda: self._has(task, changed), "the settings", self.conf.redfish.configuration_timeout)
+            wait_until(task, lambda: self._has(task, changed), "the change", self.conf.redfish.configuration_timeout)
 
     def reset_settings(self, task: Task) -> None:
-        # No BMC tells which values these are: that the machine was rebooted is all there is to wait for.
+        # No BMC reports the default values, so it is only possible to wait for the reboot of the machine.
         with self.system(task) as system:
             system.bios.reset_bios()
         self._reboot(task)

@@ -1,4 +1,4 @@
-"""Connections to BMCs, and their failures as one error. sushy is imported when the first interface is made."""
+"""Connections to BMCs, and their failures as one error. sushy is imported when the first interface is created."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def sushy() -> Any:
     try:
         return importlib.import_module("sushy")
     except ImportError as exc:
-        raise ConfigurationError("Redfish interfaces are enabled, and sushy is not installed: "
+        raise ConfigurationError("Redfish interfaces are enabled, but sushy is not installed: "
                                  "pip install 'ironic-rules[redfish]'.") from exc
 
 
 class Connections:
-    """Sessions that are kept for the next request: bounded, the one not used for longest goes. For any thread."""
+    """Bounded cache of sessions; the least recently used one is dropped. Thread-safe."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -50,18 +50,18 @@ class Connections:
             return self._kept.get(wanted)
 
     def put(self, wanted: DriverInfo, connection: Any, limit: int) -> None:
-        """Keep a connection, as one of at most ``limit``."""
+        """Cache a connection, as one of at most ``limit``."""
         dropped = []
         with self._guard:
             self._kept[wanted] = connection
             self._kept.move_to_end(wanted)
             while len(self._kept) > limit:
                 dropped.append(self._kept.popitem(last=False))
-        # Its last reference logs out, which takes a request: not under the guard.
+        # Deleting the last reference logs out, which sends a request: not while the lock is held.
         dropped.clear()
 
     def drop(self, wanted: DriverInfo) -> None:
-        """Forget a connection that does not work (any more)."""
+        """Drop a connection that does not work or no longer works."""
         with self._guard:
             dropped = self._kept.pop(wanted, None)
         del dropped
@@ -75,7 +75,7 @@ CONNECTIONS = Connections()
 
 
 class RedfishInterface(Interface):
-    """Mix-in of the interfaces that talk to a node's BMC."""
+    """Mix-in of the interfaces that access a node's BMC by Redfish."""
 
     properties = driver_info.PROPERTIES
 
@@ -87,17 +87,17 @@ class RedfishInterface(Interface):
         self.driver_info(task)
 
     def driver_info(self, task: Task) -> DriverInfo:
-        """Return where the node's BMC is.
+        """Return the address of the node's BMC and how to log in.
 
-        :raises InvalidParameterValue: ``driver_info`` lacks something
+        :raises InvalidParameterValue: ``driver_info`` is incomplete or invalid
         """
         return driver_info.parse(task.node.driver_info, self.conf.redfish.auth_type)
 
     @contextlib.contextmanager
     def system(self, task: Task) -> Iterator[Any]:
-        """Give the node's ``sushy.resources.system.system.System``, freshly read.
+        """Provide the node's ``sushy.resources.system.system.System``, freshly read.
 
-        :raises BMCError: in the place of whatever sushy raises inside of the block
+        :raises BMCError: instead of any exception that sushy raises in the block
         """
         wanted = self.driver_info(task)
         errors = self.sushy.exceptions
@@ -105,8 +105,8 @@ class RedfishInterface(Interface):
             yield self._connection(wanted).get_system(wanted.system_id)
         except (errors.AccessError, errors.MissingXAuthToken) as exc:
             CONNECTIONS.drop(wanted)
-            raise _error(task, wanted, f"{wanted.address} refuses the user name or the password, or what this user may "
-                                       "do is not enough", exc) from exc
+            raise _error(task, wanted, f"{wanted.address} refuses the user name or the password, or the user has "
+                                       "insufficient privileges", exc) from exc
         except errors.ConnectionError as exc:
             CONNECTIONS.drop(wanted)
             raise _error(task, wanted, f"{wanted.address} cannot be reached", exc) from exc
@@ -116,9 +116,9 @@ class RedfishInterface(Interface):
         except errors.SushyError as exc:
             raise _error(task, wanted, f"{wanted.address} refused a request", exc) from exc
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
-            # sushy takes the BMC's JSON for what the standard says; where it is not, these come out.
-            LOG.warning("The BMC of node %s gave an answer that cannot be read", task.node.uuid, exc_info=True)
-            raise _error(task, wanted, f"{wanted.address} gave an answer that cannot be read", exc) from exc
+            # sushy assumes that the BMC's JSON conforms to the standard, and raises these errors if it does not.
+            LOG.warning("The BMC of node %s sent an invalid response", task.node.uuid, exc_info=True)
+            raise _error(task, wanted, f"{wanted.address} sent an invalid response", exc) from exc
 
     def _connection(self, wanted: DriverInfo) -> Any:
         connection = CONNECTIONS.get(wanted)
@@ -137,7 +137,7 @@ class RedfishInterface(Interface):
 
 def _error(task: Task, wanted: DriverInfo, reason: str, exc: Exception | None) -> BMCError:
     detail = "" if exc is None else f": {' '.join(str(exc).split())}"
-    # A BMC may repeat what it was sent.
+    # A BMC may return what was sent to it.
     if wanted.password:
         detail = detail.replace(wanted.password, "******")
     return BMCError(node=task.node.uuid, reason=reason + detail[:_MAX_REASON] + ("" if detail.endswith(".") else "."))

@@ -1,4 +1,4 @@
-"""What ``driver_info`` says of a node's Redfish BMC. Pure but for the look whether a CA file exists."""
+"""The settings of a node's Redfish BMC in ``driver_info``. No side effects; checks whether a CA file exists."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from ironic_rules.exceptions import InvalidParameterValue
 
 PROPERTIES = {
-    "redfish_address": "URL of the BMC, such as https://192.0.2.1; without a scheme, https is meant. Required.",
-    "redfish_system_id": "Path of the machine at its BMC, such as /redfish/v1/Systems/1. Default: the BMC's only "
+    "redfish_address": "URL of the BMC, such as https://192.0.2.1; the default scheme is https. Required.",
+    "redfish_system_id": "Path of the system on its BMC, such as /redfish/v1/Systems/1. Default: the BMC's only "
                          "system.",
-    "redfish_username": "User name at the BMC.",
-    "redfish_password": "Password at the BMC.",
+    "redfish_username": "User name on the BMC.",
+    "redfish_password": "Password on the BMC.",
     "redfish_verify_ca": "Whether the BMC's certificate is verified: true (the default), false, or the path of a file "
                          "or folder with trusted certificates on the conductor's machine.",
     "redfish_auth_type": "How to log in: basic, session, or auto (session, else basic). Default: [redfish]auth_type.",
@@ -28,7 +28,7 @@ _PATH = re.compile(r"/[A-Za-z0-9._~:@%+=,/-]*")
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:
-    """Where a BMC is and how to log in. ``system_id`` None: its only system."""
+    """The address of a BMC and how to log in. ``system_id`` None: its only system."""
 
     address: str
     username: str | None
@@ -39,10 +39,10 @@ class DriverInfo:
 
 
 def parse(driver_info: Mapping[str, Any], auth_type: str) -> DriverInfo:
-    """Return what ``driver_info`` says.
+    """Return the settings in ``driver_info``.
 
-    :param auth_type: of a node that has none of its own
-    :raises InvalidParameterValue: a key is missing or wrong; the text names it and shows no value of a secret
+    :param auth_type: the default of nodes without their own
+    :raises InvalidParameterValue: a key is missing or wrong; the text names it and does not show secret values
     """
     found = {key: driver_info.get(key) for key in PROPERTIES}
     for key in ("redfish_address", "redfish_system_id", "redfish_username", "redfish_password"):

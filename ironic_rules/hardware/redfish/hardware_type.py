@@ -1,4 +1,4 @@
-"""``redfish``: machines whose BMC speaks Redfish."""
+"""``redfish``: machines whose BMC supports Redfish."""
 
 from __future__ import annotations
 

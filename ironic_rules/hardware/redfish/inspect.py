@@ -1,4 +1,4 @@
-"""``redfish``: inspection out of band, from what the BMC knows of its machine."""
+"""``redfish``: out-of-band inspection, with the data that the BMC provides."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOG = log.getLogger(__name__)
 
 
 class RedfishInspect(RedfishInterface, InspectInterface):
-    """Reads the inventory over Redfish; hooks and rules run over it as over a ramdisk's. The power stays as it is."""
+    """Reads the inventory over Redfish; hooks and rules process it like a ramdisk's. The power state is unchanged."""
 
     def inspect_hardware(self, task: Task) -> InspectionData:
         """Read the inventory.
 
-        :raises BMCError: the BMC does not answer, or tells too little of the machine
+        :raises BMCError: the BMC does not respond, or reports too little about the machine
         """
 
         def warn(text: str) -> None:
@@ -32,10 +32,10 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         with self.system(task) as system:
             found = inventory.read(system, warn)
             pci_devices = inventory.pci_devices(system, warn)
-        # An architecture that an operator has set is better than an inspection that fails for want of one.
+        # An architecture that an operator has set is better than an inspection that fails because it is missing.
         found["cpu"]["architecture"] = found["cpu"]["architecture"] or task.node.properties.get("cpu_arch")
         if not (found["interfaces"] or found["disks"] or found["memory"]["total"] or found["cpu"]["count"]):
-            raise BMCError(node=task.node.uuid, reason="it tells neither network interfaces nor disks, memory or "
+            raise BMCError(node=task.node.uuid, reason="it reports neither network interfaces nor disks, memory or "
                                                        "processors of the machine; use in-band inspection.")
         for address in bmc_resolver.addresses(task.node.driver_info):
             key = "bmc_address" if ipaddress.ip_address(address).version == 4 else "bmc_v6address"
@@ -43,4 +43,4 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         return InspectionData(found, {"pci_devices": pci_devices} if pci_devices else {})
 
     def abort(self, task: Task) -> None:
-        """Nothing to do: nothing was booted, and an inspection that fails has changed nothing."""
+        """Do nothing: nothing was booted, and a failed inspection has changed nothing."""

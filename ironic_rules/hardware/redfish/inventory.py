@@ -1,7 +1,7 @@
-"""What a BMC knows of its machine, in the shape of IPA's inventory.
+"""The data that a BMC provides of its machine, in the format of IPA's inventory.
 
-BMCs differ in which resources they have. What is not there is left out with a warning; a BMC that cannot be reached or
-refuses the user ends the reading.
+BMCs differ in the resources that they have. Missing ones are left out with a warning; if a BMC cannot be reached or
+refuses the user, reading the inventory fails.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from ironic_rules.hardware.redfish.client import sushy
 from ironic_rules.models import mac
 
-#: (ProcessorArchitecture or InstructionSet) -> what ``uname -m`` says on such a machine
+#: (ProcessorArchitecture or InstructionSet) -> the output of ``uname -m`` on such a machine
 _ARCHITECTURES = {
     "x86-64": "x86_64", "ARM-A64": "aarch64", "PowerISA": "ppc64le", "x86": "i686", "ARM-A32": "armv7l",
     "ARM": "aarch64", "Power": "ppc64le",
@@ -26,7 +26,7 @@ Warn = Callable[[str], None]
 def read(system: Any, warn: Warn) -> dict[str, Any]:
     """Return the inventory of ``system``, without its BMC's addresses.
 
-    :param warn: told what the BMC does not have
+    :param warn: called with a message for each resource that the BMC does not have
     :raises sushy.exceptions.SushyError: the BMC cannot be reached, or refuses the user
     """
     found: dict[str, Any] = {
@@ -41,24 +41,24 @@ def read(system: Any, warn: Warn) -> dict[str, Any]:
         "hostname": system.hostname,
     }
     mode = boot_mode(system)
-    # Which interface the machine boots from is not known here; hooks leave pxe_enabled alone for want of it.
+    # The interface that the machine boots from is not known here; without it, hooks do not change pxe_enabled.
     found["boot"] = {} if mode is None else {"current_boot_mode": mode}
     return found
 
 
 def pci_devices(system: Any, warn: Warn) -> list[dict[str, str]]:
-    """Return the PCI functions in the shape of IPA's ``pci-devices`` collector."""
+    """Return the PCI functions in the format of IPA's ``pci-devices`` collector."""
     return _part("PCIeDevices", lambda: list(_pci_functions(system)), warn) or []
 
 
 def boot_mode(system: Any) -> str | None:
-    """Return ``uefi``, ``bios``, or None if the BMC does not say."""
+    """Return ``uefi``, ``bios``, or None if the BMC does not report it."""
     mode = _value(system.boot.mode) if system.boot else None
     return _MODES.get(mode) if isinstance(mode, str) else None
 
 
 def interfaces(system: Any) -> list[dict[str, Any]]:
-    """Return the Ethernet interfaces with a MAC address, each address once."""
+    """Return the Ethernet interfaces with a MAC address, without duplicate addresses."""
     found: dict[str, dict[str, Any]] = {}
     for entry in system.ethernet_interfaces.get_members()[:MAX_ITEMS]:
         address = next((text for text in (entry.mac_address, entry.permanent_mac_address) if mac.is_mac(text)), None)
@@ -78,9 +78,9 @@ def _part(name: str, read_it: Callable[[], Any], warn: Warn) -> Any:
     except (errors.AccessError, errors.ConnectionError):
         raise
     except errors.SushyError:
-        warn(f"the BMC does not tell {name}")
+        warn(f"the BMC does not provide {name}")
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        warn(f"the BMC tells {name} in a way that cannot be read ({type(exc).__name__})")
+        warn(f"the BMC's data of {name} cannot be read ({type(exc).__name__})")
     return None
 
 
@@ -149,5 +149,5 @@ def _hex(text: Any) -> str:
 
 
 def _value(item: Any) -> Any:
-    """Return what the BMC wrote for an enumerated value; sushy has names of its own."""
+    """Return the BMC's own text of an enumerated value; sushy uses different names."""
     return getattr(item, "value", item)

@@ -18,7 +18,7 @@ _NAMES = {**{value: name for name, value in _DEVICES.items()}, "UsbCd": "cdrom"}
 _MODES = {"uefi": "UEFI", "bios": "Legacy"}
 _TIME = {"description": "a time with an offset, such as 2026-11-21T12:00:00+00:00", "type": ["string", "null"],
          "format": "date-time"}
-#: The length keeps a line feed out, before which ``$`` matches too.
+#: The length excludes a trailing line feed, before which ``$`` also matches.
 _OFFSET = {"description": "an offset such as +01:00", "type": ["string", "null"], "maxLength": 6,
            "pattern": "^[+-](0[0-9]|1[0-4]):[0-5][0-9]$"}
 
@@ -76,7 +76,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
         with self.system(task) as system:
             managers = system.managers
             if not managers:
-                raise BMCError(node=task.node.uuid, reason="it does not tell which manager the system has.")
+                raise BMCError(node=task.node.uuid, reason="it does not report which manager the system has.")
             managers[0].set_datetime(wanted.isoformat(timespec="seconds"), datetime_local_offset)
 
     def get_mac_addresses(self, task: Task) -> list[str]:

@@ -11,13 +11,13 @@ from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
 
-#: What a BMC says -> whether the machine has power. One that is switching off still has.
+#: Power state reported by a BMC -> that of the node. A machine that is powering off still counts as on.
 _STATES = {"On": states.POWER_ON, "PoweringOn": states.POWER_ON, "PoweringOff": states.POWER_ON,
            "Paused": states.POWER_ON, "Off": states.POWER_OFF}
 
 
 class RedfishPower(RedfishInterface, PowerInterface):
-    """Switches over ``ComputerSystem.Reset`` and waits until the BMC tells that it is done."""
+    """Switches the power by ``ComputerSystem.Reset`` and waits until the BMC reports that the change is complete."""
 
     def get_power_state(self, task: Task) -> str:
         with self.system(task) as system:
@@ -37,7 +37,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
         elif target == states.SOFT_REBOOT and is_on and task.node.disable_power_off:
             self._reset(task, ("GracefulRestart",), states.POWER_ON, timeout_s)
         elif target == states.SOFT_REBOOT and is_on:
-            # A graceful restart cannot be seen to end: the machine has power all the time.
+            # The end of a graceful restart cannot be detected: the power stays on all the time.
             self._soft_off(task, timeout_s)
             self._reset(task, ("On", "ForceOn"), states.POWER_ON, None)
         elif target in (states.POWER_ON, states.REBOOT, states.SOFT_REBOOT) and not is_on:
@@ -50,7 +50,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
         self._reset(task, ("GracefulShutdown",), states.POWER_OFF, timeout_s)
 
     def _reset(self, task: Task, types: tuple[str, ...], ends: str, timeout_s: int | None) -> None:
-        """Ask for the first of ``types`` that the BMC offers, and wait for its end."""
+        """Request the first of ``types`` that the BMC offers, and wait until it is complete."""
         with self.system(task) as system:
             offered = {getattr(kind, "value", kind) for kind in system.get_allowed_reset_system_values()}
             chosen = next((kind for kind in types if kind in offered), None)
@@ -64,5 +64,5 @@ class RedfishPower(RedfishInterface, PowerInterface):
 def _state(task: Task, system: Any) -> str:
     told = getattr(system.power_state, "value", system.power_state)
     if told not in _STATES:
-        raise BMCError(node=task.node.uuid, reason="it does not tell the power state of the machine.")
+        raise BMCError(node=task.node.uuid, reason="it does not report the power state of the machine.")
     return _STATES[told]

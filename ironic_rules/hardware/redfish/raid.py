@@ -14,14 +14,14 @@ from ironic_rules.models import states
 from ironic_rules.models.task import Task
 
 _TYPES = {"0": "RAID0", "1": "RAID1", "5": "RAID5", "6": "RAID6", "1+0": "RAID10", "5+0": "RAID50", "6+0": "RAID60"}
-#: What a controller without RAID shows for a drive by itself; there is nothing to delete.
+#: Type of the volume that a controller without RAID shows for a single drive; it cannot be deleted.
 _RAW = "RawDevice"
-#: ``TaskState`` of a task that did not do what it was for.
+#: ``TaskState`` of a failed task.
 _FAILED = frozenset({"Exception", "Killed", "Cancelled", "Interrupted"})
 
 
 class RedfishRAID(RedfishInterface, RAIDSteps):
-    """Makes and deletes volumes, at once where the controller can, else with a reboot."""
+    """Creates and deletes volumes, immediately if the controller supports that, else with a reboot."""
 
     def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> None:
         later = False
@@ -38,7 +38,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
                 self._finish(task, collection.create(
                     _payload(volume), apply_time=when, timeout=self.conf.redfish.configuration_timeout), waits)
         if later:
-            self._reboot_until(task, before + len(volumes), "the volumes")
+            self._reboot_until(task, before + len(volumes), "the creation of the volumes")
 
     def delete_volumes(self, task: Task) -> None:
         later = False
@@ -50,10 +50,10 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
                     self._finish(task, volume.delete(
                         apply_time=when, timeout=self.conf.redfish.configuration_timeout), waits)
         if later:
-            self._reboot_until(task, 0, "the end of the volumes")
+            self._reboot_until(task, 0, "the deletion of the volumes")
 
     def _when(self, collection: Any) -> tuple[Any, bool]:
-        """Return the apply time to ask for, and whether it takes a reboot."""
+        """Return the apply time to request, and whether it requires a reboot."""
         support = collection.operation_apply_time_support
         offered = {getattr(value, "value", value) for value in (support.supported_values or ()) if value} \
             if support else set()
@@ -62,12 +62,12 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
         return (self.sushy.ApplyTime.ON_RESET, True) if "OnReset" in offered else (None, False)
 
     def _finish(self, task: Task, answer: Any, waits: bool) -> None:
-        """Wait for the BMC's own task, where it made one that needs no reboot."""
+        """Wait for the BMC's task, if it has created one that does not require a reboot."""
         if waits or not isinstance(answer, self.sushy.taskmonitor.TaskMonitor):
             return
-        wait_until(task, lambda: not answer.check_is_processing, "the end of the BMC's task",
+        wait_until(task, lambda: not answer.check_is_processing, "the BMC's task",
                    self.conf.redfish.configuration_timeout)
-        # A task that failed may be gone with an HTTP error, which sushy raises, or stay and say so.
+        # A failed task is either deleted, with an HTTP error that sushy raises, or kept, with its state.
         ended = answer.response.json() if answer.response.content else {}
         if ended.get("TaskState") in _FAILED:
             raise BMCError(node=task.node.uuid, reason=f"its task on the volume ended as {ended['TaskState']}.")
@@ -83,7 +83,7 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
 
 
 def _storages(system: Any) -> list[Any]:
-    """Return the controllers that make volumes: others, such as those of single NVMe drives, do not tell of any."""
+    """Return the controllers that can create volumes: others, such as those of single NVMe drives, have no list."""
     return [storage for storage in system.storage.get_members() if "Volumes" in storage.json]
 
 
@@ -101,7 +101,7 @@ def _drives(storage: Any) -> list[Drive]:
 
 
 def _lower(value: Any) -> str | None:
-    """Return what a logical disk calls a kind of drives."""
+    """Return the name of a type of drives as in logical disks."""
     return None if value is None else str(getattr(value, "value", value)).lower()
 
 

@@ -1,4 +1,4 @@
-"""Which drives become which volumes. Pure."""
+"""Selection of the drives of each volume. No side effects."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ GIB = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """A drive: its controller (storage resource), its name there, and what it holds."""
+    """A drive: its controller (storage resource), its name there, and its capacity."""
 
     controller: str
     name: str
     path: str
     capacity_bytes: int
     is_used: bool = False
-    #: ``hdd`` or ``ssd``, and ``nvme``, ``sas``, ``sata``, ...; None is unknown
+    #: ``hdd`` or ``ssd``, and ``nvme``, ``sas``, ``sata``, ...; None means unknown
     disk_type: str | None = None
     interface_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume to make of ``drives``, which are all of one controller."""
+    """A volume to create on ``drives``, which all belong to one controller."""
 
     controller: str
     level: str
@@ -40,9 +40,9 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """``fewest`` drives, of which ``redundant`` hold no data; ``step`` by number.
+    """``fewest`` is the minimum number of drives, ``redundant`` the number without data, ``step`` the increment.
 
-    With mirrors half of the drives hold none, and with copies all but one.
+    With mirrors half of the drives hold no data, and with copies all but one.
     """
 
     fewest: int
@@ -65,12 +65,12 @@ _LEVELS = {
 
 
 def lay_out(disks: Iterable[dict[str, Any]], drives: Sequence[Drive]) -> list[Volume]:
-    """Return the volumes for ``disks``, valid logical disks, in their order.
+    """Return the volumes for ``disks``, valid logical disks, in the same order.
 
-    A disk takes the drives that it names, or the first of one controller that nothing else uses: with ``MAX`` all of
-    them (a mirror: two), else as few as hold it. Who names drives chooses first, and ``MAX`` comes last.
+    A disk gets the drives that it names, or the first unused ones of one controller: with ``MAX`` all of them (a
+    mirror: two), else the minimum number that can hold it. Disks that name drives are served first, ``MAX`` last.
 
-    :raises InvalidParameterValue: there are not enough
+    :raises InvalidParameterValue: there are not enough drives
     """
     free = [drive for drive in drives if not drive.is_used]
     volumes: dict[int, Volume] = {}
@@ -92,7 +92,7 @@ def _volume(disk: dict[str, Any], drives: Sequence[Drive], what: str) -> Volume:
     if level is None:
         raise InvalidParameterValue(f"{what}: Redfish has no RAID level {disk['raid_level']}")
     if disk.get("share_physical_disks"):
-        raise InvalidParameterValue(f"{what}: volumes do not share drives here (share_physical_disks)")
+        raise InvalidParameterValue(f"{what}: volumes that share drives are not supported (share_physical_disks)")
     wanted, named = disk.get("controller"), disk.get("physical_disks")
     for controller in dict.fromkeys(drive.controller for drive in drives):
         if wanted in (None, controller):
@@ -103,7 +103,7 @@ def _volume(disk: dict[str, Any], drives: Sequence[Drive], what: str) -> Volume:
                 size = room if disk["size_gb"] == MAX_SIZE else disk["size_gb"] * GIB
                 return Volume(controller, disk["raid_level"], size, tuple(chosen), disk.get("volume_name"))
     where = "" if wanted is None else f" at the controller {printable(wanted)}"
-    raise InvalidParameterValue(f"{what}: there are not the drives for {disk['size_gb']} GB in RAID level "
+    raise InvalidParameterValue(f"{what}: there are not enough drives for {disk['size_gb']} GB in RAID level "
                                 f"{disk['raid_level']}{where}")
 
 
@@ -113,7 +113,7 @@ def _is_kind(drive: Drive, disk: dict[str, Any]) -> bool:
 
 
 def _choose(disk: dict[str, Any], level: _Level, drives: Sequence[Drive]) -> Sequence[Drive] | None:
-    """Return the drives of one controller that ``disk`` takes; None if they do not suffice."""
+    """Return the drives of one controller that ``disk`` gets; None if they are not sufficient."""
     named = disk.get("physical_disks")
     if named and len(drives) < len(named):
         return None

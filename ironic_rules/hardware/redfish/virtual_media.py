@@ -1,8 +1,8 @@
-"""``redfish-virtual-media``: the BMC lends the machine a CD drive with the ramdisk's ISO image.
+"""``redfish-virtual-media``: the machine boots the ramdisk's ISO image from a virtual CD drive of the BMC.
 
-The image is the operator's, and the same for all nodes. What is different per node, the kernel parameters, goes onto a
-second medium, a floppy disk labelled ``ir-vfd-dev``: ironic-python-agent reads ``parameters.txt`` from it when the
-image's own kernel command line has ``boot_method=vmedia``.
+The operator provides the image, which is the same for all nodes. The kernel parameters differ between nodes and are
+written to a second medium, a floppy disk labelled ``ir-vfd-dev``: ironic-python-agent reads ``parameters.txt`` from it
+if the image's own kernel command line has ``boot_method=vmedia``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
         iso, folder, file = images.url(self.conf, task, "deploy_iso"), self._folder(), _file(task)
-        # Whoever has this medium is this node: no look-up by addresses can mistake it for another.
+        # The medium identifies the node, so that a lookup by addresses cannot match another one.
         told = {**parameters, _CALLBACK: f"{parameters[_CALLBACK]}?node_uuid={task.node.uuid}"}
         ramdisk.check(told)
         text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
@@ -82,13 +82,13 @@ def _devices(task: Task, system: Any) -> tuple[Any, Any]:
         raise BMCError(node=task.node.uuid, reason="it has no virtual CD drive.")
     if second is None:
         raise BMCError(node=task.node.uuid, reason="it has no virtual floppy disk or USB stick besides the CD drive; "
-                                                   "the ramdisk could not be told where to report. Use boot interface "
-                                                   "ipxe.")
+                                                   "the callback URL cannot be passed to the ramdisk. Use boot "
+                                                   "interface ipxe.")
     return disc, second
 
 
 def _found(system: Any) -> tuple[Any, Any]:
-    """Return the virtual CD drive and the virtual floppy disk or USB stick; None for what is not there."""
+    """Return the virtual CD drive and the virtual floppy disk or USB stick; None for a missing one."""
     devices = list(_all(system))
     disc = next((device for device in devices if _types(device) & _CD), None)
     second = next((device for device in devices if device is not disc and _types(device) & _FLOPPY), None)
@@ -96,7 +96,7 @@ def _found(system: Any) -> tuple[Any, Any]:
 
 
 def _all(system: Any) -> list[Any]:
-    # New BMCs have them at the system, old ones at the manager.
+    # New BMCs have virtual media in the system resource, old ones in the manager resource.
     if "VirtualMedia" in system.json:
         return list(system.virtual_media.get_members())
     return [device for manager in system.managers for device in manager.virtual_media.get_members()]

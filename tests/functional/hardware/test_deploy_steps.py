@@ -83,7 +83,7 @@ def test_settings_of_the_factory_the_clock_and_the_power(bmc, machine, deployed)
 @pytest.mark.parametrize(("asked", "text"), [
     (step("bios.apply_configuration", 95, settings=[{"name": "NoSuch", "value": 1}]), "no setting NoSuch"),
     (step("raid.create_configuration", 95, logical_disks=[{"size_gb": "MAX", "raid_level": "1"}]),
-     "not the drives for MAX GB in RAID level 1"),
+     "not enough drives for MAX GB in RAID level 1"),
 ])
 def test_what_the_machine_does_not_have_fails_the_deployment(deployed, asked, text):
     node = deployed(asked)

@@ -173,7 +173,7 @@ def test_wrong_credentials_are_told_without_them(ironic, simulator, change):
     shown = ironic.provision(ironic.enroll("ipmi", {**simulator.settings(), **change}), "manage")
 
     assert shown["provision_state"] == "enroll"
-    assert "127.0.0.1 did not do what ipmitool asked for" in shown["last_error"]
+    assert "127.0.0.1 did not execute the command" in shown["last_error"]
     for text in (str(shown), ironic.process.text()):
         assert PASSWORD not in text
         assert "wrong-one" not in text

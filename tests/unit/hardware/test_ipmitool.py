@@ -121,7 +121,7 @@ def test_a_failure_is_told_in_one_line_without_secrets(ipmitool, power):
     with pytest.raises(BMCError) as caught:
         power.get_power_state(make_task({"driver_info": INFO}))
 
-    assert ("192.0.2.1 did not do what ipmitool asked for, 'power status': Error: session for ****** refused"
+    assert ("192.0.2.1 did not execute the command 'power status': Error: session for ****** refused"
             in str(caught.value))
 
 
@@ -145,7 +145,7 @@ def test_a_missing_tool_is_told(power, conf, monkeypatch, tmp_path):
 def test_an_answer_that_says_nothing_is_told(ipmitool, power):
     ipmitool.plan(out="Chassis Power is unknown")
 
-    with pytest.raises(BMCError, match="does not tell the power state"):
+    with pytest.raises(BMCError, match="does not report the power state"):
         power.get_power_state(make_task({"driver_info": INFO}))
 
 

@@ -148,7 +148,7 @@ def test_every_fake_interface_can_pretend(hardware, task, monkeypatch, kind):
 
     assert run(hardware, task, f"{kind}.pretend", seconds=1.5) is None
     assert run(hardware, task, f"{kind}.pretend", asynchronous=True) == states.DEPLOYWAIT
-    with pytest.raises(IronicRulesError, match=f"{kind}.pretend fails as it was told to: no\\\\n"):
+    with pytest.raises(IronicRulesError, match=f"{kind}.pretend fails as requested: no\\\\n"):
         run(hardware, task, f"{kind}.pretend", error="no\n")
     assert slept == [1.5, 0, 0]
 
@@ -216,14 +216,15 @@ def test_the_controller_can_be_named():
 
 
 def test_a_volume_never_spans_controllers():
-    with pytest.raises(InvalidParameterValue, match="logical disk 0: there are not the drives for MAX GB in RAID"):
+    with pytest.raises(InvalidParameterValue, match="logical disk 0: there are not enough drives for MAX GB in RAID"):
         raid_layout.lay_out([disk("1")], drives(10) + drives(10, controller="d"))
 
 
 @pytest.mark.parametrize(("asked", "text"), [
-    (disk("1", 50), "not the drives for 50 GB"), (disk("5", physical_disks=["0", "1"]), "not the drives"),
-    (disk("0", physical_disks=["0", "9"]), "not the drives"), (disk("0", number_of_physical_disks=9), "not the drives"),
-    (disk("0", number_of_physical_disks="2"), "not the drives"), (disk("JBOD"), "no RAID level JBOD"),
+    (disk("1", 50), "not enough drives for 50 GB"), (disk("5", physical_disks=["0", "1"]), "not enough drives"),
+    (disk("0", physical_disks=["0", "9"]), "not enough drives"),
+    (disk("0", number_of_physical_disks=9), "not enough drives"),
+    (disk("0", number_of_physical_disks="2"), "not enough drives"), (disk("JBOD"), "no RAID level JBOD"),
     (disk("0", controller="e\n"), "at the controller e\\\\n"),
 ])
 def test_what_the_drives_do_not_give_is_refused(asked, text):
@@ -259,10 +260,10 @@ def test_the_kind_of_the_drives_counts():
         return [drive.name for drive in raid_layout.lay_out([disk("0", **more)], found)[0].drives]
 
     assert (chosen(), chosen(disk_type="ssd"), chosen(interface_type="sas")) == (["0", "1", "2"], ["2"], ["1", "2"])
-    with pytest.raises(InvalidParameterValue, match="not the drives"):
+    with pytest.raises(InvalidParameterValue, match="not enough drives"):
         chosen(disk_type="ssd", interface_type="sata")
 
 
 def test_volumes_do_not_share_drives():
-    with pytest.raises(InvalidParameterValue, match="logical disk 0: volumes do not share drives"):
+    with pytest.raises(InvalidParameterValue, match="logical disk 0: volumes that share drives"):
         raid_layout.lay_out([disk("0", share_physical_disks=True)], drives(10))

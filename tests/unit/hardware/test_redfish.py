@@ -172,7 +172,7 @@ def test_the_connections_are_bounded(bmc, conf):
 def test_power_that_is_neither_on_nor_off_is_told(bmc, conf):
     bmc.content[SYSTEM]["PowerState"] = None
 
-    with pytest.raises(BMCError, match="does not tell the power state"):
+    with pytest.raises(BMCError, match="does not report the power state"):
         make(RedfishPower, conf).get_power_state(task_of(bmc))
 
 

@@ -104,7 +104,7 @@ def test_settings_that_are_so_already_cost_no_reboot(conf, bmc, task):
 
 
 def test_settings_that_do_not_come_fail(conf, task):
-    with pytest.raises(BMCError, match=r"the settings did not come within 1 seconds \(\[redfish\]conf"):
+    with pytest.raises(BMCError, match=r"the change was not completed within 1 seconds \(\[redfish\]conf"):
         run(RedfishBIOS, conf, task, "apply_configuration", Power(), settings=settings(VMX="on"))
 
 
@@ -209,7 +209,7 @@ def test_a_volume_gets_drives_of_the_kind_that_is_asked_for(conf, bmc, task):
 
 
 def test_too_few_drives_are_told_before_anything_is_made(conf, bmc, task):
-    with pytest.raises(InvalidParameterValue, match="logical disk 0: there are not the drives"):
+    with pytest.raises(InvalidParameterValue, match="logical disk 0: there are not enough drives"):
         run(RedfishRAID, conf, task, "create_configuration", logical_disks=[{"size_gb": "MAX", "raid_level": "5"}])
     assert bmc.told == []
 

@@ -163,8 +163,8 @@ def test_a_registration_has_the_configured_priorities(conf):
 
 
 @pytest.mark.parametrize(("name", "priority", "text"), [
-    ("factory_reset", 1, "'factory_reset' is no step"), ("network.x", 1, "'network.x' is no step"),
-    ("bios.", 1, "is no step"), ("deploy.write_image", 85, "deploy.write_image is a core step"),
+    ("factory_reset", 1, "'factory_reset' is not a step"), ("network.x", 1, "'network.x' is not a step"),
+    ("bios.", 1, "is not a step"), ("deploy.write_image", 85, "deploy.write_image is a core step"),
 ])
 def test_priorities_that_can_not_be_are_refused_at_start(conf, name, priority, text):
     conf.set_override("step_priorities", {name: priority}, group="deploy")
