@@ -141,7 +141,7 @@ class LookupFailed(NotFound):
 
 
 class MachineUnknown(LookupFailed):
-    """Nothing that a ramdisk sent matches a node, in any state. The reply is that of any other failed lookup."""
+    """Nothing that a ramdisk sent identifies a node, not even one in another state. Replies are as for any failure."""
 
 
 class VersionTooLow(NotFound):

@@ -1,1 +1,1 @@
-"""Inspection: which node a ramdisk's data belong to, and what hooks and rules make of them."""
+"""Inspection: the lookup of the node that a ramdisk's data belong to, and their processing by hooks and rules."""

@@ -1,8 +1,8 @@
-"""Machines that nobody enrolled: who gets a node, and what the node begins as.
+"""Discovery: nodes for machines that are not enrolled, and their initial values.
 
-A machine is known, and never enrolled again, if any of its MAC or BMC addresses is one of a node's, in whatever state
-that is. The exception is a node that a callback of the same machine has just made and no conductor has accepted: it is
-found again, so that a machine that repeats its callback gets on.
+A machine is known, and never enrolled again, if any of its MAC or BMC addresses is one of a node's, in any state. The
+exception is a node that a callback of the same machine has just created and no conductor has accepted: it is found
+again, so that the inspection continues when the machine repeats its callback.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from ironic_rules.text import enumeration
 LOG = log.getLogger(__name__)
 
 _MINUTE = datetime.timedelta(seconds=60)
-#: Discovered nodes begin in the default conductor group; a rule may move them.
+#: Discovered nodes are created in the default conductor group; a rule may move them.
 _GROUP = ""
 _IN_BAND = "agent"
-#: Seconds between two warnings that say that too many machines come.
+#: Seconds between two warnings about too many new machines.
 _WARNING_PERIOD_S = 10.0
 
 
 class _Warner:
-    """Logs a warning at most once in a period, so that strangers cannot fill the log."""
+    """Logs a warning at most once in a period, so that unknown machines cannot fill the log."""
 
     def __init__(self, period_s: float) -> None:
         self._period_s = period_s
@@ -58,7 +58,7 @@ class _Warner:
                 self._suppressed += 1
                 return
             suppressed, self._suppressed, self._last = self._suppressed, 0, now
-        LOG.warning(f"{text} (%d more such refusals since the last message)", *arguments, suppressed)
+        LOG.warning(f"{text} (%d similar refusals since the last message)", *arguments, suppressed)
 
 
 _too_many = _Warner(_WARNING_PERIOD_S)
@@ -67,7 +67,7 @@ _too_many = _Warner(_WARNING_PERIOD_S)
 def check(conf: cfg.ConfigOpts) -> None:
     """Check ``[auto_discovery]`` when the service starts.
 
-    :raises ConfigurationError: it is enabled without a driver, or with one that is not enabled
+    :raises ConfigurationError: it is enabled without a driver, or with a driver that is not enabled
     """
     if not conf.auto_discovery.enabled:
         return
@@ -81,17 +81,17 @@ def check(conf: cfg.ConfigOpts) -> None:
 
 
 def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
-    """Return the node of a machine that no lookup finds: in ENROLL, and to be handed to a conductor.
+    """Return the node of a machine that no lookup finds: in ENROLL, to be passed to a conductor.
 
-    Node, ports and addresses are written in one transaction. Discoveries take turns, so of callbacks of one new machine
-    at the same moment the first makes the node, and the limit of nodes per minute counts every process.
+    Node, ports and addresses are written in one transaction. Discoveries are serialised, so that the first of several
+    concurrent callbacks of a new machine creates the node, and the limit of nodes per minute applies to all processes.
 
-    :raises LookupFailed: 404, whatever the reason: the machine is known, too many come, or no conductor has the driver
+    :raises LookupFailed: 404, for any reason: the machine is known, there are too many, or no conductor has the driver
     """
     made_from = _node_values(conf)
     created_ports = _ports(conf, sent)
     with db.reader() as conn:
-        # Without a turn: what is to be refused anyway must not make others wait.
+        # Without the lock: a callback that is refused anyway must not make others wait.
         if (found := _known(conn, sent)) is not None:
             return found
         _check_rate(conn, conf)
@@ -114,7 +114,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     try:
         node, is_new = db.write(create)
     except Conflict as exc:
-        # Somebody has enrolled the machine meanwhile, by hand.
+        # An operator has enrolled the machine in the meantime.
         LOG.warning("A machine is not enrolled, %s. It sent %s", exc, _described(sent))
         raise LookupFailed from exc
     if is_new:
@@ -123,13 +123,13 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
 
 
 def withdraw(db: Database, node_id: int) -> None:
-    """Delete a node whose data no conductor has accepted; the machine will come again."""
+    """Delete a node whose data no conductor has accepted; the machine will repeat its callback."""
     if db.write(lambda conn: records.withdraw(conn, node_id)):
         LOG.warning("The discovered node with id %s is deleted again: no conductor accepted its data", node_id)
 
 
 def withdraw_abandoned(db: Database, older_than_s: float) -> None:
-    """Delete nodes for whose data no conductor was asked to the end: their API process died."""
+    """Delete nodes whose data were never passed to a conductor because their API process failed."""
     before = clock.now() - datetime.timedelta(seconds=older_than_s)
     with db.reader() as conn:
         abandoned = records.abandoned(conn, before)
@@ -138,16 +138,16 @@ def withdraw_abandoned(db: Database, older_than_s: float) -> None:
 
 
 def find_unaccepted(db: Database, sent: Payload) -> Node | None:
-    """Return the node that an earlier callback of the machine made and no conductor has accepted, None without one.
+    """Return the node that an earlier callback of the machine created and no conductor has accepted; None without one.
 
-    It is the same machine if all of its addresses that are known are that node's.
+    It is the same machine if all of its known addresses belong to that node.
     """
     with db.reader() as conn:
         return _unaccepted(conn, _owners(conn, sent))
 
 
 def _known(conn: sa.Connection, sent: Payload) -> Node | None:
-    """Return the same; None for a machine that nobody knows.
+    """Return the same as :func:`find_unaccepted`; None for an unknown machine.
 
     :raises LookupFailed: 404, any other node has one of the addresses
     """
@@ -197,7 +197,7 @@ def _node_values(conf: cfg.ConfigOpts) -> dict[str, Any]:
 
 
 def _interfaces(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, str]:
-    """Return the driver's default interfaces, but for the one that inspects: its data are there already."""
+    """Return the driver's default interfaces, but the agent inspect interface, because the data come from a ramdisk."""
     driver = conf.auto_discovery.driver
     alive = conductors.alive(conn, conf.conductor.heartbeat_timeout)
     offered = selection.union(row.hardware_types for row in alive if row.conductor_group == _GROUP)
@@ -205,13 +205,13 @@ def _interfaces(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, str]:
     try:
         return selection.choose_interfaces(offered, driver, {"inspect_interface": _IN_BAND} if in_band else {})
     except Invalid as exc:
-        LOG.error("A new machine is refused: no living conductor of the default group has the hardware type %s "
+        LOG.error("A new machine is refused: no online conductor of the default group has the hardware type %s "
                   "([auto_discovery]driver)", driver)
         raise LookupFailed from exc
 
 
 def _ports(conf: cfg.ConfigOpts, sent: Payload) -> PortChanges:
-    """Return the ports that the hooks will want, whatever hooks are configured: a machine is known by its ports."""
+    """Return the ports that hooks would create, whatever hooks are enabled: a machine is identified by its ports."""
     task = Task(NodeDraft({"uuid": None}))
     data = dict(sent.plugin_data)
     settings = hook_settings.from_conf(conf)

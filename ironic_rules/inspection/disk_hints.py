@@ -1,9 +1,9 @@
 """Hints that select disks: ``properties/root_device`` and ``properties/skip_block_devices`` of a node.
 
-A hint is ``{attribute: expression}``, and a disk of the inventory fits if all its attributes do. An expression is a
-value, or an operator of oslo.utils' specs matcher and a value, such as ``>= 100`` or ``<or> WDC <or> Seagate``. Texts
-are compared without regard to case. What is accepted, and which disks fit, is what ironic-python-agent does with the
-same hints when it deploys (its ``device_hints``), except that ``<or>`` works for ``size`` too.
+A hint is ``{attribute: expression}``, and a disk of the inventory matches if all its attributes do. An expression is a
+value, or an operator of oslo.utils' specs matcher and a value, such as ``>= 100`` or ``<or> WDC <or> Seagate``. The
+comparison of texts is case-insensitive. Hints are accepted and match as in ironic-python-agent's deployments (its
+``device_hints``), except that ``<or>`` is also supported for ``size``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from oslo_utils import specs_matcher, strutils, units
 
-#: attributes of a disk that are texts, or lists of texts of which one has to fit
+#: attributes of a disk that are texts, or lists of texts of which one must match
 TEXTS = frozenset({
     "name", "by_path", "hctl", "tran", "vendor", "model", "serial", "wwn", "wwn_with_extension", "wwn_vendor_extension",
 })
@@ -23,23 +23,23 @@ ATTRIBUTES = TEXTS | {"size", "rotational"}
 
 _TEXT_OPERATORS = frozenset({"s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<or>"})
 _NUMBER_OPERATORS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "<or>"})
-#: Longer operators come before those that they begin with.
+#: Longer operators come before their prefixes.
 _OPERATOR = re.compile(
     "|".join(map(re.escape, sorted(specs_matcher.op_methods, key=len, reverse=True))), re.IGNORECASE)
 
-#: says whether a disk fits
+#: returns whether a disk matches
 Hint = Callable[[Mapping[str, Any]], bool]
 
 
 class BadHint(ValueError):
-    """A hint is malformed. The message has its place below the node's properties."""
+    """A hint is malformed. The message has its JSON pointer in the node."""
 
 
 def parse(hint: Any, where: str) -> Hint:
-    """Return what tells whether a disk fits ``hint``, an object.
+    """Return a function that determines whether a disk matches ``hint``, an object.
 
     :param where: JSON pointer of the hint, for messages
-    :raises BadHint: it is no object, or has an unknown attribute or a malformed expression
+    :raises BadHint: it is not an object, or has an unknown attribute or a malformed expression
     """
     if not isinstance(hint, Mapping):
         raise BadHint(f"{where} is not an object")
@@ -47,13 +47,13 @@ def parse(hint: Any, where: str) -> Hint:
         raise BadHint(f"{where} is empty")
     unknown = sorted(set(hint) - ATTRIBUTES)
     if unknown:
-        raise BadHint(f"{where}/{unknown[0]} is no attribute of a disk; those are {', '.join(sorted(ATTRIBUTES))}")
+        raise BadHint(f"{where}/{unknown[0]} is not an attribute of a disk; valid: {', '.join(sorted(ATTRIBUTES))}")
     tests = [(_PARSERS.get(name, _text)(expression, f"{where}/{name}"), name) for name, expression in hint.items()]
     return lambda disk: all(fits(disk.get(name)) for fits, name in tests)
 
 
 def is_plain(value: str) -> bool:
-    """Say whether ``value`` as an expression means just this text, and no operator."""
+    """Return whether ``value`` as an expression is a plain text without an operator."""
     return bool(value.strip()) and _OPERATOR.match(value.strip()) is None
 
 
@@ -73,12 +73,12 @@ def _text(expression: Any, where: str) -> Callable[[Any], bool]:
         raise BadHint(f"{where} is not a text")
     used, values = _split(expression.strip().lower(), where)
     if used and used not in _TEXT_OPERATORS:
-        raise BadHint(f"{where}: the operator {used} is not for texts; those are {', '.join(sorted(_TEXT_OPERATORS))}")
+        raise BadHint(f"{where}: the operator {used} is not for texts; valid: {', '.join(sorted(_TEXT_OPERATORS))}")
     compare = specs_matcher.op_methods[used or "s=="]
 
     def fits(found: Any) -> bool:
         if found is None:
-            # A disk without the attribute has another one than any.
+            # A disk without the attribute differs from any value.
             return used == "s!="
         texts = found if isinstance(found, list) else [found]
         return any(compare(text.strip().lower(), *values) for text in texts if isinstance(text, str) and text.strip())
@@ -92,7 +92,7 @@ def _size(expression: Any, where: str) -> Callable[[Any], bool]:
     used, values = _split(str(expression).strip().lower(), where)
     if used and used not in _NUMBER_OPERATORS:
         raise BadHint(
-            f"{where}: the operator {used} is not for numbers; those are {', '.join(sorted(_NUMBER_OPERATORS))}")
+            f"{where}: the operator {used} is not for numbers; valid: {', '.join(sorted(_NUMBER_OPERATORS))}")
     if not all(re.fullmatch(r"\+?[0-9]{1,15}", value) and int(value) > 0 for value in values):
         raise BadHint(f"{where} is not a positive whole number of GiB")
     compare: Callable[..., bool] = specs_matcher.op_methods[used] if used else operator.eq
@@ -116,7 +116,7 @@ def _rotational(expression: Any, where: str) -> Callable[[Any], bool]:
 
 
 def is_size(value: Any) -> bool:
-    """Say whether ``value`` can be the size of a disk, in bytes."""
+    """Return whether ``value`` can be the size of a disk, in bytes."""
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 

@@ -1,4 +1,4 @@
-"""Rules of phase ``early``: before anything else is done with what a ramdisk sent, even before the lookup."""
+"""Rules of phase ``early``: they run before any other processing of a ramdisk's data, even before the lookup."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 def run(rules: RuleSet, sent: Payload) -> None:
     """Run the early rules over ``sent``, whose plugin data they may change.
 
-    :raises LookupFailed: 404, a rule refuses the machine; the reason is in the log only
+    :raises LookupFailed: 404, a rule refuses the machine; the reason is only logged
     """
     facts = Facts(None, sent.inventory, sent.plugin_data)
     try:

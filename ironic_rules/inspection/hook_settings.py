@@ -1,4 +1,4 @@
-"""What configuration says to the inspection, as values: hooks and the pipeline read no configuration themselves."""
+"""Settings of the inspection, as values: hooks and the pipeline do not read the configuration themselves."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class HookSettings:
 
 
 def from_conf(conf: cfg.ConfigOpts) -> HookSettings:
-    """Return the settings that ``conf`` has.
+    """Return the settings in ``conf``.
 
-    :raises cfg.Error: an option of ``[inspector]`` has a value that it cannot have, also one that is read later only
+    :raises cfg.Error: an option of ``[inspector]`` has an invalid value, even if it is only read later
     """
     dict(conf.inspector)
     return HookSettings(

@@ -12,14 +12,14 @@ import httpx
 from ironic_rules.rules import ActionError
 from ironic_rules.rules.hosts import host_of
 
-#: What is read of an answer before the connection is closed. It is not used: a server is only left time to say it.
+#: Maximum number of bytes of a response that are read. They are discarded: the server is only given time to send them.
 MAX_ANSWER_BYTES = 65536
 
 
 class HttpxGet:
-    """Sends GET requests. Takes nothing from the environment (proxies, ``.netrc``) but OpenSSL's ``SSL_CERT_FILE``.
+    """Sends GET requests. Ignores the environment (proxies, ``.netrc``), except OpenSSL's ``SSL_CERT_FILE``.
 
-    One per process; safe to use from any thread. Requests share nothing, cookies neither.
+    One per process; thread-safe. Requests share no state, not even cookies.
     """
 
     def __init__(self) -> None:
@@ -27,10 +27,10 @@ class HttpxGet:
         self._tls = ssl.create_default_context()
 
     def __call__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> int:
-        """Send a request and return the status of the answer.
+        """Send a request and return the status of the response.
 
         :param timeout_s: seconds for the connection, for each wait for data, and for the content as a whole
-        :raises ActionError: there was no answer; the text has nothing of the URL but its host
+        :raises ActionError: there was no response; of the URL, the text contains only the host
         """
         host = host_of(url)
         try:
@@ -44,12 +44,12 @@ class HttpxGet:
             reason = f"{host} did not answer within {timeout_s:g} seconds"
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             reason = f"no answer from {host} ({type(exc).__name__})"
-        # Outside of the handler, so that no traceback has the exception with the whole URL.
+        # Outside the handler, so that no traceback contains the exception with the whole URL.
         raise ActionError(reason)
 
 
 def _is_no_request(record: logging.LogRecord) -> bool:
-    """Keep httpx from logging whole URLs, whatever levels are set: those of sensitive rules are nobody's business."""
+    """Keep httpx from logging whole URLs at any log level, because those of sensitive rules must not be disclosed."""
     return record.levelno > logging.INFO
 
 

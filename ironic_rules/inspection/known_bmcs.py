@@ -1,4 +1,4 @@
-"""Keeps the table of BMC addresses in step with what nodes have in ``driver_info``."""
+"""Synchronise the table of BMC addresses with ``driver_info`` of the nodes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ironic_rules.models import addresses
 
 
 def follow(conn: sa.Connection, node_id: int, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Write the node's BMC addresses after its ``driver_info`` changed from ``old`` to ``new``.
+    """Write the node's BMC addresses after its ``driver_info`` has changed from ``old`` to ``new``.
 
-    IP addresses are taken as they are. Names are resolved when an inspection starts, and never here: a name server must
-    not hold up a transaction. Until then a node with nothing but names keeps what it had.
+    IP addresses are written as they are. Names are resolved when an inspection starts, and never here, because a name
+    server must not delay a transaction. Until then a node that has only names keeps its addresses.
 
     :raises NodeNotFound: 404
     """
@@ -28,12 +28,12 @@ def follow(conn: sa.Connection, node_id: int, old: Mapping[str, Any], new: Mappi
 
 
 def resolved(conn: sa.Connection, node_id: int, driver_info: Mapping[str, Any], found: list[str]) -> None:
-    """Write the node's BMC addresses when a ramdisk is expected, by which alone a lookup compares.
+    """Write the node's BMC addresses when a ramdisk is expected; lookups compare only with these addresses.
 
-    A node whose ``driver_info`` names no BMC keeps what discovery learned of its machine. So does one of whose names
-    none resolves: while a name server is away, a known machine must not become one that nobody knows.
+    A node without a BMC in ``driver_info`` keeps the addresses from its discovery. A node none of whose names can be
+    resolved keeps its addresses as well: while a name server is unavailable, a known machine must not become unknown.
 
-    :param found: what the names in ``driver_info`` resolve to, besides the addresses in it
+    :param found: the addresses of the names in ``driver_info``, in addition to the addresses in it
     :raises NodeNotFound: 404
     """
     known = sorted({*found, *addresses.literals(driver_info)})

@@ -1,6 +1,6 @@
-"""Which node a ramdisk runs on. Costs the same few queries however many nodes wait.
+"""Lookup of the node that a ramdisk runs on, with a constant number of queries however many nodes wait.
 
-A stranger learns nothing from a failure; the log has the reason.
+A failure discloses nothing to an unauthenticated client; the reason is logged.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from ironic_rules.text import enumeration, printable
 
 LOG = log.getLogger(__name__)
 
-#: A BMC address that more nodes share (a virtual BMC, a chassis) tells none of them from the others.
+#: A BMC address that more nodes share (a virtual BMC, a chassis) does not identify any of them.
 MAX_SHARING = 1000
 
 
 def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
               addresses: Collection[str]) -> NodeFound:
-    """Return the one node in INSPECT WAIT that satisfies everything that the ramdisk says about itself.
+    """Return the one node in INSPECT WAIT that matches all data that the ramdisk has sent about itself.
 
     - The UUID is the node's. If the node has ports and the ramdisk sent MAC addresses, one of them is a port's.
-    - MAC addresses that are known all belong to it. Unknown ones are new interfaces.
-    - BMC addresses that are known belong to it, perhaps among others. Unknown ones must not contradict the addresses
-      that the node is known to have: of one IP version, at least one is the same.
+    - All known MAC addresses belong to the node. Unknown ones are new interfaces.
+    - Known BMC addresses belong to the node, and possibly to others. Unknown ones must not contradict the known
+      addresses of the node: at least one address of the same IP version must be equal.
 
     :param macs: normalised MAC addresses
     :param addresses: normalised IP addresses of the BMC
     :raises Invalid: 400, there is nothing to find a node by
     :raises MachineUnknown: 404, neither a port has one of the MAC addresses nor a waiting node one of the BMC addresses
-    :raises LookupFailed: 404, whatever the reason
+    :raises LookupFailed: 404, for any other reason
     """
     if not node_uuid and not macs and not addresses:
         raise Invalid("No lookup information provided: expected a node_uuid, or interfaces or a BMC address in the "
@@ -58,7 +58,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
             _refuse(sent, "no waiting node has any of them", unknown=True)
         if not owners and len(by_bmc) > MAX_SHARING:
             _refuse(sent, f"{len(by_bmc)} nodes have the BMC address")
-        # Two are enough to see that it is not one.
+        # Two are sufficient to detect an ambiguous address.
         found = nodes.candidates(conn, states.INSPECTWAIT, node_ids=sorted(owners or by_bmc)[:2])
     if not found:
         _refuse(sent, "the node does not wait for inspection, or UUID and MAC addresses are of different nodes")
@@ -68,7 +68,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     if node_uuid and macs and not owners and ports.list_ports(conn, {"node_id": node.id}, Page(limit=1), ["id"]):
         _refuse(sent, "the node with that UUID has ports, none of them with any of the MAC addresses")
     if by_bmc and node.id not in by_bmc:
-        _refuse(sent, f"the BMC address is another node's than {node.uuid}")
+        _refuse(sent, f"the BMC address does not belong to node {node.uuid}, but to another one")
     if addresses and not by_bmc and _contradicts(addresses, bmc_addresses.list_for(conn, node.id)):
         _refuse(sent, f"node {node.uuid} has another BMC address")
     LOG.info("Lookup for inspection found node %s by %s", node.uuid, sent)
@@ -76,7 +76,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
 
 
 def _contradicts(sent: Collection[str], known: Collection[str]) -> bool:
-    """Say whether both sides have addresses of one IP version; the caller knows that none is the same."""
+    """Return whether both sides have addresses of the same IP version; the caller knows that none of them is equal."""
     return bool({":" in address for address in sent} & {":" in address for address in known})
 
 

@@ -1,7 +1,7 @@
-"""What a ramdisk posts, checked and taken apart.
+"""Validation and parsing of the data that a ramdisk posts.
 
-The shapes are those of ironic-python-agent's inventory (``hardware.HardwareManager.list_hardware_info``). Fields that
-it does not have pass as they are; known fields may be null, because agents send null for what they cannot find out.
+The format is that of ironic-python-agent's inventory (``hardware.HardwareManager.list_hardware_info``). Unknown fields
+are accepted unchanged; known fields may be null, because agents send null for values that they cannot determine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MAX_PROBLEMS = 20
 _MAX_TEXT = 4096
 _INTEGER_BOUND = 2**63
 
-#: Reports what is wrong with a value: ``check(value, where, problems)``.
+#: Reports the problems of a value: ``check(value, where, problems)``.
 Check = Callable[[Any, str, list[Problem]], None]
 
 
@@ -27,8 +27,8 @@ class Payload:
 
     :ivar inventory: as sent
     :ivar plugin_data: everything else, without ``logs`` (an archive of the ramdisk's journal, often megabytes)
-    :ivar macs: the interfaces' MAC addresses, normalised, each once; without those that no port can have
-    :ivar bmc_addresses: of the machine's BMC, normalised
+    :ivar macs: the interfaces' MAC addresses, normalised, without duplicates and those that no port can have
+    :ivar bmc_addresses: those of the machine's BMC, normalised
     """
 
     inventory: dict[str, Any]
@@ -38,9 +38,9 @@ class Payload:
 
 
 def split(body: Any) -> Payload:
-    """Check the body of a callback and take it apart.
+    """Check the body of a callback and split it into its parts.
 
-    :raises InvalidInventory: 400, with up to 20 problems, each with a JSON pointer; repeats nothing of the body
+    :raises InvalidInventory: 400, with up to 20 problems, each with a JSON pointer; does not quote the body
     """
     problems: list[Problem] = []
     _BODY(body, "", problems)
@@ -95,14 +95,14 @@ def _mac(value: Any, where: str, problems: list[Problem]) -> None:
     if mac.is_infiniband(value):
         return
     try:
-        # One odd address, such as the zeros of an interface that is down, must not cost the whole report.
+        # One unusual address, such as zeros for an interface that is down, must not invalidate the whole report.
         mac.check_form(value)
     except ValueError as exc:
         problems.append(Problem(where, str(exc)))
 
 
 def _list(check: Check | None, limit: int) -> Check:
-    """Return the check for null or a list of at most ``limit`` items, each of which passes ``check``."""
+    """Return the check for null or a list of at most ``limit`` items that all pass ``check``."""
 
     def each(value: Any, where: str, problems: list[Problem]) -> None:
         if value is None:
@@ -122,7 +122,7 @@ def _list(check: Check | None, limit: int) -> Check:
 
 def _object(fields: Mapping[str, Check], *, required: tuple[str, ...] = (), null: bool = True,
             limit: int | None = None) -> Check:
-    """Return the check for an object whose known ``fields`` pass their checks, as far as they are there."""
+    """Return the check for an object whose known ``fields``, if present, pass their checks."""
 
     def each(value: Any, where: str, problems: list[Problem]) -> None:
         if value is None and null:

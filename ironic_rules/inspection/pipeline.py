@@ -1,4 +1,4 @@
-"""The order of an inspection: hooks and rules change the drafts, the caller saves them once.
+"""The order of processing in an inspection: hooks and rules change the drafts, the caller saves them once.
 
 1. ``preprocess`` of every hook    2. rules of phase ``preprocess``
 3. every hook itself               4. rules of phase ``main``
@@ -25,16 +25,16 @@ from ironic_rules.text import printable
 LOG = logging.getLogger(__name__)
 
 _OURS = "ironic_rules.inspection.hooks."
-#: In place of an error that could quote what a sensitive rule wrote.
+#: Replaces an error that could quote what a sensitive rule has written.
 WITHHELD = "details are withheld, a sensitive rule matched"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an inspection did besides the changes of the drafts.
+    """The results of an inspection in addition to the changes of the drafts.
 
-    :ivar traces: one per rule that was looked at, in order
-    :ivar plugin_data: what the ramdisk sent besides the inventory, with what hooks and rules put there
+    :ivar traces: one per rule that was evaluated, in order
+    :ivar plugin_data: what the ramdisk sent besides the inventory, with the changes of hooks and rules
     :ivar messages: ``(level, text)`` for the operator, from hooks and from rules
     """
 
@@ -44,7 +44,7 @@ class Outcome:
 
 
 class Pipeline:
-    """Hooks in order, around the rules. One per process; safe to use from any thread.
+    """Runs the hooks, in order, and the rules. One per process; thread-safe.
 
     :param hooks: ``(name, hook)``, from ``hooks.loader.load()``
     :raises ConfigurationError: ``supported_interfaces`` is not a regular expression
@@ -52,7 +52,7 @@ class Pipeline:
 
     def __init__(self, hooks: Sequence[tuple[str, InspectionHook]], settings: HookSettings | None = None) -> None:
         self._hooks = tuple(hooks)
-        #: Ours write nothing but JSON, and need not be checked.
+        #: This package's hooks write only JSON, and need not be checked.
         self._foreign = frozenset(name for name, hook in hooks if not type(hook).__module__.startswith(_OURS))
         try:
             self._with_rules = re.compile((settings or HookSettings()).supported_interfaces)
@@ -62,10 +62,10 @@ class Pipeline:
 
     def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
             rule_set: RuleSet | None = None) -> Outcome:
-        """Run hooks and rules over what a ramdisk sent. Neither ``inventory`` nor ``plugin_data`` is changed.
+        """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         :param task: its drafts are changed; its inspection has begun
-        :param rule_set: None runs hooks only
+        :param rule_set: None runs only hooks
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed
         """
@@ -90,8 +90,9 @@ class Pipeline:
               sealed: bool) -> None:
         """Run a hook, or its preprocess.
 
-        :param sealed: a sensitive rule has matched; no error may quote what it wrote
-        :raises HookFailed: whatever it raised, but for a database that is away: then the inspection is resumed
+        :param sealed: a sensitive rule has matched; no error may quote what it has written
+        :raises HookFailed: for any exception of the hook, unless the database is unavailable: then the inspection is
+            resumed later
         """
         try:
             hook(task, received.data, data)
@@ -99,7 +100,7 @@ class Pipeline:
             raise
         except Exception as exc:  # hooks are other people's code, too: what they raise fails the inspection
             if sealed:
-                # Without its cause: a traceback in the log would show what the rule wrote.
+                # Without its cause: a traceback in the log would show what the rule has written.
                 raise HookFailed(hook=name, reason=f"{type(exc).__name__}; {WITHHELD}") from None
             if isinstance(exc, HookFailed):
                 raise
@@ -114,7 +115,7 @@ class Pipeline:
 
 
 class _Inventory:
-    """A copy of the inventory to hand out, and what it must still be afterwards."""
+    """A copy of the inventory for the hooks, and the original to compare it with afterwards."""
 
     def __init__(self, inventory: Mapping[str, Any]) -> None:
         self._sent = orjson.dumps(inventory)
@@ -128,9 +129,9 @@ class _Inventory:
 
 
 def _unstorable(task: Task, data: dict[str, Any]) -> str | None:
-    """Return why what was changed so far cannot be written to the database; None if it can. Quotes no value."""
+    """Return why the changes so far cannot be written to the database; None if they can. Quotes no value."""
     changes = task.port_changes()
-    # Without the names of the columns, which the database may have given as a kind of text that JSON does not take.
+    # Without the names of the columns, which may be a type of text of the database driver that JSON does not support.
     rows = [list(row.values()) for row in (task.node.changes(), *changes.created, *changes.updated.values())]
     try:
         orjson.dumps([data, rows])

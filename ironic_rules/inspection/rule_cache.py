@@ -1,4 +1,4 @@
-"""The compiled rule set: the stored rules, as new as the database's, and the built-in ones."""
+"""The compiled rule set: the stored rules, as current as the database, and the built-in ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironic_rules.rules import CompiledRule, Limits, Rule, RuleSet, compile
 
 
 class RuleCache:
-    """Compiles the stored rules when their revision has changed. One per process; safe to use from any thread.
+    """Compiles the stored rules when their revision has changed. One per process; thread-safe.
 
     The built-in rules of ``settings`` are compiled once, and are part of every set.
     """
@@ -28,10 +28,10 @@ class RuleCache:
     def current(self, conn: sa.Connection) -> RuleSet:
         """Return the rules as ``conn`` sees them: one small query while nothing has changed.
 
-        :raises RuleFailed: a stored rule is not valid (any more), for example because a plug-in was removed. It would
-            be wrong to inspect nodes without it.
+        :raises RuleFailed: a stored rule is no longer valid, for example because a plug-in was removed. It would be
+            wrong to inspect nodes without it.
         """
-        # Read before the rules: if they change in between, the next call notices.
+        # Read before the rules: if they change in between, the next call detects it.
         revision = inspection_rules.revision(conn)
         with self._lock:
             if revision != self._revision:

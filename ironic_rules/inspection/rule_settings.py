@@ -1,4 +1,4 @@
-"""What ``[inspection_rules]`` says to the rule engine, which reads no configuration itself."""
+"""Settings of ``[inspection_rules]`` for the rule engine, which does not read the configuration itself."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RuleSettings:
-    """What every process that validates or compiles rules needs.
+    """Settings that every process that validates or compiles rules requires.
 
     :ivar limits: for ``rules.validate``, ``rules.compile`` and ``rules.rule_schema``
-    :ivar http_get: for ``rules.RuleSet``; None where rules may call no service
+    :ivar http_get: for ``rules.RuleSet``; None if rules may not call any service
     :ivar mask_secrets: always, never or sensitive
-    :ivar default_scope: scope of rules that do not set one; not of built-in ones
-    :ivar built_in: in the order of the files, as ``rules.built_in.load`` gives them
+    :ivar default_scope: scope of rules that do not set one, except built-in ones
+    :ivar built_in: in the order of the files, as returned by ``rules.built_in.load``
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -34,16 +34,16 @@ class RuleSettings:
     http_get: HttpGet | None = None
 
     def rule_set(self, rules: Iterable[CompiledRule]) -> RuleSet:
-        """Return a set of these rules, which runs them as is configured."""
+        """Return a set of these rules, which runs them as configured."""
         return RuleSet(rules, mask_secrets=self.mask_secrets, http_get=self.http_get)
 
 
 def prepare(conf: cfg.ConfigOpts) -> RuleSettings:
-    """Make this process ready for rules: load actions of other packages, read the built-in rules.
+    """Prepare this process for rules: load actions of other packages, read the built-in rules.
 
-    Called at start, before anything validates or compiles a rule. Once more changes nothing.
+    Called at start, before any rule is validated or compiled. Calling it again changes nothing.
 
-    :raises ConfigurationError: an action cannot be loaded, a host is none, or with every problem of the built-in rules
+    :raises ConfigurationError: an action cannot be loaded, a host is invalid, or with all problems of built-in rules
     """
     load_plugins()
     allowed = limits(conf)
@@ -54,9 +54,9 @@ def prepare(conf: cfg.ConfigOpts) -> RuleSettings:
 
 
 def limits(conf: cfg.ConfigOpts) -> Limits:
-    """Return what rules may do, and how large they and their work may get.
+    """Return the limits of rules: the hosts that they may call, and the size of rules and of their results.
 
-    :raises ConfigurationError: a host that they may call is none
+    :raises ConfigurationError: a host that they may call is invalid
     """
     group = conf.inspection_rules
     return Limits(
@@ -72,6 +72,6 @@ def _built_in(conf: cfg.ConfigOpts) -> tuple[Rule, ...]:
         return ()
     rules = built_in.load(path, limits=limits(conf))
     for place in built_in.writable_by_others(path):
-        LOG.warning("%s has built-in inspection rules and can be written by others than its owner.", place)
+        LOG.warning("%s contains built-in inspection rules and can be written by users other than its owner.", place)
     LOG.info("%d built-in inspection rules from %s", len(rules), path)
     return tuple(rules)

@@ -1,6 +1,6 @@
-"""What ships with the package to try it out: inventories as ramdisks send them, and rules that suit them.
+"""Samples for demonstrations and tests: inventories as ramdisks send them, and rules for them.
 
-The inventories are invented machines with the shape of real ones; their addresses are those that are reserved for
+The inventories are those of fictitious machines in the format of real ones; their addresses are those reserved for
 documentation (RFC 5737, RFC 3849).
 """
 
@@ -20,7 +20,7 @@ def inventory_names() -> list[str]:
 
 
 def inventory(name: str) -> dict[str, Any]:
-    """Return a sample: a body of ``POST /v1/continue_inspection`` (``inventory``, ``error``, what collectors add).
+    """Return a sample: a body of ``POST /v1/continue_inspection`` (``inventory``, ``error``, data of collectors).
 
     :raises FileNotFoundError: there is no such sample
     """

@@ -1,1 +1,1 @@
-"""Inspection hooks: one job and one file each. Pure; what they may change is said in ``base``."""
+"""Inspection hooks: one task and one file each. ``base`` defines what they may change; no other side effects."""

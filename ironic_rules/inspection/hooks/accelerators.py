@@ -1,4 +1,4 @@
-"""``accelerators``: GPUs, FPGAs and the like become a property of the node."""
+"""``accelerators``: store GPUs, FPGAs and similar devices in a property of the node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ironic_rules.rules import strict_yaml
 from ironic_rules.text import printable
 
 OPTION = "[inspector]known_accelerators"
-#: More are not stored; a machine has some dozens, or hundreds with virtual functions.
+#: Maximum number that is stored; a machine has some dozens, or hundreds with virtual functions.
 MAX_ACCELERATORS = 512
 
 Known = dict[tuple[str, str], dict[str, Any]]
@@ -25,11 +25,11 @@ Known = dict[tuple[str, str], dict[str, Any]]
 class AcceleratorsHook(InspectionHook):
     """Sets ``properties/accelerators`` to those of the PCI devices in ``pci_devices`` that are known accelerators.
 
-    A list of ``{vendor_id, device_id, type, device_info, pci_address}``, empty if there are none: the fields of the
-    known one, and the device's address on the bus. Known are those of a list in this package, or of the YAML file that
-    ``[inspector]known_accelerators`` names: ``pci_devices``, a list of objects with at least ``vendor_id`` and
-    ``device_id``. The ramdisk has to run the collector ``pci-devices``; a report without ``pci_devices`` changes
-    nothing and makes a warning.
+    The value is a list of ``{vendor_id, device_id, type, device_info, pci_address}``, empty if there are none: the
+    fields of the known accelerator, and the device's address on the bus. Known accelerators are those of a list in this
+    package, or of the YAML file in ``[inspector]known_accelerators``: ``pci_devices``, a list of objects with at least
+    ``vendor_id`` and ``device_id``. The ramdisk must run the collector ``pci-devices``; a report without
+    ``pci_devices`` changes nothing and causes a warning.
     """
 
     _known: Known
@@ -68,10 +68,10 @@ def _parse(document: Any, where: str) -> Known:
             raise ConfigurationError(f"{place} is not an object.")
         vendor, device = pci.parse_id(entry.get("vendor_id")), pci.parse_id(entry.get("device_id"))
         if vendor is None or device is None:
-            # Unquoted, 1020 is a number in YAML, and 0b2b is none.
+            # Unquoted, 1020 is a number in YAML, but 0b2b is not.
             raise ConfigurationError(
                 f"{place}: vendor_id and device_id are texts of four hexadecimal digits; put quotes around them.")
         if (vendor, device) in known:
-            raise ConfigurationError(f"{place}: an entry before it has the same vendor_id and device_id.")
+            raise ConfigurationError(f"{place}: an earlier entry has the same vendor_id and device_id.")
         known[vendor, device] = {**entry, "vendor_id": vendor, "device_id": device}
     return known

@@ -1,4 +1,4 @@
-"""``architecture``: the processor architecture becomes a property of the node."""
+"""``architecture``: store the processor architecture in a property of the node."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The interface of inspection hooks, for ours and for those of other packages.
+"""The interface of inspection hooks, for those of this package and of other packages.
 
-A hook from another package is a subclass of :class:`InspectionHook` that can be made without arguments, an entry point
-in ``ironic_rules.inspection.hooks``, and named in ``[inspector]hooks``.
+A hook from another package is a subclass of :class:`InspectionHook` that can be created without arguments, has an entry
+point in ``ironic_rules.inspection.hooks``, and is named in ``[inspector]hooks``.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from ironic_rules.models.task import Task
 
 
 class InspectionHook(metaclass=abc.ABCMeta):
-    """Processes what a ramdisk found. Runs under the node's lock, in state INSPECTING.
+    """Processes a ramdisk's data. Runs under the node's lock, in state INSPECTING.
 
     One object serves all nodes and threads. It may change ``plugin_data`` and the drafts ``task.node`` and
     ``task.ports`` (``task.add_port``, ``task.remove_port``), which are saved together when all hooks and rules are
-    done; ``task.node.save()`` is allowed and does nothing. A hook that changes ``inventory`` fails. To say something to
-    the operator it appends ``(level, text)`` to ``task.messages``; to fail the inspection it raises ``HookFailed``.
+    done; ``task.node.save()`` is allowed and does nothing. A hook that changes ``inventory`` fails. To send a message
+    to the operator it appends ``(level, text)`` to ``task.messages``; to fail the inspection it raises ``HookFailed``.
     """
 
     #: Names of hooks that must be enabled before this one; checked when the service starts.
     dependencies: ClassVar[list[str]] = []
-    #: The service's settings, once ``configure`` was called.
+    #: The service's settings, after ``configure`` was called.
     settings: HookSettings = HookSettings()
 
     def configure(self, settings: HookSettings) -> None:
-        """Take the service's settings; called once, before anything else."""
+        """Set the service's settings; called once, before any other method."""
         self.settings = settings
 
-    def preprocess(  # noqa: B027  (a hook may do without it)
+    def preprocess(  # noqa: B027  (optional for a hook)
             self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
         """Run before the main processing of any hook. Should not change the node or its ports.
 
-        :raises HookFailed: the inspection must not go on
+        :raises HookFailed: the inspection must not continue
         """
 
     @abc.abstractmethod
@@ -43,11 +43,11 @@ class InspectionHook(metaclass=abc.ABCMeta):
         """Process the data.
 
         :param inventory: as the ramdisk sent it
-        :param plugin_data: everything else that it sent, and what hooks and rules have put there
-        :raises HookFailed: the inspection must not go on
+        :param plugin_data: everything else that it sent, and what hooks and rules have added
+        :raises HookFailed: the inspection must not continue
         """
 
 
 def warn(task: Task, text: str) -> None:
-    """Tell the operator about something that does not end the inspection."""
+    """Report to the operator a problem that does not fail the inspection."""
     task.messages.append(("warning", text))

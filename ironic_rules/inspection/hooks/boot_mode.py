@@ -1,4 +1,4 @@
-"""``boot-mode``: how the machine booted becomes a capability of the node."""
+"""``boot-mode``: store the machine's boot mode in a capability of the node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MODES = ("bios", "uefi")
 class BootModeHook(InspectionHook):
     """Sets the capability ``boot_mode`` from ``inventory.boot.current_boot_mode``: ``bios`` or ``uefi``.
 
-    Anything else sets nothing, since no deployment could use it, and makes a warning.
+    Any other value is ignored with a warning, because no deployment could use it.
     """
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:

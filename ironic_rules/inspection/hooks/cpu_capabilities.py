@@ -1,4 +1,4 @@
-"""``cpu-capabilities``: CPU flags become capabilities of the node."""
+"""``cpu-capabilities``: store CPU flags in capabilities of the node."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OPTION = "[inspector]cpu_capabilities"
 class CPUCapabilitiesHook(InspectionHook):
     """Sets capabilities to ``true`` from ``inventory.cpu.flags``, as ``[inspector]cpu_capabilities`` maps them.
 
-    A capability of that option that was ``true`` and for which the machine has no flag any more, because somebody
-    switched it off in the firmware, is removed; other values of it, such as an operator's ``false``, stay. A report
-    without flags changes nothing and makes a warning.
+    A capability of that option that is ``true`` and for which the machine no longer has a flag, because it was switched
+    off in the BIOS settings, is removed; other values, such as an operator's ``false``, are unchanged. A report
+    without flags changes nothing and causes a warning.
     """
 
     def configure(self, settings: HookSettings) -> None:
-        """:raises ConfigurationError: an entry has no flag, or names what cannot be a capability"""
+        """:raises ConfigurationError: an entry has no flag, or its name is not valid for a capability"""
         super().configure(settings)
         for flag, name in settings.cpu_capabilities.items():
             if not flag or not capabilities.is_name(name):

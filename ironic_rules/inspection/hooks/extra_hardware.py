@@ -1,4 +1,4 @@
-"""``extra-hardware``: what the tool hardware-detect found becomes something that rules can read."""
+"""``extra-hardware``: convert the data of the tool hardware-detect to a format that rules can read."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration
 
-#: Digits with a zero in front are no number but a serial number, and longer ones do not fit into 64 bits.
+#: Digits with a leading zero are not a number but a serial number, and longer ones do not fit into 64 bits.
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 class ExtraHardwareHook(InspectionHook):
-    """Turns ``plugin_data.data``, a list of ``[a, b, c, value]``, into ``plugin_data.extra``: ``{a: {b: {c: value}}}``.
+    """Converts ``plugin_data.data``, a list of ``[a, b, c, value]``, to ``extra``: ``{a: {b: {c: value}}}``.
 
-    ``data`` is removed. Numbers stay numbers, and a text that is a whole number becomes one; of several values for one
-    place the last one counts. Entries that are no such list are left out, with a warning. The ramdisk has to run the
-    collector ``extra-hardware``; a report without ``data``, or with something else there, changes nothing and makes a
+    ``data`` is removed. Numbers are unchanged, and a text that is an integer becomes a number; of several values for
+    the same keys the last one is used. Other entries are left out, with a warning. The ramdisk must run the collector
+    ``extra-hardware``; a report without ``data``, or whose ``data`` is not a list, changes nothing and causes a
     warning.
     """
 

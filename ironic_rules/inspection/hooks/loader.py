@@ -1,4 +1,4 @@
-"""The enabled hooks, from entry points, in their order."""
+"""Load the enabled hooks from entry points, in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironic_rules.inspection.hooks.base import InspectionHook
 
 GROUP = "ironic_rules.inspection.hooks"
 OPTION = "[inspector]hooks"
-#: Other spellings of hook names: the documents have both.
+#: Alternative forms of hook names: the specifications use both.
 ALIASES = {"validate_interfaces": "validate-interfaces"}
 
 Hooks = list[tuple[str, InspectionHook]]
@@ -26,10 +26,10 @@ def load(names: Iterable[str], settings: HookSettings | None = None,
          classes: Mapping[str, type[InspectionHook]] | None = None) -> Hooks:
     """Return ``(name, hook)`` for each of ``names``, in that order.
 
-    :param settings: what the hooks are configured with
-    :param classes: hooks by name, in the place of the entry points
-    :raises ConfigurationError: a name is unknown or repeated, a hook cannot be made, or one that another depends on
-        does not come before it
+    :param settings: the settings of the hooks
+    :param classes: hooks by name, instead of the entry points
+    :raises ConfigurationError: a name is unknown or repeated, a hook cannot be created, or a dependency of a hook does
+        not come before it
     """
     wanted = [ALIASES.get(name, name) for name in names]
     if classes is None:
@@ -47,7 +47,7 @@ def _make(name: str, cls: type[InspectionHook]) -> InspectionHook:
     try:
         return cls()
     except TypeError as exc:
-        raise ConfigurationError(f"{OPTION}: the hook '{name}' cannot be made: {exc}") from exc
+        raise ConfigurationError(f"{OPTION}: the hook '{name}' cannot be created: {exc}") from exc
 
 
 def _check_dependencies(name: str, hook: InspectionHook, earlier: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""``local-link-connection``: which port of which switch each port of the node is plugged into."""
+"""``local-link-connection``: store the switch and switch port that each port of the node is connected to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_TEXT = 255
 
 
 class LocalLinkConnectionHook(InspectionHook):
-    """Sets ``local_link_connection`` of ports from LLDP, for the network service to configure the switch.
+    """Sets ``local_link_connection`` of ports from LLDP, so that the network service can configure the switch.
 
     ``switch_id``
         the chassis ID, if that is a MAC address
@@ -26,16 +26,16 @@ class LocalLinkConnectionHook(InspectionHook):
         the system name
 
     It reads ``parsed_lldp`` of the plugin data if the hook ``parse-lldp`` is enabled before it, else the frames
-    themselves. The port is that with the interface's MAC address.
+    themselves. The port is the one with the interface's MAC address.
 
-    What the frame does not tell, and further keys, stay as they are. A ``switch_id`` or ``port_id`` that differs is
-    replaced, with a warning, because the cable is where it is. But ``switch_info`` is replaced only together with
-    ``switch_id``: some network services look a switch up by the name that an operator wrote there. And a ``port_id`` is
-    not replaced beside a ``switch_id`` that the frame does not confirm. Ports of smart NICs, and those with
-    ``network_type: unmanaged``, are left alone.
+    Keys that are not in the frame are unchanged. A ``switch_id`` or ``port_id`` that differs is replaced, with a
+    warning, because the frame shows the current cabling. However, ``switch_info`` is replaced only together with
+    ``switch_id``, because some network services look up a switch by the name that an operator has set there, and a
+    ``port_id`` is not replaced if the frame does not confirm an existing ``switch_id``. Ports of smart NICs, and those
+    with ``network_type: unmanaged``, are not changed.
 
-    LLDP comes with the report of the machine, and whoever controls the machine can make it up. Enable this hook only
-    where that may decide how a switch's port is configured.
+    LLDP data are part of the machine's report, and anyone who controls the machine can forge them. Enable this hook
+    only if such data may determine how a switch port is configured.
     """
 
     dependencies = ["validate-interfaces"]
@@ -53,11 +53,11 @@ class LocalLinkConnectionHook(InspectionHook):
 
 
 def _link(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is known of ``switch_id``, ``port_id`` and ``switch_info``."""
+    """Return the known ones of ``switch_id``, ``port_id`` and ``switch_info``."""
     found: dict[str, Any] = {"port_id": values.get("switch_port_id"), "switch_info": values.get("switch_system_name")}
     if mac.is_mac(values.get("switch_chassis_id")):
         found["switch_id"] = mac.normalize(values["switch_chassis_id"])
-    # Rules and ramdisks can have put anything into the plugin data.
+    # Rules and ramdisks may have written any value to the plugin data.
     return {key: printable(value, _MAX_TEXT) for key, value in found.items() if isinstance(value, str) and value}
 
 
@@ -76,10 +76,10 @@ def _update(task: Task, port: PortDraft, seen: Mapping[str, str]) -> None:
         if not old or replaced[key]:
             link[key] = value
     if changes:
-        warn(task, f"port {port.address} is plugged in elsewhere: {', '.join(changes)}")
+        warn(task, f"port {port.address} is connected elsewhere: {', '.join(changes)}")
 
 
 def _is_same_switch(old: object, new: str) -> bool:
-    """Compare by digits: an OpenFlow datapath ID ends in the MAC address, and spellings vary."""
+    """Compare by digits: an OpenFlow datapath ID ends with the MAC address, and notations vary."""
     digits = "".join(character for character in str(old).lower() if character in "0123456789abcdef")
     return digits.endswith(new.replace(":", ""))

@@ -1,4 +1,4 @@
-"""``memory``: the amount of memory becomes a property of the node."""
+"""``memory``: store the amount of memory in a property of the node."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ironic_rules.models.task import Task
 class MemoryHook(InspectionHook):
     """Sets ``properties/memory_mb``, an integer, from ``inventory.memory.physical_mb`` (MiB).
 
-    0 and null, which a ramdisk sends that could not find out, leave the property as it is and make a warning. An
-    inventory without the field, or with something else than a number there, fails the inspection.
+    0 and null, which a ramdisk sends if it could not determine the amount, leave the property unchanged and cause a
+    warning. An inventory without the field, or with a value that is not a number, fails the inspection.
     """
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
@@ -24,7 +24,7 @@ class MemoryHook(InspectionHook):
             raise InvalidInventory(node=task.node.uuid, where="/memory/physical_mb is missing")
         size_mb = memory["physical_mb"]
         if size_mb is None or (size_mb == 0 and size_mb is not False):
-            warn(task, "memory_mb is not set: the ramdisk could not find out how much memory there is")
+            warn(task, "memory_mb is not set: the ramdisk could not determine the amount of memory")
         elif isinstance(size_mb, bool) or not isinstance(size_mb, int) or size_mb < 0:
             raise InvalidInventory(node=task.node.uuid, where="/memory/physical_mb is not a whole number of MiB")
         else:

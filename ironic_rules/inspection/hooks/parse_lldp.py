@@ -1,4 +1,4 @@
-"""``parse-lldp``: what the switches said, in readable form."""
+"""``parse-lldp``: store the LLDP data of the switches in readable form."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ironic_rules.text import enumeration, printable
 
 
 class ParseLLDPHook(InspectionHook):
-    """Puts what switches say by LLDP into ``plugin_data.parsed_lldp``: ``{interface name: values}``.
+    """Stores the LLDP data of switches in ``plugin_data.parsed_lldp``: ``{interface name: values}``.
 
     The frames come from ``plugin_data.lldp_raw``, else from ``lldp`` of the inventory's interfaces. The ramdisk
-    collects them with the kernel parameter ``ipa-collect-lldp=1``. A frame has some of these values:
+    collects them with the kernel parameter ``ipa-collect-lldp=1``. A frame can have these values:
 
     basic
         ``switch_chassis_id``, ``switch_port_id``, ``switch_ttl`` (seconds), ``switch_port_description``,
@@ -35,14 +35,14 @@ class ParseLLDPHook(InspectionHook):
         ``switch_software_revision``, ``switch_serial_number``, ``switch_manufacturer``, ``switch_model``,
         ``switch_asset_id``
 
-    Malformed parts are left out with a warning. Characters that are not printable show as backslash escapes. At most 64
-    interfaces are looked at, and 1600 octets of each frame.
+    Malformed parts are left out with a warning. Characters that are not printable are stored as backslash escapes. At
+    most 64 interfaces, and 1600 octets of each frame, are processed.
     """
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
         frames, left_out = lldp.received(inventory, plugin_data)
         neighbours = {name: lldp.decode(tlvs) for name, tlvs in frames.items()}
-        # Also without a single frame: what a ramdisk sent under this name is not ours.
+        # Even without any frame: a value that a ramdisk sent under this name must be replaced.
         plugin_data["parsed_lldp"] = {name: found.values for name, found in neighbours.items() if found.values}
         if left_out:
             warn(task, f"LLDP of {left_out} interfaces is ignored: there are more than {lldp.MAX_INTERFACES}")

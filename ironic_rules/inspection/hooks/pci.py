@@ -18,7 +18,7 @@ _ADDRESS = re.compile(r"[0-9A-Za-z:._-]{1,64}")
 class Device:
     """A PCI device.
 
-    :ivar ids: of vendor and product, four hexadecimal digits each, in lower case
+    :ivar ids: those of vendor and product, four hexadecimal digits each, in lower case
     :ivar address: such as ``0000:17:00.0``; None if the report has none
     """
 
@@ -27,26 +27,26 @@ class Device:
 
 
 def parse_id(value: Any) -> str | None:
-    """Return a vendor's or product's id in its usual spelling, ``10de``; None if ``value`` is none.
+    """Return a vendor's or product's id in its canonical form, ``10de``; None if ``value`` is not an id.
 
-    ``10DE`` and ``0x10de`` are other spellings of it.
+    ``10DE`` and ``0x10de`` are other notations of it.
     """
     match = _ID.fullmatch(value.lower()) if isinstance(value, str) else None
     return match[1] if match else None
 
 
 def devices(task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> list[Device] | None:
-    """Return the devices of a report; None, and a warning, if it does not say which there are.
+    """Return the devices of a report; None, and a warning, if it has no list of them.
 
-    They are in the plugin data of a ramdisk, and in the inventory of a BMC. Malformed entries are left out; one warning
-    says which.
+    They are in the plugin data of a ramdisk, or in the inventory of a BMC. Malformed entries are left out; one warning
+    lists them.
     """
     listed = plugin_data.get("pci_devices")
     if listed is None:
         listed = inventory.get("pci_devices")
     if not isinstance(listed, list):
         reason = "are missing; the ramdisk's collector pci-devices sends them" if listed is None else "are not a list"
-        warn(task, f"PCI devices are not looked at: pci_devices {reason}")
+        warn(task, f"PCI devices are not evaluated: pci_devices {reason}")
         return None
     found: list[Device] = []
     malformed: list[str] = []

@@ -1,4 +1,4 @@
-"""``pci-devices``: how many PCI devices of a kind there are becomes a capability of the node."""
+"""``pci-devices``: store the number of PCI devices of a kind in a capability of the node."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ _KEYS = {"vendor_id", "product_id", "name"}
 class PCIDevicesHook(InspectionHook):
     """Sets a capability per name in ``[inspector]pci_device_alias``: the number of its devices in ``pci_devices``.
 
-    Several aliases of one name are counted together. A capability of a name without devices is removed. The ramdisk
-    has to run the collector ``pci-devices``; a report without ``pci_devices`` changes nothing and makes a warning.
+    Several aliases of the same name are counted together. A capability of a name without devices is removed. The
+    ramdisk must run the collector ``pci-devices``; a report without ``pci_devices`` changes nothing and causes a
+    warning.
     """
 
-    #: names by ids of vendor and product
+    #: (vendor id, product id) -> names
     _names: dict[tuple[str, str], set[str]]
 
     def configure(self, settings: HookSettings) -> None:
-        """:raises ConfigurationError: an entry is not what the option's help says"""
+        """:raises ConfigurationError: an entry is not in the format that the option's help describes"""
         super().configure(settings)
         self._names = {}
         for text in settings.pci_device_alias:

@@ -1,4 +1,4 @@
-"""``physical-network``: which network each port of the node is connected to, by its IP address."""
+"""``physical-network``: store the physical network of each port of the node, determined by its IP address."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class PhysicalNetworkHook(InspectionHook):
     """Sets ``physical_network`` of ports by ``[inspector]physical_network_cidr_map``.
 
     An entry of that list looks like ``192.0.2.0/24:provider`` or ``2001:db8::/64:storage``.
-    The IPv4 address of the interface decides, or its IPv6 address if no entry has the former. Of several entries that
-    contain an address, the one with the longest prefix counts. The port is that with the interface's MAC address.
+    It is selected by the IPv4 address of the interface, or by its IPv6 address if no entry contains the former. Of
+    several entries that contain an address, the one with the longest prefix is used. The port is the one with the
+    interface's MAC address.
 
-    A port whose address no entry contains stays as it is. One that has another physical network gets the new one, with
-    a warning: as in Ironic, the configuration is the operator's word. Set what it cannot know by an inspection rule,
+    A port whose address is in no entry is unchanged. A port with a different physical network gets the new one, with a
+    warning: as in Ironic, the configuration takes precedence. To set other physical networks, use an inspection rule,
     which runs after the hooks.
 
-    To decide otherwise, derive a class from this one, override ``get_physical_network``, and enable it in this hook's
-    place.
+    To determine the network differently, derive a class from this one, override ``get_physical_network``, and enable it
+    instead of this hook.
     """
 
     dependencies = ["validate-interfaces"]
@@ -38,14 +39,14 @@ class PhysicalNetworkHook(InspectionHook):
     def configure(self, settings: HookSettings) -> None:
         """Read the map.
 
-        :raises ConfigurationError: an entry is malformed, or says another thing about a network than one before it
+        :raises ConfigurationError: an entry is malformed, or contradicts an earlier entry of the same network
         """
         super().configure(settings)
         self._map = {}
         for text in settings.physical_network_cidr_map:
             network, name = _entry(text)
             if self._map.setdefault(network, name) != name:
-                raise ConfigurationError(f"{OPTION}: '{printable(text)}': an entry before it has the same network.")
+                raise ConfigurationError(f"{OPTION}: '{printable(text)}': an earlier entry has the same network.")
 
     def get_physical_network(self, interface: dict[str, Any]) -> str | None:
         """Return the physical network that ``interface`` is connected to; None if that is not known.
@@ -77,7 +78,7 @@ def _set(task: Task, port: PortDraft, network: str) -> None:
 
 
 def _entry(text: str) -> tuple[Network, str]:
-    # The last colon: those of an IPv6 network come before it.
+    # Split at the last colon: those of an IPv6 network come before it.
     cidr, _, name = text.rpartition(":")
     try:
         network = ipaddress.ip_network(cidr.strip())

@@ -1,4 +1,4 @@
-"""``ports``: network interfaces become ports of the node."""
+"""``ports``: create ports of the node for its network interfaces."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Interfaces = Mapping[str, dict[str, Any]]
 
 
 class PortsHook(InspectionHook):
-    """Creates, updates and deletes ports as ``add_ports``, ``keep_ports`` and ``update_pxe_enabled`` say.
+    """Creates, updates and deletes ports according to ``add_ports``, ``keep_ports`` and ``update_pxe_enabled``.
 
-    Every valid interface gets ``is_added``: whether ``add_ports`` selected it and the node has a port for it. An
-    address that belongs to another node (``task.foreign_addresses``) makes no port but a warning.
+    Every valid interface gets ``is_added``: whether ``add_ports`` selects it and the node has a port for it. For an
+    address that belongs to another node (``task.foreign_addresses``), no port is created, with a warning.
     """
 
     dependencies = ["validate-interfaces"]
@@ -26,7 +26,7 @@ class PortsHook(InspectionHook):
         valid: Interfaces = plugin_data["valid_interfaces"]
         selected = {name for name, interface in valid.items() if self._is_selected(interface)}
         if valid and not selected and self.settings.add_ports in ("active", "pxe"):
-            warn(task, f"no interface becomes a port: none is what add_ports = {self.settings.add_ports} asks for")
+            warn(task, f"no port is created: no interface is selected by add_ports = {self.settings.add_ports}")
         self._delete(task, {
             "all": None, "present": _addresses(known.values()), "added": _addresses(valid[name] for name in selected),
         }[self.settings.keep_ports])
@@ -46,7 +46,7 @@ class PortsHook(InspectionHook):
     def _delete(self, task: Task, expected: set[str] | None) -> None:
         unexpected = [port for port in task.ports if expected is not None and port.address not in expected]
         if unexpected and not expected:
-            # Data without a single interface say nothing about the ports; deleting all of them would be for ever.
+            # Data without any interface give no information about the ports, and deleting all of them is irreversible.
             warn(task, f"no port is deleted, although keep_ports is {self.settings.keep_ports}: no port would be left")
             return
         for port in unexpected:
@@ -56,7 +56,7 @@ class PortsHook(InspectionHook):
 
     def _update(self, task: Task, known: Interfaces) -> None:
         by_address = {interface["mac_address"]: interface for interface in known.values()}
-        # A machine that did not boot from the network says nothing about which of its interfaces could.
+        # If a machine did not boot from the network, it is not known which of its interfaces could.
         booted = any(interface["pxe_enabled"] for interface in known.values())
         for port in task.ports:
             interface = by_address.get(port.address)
@@ -74,18 +74,18 @@ def _addresses(interfaces: Any) -> set[str]:
 
 
 def _ensure(task: Task, interface: dict[str, Any], *, silent: bool) -> bool:
-    """Say whether the node has a port for ``interface``, after making it if that is possible.
+    """Return whether the node has a port for ``interface``, after creating it if that is possible.
 
-    :param silent: the data do not tell what the machine booted from, not even that it was nothing
+    :param silent: the data do not contain a boot interface, not even an empty one
     """
     address = interface["mac_address"]
     if _port(task, address) is not None:
         return True
     if address in task.foreign_addresses:
-        warn(task, f"no port is made for {address}: it belongs to another node")
+        warn(task, f"no port is created for {address}: it belongs to another node")
         return False
     client_id = interface.get("client_id")
-    # A BMC's inventory is silent: the port gets what a port that an operator makes has.
+    # A BMC's inventory has no boot interface: the port gets the default of ports that an operator creates.
     task.add_port(address, pxe_enabled=silent or interface["pxe_enabled"],
                   extra={"client-id": client_id} if client_id else {})
     return True

@@ -1,4 +1,4 @@
-"""``raid-device``: a RAID volume that is new since the last inspection becomes the root device."""
+"""``raid-device``: set a RAID volume that is new since the last inspection as the root device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration
 
-#: What tells disks apart, best first. ``wwn`` may be that of the controller, which all its volumes have in common.
+#: Attributes that identify disks, the best first. ``wwn`` may be the controller's, and the same for all its volumes.
 _IDENTITIES = ("serial", "wwn_with_extension", "wwn")
 
 Identity = tuple[str, str]
@@ -19,12 +19,13 @@ class RAIDDeviceHook(InspectionHook):
     """Sets ``properties/root_device`` to the one disk in ``inventory.disks`` that the last inspection did not find.
 
     Inspect a node, create the RAID volume, inspect it again. The hint is ``{serial: ...}``; for a disk without a serial
-    number it is ``wwn_with_extension`` or ``wwn``. Compared is the inventory of the last successful inspection; nothing
-    happens without one, or if no disk is new. Several new disks change nothing and make a warning.
+    number it is ``wwn_with_extension`` or ``wwn``. The disks are compared with the inventory of the last successful
+    inspection; without one, or if no disk is new, nothing is changed. Several new disks change nothing and cause a
+    warning.
 
-    A ``root_device`` that the node has already is never changed, be it an operator's or this hook's: remove it before
-    the inspections if the volume was made anew. Name this hook before ``root-device``, which then uses the hint at
-    once.
+    An existing ``root_device`` is never changed, whether it was set by an operator or by this hook: remove it before
+    the inspections if the volume was created again. Name this hook before ``root-device``, which then uses the hint in
+    the same inspection.
     """
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
@@ -32,7 +33,7 @@ class RAIDDeviceHook(InspectionHook):
             return
         disks = inventory.get("disks")
         if not isinstance(disks, list):
-            warn(task, "no RAID device is looked for: /disks is missing or not a list")
+            warn(task, "root_device is not set: /disks is missing or not a list")
             return
         previous = (task.previous_inventory() or {}).get("disks")
         if not isinstance(previous, list):
@@ -47,7 +48,7 @@ class RAIDDeviceHook(InspectionHook):
 
 
 def _identities(disk: Any) -> list[Identity]:
-    """Return by what a disk can be recognised, best first; empty if it is not a disk or has nothing of the kind."""
+    """Return the attributes that identify a disk, the best first; empty if it is not a disk or has none of them."""
     if not isinstance(disk, dict):
         return []
     return [(name, text) for name in _IDENTITIES if (text := _text(disk.get(name)))]
@@ -55,6 +56,6 @@ def _identities(disk: Any) -> list[Identity]:
 
 def _text(value: Any) -> str | None:
     value = value[0] if isinstance(value, list) and value else value
-    # As a hint, the text must not turn into something else.
+    # As a hint, the text must not be interpreted as an operator.
     is_usable = isinstance(value, str) and len(value) <= 255 and value.isprintable() and disk_hints.is_plain(value)
     return value.strip() if is_usable else None

@@ -1,4 +1,4 @@
-"""``ramdisk-error``: what went wrong in the ramdisk ends the inspection."""
+"""``ramdisk-error``: fail the inspection if the ramdisk reports an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``root-device``: the disk to install on, and how much of it a deployment may use."""
+"""``root-device``: select the disk to install on, and the size that a deployment may use."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration, printable
 
-#: bytes; ironic-python-agent installs on a smaller disk only if hints say so
+#: bytes; ironic-python-agent installs on a smaller disk only if a hint selects it
 MIN_SIZE = 4 * units.Gi
 
 Disk = dict[str, Any]
 
 
 class RootDeviceHook(InspectionHook):
-    """Puts the root disk into ``plugin_data.root_disk``, and sets ``properties/local_gb`` (GiB) from its size.
+    """Stores the root disk in ``plugin_data.root_disk``, and sets ``properties/local_gb`` (GiB) from its size.
 
-    The root disk is the first one in ``inventory.disks`` that fits the hints in ``properties/root_device``; if none
-    does, or a hint is malformed, the inspection fails. Without hints it is ``root_disk`` as the ramdisk sent it, else
-    the smallest disk of at least 4 GiB. Disks that fit a hint in ``properties/skip_block_devices`` are never taken.
+    The root disk is the first one in ``inventory.disks`` that matches the hints in ``properties/root_device``; if none
+    does, or a hint is malformed, the inspection fails. Without hints it is ``root_disk`` as sent by the ramdisk, else
+    the smallest disk of at least 4 GiB. Disks that match a hint in ``properties/skip_block_devices`` are never used.
 
-    ``local_gb``, also in ``plugin_data``, is ``[inspector]disk_partitioning_spacing`` less than the whole GiB of the
-    disk, and 0 if there is no disk. A report that says nothing about disks leaves it as it is and makes a warning.
+    ``local_gb``, also in ``plugin_data``, is the size of the disk in whole GiB minus
+    ``[inspector]disk_partitioning_spacing``, and 0 if there is no disk. A report without disks leaves it unchanged and
+    causes a warning.
     """
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
@@ -70,7 +71,7 @@ class RootDeviceHook(InspectionHook):
 
 
 def _skips(listed: Any) -> list[disk_hints.Hint]:
-    """Return the hints of disks that must not be touched; those for volumes of a software RAID name no disk."""
+    """Return the hints of disks to skip, except those for volumes of a software RAID, which do not name a disk."""
     if listed is None:
         return []
     if not isinstance(listed, list):
@@ -96,6 +97,6 @@ def _has_size(disk: Any) -> bool:
 
 
 def _default(disks: list[Disk]) -> Disk | None:
-    """Return the disk that ironic-python-agent takes without hints. Of several of a size, the first by name."""
+    """Return the disk that ironic-python-agent uses without hints. Of several of the same size, the first by name."""
     large = [disk for disk in disks if disk["size"] >= MIN_SIZE]
     return min(large, key=lambda disk: (disk["size"], str(disk.get("name"))), default=None)

@@ -1,4 +1,4 @@
-"""``validate-interfaces``: sorts out the network interfaces, the boot interface and the BMC address."""
+"""``validate-interfaces``: validate the network interfaces, the boot interface and the BMC address."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ironic_rules.models.task import Task
 
 
 class ValidateInterfacesHook(InspectionHook):
-    """Puts into the plugin data what other hooks, rules and clients read:
+    """Stores in the plugin data what other hooks, rules and clients read:
 
     ``all_interfaces``
         ``{name: interface}`` of every interface with a name and an Ethernet address: the inventory's fields, with
-        ``mac_address`` in lower case, ``ipv6_address`` without its zone, and the boolean ``pxe_enabled``, which tells
-        whether the ramdisk booted from it
+        ``mac_address`` in lower case, ``ipv6_address`` without its zone, and the Boolean ``pxe_enabled``: whether the
+        ramdisk booted from the interface
     ``valid_interfaces``
-        those of them that may become ports: not the loopback one
+        those of them that may become ports: not the loopback interface
     ``macs``
         their addresses
     ``boot_interface``
-        the interface that the ramdisk booted from, as it spells it; missing if unknown
+        the interface that the ramdisk booted from, in the ramdisk's notation; missing if unknown
     ``bmc_address``
         the BMC's IPv4 address, else its IPv6 address; missing if there is none
 
-    A machine without a valid interface is none of this hook's business: it may be known by its BMC.
+    A machine without a valid interface does not fail: it may be identified by its BMC.
     """
 
     def preprocess(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
         boot = inventory.get("boot") or {}
-        spellings = [boot.get("pxe_interface"), plugin_data.get("boot_interface")]
-        boot_interface = next((text for text in spellings if mac.from_pxelinux(text)), None)
+        reported = [boot.get("pxe_interface"), plugin_data.get("boot_interface")]
+        boot_interface = next((text for text in reported if mac.from_pxelinux(text)), None)
         known = _interfaces(task, inventory, mac.from_pxelinux(boot_interface))
         valid = {name: dict(interface) for name, interface in known.items() if not _is_loopback(name, interface)}
         plugin_data["all_interfaces"] = known
@@ -67,7 +67,7 @@ def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None)
         if not isinstance(name, str) or not name:
             warn(task, f"{where} ({address}) is ignored: it has no name")
         elif name in found or address in seen:
-            warn(task, f"{where} ({name}, {address}) is ignored: an interface before it has the same name or address")
+            warn(task, f"{where} ({name}, {address}) is ignored: an earlier interface has the same name or address")
         else:
             seen.add(address)
             found[name] = {

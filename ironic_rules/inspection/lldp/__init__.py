@@ -1,7 +1,7 @@
-"""LLDP, the protocol by which a switch tells its neighbours who it is: from octets to readable values. Pure.
+"""LLDP, the protocol by which switches identify themselves to neighbours: from octets to values. No side effects.
 
-Whoever sends the report has chosen every octet of it, so nothing here raises, works without a bound, or lets a control
-character through. Sources: IEEE 802.1AB (frame, basic set), 802.1Q annex D, 802.3 clause 79, ANSI/TIA-1057 (LLDP-MED).
+The sender of the report controls every octet of it, so nothing here raises, works without a limit, or returns control
+characters. Sources: IEEE 802.1AB (frame, basic set), 802.1Q annex D, 802.3 clause 79, ANSI/TIA-1057 (LLDP-MED).
 """
 
 from ironic_rules.inspection.lldp.decode import Neighbour, decode

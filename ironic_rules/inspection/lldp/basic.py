@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ironic_rules.inspection.lldp.octets import Octets, Values, add, bits, mac, network_address, put, text
 
-#: Bit 1, "other", says nothing and is left out, as Ironic does.
+#: Bit 1, "other", has no meaning and is left out, as in Ironic.
 CAPABILITIES = {
     0x0002: "Repeater", 0x0004: "Bridge", 0x0008: "WLAN", 0x0010: "Router", 0x0020: "Telephone",
     0x0040: "DOCSIS cable device", 0x0080: "Station only", 0x0100: "C-Vlan", 0x0200: "S-Vlan", 0x0400: "TPMR",
@@ -21,7 +21,7 @@ def _mac(octets: Octets) -> str:
     return mac(octets.rest())
 
 
-#: How the identifier is written, by its subtype. Others, which are reserved, are not told.
+#: The format of the identifier, by its subtype. Other subtypes are reserved and ignored.
 _CHASSIS_ID: Mapping[int, Callable[[Octets], str | None]] = {
     1: _text, 2: _text, 3: _text, 4: _mac, 5: network_address, 6: _text, 7: _text}
 _PORT_ID: Mapping[int, Callable[[Octets], str | None]] = {
@@ -46,7 +46,7 @@ def _identifier(name: str, subtypes: Mapping[int, Callable[[Octets], str | None]
 
 
 def ttl(octets: Octets, values: Values) -> None:
-    """``switch_ttl``: seconds for which the frame holds."""
+    """``switch_ttl``: seconds for which the frame is valid."""
     seconds = octets.number(2)
     octets.end()
     put(values, "switch_ttl", seconds)
@@ -76,7 +76,7 @@ def capabilities(octets: Octets, values: Values) -> None:
 
 
 def management_address(octets: Octets, values: Values) -> None:
-    """``switch_mgmt_addresses``: list of addresses. What follows, an interface number and an OID, is not told."""
+    """``switch_mgmt_addresses``: list of addresses. The following interface number and OID are ignored."""
     address = network_address(octets.part(octets.number(1)))
     if address is not None:
         add(values, "switch_mgmt_addresses", address)

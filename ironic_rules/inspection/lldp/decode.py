@@ -1,4 +1,4 @@
-"""One LLDP frame, as a ramdisk reports it, to values."""
+"""Decode an LLDP frame, as a ramdisk reports it, to values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ironic_rules.inspection.lldp.octets import MalformedTLV, Octets, Values
 
 _END = 0
 _ORGANISATION = 127
-#: Octets of a TLV's value: its length has 9 bits.
+#: Maximum number of octets of a TLV's value: its length has 9 bits.
 MAX_TLV = 511
-#: Octets of all TLVs with their headers. LLDP has no fragments and uses no jumbo frames, so this is generous; with it
-#: the work for one frame is bounded, whatever its list looks like.
+#: Maximum number of octets of all TLVs with their headers. LLDP has no fragments and uses no jumbo frames, so this is
+#: generous; it bounds the work for one frame, whatever its list contains.
 MAX_FRAME = 1600
 _HEADER = 2
 MAX_PROBLEMS = 4
@@ -27,11 +27,11 @@ _ORGANISATIONS: Mapping[bytes, Mapping[int, _Handler]] = {
 
 @dataclass(slots=True)
 class Neighbour:
-    """What a switch says about itself and its port.
+    """What a switch announces about itself and its port.
 
-    :ivar values: by the names that Ironic gives them: JSON data, whose texts are printable
-    :ivar problems: why TLVs are ignored: the first :data:`MAX_PROBLEMS`, then that there are more. Repeats nothing
-        that was sent
+    :ivar values: JSON data by Ironic's names, whose texts are printable
+    :ivar problems: why TLVs are ignored: the first :data:`MAX_PROBLEMS`, then a note that there are more. Does not
+        quote what was sent
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Neighbour:
 
 
 def decode(tlvs: object) -> Neighbour:
-    """Decode the TLVs of one frame. What is malformed is left out; types that nobody here knows, silently.
+    """Decode the TLVs of one frame. Malformed ones are left out; unknown types are ignored silently.
 
     :param tlvs: should be a list of ``[type, value in hexadecimal]``, and may be anything
     """

@@ -1,4 +1,4 @@
-"""TLVs of IEEE 802.3 (clause 79): what the port can do and does, its power, its frames."""
+"""TLVs of IEEE 802.3 (clause 79): the port's capabilities and settings, its power, its frame size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def power_via_mdi(octets: Octets, values: Values) -> None:
     power: dict[str, Any] = {
         "port_class": "PSE" if status & 0x01 else "PD", "supported": bool(status & 0x02),
         "enabled": bool(status & 0x04), "pair_control": bool(status & 0x08), "pairs": _PAIRS.get(pairs, "unknown"),
-        # They are counted from 1 here, and from 0 everywhere else.
+        # Power classes are counted from 1 here, and from 0 everywhere else.
         "power_class": power_class - 1 if power_class else None,
     }
     if octets:
@@ -49,16 +49,16 @@ def power_via_mdi(octets: Octets, values: Values) -> None:
         power["priority"] = _PRIORITIES.get(flags & 0x03, "unknown")
         power["requested_mw"] = octets.number(2) * 100
         power["allocated_mw"] = octets.number(2) * 100
-    # 802.3bt appends more, which is not told.
+    # 802.3bt appends further fields, which are ignored.
     put(values, "switch_port_power", power)
 
 
 def mtu(octets: Octets, values: Values) -> None:
-    """``switch_port_mtu``: octets of the longest frame"""
+    """``switch_port_mtu``: maximum frame size in octets"""
     size = octets.number(2)
     octets.end()
     put(values, "switch_port_mtu", size)
 
 
-#: Link aggregation has moved to 802.1; many switches send it here.
+#: Link aggregation has moved to 802.1; many switches still send it here.
 TLVS = {1: mac_phy, 2: power_via_mdi, 3: link_aggregation, 4: mtu}

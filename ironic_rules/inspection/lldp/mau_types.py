@@ -1,4 +1,4 @@
-"""Names of media (operational MAU types), by their numbers in the registry IANA-MAU-MIB, as Ironic spells them."""
+"""Names of media (operational MAU types), by their numbers in the registry IANA-MAU-MIB, with Ironic's names."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _coordinates(octets: Octets) -> dict[str, Any]:
 
 
 def _civic(octets: Octets) -> dict[str, Any]:
-    """Read the address of RFC 4776: a country, and texts by their numbers (3: city, 6: street, 28: room, …)."""
+    """Read the address of RFC 4776: a country, and texts by element number (3: city, 6: street, 28: room, …)."""
     address = octets.part(octets.number(1))
     address.number(1)  # whose location this is
     country = text(address.take(2))
@@ -82,10 +82,10 @@ def _civic(octets: Octets) -> dict[str, Any]:
 
 
 def _elin(octets: Octets) -> dict[str, Any]:
-    """Read a number for emergency calls."""
+    """Read an emergency location identification number."""
     number = octets.rest()
     if not number.isdigit():
-        raise MalformedTLV("an ELIN that is no number")
+        raise MalformedTLV("an ELIN that is not a number")
     return {"format": "elin", "number": number.decode("ascii")}
 
 

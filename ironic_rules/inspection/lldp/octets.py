@@ -1,4 +1,4 @@
-"""The octets of one TLV, read from the beginning, and the kinds of values that they stand for."""
+"""The octets of one TLV, read sequentially, and the types of values that they represent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ironic_rules.text import printable
 
-#: What a neighbour said, by the names that Ironic gives it.
+#: What a neighbour announces, by Ironic's names.
 Values = dict[str, Any]
 
 _IPV4, _IPV6, _MAC = 1, 2, 6  # IANA address family numbers
@@ -15,13 +15,13 @@ _FAMILIES = {_IPV4: 4, _IPV6: 16, _MAC: 6}
 
 
 class MalformedTLV(ValueError):
-    """A TLV without the shape of its type. The text says what is wrong and repeats nothing of it."""
+    """A TLV is not in the format of its type. The text describes the problem and does not quote the TLV."""
 
 
 class Octets:
     """The value of a TLV, or a part of it.
 
-    :raises MalformedTLV: from every method: it asks for more octets than there are
+    :raises MalformedTLV: from every method: it requests more octets than are left
     """
 
     def __init__(self, data: bytes) -> None:
@@ -40,32 +40,32 @@ class Octets:
         return self._data[self._position - length:self._position]
 
     def number(self, length: int) -> int:
-        """Return the next ``length`` octets as a number, the highest octet first."""
+        """Return the next ``length`` octets as a number, in big-endian order."""
         return int.from_bytes(self.take(length), "big")
 
     def part(self, length: int) -> Octets:
-        """Return the next ``length`` octets, to be read on their own."""
+        """Return the next ``length`` octets, to be read separately."""
         return Octets(self.take(length))
 
     def rest(self) -> bytes:
-        """Return all that is left."""
+        """Return all remaining octets."""
         return self.take(len(self))
 
     def end(self) -> None:
-        """:raises MalformedTLV: something is left"""
+        """:raises MalformedTLV: octets are left"""
         if len(self):
             raise MalformedTLV(f"octets too many: {len(self)}")
 
 
 def text(data: bytes) -> str:
-    """Return UTF-8 text; what is not, and what is not printable, shows as a backslash escape. NULs at the end go."""
+    """Return UTF-8 text; invalid or unprintable characters become backslash escapes. Trailing NULs are removed."""
     return printable(data.rstrip(b"\0").decode("utf-8", "backslashreplace"))
 
 
 def mac(data: bytes) -> str:
     """Return a MAC address in lower case with colons.
 
-    :raises MalformedTLV: these are not 6 octets
+    :raises MalformedTLV: there are not 6 octets
     """
     if len(data) != 6:
         raise MalformedTLV(f"a MAC address of {len(data)} octets")
@@ -73,9 +73,9 @@ def mac(data: bytes) -> str:
 
 
 def network_address(octets: Octets) -> str | None:
-    """Return the address in what is left: its family, then itself. None if the family is neither IP nor MAC.
+    """Return the address in the remaining octets: its family, then itself. None if the family is neither IP nor MAC.
 
-    :raises MalformedTLV: there is no family, or the address has not the length that belongs to it
+    :raises MalformedTLV: there is no family, or the address does not have the length of its family
     """
     family = octets.number(1)
     data = octets.rest()
@@ -92,13 +92,13 @@ def bits(number: int, names: dict[int, str]) -> list[str]:
 
 
 def put(values: Values, name: str, value: Any) -> None:
-    """Set a value that a frame has once: the first one counts, an empty text does not."""
+    """Set a value that a frame has once: the first one is used, an empty text is ignored."""
     if value is not None and value != "":
         values.setdefault(name, value)
 
 
 def add(values: Values, name: str, value: Any) -> None:
-    """Append to a list of values, unless it is there."""
+    """Append to a list of values, unless the list already has the value."""
     found = values.setdefault(name, [])
     if value not in found:
         found.append(value)

@@ -1,18 +1,18 @@
-"""Where a ramdisk puts the LLDP frames that it received."""
+"""The places of received LLDP frames in a ramdisk's data."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Interfaces whose frames are looked at; a frame comes by a cable, and no machine has more of them.
+#: Maximum number of interfaces whose frames are decoded; no machine has more cables.
 MAX_INTERFACES = 64
 
 
 def received(inventory: dict[str, Any], plugin_data: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """Return the TLVs by interface name, for at most :data:`MAX_INTERFACES`, and how many interfaces are left out.
 
-    They come from ``plugin_data.lldp_raw``, else from the interface's own ``lldp``, where old ramdisks put them; they
-    are as they were sent, of any shape. Interfaces without any are not counted.
+    They are read from ``plugin_data.lldp_raw``, else from the interface's own ``lldp``, where old ramdisks put them;
+    they are unchanged and not validated. Interfaces without TLVs are not counted.
     """
     raw = plugin_data.get("lldp_raw")
     by_name = raw if isinstance(raw, dict) else {}

@@ -77,7 +77,7 @@ def test_a_malformed_cpu_capability_is_refused(flag, name):
     ({"pci_devices": [{"vendor_id": "10de"}]}, "/pci_devices/0: vendor_id and device_id are texts"),
     ("pci_devices: [{vendor_id: 1002, device_id: 740f}]", "put quotes around them"),
     ({"pci_devices": [{"vendor_id": "10de", "device_id": "1eb8"}, {"vendor_id": "10DE", "device_id": "0x1EB8"}]},
-     "/pci_devices/1: an entry before it has the same"),
+     "/pci_devices/1: an earlier entry has the same"),
 ])
 def test_a_malformed_list_of_accelerators_is_refused(document, reason, tmp_path):
     path = known(tmp_path, document)

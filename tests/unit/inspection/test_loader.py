@@ -59,7 +59,7 @@ def test_the_underscore_spelling_is_an_alias():
 
 @pytest.mark.parametrize("name", ["arguments", "no-call"])
 def test_a_hook_that_cannot_be_made_is_refused(name):
-    with pytest.raises(ConfigurationError, match=f"'{name}' cannot be made"):
+    with pytest.raises(ConfigurationError, match=f"'{name}' cannot be created"):
         loader.load([name], None, CLASSES)
 
 

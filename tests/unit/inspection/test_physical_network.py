@@ -48,7 +48,7 @@ def test_a_bad_entry_is_refused_with_its_option(entry, reason):
 
 
 def test_two_names_for_one_network_are_refused():
-    with pytest.raises(ConfigurationError, match=r"'192\.0\.2\.0/24:b': an entry before it has the same network"):
+    with pytest.raises(ConfigurationError, match=r"'192\.0\.2\.0/24:b': an earlier entry has the same network"):
         configured("192.0.2.0/24:a", "192.0.2.0/24:b")
 
 
