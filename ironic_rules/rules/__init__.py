@@ -1,6 +1,6 @@
-"""The rule engine: rules in, changes of drafts out. Pure: no configuration, database, RPC or clock.
+"""The rule engine: applies rules to drafts, without configuration, database, RPC or clock.
 
-``validate`` a rule as a user writes it, ``compile`` it once, put it into a ``RuleSet`` and ``run`` that over the
+``validate`` a rule as a user writes it, ``compile`` it once, add it to a ``RuleSet`` and ``run`` that over the
 ``Facts`` of each inspection.
 """
 

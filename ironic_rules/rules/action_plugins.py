@@ -14,7 +14,7 @@ NAMESPACE = "ironic.inspection_rules.actions"
 
 
 def load_plugins(namespace: str = NAMESPACE, registry: Registry = ACTIONS) -> list[str]:
-    """Register the installed actions; called once, at start. Doing it twice changes nothing.
+    """Register the installed actions; called once, at start. Calling it again changes nothing.
 
     :returns: the names that were found
     :raises ConfigurationError: with every action that cannot be loaded, and why

@@ -1,4 +1,4 @@
-"""Arguments of a rule bound to a signature, once, when the rule is compiled."""
+"""Bind the arguments of a rule to a signature, once, when the rule is compiled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironic_rules.text import nearest
 
 
 class Bound:
-    """Compiled arguments: ``positional`` in order, then what ``rest`` gives, and ``named`` by keyword."""
+    """Compiled arguments: ``positional`` in order, then those that ``rest`` returns, and ``named`` by keyword."""
 
     __slots__ = ("literals", "named", "positional", "rest")
 
@@ -25,12 +25,12 @@ class Bound:
         self.positional: list[Compiled] = []
         self.rest: Getter | None = None
         self.named: dict[str, Compiled] = {}
-        #: arguments that contain no template, by name, as they stand in the rule
+        #: arguments without templates, by name, as in the rule
         self.literals: dict[str, Any] = {}
 
 
 def bind(scope: Scope, operation: Operation, args: Any, where: str) -> Bound | None:
-    """Bind ``args`` (a list, or a dict) to the operation's parameters; None if that fails, with the problems noted."""
+    """Bind ``args`` (a list or a dict) to the operation's parameters; if that fails, report problems, return None."""
     before = len(scope.problems)
     if isinstance(args, dict):
         given = _by_name(scope, operation, args, where)
@@ -109,7 +109,7 @@ def _compile(scope: Scope, operation: Operation, parameter: Parameter, bound: Bo
 
 def _place(bound: Bound, operation: Operation, parameter: Parameter, compiled: Compiled) -> None:
     before = [p for p in operation.parameters if not p.keyword_only and not p.variadic]
-    # An optional argument that was left out makes a gap; what follows it goes by keyword.
+    # After an optional argument that was left out, the following ones are passed by keyword.
     if before.index(parameter) == len(bound.positional):
         bound.positional.append(compiled)
     else:
@@ -117,9 +117,9 @@ def _place(bound: Bound, operation: Operation, parameter: Parameter, compiled: C
 
 
 def _rest(scope: Scope, value: Any, where: str, formatted: bool) -> list[Compiled] | Getter:
-    """Compile ``*values``: ``[a, b]``, ``[[a, b]]`` and ``{values: [a, b]}`` mean the same.
+    """Compile ``*values``: ``[a, b]``, ``[[a, b]]`` and ``{values: [a, b]}`` are equivalent.
 
-    :returns: each value, or, where a single template may give the whole list, a function that gives them all
+    :returns: each value, or, if a single template may return the whole list, a function that returns all values
     """
     if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], (list, tuple)):
         value, where = value[0], f"{where}/0"
@@ -190,9 +190,9 @@ def _check_prefix(scope: Scope, kind: Kind, text: str, where: str) -> None:
 
 def condition_call(function: Callable[..., bool], bound: Bound,
                    pair: Callable[[Any, Any], bool] | None = None) -> Callable[[View], bool]:
-    """Return ``function`` with its arguments filled in from a view; the common shapes have a closure of their own.
+    """Return ``function`` with its arguments filled in from a view; common signatures have specialised closures.
 
-    :param pair: what to call instead with exactly two arguments
+    :param pair: the function to call instead with exactly two arguments
     """
     if bound.named or bound.rest is not None:
         return _general_call(function, bound)
@@ -237,6 +237,6 @@ def values_of(bound: Bound) -> Callable[[View], tuple[list[Any], dict[str, Any]]
 
 
 def private(arguments: tuple[list[Any], dict[str, Any]]) -> tuple[list[Any], dict[str, Any]]:
-    """Copy what is mutable, so that an action can keep its arguments without sharing them with the data or the rule."""
+    """Copy mutable arguments, so that an action can keep them without sharing them with the data or the rule."""
     positional, named = arguments
     return list(map(clone, positional)), {name: clone(value) for name, value in named.items()}

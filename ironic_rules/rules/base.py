@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Protocol
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.text import MAX_MESSAGE, printable
 
-#: What an action may change unless it says otherwise; templates read it anew afterwards.
+#: What an action may change unless it declares otherwise; templates read it again afterwards.
 EVERYTHING = frozenset({"node", "ports", "port_groups", "plugin_data"})
 
 
-#: Sends a request (URL, headers, timeout in seconds) and returns the status of the answer. It follows no redirect.
-#: Raises ActionError, with a text that has nothing of the URL but its host.
+#: Sends a request (URL, headers, timeout in seconds) and returns the status of the response. Redirects are not
+#: followed. Raises ActionError; of the URL, its text contains only the host.
 HttpGet = Callable[[str, Mapping[str, str], float], int]
 
 
 class Identity(Protocol):
-    """What a rule is, besides what it does."""
+    """The fields of a rule besides its conditions and actions."""
 
     @property
     def uuid(self) -> str: ...
@@ -38,16 +38,16 @@ class Identity(Protocol):
 class ActiveRule:
     """The rule that is running, as actions see it.
 
-    ``plugin_data`` is the plugin data of this inspection, to be changed in place: an early action has no other way
-    to them. ``requests`` counts what the rule has asked other services for this node. In a dry run (``dry_run``) an
-    action changes the drafts as always, but nothing outside of them: it says what it :meth:`would` do.
+    ``plugin_data`` is the plugin data of this inspection, to be changed in place: an early action has no other access
+    to them. ``requests`` counts the rule's requests to other services for this node. In a dry run (``dry_run``) an
+    action changes the drafts as usual, but nothing else: it reports what it :meth:`would` do.
     """
 
     __slots__ = ("_http_get", "_rule", "dry_run", "messages", "plugin_data", "requests", "withheld")
 
     def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]],
                  dry_run: bool = False, http_get: HttpGet | None = None) -> None:
-        # One is made whenever a rule matches: what it is asked for rarely, it looks up then.
+        # Created for every match of a rule, so rarely used attributes are only looked up on access.
         self._rule = rule
         self.plugin_data = plugin_data
         self.messages = messages
@@ -78,7 +78,7 @@ class ActiveRule:
 
     @property
     def scope(self) -> str | None:
-        """The scope that the rule is for; None for every node."""
+        """The scope that the rule applies to; None for every node."""
         return self._rule.scope
 
     @property
@@ -87,25 +87,25 @@ class ActiveRule:
         return self._rule.sensitive
 
     def log(self, level: str, text: str) -> None:
-        """Leave a message for the caller to log; a sensitive rule says only that there was one."""
+        """Add a message for the caller to log; the text of a sensitive rule is withheld."""
         shown = "message withheld, the rule is sensitive" if self.sensitive else printable(text, MAX_MESSAGE)
         self.messages.append((level, f"Inspection rule {self.uuid}: {shown}"))
 
     def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> int:
-        """Send a GET request and return the status of the answer.
+        """Send a GET request and return the status of the response.
 
-        :raises ActionError: there was no answer, or rules may send none
+        :raises ActionError: there was no response, or rules may not send requests
         """
         if self._http_get is None:
-            raise ActionError("api-call is off")
+            raise ActionError("api-call is disabled")
         return self._http_get(url, headers, timeout_s)
 
     def would(self, text: str) -> None:
-        """Say in a dry run what is not done: "send GET to ...". The trace shows it, so it must have no secrets."""
+        """Report what is not done in a dry run: "send GET to ...". Shown in the trace, so it must not have secrets."""
         self.withheld += (f"would {printable(text, MAX_MESSAGE)}",)
 
     def take_withheld(self) -> tuple[str, ...]:
-        """Return what was not done since the last call."""
+        """Return what was not done since the last call of this method."""
         taken, self.withheld = self.withheld, ()
         return taken
 
@@ -113,12 +113,12 @@ class ActiveRule:
 class InspectionRuleActionBase(metaclass=abc.ABCMeta):
     """Abstract base class for rule action plugins.
 
-    The arguments that a rule may give are those of ``__call__`` behind ``task`` and ``rule``. Raise
+    The arguments that a rule may give are those of ``__call__`` after ``task`` and ``rule``. Raise
     ``rules.ActionError`` to fail the rule, and with it the inspection.
     """
 
     formatted_params: Sequence[str] = ()
-    """Parameters in which templates are filled in; others are taken as they stand in the rule."""
+    """Parameters in which templates are filled in; others are passed as in the rule."""
 
     supports_early: bool = False
     """Whether the action works in the early phase, where there is no node."""
@@ -135,5 +135,5 @@ class InspectionRuleActionBase(metaclass=abc.ABCMeta):
         """Run the action on a successful match. ``task`` has the drafts; nothing needs to be saved."""
 
     def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-        """Say what is wrong with literal arguments that fit only together: (argument, reason) pairs, without values."""
+        """Return the problems of combinations of literal arguments: (argument, reason) pairs, without values."""
         return ()

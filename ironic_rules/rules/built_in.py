@@ -1,8 +1,8 @@
-"""Built-in rules: the operator's YAML, read and checked once, at start.
+"""Built-in rules: the operator's YAML files, read and checked once, at start.
 
-A file has a list of rules, or one rule. They are ordered among all rules as every rule is, by
-``(-priority, position)``: their positions start behind every position that the database can have, so that of equal
-priority the users' rules run first, in the order of their creation, then the built-in ones, in the order of the files.
+A file contains a list of rules, or one rule. Like all rules they are ordered by ``(-priority, position)``: their
+positions start after every position in the database, so that of rules with equal priority the users' rules run first,
+in the order of their creation, then the built-in ones, in the order of the files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMESPACE = uuid.UUID("6f2f1c0e-7f5b-5d0a-9c57-3b1e4f0d8a61")
 
 
 class _Found(NamedTuple):
-    """A rule of a file and its place there."""
+    """A rule of a file and its location there."""
 
     file: Path
     where: str
@@ -37,12 +37,12 @@ class _Found(NamedTuple):
 
 
 def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
-    """Return the rules of a YAML file, or of all ``*.yaml`` in a directory (by name, hidden ones left out).
+    """Return the rules of a YAML file, or of all ``*.yaml`` in a directory (by name, without hidden files).
 
-    A rule without ``uuid`` gets one that depends on what the rule says, wherever it stands. That of a sensitive rule
-    does not depend on its conditions and actions: who can guess at them must not be able to check.
+    A rule without ``uuid`` gets one that depends on the content of the rule, but not on its location. That of a
+    sensitive rule does not depend on its conditions and actions, because it could be used to verify guesses at them.
 
-    :raises ConfigurationError: with every problem of every file: its name, JSON pointer and text, one on a line
+    :raises ConfigurationError: with every problem of every file: its name, JSON pointer and text, one per line
     """
     problems: list[str] = []
     found: list[_Found] = []
@@ -57,7 +57,7 @@ def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
 
 
 def writable_by_others(path: str | Path) -> list[Path]:
-    """Return those of the files, and the directory, that their group or everybody may write."""
+    """Return those of the files, and the directory, that are writable by their group or by all users."""
     given = Path(path)
     places = [given, *_files(given, [])] if given.is_dir() else [given]
     return [place for place in places if place.stat().st_mode & 0o022]

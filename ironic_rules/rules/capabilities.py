@@ -8,7 +8,7 @@ from ironic_rules.rules.errors import ActionError
 
 
 def is_name(name: Any) -> bool:
-    """Say whether ``name`` can be the name of a capability: a text without colons, commas and white space."""
+    """Return whether ``name`` is a valid name of a capability: a text without colons, commas and white space."""
     return isinstance(name, str) and name != "" and not any(
         character in ",:" or character.isspace() or not character.isprintable() for character in name)
 
@@ -16,15 +16,15 @@ def is_name(name: Any) -> bool:
 def get(found: Any, name: str) -> Any:
     """Return the value of ``name``, None if it is missing.
 
-    :raises ActionError: ``found`` are no capabilities
+    :raises ActionError: ``found`` are not capabilities
     """
     return _pairs(found).get(name)
 
 
 def put(found: Any, name: str, value: Any) -> Any:
-    """Return the capabilities with ``name`` set; its place is kept, a new one goes to the end.
+    """Return the capabilities with ``name`` set; its position is kept, a new one is appended.
 
-    :raises ActionError: the value cannot be one, or ``found`` are no capabilities
+    :raises ActionError: the value is invalid, or ``found`` are not capabilities
     """
     if isinstance(value, (dict, list)) or value is None:
         raise ActionError("a capability's value is a string, a number, true or false")
@@ -39,7 +39,7 @@ def put(found: Any, name: str, value: Any) -> Any:
 def remove(found: Any, name: str) -> Any:
     """Return the capabilities without ``name``.
 
-    :raises ActionError: ``found`` are no capabilities
+    :raises ActionError: ``found`` are not capabilities
     """
     pairs = _pairs(found)
     pairs.pop(name, None)

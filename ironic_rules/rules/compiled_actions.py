@@ -1,6 +1,6 @@
 """Actions of compiled rules: operations with their arguments, ready to be called for a node.
 
-There may be thousands, each used once per inspection: to be fast they share what they can and are few objects each.
+There may be thousands, each used once per inspection: for speed they share objects and consist of few objects each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ironic_rules.rules.registry import Operation
 from ironic_rules.rules.values import Compiled, Const, as_getter
 
 _SCALARS = frozenset({int, float, bool, type(None)})
-#: What a value counts besides its characters: about what JSON needs for it.
+#: The size of a value besides its characters: approximately its overhead in JSON.
 _PER_VALUE = 8
 
 
@@ -33,21 +33,21 @@ class CompiledAction(abc.ABC):
         self.where = where
         self.op = operation.name
         self.touches: frozenset[str] = operation.call.touches
-        #: what all actions together may be given to write for a node
+        #: maximum size of what all actions together may write for a node
         self.most = most
 
     @abc.abstractmethod
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
-        """Do the work and return how many times it was done; raises what the plug-in raises."""
+        """Run the action and return how often it ran; raises what the plug-in raises."""
 
 
 def compile_action(where: str, operation: Operation, bound: arguments.Bound, items: Items | None, early: bool,
                    most: int) -> CompiledAction:
     """Return an action with its arguments.
 
-    :param items: what it is to be called for one after the other
+    :param items: the items of its loop, for each of which it is called
     :param early: whether there is no node
-    :param most: what all actions together may be given to write for a node, as ``Limits.written``
+    :param most: maximum size of what all actions together may write for a node, as ``Limits.written``
     """
     if early or bound.named or bound.rest is not None or len(bound.positional) != 2:
         once: CompiledAction = _Any(where, operation, bound, early, most)
@@ -59,7 +59,7 @@ def compile_action(where: str, operation: Operation, bound: arguments.Bound, ite
 
 
 class _Any(CompiledAction):
-    """Whatever the arguments are."""
+    """An action with any arguments."""
 
     __slots__ = ("_call", "_early", "_fill")
 
@@ -83,7 +83,7 @@ class _Any(CompiledAction):
 
 
 class _PathAndValue(CompiledAction):
-    """What most actions have: a constant, which is a path or a name, and a value."""
+    """The most frequent form of an action: a constant, which is a path or a name, and a value."""
 
     __slots__ = ("_call", "_constant", "_get")
 
@@ -96,7 +96,7 @@ class _PathAndValue(CompiledAction):
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
         value = self._get(view)
         if value.__class__ is str and views.written < self.most - len(value):
-            # What most actions get, without a call.
+            # The most frequent type of value, without a function call.
             views.written += len(value) + _PER_VALUE
         elif value.__class__ not in _SCALARS:
             _count(views, value, self.most)
@@ -108,7 +108,7 @@ class _PathAndValue(CompiledAction):
 
 
 class _Loop(CompiledAction):
-    """Another action for each of some items."""
+    """Another action, run for each item of a loop."""
 
     __slots__ = ("_items", "_once")
 
@@ -126,9 +126,9 @@ class _Loop(CompiledAction):
 
 
 def _count(views: Views, value: Any, most: int) -> None:
-    """Count what an action is about to get, before it is copied: few characters of a rule can stand for very much.
+    """Count the size of an action's argument before it is copied: few characters of a rule can expand to much data.
 
-    :raises ActionError: it is too much, or nested too deep
+    :raises ActionError: it is too large, or nested too deep
     """
     views.written = _counted(value, views.written, most, MAX_LEVELS)
 

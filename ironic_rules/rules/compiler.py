@@ -1,4 +1,4 @@
-"""From a rule to closures. One walk both finds every problem and compiles, so what validates also compiles."""
+"""Compile a rule to closures. One pass finds every problem and compiles, so that every valid rule compiles."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ACTION_KEYS = ("op", "args", "loop")
 
 @dataclass(frozen=True, slots=True)
 class CompiledCondition:
-    """``check`` says whether it holds; it raises CannotEvaluate where the data do not allow an answer.
+    """``check`` returns whether it holds; it raises CannotEvaluate if it cannot be evaluated for the data.
 
-    :ivar lookup: what is to be looked up to know that, if that is all there is to know
+    :ivar lookup: the lookup that is equivalent to ``check``, if there is one
     """
 
     where: str
@@ -69,8 +69,8 @@ def compile(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule:
 def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> list[Problem]:
     """Return every problem of a rule as a user writes it; an empty list means that it compiles.
 
-    :param rule: anything; see ``wire.from_wire`` for spellings that clients use
-    :param built_in: whether the rule comes from the operator's file: any integer is then a valid priority
+    :param rule: any value; see ``wire.from_wire`` for the notations that clients use
+    :param built_in: whether the rule comes from the operator's file: then any integer is a valid priority
     :returns: problems in the order of the rule, each with a JSON pointer; no text quotes a value
     """
     return build(rule, built_in=built_in, limits=limits)[0]
@@ -78,7 +78,7 @@ def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> 
 
 def build(rule: Any, *, built_in: bool,
           limits: Limits) -> tuple[list[Problem], list[CompiledCondition], list[CompiledAction]]:
-    """Find every problem of a rule as a user writes it; conditions and actions are of use if there is none.
+    """Find every problem of a rule as a user writes it; conditions and actions are only usable if there is none.
 
     :param built_in: whether any integer is a valid priority
     """
@@ -181,7 +181,7 @@ def _find(scope: Scope, get: Callable[[str], Operation], name: str, where: str,
 
 
 def _loop(scope: Scope, item: dict[str, Any], where: str) -> loop.Items | None:
-    """Compile the operation's loop, and let ``{item}`` be named from here on."""
+    """Compile the operation's loop, and allow ``{item}`` from here on."""
     if item.get("loop") is None:
         return None
     items = loop.compile_items(scope, item["loop"], f"{where}/loop")

@@ -1,4 +1,4 @@
-"""Evaluation: rules in order, one after the other, each seeing what the earlier ones changed."""
+"""Evaluation of rules in order; each sees the changes of earlier ones."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from ironic_rules.text import MAX_MESSAGE, printable
 WITHHELD = "details are withheld, the rule is sensitive"
 
 
-#: How often each action ran, and what each left undone (in a dry run only).
+#: How often each action ran, and what each did not do (only in a dry run).
 _Done = tuple[list[int], list[tuple[str, ...]]]
 
 
 @dataclass(slots=True)
 class Facts:
-    """What rules work on. In the early phase ``task`` is None.
+    """The data that rules work on. In the early phase ``task`` is None.
 
     :ivar inventory: never changed
     :ivar plugin_data: changed in place
-    :ivar dry_run: actions ask nothing of other services; an explained trace says what they would have done. What they
-        change are ``task`` and ``plugin_data``, as always: the caller does not save them
+    :ivar dry_run: actions send no requests to other services; an explained trace reports what they would have done.
+        They change ``task`` and ``plugin_data`` as usual; the caller does not save them
     """
 
     task: Task | None
@@ -47,7 +47,7 @@ class Facts:
 
     @property
     def messages(self) -> list[tuple[str, str]]:
-        """What ``log`` actions said, (level, text), for the caller to log."""
+        """Messages of ``log`` actions, (level, text), for the caller to log."""
         return self.early_messages if self.task is None else self.task.messages
 
 
@@ -56,7 +56,7 @@ class RuleSet:
 
     :param rules: of any phase
     :param mask_secrets: always, never, or sensitive (only sensitive rules read secrets)
-    :param http_get: what ``api-call`` sends its requests with; None: it sends none
+    :param http_get: the function by which ``api-call`` sends requests; None: it sends none
     """
 
     def __init__(self, rules: Iterable[CompiledRule], *, mask_secrets: str = "always",
@@ -81,7 +81,7 @@ class RuleSet:
         :param explain: fill in conditions, actions and changes of the traces
         :returns: a trace for each rule in scope, in order
         :raises RuleFailed: at the first failing rule, whose changes are undone; ``traces`` of the exception has the
-            traces up to and with it
+            traces up to and including that rule
         """
         if phase not in self._phases:
             raise ValueError(f"phase must be one of {', '.join(PHASES)}")
@@ -95,11 +95,11 @@ class RuleSet:
 
 
 def evaluate(rule: CompiledRule, facts: Facts, *, explain: bool = False, **options: Any) -> Trace | None:
-    """Run one rule on its own, in its own phase.
+    """Run a single rule, in its own phase.
 
-    :param options: of :class:`RuleSet`
+    :param options: those of :class:`RuleSet`
 
-    :returns: its trace; None if it is out of the node's scope
+    :returns: its trace; None if the node is not in its scope
     :raises RuleFailed: the rule failed
     """
     traces = RuleSet([rule], **options).run(rule.phase, facts, explain=explain)
@@ -141,7 +141,7 @@ class _Run:
         self._data, self._messages = facts.plugin_data, facts.messages
 
     def all(self) -> list[Trace]:
-        # Without a node there is no scope to compare with: a scoped early rule applies to nothing.
+        # Without a node there is no scope to compare with: an early rule with a scope never applies.
         scope = _scope(self._task)
         traces: list[Trace] = []
         order: int | None = -1
@@ -154,7 +154,7 @@ class _Run:
     def _follow(self, rules: ScopedRules, first: int, scope: str | None, traces: list[Trace]) -> int | None:
         """Run rules from number ``first`` on, adding a trace for each.
 
-        :returns: None at the end; if a rule changes the node's scope, that rule's place in the phase
+        :returns: None at the end; if a rule changes the node's scope, that rule's position in the phase
         """
         shift = len(traces) - first
         traces += rules.unmatched[first:]
@@ -199,7 +199,7 @@ class _Run:
         return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(rule, *done), changes)
 
     def _act(self, entry: Entry, view: View, conditions: tuple[ConditionTrace, ...] = ()) -> _Done:
-        """Run the actions of a rule; return how often each ran, and in a dry run what each left undone."""
+        """Run the actions of a rule; return how often each ran, and in a dry run what each did not do."""
         task, rule = self._task, entry.rule
         if task is not None:
             if entry.keeps_node:
@@ -216,7 +216,7 @@ class _Run:
                 times.append(action.run(task, active, view, self._views))
             except IronicRulesError as exc:
                 failure = _failure(rule, action, str(exc), exc)
-            except Exception as exc:  # noqa: BLE001  (actions are anybody's code; what a sensitive rule does stays in here)
+            except Exception as exc:  # noqa: BLE001  (actions can be third-party code; a sensitive rule must not leak)
                 failure = _failure(rule, action, f"{type(exc).__name__}: {exc}", exc)
             else:
                 if dry_run:
@@ -252,12 +252,12 @@ def _hold(checks: tuple[Callable[[View], bool], ...], view: View) -> bool:
 
 
 def _action_traces(rule: CompiledRule, times: list[int], notes: list[tuple[str, ...]]) -> tuple[ActionTrace, ...]:
-    done = zip(rule.actions, times, notes or itertools.repeat(()), strict=False)  # as far as the rule came
+    done = zip(rule.actions, times, notes or itertools.repeat(()), strict=False)  # only actions that ran
     return tuple(ActionTrace(action.where, action.op, count, note) for action, count, note in done)
 
 
 def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:
-    """Keep what a failing rule has to give back. Our own actions copy on write; others may change any depth."""
+    """Return a copy to restore if a rule fails. Our own actions copy on write; others may change data at any depth."""
     return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
 
 

@@ -1,12 +1,12 @@
-"""What evaluation raises inside the engine. Only ``exceptions.RuleFailed`` leaves it.
+"""Errors of evaluation inside the engine. Only ``exceptions.RuleFailed`` leaves it.
 
 ::
 
     IronicRulesError
     ├── CannotEvaluate          a condition: it and its inverse are false;  an action: the rule fails
-    │   ├── MissingPath         a template names something that is not there
-    │   └── OperandError        an argument turned out, at run time, to be of no use
-    └── ActionError             an action could not do its work, or was ``fail``
+    │   ├── MissingPath         a template refers to a missing value
+    │   └── OperandError        an argument is found to be invalid at run time
+    └── ActionError             an action failed, or was ``fail``
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ironic_rules.exceptions import IronicRulesError
 
 
 class CannotEvaluate(IronicRulesError):
-    """The data do not allow an answer."""
+    """A condition or action cannot be evaluated for the data."""
 
     message = "cannot be evaluated"
 
@@ -30,7 +30,7 @@ class MissingPath(CannotEvaluate):
 
 
 class OperandError(CannotEvaluate):
-    """An argument is of no use; the text says what was expected, never what was found."""
+    """An argument is invalid; the text says what was expected, never what was found."""
 
 
 class ActionError(IronicRulesError):

@@ -1,4 +1,4 @@
-"""The fields of a rule around its conditions and actions."""
+"""Validation of the fields of a rule besides its conditions and actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TEXT = 255
 
 
 def problems(rule: Any, *, built_in: bool) -> list[Problem]:
-    """Return what is wrong with a rule's fields; conditions and actions are only checked to be lists."""
+    """Return the problems of a rule's fields; conditions and actions are only checked to be lists."""
     if not isinstance(rule, Mapping):
         return [Problem("", "a rule is an object")]
     found = []

@@ -1,6 +1,6 @@
-"""Which hosts rules may call, and which URLs are for them.
+"""The hosts that rules may call, and validation of their URLs.
 
-Strict, so that no other reader of a URL can find another host in it.
+Strict, so that no other parser of a URL can find a different host in it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _PORTS = {"http": 80, "https": 443}
 _HOST = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
 # No user, no backslash, no white space.
 _URL = re.compile(rf"(?P<scheme>https?)://(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?P<rest>[/?].*)?",
-                  re.ASCII | re.IGNORECASE | re.DOTALL)  # not ASCII, and a long s were an s
+                  re.ASCII | re.IGNORECASE | re.DOTALL)  # without ASCII, a long s would match an s
 _ALLOWED = re.compile(rf"(?P<host>{_HOST}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(?::(?P<port>[0-9]{{1,5}}))?")
 _REST = re.compile(r"[^\s\\#\x00-\x1f\x7f]*")
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """Host and port of each service that may be called; without a port, on the scheme's own."""
+    """Host and port of each service that may be called; without a port, the scheme's default port."""
 
     entries: frozenset[tuple[str, int | None]] = frozenset()
 
     @classmethod
     def of(cls, entries: Iterable[str]) -> AllowedHosts:
-        """Return these hosts.
+        """Return the hosts in ``entries``.
 
-        :param entries: ``host`` or ``host:port``; an IPv6 address with a port in brackets
+        :param entries: ``host`` or ``host:port``; an IPv6 address with a port is in brackets
         :raises ConfigurationError: with every entry that is neither
         """
         given = list(entries)
@@ -49,7 +49,7 @@ class AllowedHosts:
     def check(self, url: Any) -> str:
         """Return ``url`` if it may be called.
 
-        :raises OperandError: why it may not; the text has nothing of it
+        :raises OperandError: it may not; the text says why, and does not quote the URL
         """
         if not isinstance(url, str) or len(url) > MAX_URL:
             raise OperandError(f"must be a URL of at most {MAX_URL} characters")
@@ -65,18 +65,18 @@ class AllowedHosts:
         return url
 
     def check_prefix(self, text: str) -> None:
-        """Check what stands before the first template of a URL: data must not choose the host.
+        """Check the text before the first template of a URL: data must not determine the host.
 
         :raises OperandError: the host does not end there, or may not be called
         """
         found = _URL.fullmatch(text)
         if found is None or not found["rest"]:
-            raise OperandError("a template may only stand behind http://HOST[:PORT]/ or https://HOST[:PORT]/")
+            raise OperandError("a template may only follow http://HOST[:PORT]/ or https://HOST[:PORT]/")
         self._check_host(found)
 
     def _check_host(self, found: re.Match[str]) -> None:
         if not self.entries:
-            raise OperandError("api-call is off: [inspection_rules]api_call_allowed_hosts names no host")
+            raise OperandError("api-call is disabled: [inspection_rules]api_call_allowed_hosts is empty")
         host = _canonical(found["host"])
         standard = _PORTS[found["scheme"].lower()]
         port = int(found["port"] or standard)
@@ -89,7 +89,7 @@ NONE = AllowedHosts()
 
 
 def host_of(url: str) -> str:
-    """Return host and port of a checked URL: all of it that may stand in a message."""
+    """Return host and port of a checked URL: the only part of it that may be in a message."""
     found = _URL.fullmatch(url)
     if found is None:
         raise ValueError("not a checked URL")

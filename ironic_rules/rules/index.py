@@ -1,8 +1,8 @@
-"""Which rules can match at all: told by what the inventory says, without looking at the others.
+"""An index of rules: finds the rules that can match an inventory without evaluating the others.
 
-The inventory does not change while rules run. A condition that is true exactly if one of its values equals a constant
-(``eq``, ``one-of``) becomes an entry of a table: the value is looked up once per inspection and table, and rules whose
-constant it is not are passed over.
+The inventory does not change while rules run. A condition that is true if and only if one of its values equals a
+constant (``eq``, ``one-of``) becomes an entry of a table: the value is looked up once per inspection and table, and
+rules with other constants are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INDEXED = frozenset({str, bool, int, float, type(None)})
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A condition that is true exactly if the value at ``steps`` of the inventory has one of the ``keys``."""
+    """A condition that is true if and only if the value at ``steps`` of the inventory has one of the ``keys``."""
 
     steps: tuple[str, ...]
     get: Getter
@@ -30,7 +30,7 @@ class Lookup:
 
 
 def lookup(function: Callable[..., bool], bound: Bound) -> Lookup | None:
-    """Return what a condition looks up; None if it is not of that form."""
+    """Return the lookup of a condition; None if it has no such form."""
     if function not in CONSTANTS or bound.named or bound.rest is not None or len(bound.positional) != 2:
         return None
     path, constant = bound.positional
@@ -45,8 +45,9 @@ def lookup(function: Callable[..., bool], bound: Bound) -> Lookup | None:
 
 
 def key(value: Any) -> Hashable:
-    """Return a key: two values have the same one exactly if they are equal for ``eq``. Dicts and lists have that of no
-    constant.
+    """Return the key of a value: equal for two values if and only if ``eq`` finds them equal.
+
+    The key of dicts and lists is that of no constant.
     """
     if type(value) is str:
         return value
@@ -58,9 +59,10 @@ def key(value: Any) -> Hashable:
 
 
 class Index:
-    """Rules by what they look up.
+    """Rules by their lookups.
 
-    :param rules: of each rule, in order: what its conditions look up (None if they do not), and whether it is sensitive
+    :param rules: for each rule, in order: the lookups of its conditions (None if they have none), whether it is
+        sensitive
     """
 
     __slots__ = ("_always", "_tables", "chosen")
@@ -71,10 +73,10 @@ class Index:
             for value in found.keys)
         tables: dict[tuple[tuple[str, ...], bool], tuple[Getter, dict[Hashable, list[int]]]] = {}
         always = []
-        #: of each rule the position of the condition that is always true when the rule is a candidate, or None
+        #: for each rule the position of the condition that is true whenever the rule is a candidate, or None
         self.chosen: list[int | None] = []
         for number, (lookups, sensitive) in enumerate(rules):
-            # The rarest constant keeps the rule out of the way most often.
+            # The rarest constant excludes the rule most often.
             usable = [
                 (sum(common[found.steps, value] for value in found.keys), place)
                 for place, found in enumerate(lookups) if found is not None]
@@ -101,5 +103,5 @@ class Index:
             found += table.get(key(get(sensitive_view if is_sensitive else view)), ())
         if not found:
             return self._always
-        # Sorting runs that are sorted is merging them.
+        # Sorting a concatenation of sorted sequences merges them.
         return sorted((*self._always, *found))

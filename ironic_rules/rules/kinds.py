@@ -1,7 +1,7 @@
-"""Kinds of arguments: what a literal must look like, and what the operator or action gets.
+"""Kinds of arguments: the form of literals, and the values that operators and actions receive.
 
-A parameter annotated ``Regex`` takes a string in the rule and receives a compiled pattern. A literal is converted once,
-when the rule is compiled; a templated value at each evaluation.
+A parameter annotated ``Regex`` accepts a string in the rule and receives a compiled pattern. A literal is converted
+once, when the rule is compiled; a value with templates is converted at each evaluation.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Kind:
     """One kind of argument.
 
     :ivar schema: JSON schema of a literal
-    :ivar literal: types of which a literal must be, with ``expected`` as the complaint; None = anything
-    :ivar convert: from the value to what the function gets; raises OperandError; None = as it is
-    :ivar limited: as ``convert``, in its place, where that depends on the limits
-    :ivar regex: the text is a regular expression, so ``{2,3}`` in it is no template
+    :ivar literal: types that a literal must have, described by ``expected`` in errors; None = any type
+    :ivar convert: converts the value to what the function receives; raises OperandError; None = unchanged
+    :ivar limited: as ``convert``, and used instead of it, if the conversion depends on the limits
+    :ivar regex: the text is a regular expression, so ``{2,3}`` in it is not a template
     :ivar prefix: checks, by the limits, the literal beginning of a text that continues with a template
-    :ivar check: what a literal must be besides; data need not: they make no error of the rule's author
+    :ivar check: a further check of literals; it does not apply to data, which are not the rule author's mistake
     """
 
     name: str
@@ -46,17 +46,17 @@ class Kind:
     check: Callable[[Any], Any] | None = None
 
     def converter(self, limits: Limits) -> Callable[[Any], Any] | None:
-        """Return what makes of a value what the function gets; None if that is the value itself."""
+        """Return the function that converts a value to what the operation receives; None if it is unchanged."""
         limited = self.limited
         return self.convert if limited is None else lambda value: limited(value, limits)
 
     @property
     def takes_text(self) -> bool:
-        """Whether a text can be one."""
+        """Whether a text can be of this kind."""
         return self.literal is None or str in self.literal
 
     def literal_problem(self, value: Any, limits: Limits = DEFAULT) -> str | None:
-        """Say why ``value`` cannot stand in a rule; None if it can. Never quotes the value."""
+        """Return why ``value`` is not valid in a rule; None if it is. Never quotes the value."""
         if self.literal is not None and (
             not isinstance(value, self.literal) or (isinstance(value, bool) and bool not in self.literal)
         ):
@@ -184,7 +184,7 @@ def _prefix(fields: type[draft.NodeDraft] | type[draft.PortDraft]) -> Callable[[
     check = _writable(fields)
 
     def check_prefix(text: str, limits: Limits) -> None:
-        # "/extra/{item}": the field is known although the rest is not; "/ex{item}" can be told at run time only.
+        # "/extra/{item}": the field is known although the rest is not; "/ex{item}" can only be checked at run time.
         first, slash, _ = text.removeprefix("/").partition("/")
         if slash:
             check(f"/{first}/x")
@@ -230,5 +230,5 @@ NodeDelPath = Annotated[str, NODE_DEL_PATH]
 PortPath = Annotated[str, PORT_PATH]
 PortDelPath = Annotated[str, PORT_DEL_PATH]
 
-#: Plain annotations of other people's actions.
+#: Plain annotations, as used by third-party actions.
 BY_TYPE: dict[Any, Kind] = {str: TEXT, bool: BOOLEAN, int: INTEGER, list: LIST, dict: OBJECT}

@@ -1,4 +1,4 @@
-"""What rules may do, and how large they and their work may get; passed in, so that a service can set its own."""
+"""Limits of rules, their size and their results; passed as arguments, so that a service can set its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironic_rules.rules.hosts import AllowedHosts
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Counts, characters and levels. What is over a limit in a rule refuses it; over one in data fails the step."""
+    """Counts, characters and levels. A rule that exceeds a limit is refused; if data exceed one, the step fails."""
 
     conditions: int = 100
     actions: int = 100
@@ -18,9 +18,9 @@ class Limits:
     depth: int = 20
     text: int = 65536
     result: int = 65536
-    #: bytes, in UTF-8, of the text that a regular expression is tried on
+    #: bytes, in UTF-8, of the text that a regular expression is applied to
     subject: int = 32768
-    #: all that actions write while the rules of a phase run on one node
+    #: characters that all actions write while the rules of a phase run on one node
     written: int = 8 * 1024 * 1024
     #: which services rules may call
     hosts: AllowedHosts = hosts.NONE
@@ -28,14 +28,14 @@ class Limits:
 
 DEFAULT = Limits()
 
-#: Characters of a regular expression, the same in every service: what RE2 makes of one is many times as large.
+#: Maximum number of characters of a regular expression, the same in every service: RE2's program is many times larger.
 MAX_REGEX = 4096
 
-#: Instructions of the program that RE2 makes of a regular expression. In the worst case each takes 7 ns per byte of the
-#: text (measured on a virtual machine of 2 cores): with the largest text that is accepted by default, one second. The
-#: longest expression of ASCII characters that mean themselves fits.
+#: Maximum number of instructions of RE2's program for a regular expression. In the worst case each takes 7 ns per byte
+#: of the text (measured on a virtual machine with 2 cores): one second for the largest text that is accepted by
+#: default. The longest expression of literal ASCII characters is within this limit.
 MAX_PROGRAM = 4100
 
-#: Levels of lists and objects in what an action gets, and parts of the path to which it writes: together fewer than
-#: the 254 levels that can be written as JSON.
+#: Maximum number of levels of lists and objects in an action's argument, and of parts of the path to which it writes:
+#: together fewer than the 254 levels that can be written as JSON.
 MAX_LEVELS = 100

@@ -1,4 +1,4 @@
-"""``loop`` and ``multiple``: where the items come from, and how the outcomes of a condition are joined."""
+"""``loop`` and ``multiple``: the items of a loop, and how the results of a condition are combined."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Check = Callable[[View], bool]
 
 
 def compile_items(scope: Scope, loop: Any, where: str) -> Items | None:
-    """Compile a ``loop``: a list, an object (items ``{key, value}``), or one template that gives either.
+    """Compile a ``loop``: a list, an object (items ``{key, value}``), or one template that returns either.
 
-    :returns: a function that gives the items; it raises CannotEvaluate if the template gives something else
+    :returns: a function that returns the items; it raises CannotEvaluate if the template returns another type
     """
     before = len(scope.problems)
     if isinstance(loop, str):

@@ -1,7 +1,7 @@
-"""What rules read: the roots of templates, made when first asked for, with or without their secrets.
+"""The data that rules read: the roots of templates, created on first access, with or without their secrets.
 
-Nothing is masked as a whole. A template's getter knows its keys and hides a secret one itself; only a dict or list
-that it ends at is copied without secrets, once until its root changes.
+Roots are not masked as a whole. A template's getter knows its keys and masks a secret one itself; only a dict or list
+at the end of its path is copied without secrets, and the copy is cached until its root changes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ MODES = ("always", "never", "sensitive")
 
 
 class View(dict[str, Any]):
-    """Roots by name, as they are; reading a key makes it. ``item`` is set by loops.
+    """Roots by name, unmasked; reading a key creates it. ``item`` is set by loops.
 
-    :param sources: a function per root that gives its current plain data
-    :param masked: whether secrets read as ``******``: for getters, see ``values.path_getter``
-    :param made: where the roots that were made are noted
+    :param sources: a function per root that returns its current plain data
+    :param masked: whether secrets are read as ``******``; for getters, see ``values.path_getter``
+    :param made: the set to which the names of created roots are added
     """
 
     __slots__ = ("_made", "_shown", "_sources", "masked")
@@ -49,13 +49,13 @@ class View(dict[str, Any]):
         return known[path]
 
     def forget(self, root: str) -> None:
-        """Make ``root`` anew when it is read next."""
+        """Create ``root`` again when it is read next."""
         self.pop(root, None)
         self._shown.pop(root, None)
 
 
 class Views:
-    """The two views of one inspection, and which of them a rule gets.
+    """The two views of one inspection, and the choice of the view for a rule.
 
     :param mode: ``[inspection_rules]mask_secrets``: always, never, or sensitive (only sensitive rules see secrets)
     """
@@ -63,9 +63,9 @@ class Views:
     __slots__ = ("_masked", "_mode", "_open", "made", "written")
 
     def __init__(self, sources: Mapping[str, Callable[[], Any]], mode: str) -> None:
-        #: roots that were read since they changed
+        #: roots that were read since their last change
         self.made: set[str] = set()
-        #: how much actions were given to write until now, in characters
+        #: the size of what actions have written so far, in characters
         self.written = 0
         self._masked = View(sources, True, self.made)
         self._open = View(sources, False, self.made)
@@ -78,7 +78,7 @@ class Views:
         return self._masked
 
     def forget(self, roots: Iterable[str]) -> None:
-        """Make these roots anew when they are read next: an action changed what they come from."""
+        """Create these roots again when they are read next: an action has changed their data."""
         for root in roots:
             self._masked.forget(root)
             self._open.forget(root)

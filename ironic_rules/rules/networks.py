@@ -1,4 +1,4 @@
-"""IP addresses and networks, as numbers that are quick to compare."""
+"""IP addresses and networks, as numbers for fast comparison."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ironic_rules.rules.errors import OperandError
 
 
 class Network(NamedTuple):
-    """A network as integers, so that a look-up is two comparisons."""
+    """A network as integers, so that a lookup takes two comparisons."""
 
     version: int
     first: int
     last: int
 
 
-# netaddr needs 5 us per address; the rules of one inspection ask for the same few again and again.
+# netaddr takes 5 us per address; the rules of one inspection parse the same few addresses repeatedly.
 @functools.lru_cache(maxsize=1024)
 def parse_address(text: str) -> tuple[int, int] | None:
-    """Return version and number of an IP address, which may have a zone; None if it is none."""
+    """Return version and number of an IP address, which may have a zone; None if it is not an address."""
     try:
         address = netaddr.IPAddress(text.strip().partition("%")[0])
     except (netaddr.AddrFormatError, ValueError, TypeError):

@@ -1,6 +1,6 @@
 """The operators of conditions. Each is a small function whose parameters are the arguments in a rule.
 
-``!``, ``loop``, ``multiple`` and templates are the engine's; operators see plain values only.
+The engine implements ``!``, ``loop``, ``multiple`` and templates; operators receive plain values only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ironic_rules.rules.registry import Operation, Registry, read_parameters
 
 def _read(name: str, function: Callable[..., bool]) -> Operation:
     parameters = read_parameters(function, skip=0)
-    # A condition without any value is not what anybody meant: it would hold for every node.
+    # A condition without any value is certainly a mistake: it would hold for every node.
     return Operation(name, function, tuple(
         replace(parameter, required=True) if parameter.variadic else parameter for parameter in parameters),
         function.__doc__ or "")
@@ -76,9 +76,9 @@ def is_empty(value: Any) -> bool:
 
 @OPERATORS.add("in-net")
 def in_net(address: Address, subnet: Subnet) -> bool:
-    """True when ``address`` lies in ``subnet``; false when it is no address.
+    """True when ``address`` is in ``subnet``; false when it is not an address.
 
-    :param address: an IPv4 or IPv6 address, also with a zone (``fe80::1%eth0``)
+    :param address: an IPv4 or IPv6 address, optionally with a zone (``fe80::1%eth0``)
     :param subnet: a network in CIDR form; host bits may be set
 
     .. rule:: {op: in-net, args: {address: "{inventory[bmc_address]}", subnet: 192.0.2.0/24}}
@@ -89,10 +89,10 @@ def in_net(address: Address, subnet: Subnet) -> bool:
 
 @OPERATORS.add("contains")
 def contains(value: Any, regex: Regex) -> bool:
-    """True when ``regex`` is found somewhere in ``value``, or in one of its elements if that is a list.
+    """True when ``regex`` matches anywhere in ``value``, or in one of its elements if that is a list.
 
-    :param value: a string; numbers and booleans count as their text, null and objects contain nothing
-    :param regex: a regular expression as RE2 has it (linear time; no look-around, no back references)
+    :param value: a string; numbers and Booleans are converted to text, null and objects never match
+    :param regex: a regular expression in RE2 syntax (linear time; no look-around, no back references)
 
     .. rule:: {op: contains, args: ["{inventory[system_vendor][manufacturer]}", "(?i)dell"]}
     """
@@ -106,8 +106,8 @@ def contains(value: Any, regex: Regex) -> bool:
 def matches(value: Any, regex: Regex) -> bool:
     """True when ``regex`` matches the whole of ``value``.
 
-    :param value: a string; numbers and booleans count as their text, null, lists and objects match nothing
-    :param regex: a regular expression as RE2 has it (linear time; no look-around, no back references)
+    :param value: a string; numbers and Booleans are converted to text, null, lists and objects never match
+    :param regex: a regular expression in RE2 syntax (linear time; no look-around, no back references)
 
     .. rule:: {op: matches, args: {value: "{inventory[hostname]}", regex: "rack[0-9]{2}-.*"}}
     """
@@ -117,7 +117,7 @@ def matches(value: Any, regex: Regex) -> bool:
 
 def _text(value: Any) -> bytes | None:
     if isinstance(value, str):
-        # "replace": UTF-8 has no lone surrogates, but JSON escapes can smuggle them in.
+        # "replace": UTF-8 has no lone surrogates, but JSON escapes can contain them.
         return value.encode("utf-8", "replace")
     return str(value).encode() if isinstance(value, (int, float)) else None
 
@@ -127,7 +127,7 @@ def one_of(value: Any, values: Values) -> bool:
     """True when ``value`` equals one of ``values``.
 
     :param value: anything
-    :param values: a list, or a template that gives one
+    :param values: a list, or a template that returns one
 
     .. rule:: {op: one-of, args: {value: "{inventory[cpu][count]}", values: [8, 16, 40]}}
     """
@@ -154,7 +154,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-#: Operators whose call with exactly two values is one comparison; the compiler calls that directly.
+#: Operators whose call with exactly two values is one comparison; compiled conditions call that directly.
 PAIRS: dict[Callable[..., bool], Callable[[Any, Any], bool]] = {}
 
 
@@ -172,10 +172,10 @@ def _pairwise(name: str, compare: Callable[[Any, Any], bool], doc: str) -> None:
     PAIRS[operator] = compare
 
 
-_PAIRWISE_DOC = """True when {meaning}. One value is enough to be true; values of unlike types are not.
+_PAIRWISE_DOC = """True when {meaning}. Always true for a single value; false for values of different types.
 
-    :param values: the values: ``[a, b]``, ``{{values: [a, b]}}`` and ``[[a, b]]`` mean the same
-    :param force_strings: compare the values' text instead
+    :param values: the values: ``[a, b]``, ``{{values: [a, b]}}`` and ``[[a, b]]`` are equivalent
+    :param force_strings: compare the values as text instead
 
     .. rule:: {example}
     """
@@ -192,9 +192,9 @@ _pairwise("gt", _greater, _PAIRWISE_DOC.format(
 
 
 class Constants(NamedTuple):
-    """How an operator of two arguments compares the first with constants, of which one must equal it.
+    """How an operator of two arguments compares the first one with constants, one of which must equal it.
 
-    :ivar of: from the second argument to the constants
+    :ivar of: converts the second argument to the constants
     :ivar symmetric: whether the constant may be the first argument
     """
 
@@ -202,11 +202,11 @@ class Constants(NamedTuple):
     symmetric: bool
 
 
-#: Operators that are true exactly if a value equals one of some constants: the index passes over rules by them.
+#: Operators that are true if and only if a value equals one of some constants: the index skips rules by them.
 CONSTANTS: dict[Callable[..., bool], Constants] = {
     OPERATORS.get("eq").call: Constants(lambda value: [value], True),
     one_of: Constants(lambda values: values, False),
 }
 
-#: Operators of ironic-inspector that are an inverse here.
+#: Operators of ironic-inspector that are written as an inverse here.
 INVERSES = {"ne": "!eq", "le": "!gt", "ge": "!lt"}

@@ -21,21 +21,21 @@ def parse(path: object) -> tuple[str, ...]:
 
 
 def write(data: dict[str, Any], path: str, value: Any) -> None:
-    """Set what ``path`` leads to; missing dicts on the way are made. What others hold of ``data`` stays as it was."""
+    """Set the value at ``path``; missing dicts are created. Other references to parts of ``data`` are unaffected."""
     tokens = parse(path)
     pointer.unshare(data, tokens[:-1])
     pointer.put(data, tokens, json_values.clone(value), create=True)
 
 
 def extend(data: dict[str, Any], path: str, value: Any, unique: bool) -> None:
-    """Append to the list at ``path``, made if missing."""
+    """Append to the list at ``path``, which is created if missing."""
     tokens = parse(path)
     pointer.unshare(data, tokens)
     json_values.append(data, tokens, json_values.clone(value), unique)
 
 
 def unset(data: dict[str, Any], path: str) -> None:
-    """Remove what ``path`` leads to; nothing there is no error."""
+    """Remove the value at ``path``; a missing one is not an error."""
     tokens = parse(path)
     try:
         pointer.get(data, tokens)

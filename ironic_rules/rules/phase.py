@@ -1,4 +1,4 @@
-"""Which rules of a phase run on which nodes, prepared once for all of them."""
+"""The rules of a phase for the nodes of each scope, prepared once for all nodes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ironic_rules.rules.traces import Trace
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the loop over the rules needs of each, at hand.
+    """The precomputed attributes of a rule that the loop over the rules reads.
 
-    :ivar order: its place among all rules of the phase
-    :ivar checks: of its conditions, those that the index does not answer
-    :ivar keeps_node: whether the node is all of the task that its actions change
-    :ivar keeps_task: whether they change more of it
+    :ivar order: its position among all rules of the phase
+    :ivar checks: the checks of those of its conditions that the index does not decide
+    :ivar keeps_node: whether its actions change the node, but nothing else of the task
+    :ivar keeps_task: whether they change other parts of the task
     :ivar keeps_data: whether they change plugin data
     """
 
@@ -38,7 +38,7 @@ class Entry:
 class ScopedRules:
     """The rules that apply to the nodes of one scope, in order. Immutable, shared by threads.
 
-    :param rules: with their places among all rules of the phase
+    :param rules: with their positions among all rules of the phase
     """
 
     __slots__ = ("_index", "_orders", "entries", "unmatched")
@@ -54,11 +54,11 @@ class ScopedRules:
         self._orders = [order for order, _ in numbered]
 
     def candidates(self, view: View, sensitive_view: View) -> Sequence[int]:
-        """Return the numbers of the entries that may match, in order; of others a condition is known to be false."""
+        """Return the numbers of the entries that may match, in order; others have a condition known to be false."""
         return self._index.candidates(view, sensitive_view)
 
     def first_after(self, order: int) -> int:
-        """Return the number of the first entry behind a place among all rules of the phase."""
+        """Return the number of the first entry after a position among all rules of the phase."""
         return bisect.bisect_right(self._orders, order)
 
 
@@ -71,7 +71,7 @@ def _entry(order: int, rule: CompiledRule, answered: int | None) -> Entry:
 
 
 class Phase:
-    """The rules of a phase, in order, and those for each scope, put together when a node of that scope comes."""
+    """The rules of a phase, in order, and those for each scope, prepared for the first node of that scope."""
 
     def __init__(self, rules: Iterable[CompiledRule]) -> None:
         self.rules = tuple(rules)
@@ -80,7 +80,7 @@ class Phase:
 
     @property
     def is_scoped(self) -> bool:
-        """Whether it matters which scope a node has."""
+        """Whether the scope of a node affects which rules run."""
         return bool(self._scopes)
 
     def of_scope(self, scope: str | None) -> ScopedRules:

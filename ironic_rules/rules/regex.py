@@ -1,4 +1,4 @@
-"""Regular expressions by RE2: compiled, bounded, and what is wrong with those that it refuses."""
+"""Regular expressions by RE2: compilation, limits, and error texts for those that it refuses."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _HINTS = {
     "invalid perl operator": " (RE2 has no look-around)",
     "invalid escape sequence": " (RE2 has no back references)",
 }
-#: In how many places of an expression RE2's complaint is looked for.
+#: Maximum number of places in an expression that are tried as the position of RE2's error.
 _MAX_PLACES = 10
-#: Bytes that RE2 may use for one expression, most of them for the states that it has met; with fewer it gets slow for
+#: Bytes that RE2 may use for one expression, most of them for its cache of states; with fewer it becomes slow for
 #: harmless texts.
 _MAX_MEMORY = 2 * 1024 * 1024
 _TOO_LARGE = "pattern too large - compile failed"
-#: A parenthesis, or what may have one that means itself: an escape, a quotation, a character class.
+#: A parenthesis, or what may contain a literal one: an escape, a quotation, a character class.
 _PARENTHESES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|[()]", re.DOTALL)
 
 
 class Pattern:
-    """A regular expression for texts of at most ``most`` bytes: the time that one takes grows with the text."""
+    """A regular expression for texts of at most ``most`` bytes: the time of a match grows with the text."""
 
     __slots__ = ("_fullmatch", "_most", "_search")
 
@@ -37,7 +37,7 @@ class Pattern:
         self._most = most
 
     def is_in(self, text: bytes) -> bool:
-        """Say whether it is found somewhere in ``text``.
+        """Return whether it matches anywhere in ``text``.
 
         :raises CannotEvaluate: the text is too long
         """
@@ -46,26 +46,26 @@ class Pattern:
         return self._search(text) is not None
 
     def is_in_any(self, texts: Sequence[bytes]) -> bool:
-        """Say whether it is found in one of ``texts``, which together must not be too long."""
+        """Return whether it matches anywhere in one of ``texts``, which together must not be too long."""
         if sum(map(len, texts)) > self._most:
             raise self._too_long()
         return any(self._search(text) is not None for text in texts)
 
     def is_all_of(self, text: bytes) -> bool:
-        """Say whether it matches the whole of ``text``."""
+        """Return whether it matches the whole of ``text``."""
         if len(text) > self._most:
             raise self._too_long()
         return self._fullmatch(text) is not None
 
     def _too_long(self) -> CannotEvaluate:
-        return CannotEvaluate(f"the text is longer than the {self._most} bytes that regular expressions are tried on")
+        return CannotEvaluate(f"the text is longer than the {self._most} bytes that regular expressions are applied to")
 
 
 @functools.lru_cache(maxsize=512)
 def compile_regex(text: str) -> Any:
-    """Return a compiled RE2 pattern for UTF-8 bytes: on these, the binding is a third faster than on strings.
+    """Return a compiled RE2 pattern for UTF-8 bytes, with which the binding is a third faster than with strings.
 
-    :raises OperandError: RE2 refuses it; the text has RE2's reason and, where RE2 names a part, its column
+    :raises OperandError: RE2 refuses it; the text has RE2's reason and, if RE2 quotes a part, its column
     """
     if len(text) > MAX_REGEX:
         raise OperandError(f"a regular expression has at most {MAX_REGEX} characters")
@@ -81,7 +81,7 @@ def compile_regex(text: str) -> Any:
     if reason == _TOO_LARGE:
         raise OperandError("the regular expression takes too much work: use fewer and smaller repetitions; "
                            "'.', [^..], \\D, \\S, \\W and \\p{..} are the costly ones to repeat")
-    # RE2 quotes a part, or all, of the expression; the quote may be a secret and helps nobody.
+    # RE2 quotes a part, or all, of the expression; the quotation is left out, because it may be a secret.
     column = _column(text, reason, part)
     place = "" if column is None else f" at column {column}"
     raise OperandError(f"not a regular expression that RE2 accepts: {reason}{_HINTS.get(reason, '')}{place}")
@@ -96,7 +96,7 @@ def _compiled(text: str) -> Any:
 
 
 def _complaint(exc: Exception) -> tuple[str, str]:
-    """Return what RE2 complains of, and the part of the expression that it names."""
+    """Return RE2's reason, and the part of the expression that it quotes."""
     raw = exc.args[0] if exc.args else b""
     message = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
     reason, _, part = message.partition(": ")
@@ -104,7 +104,7 @@ def _complaint(exc: Exception) -> tuple[str, str]:
 
 
 def _column(text: str, reason: str, part: str) -> int | None:
-    """Return where in ``text`` that is which RE2 complains of; None if that cannot be told."""
+    """Return the column of RE2's error in ``text``; None if it cannot be determined."""
     if reason == "trailing \\":
         return len(text)
     if reason == "missing ]":
@@ -115,7 +115,7 @@ def _column(text: str, reason: str, part: str) -> int | None:
     at = text.find(part) if part else -1
     if text.count(part) == 1:
         return at + 1
-    # Of several places it is the first at which RE2, having read so far, complains of the same.
+    # Of several places it is the first one at which RE2 reports the same error for the text up to there.
     for _ in range(_MAX_PLACES):
         if at < 0:
             return None

@@ -23,7 +23,7 @@ class UnknownName(LookupError):
 
 
 class BadOperation(ValueError):
-    """What was to be registered cannot serve, or its name is taken."""
+    """An object cannot be registered as an operation, or its name is already in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ _VARIADIC: dict[Any, str] = {
 class Registry:
     """Operations by name. The same name twice is refused, unless it is the same object again.
 
-    :param what: what the things are called in messages
-    :param read: makes an Operation from a name and an object; raises BadOperation
+    :param what: the kind of operations, for messages
+    :param read: creates an Operation from a name and an object; raises BadOperation
     """
 
     def __init__(self, what: str, read: Callable[[str, Any], Operation]) -> None:
@@ -86,7 +86,7 @@ class Registry:
     def add(self, name: str, target: Any = None) -> Any:
         """Register ``target``; without one, return a decorator.
 
-        :raises BadOperation: the name is taken, or the signature cannot be used
+        :raises BadOperation: the name is already in use, or the signature is not supported
         """
         if target is None:
             return lambda decorated: self.add(name, decorated)
@@ -123,9 +123,9 @@ class Registry:
 
 
 def read_parameters(function: Callable[..., Any], skip: int) -> tuple[Parameter, ...]:
-    """Read the parameters of ``function`` but the first ``skip``.
+    """Read the parameters of ``function`` except the first ``skip``.
 
-    An annotation ``Annotated[..., Kind]`` or a plain ``str``, ``bool``, ``int``, ``list``, ``dict`` gives the kind.
+    An annotation ``Annotated[..., Kind]`` or a plain ``str``, ``bool``, ``int``, ``list``, ``dict`` defines the kind.
     """
     signature = inspect.signature(function)
     try:

@@ -19,9 +19,9 @@ BOOLEAN_PATTERN = rf"\A(?ai:{'|'.join(BOOLEANS)})\Z"
 
 
 def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
-    """Return the schema (draft 2020-12) of a rule; includes the spellings that ``from_wire`` understands.
+    """Return the schema (draft 2020-12) of a rule; includes the notations that ``from_wire`` accepts.
 
-    ``validate`` is stricter: it looks into templates, expressions and paths. The API reference shows the fields from
+    ``validate`` is stricter: it also checks templates, expressions and paths. The API reference shows the fields from
     here; ``description`` is what it says of a value besides its type and limits.
     """
     text = {"type": ["string", "null"], "maxLength": MAX_TEXT}
@@ -64,7 +64,7 @@ def actions_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
 
 
 def _operation(registry: Registry, limits: Limits, *, inverse: bool) -> dict[str, Any]:
-    def spellings(name: str) -> list[str]:
+    def forms(name: str) -> list[str]:
         return [name, f"!{name}", f"! {name}"] if inverse else [name]
 
     return {
@@ -72,14 +72,14 @@ def _operation(registry: Registry, limits: Limits, *, inverse: bool) -> dict[str
         "additionalProperties": False,
         "required": ["op"],
         "properties": {
-            "op": {"enum": [spelling for operation in registry for spelling in spellings(operation.name)]},
+            "op": {"enum": [form for operation in registry for form in forms(operation.name)]},
             "args": {"type": ["array", "object"]},
             "loop": {"type": ["array", "object", "string", "null"],
                      "maxItems": limits.loop_items, "maxProperties": limits.loop_items},
         },
         "allOf": [
             {
-                "if": {"properties": {"op": {"enum": spellings(operation.name)}}, "required": ["op"]},
+                "if": {"properties": {"op": {"enum": forms(operation.name)}}, "required": ["op"]},
                 "then": {"properties": {"args": {"anyOf": [arguments_schema(operation), {"type": "array"}]}}},
             }
             for operation in registry

@@ -1,7 +1,7 @@
-"""YAML as this service reads it: JSON's values and nothing else, and no surprises.
+"""A strict YAML loader that accepts only the values of JSON.
 
-Of YAML 1.1, what does harm here is left out: a key written twice, merge keys, tags, dates (they stay text), and numbers
-of base 60, which would turn a MAC address such as ``52:54:00:12:34:56`` into an integer.
+Harmful features of YAML 1.1 are not supported: duplicate keys, merge keys, tags, dates (they remain text), and numbers
+of base 60, which would convert a MAC address such as ``52:54:00:12:34:56`` to an integer.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-#: Levels of lists and mappings. PyYAML's fast loader ends the process, without an exception, on a great many.
+#: Maximum number of levels of lists and mappings. PyYAML's fast loader crashes the process if there are very many.
 MAX_DEPTH = 200
-#: How many values a document may have with its aliases written out; a few hundred bytes can stand for billions.
+#: Maximum number of values of a document with its aliases expanded; a few hundred bytes can expand to billions.
 MAX_VALUES = 1_000_000
 
 _TAG = "tag:yaml.org,2002:"
@@ -24,7 +24,7 @@ _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][
 
 
 class BadYaml(ValueError):
-    """A text is not YAML, or more than JSON's values. The message has line and column, and quotes no value."""
+    """A text is not YAML, or has values that JSON does not. The message has line and column, and quotes no value."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -56,7 +56,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 _Loader.add_implicit_resolver(f"{_TAG}int", _INT, list("-+0123456789"))
 _Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+0123456789."))
-# ``None`` is what every other tag comes to.
+# ``None`` is the constructor for all other tags.
 _Loader.yaml_constructors = {
     **{tag: made for tag, made in yaml.SafeLoader.yaml_constructors.items()
        if tag in {f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map")}},
@@ -67,7 +67,7 @@ _Loader.yaml_constructors = {
 def load(text: str) -> Any:
     """Return the one document of ``text``; None if there is none.
 
-    :raises BadYaml: it is malformed, has other values than JSON, or more than ``MAX_VALUES``
+    :raises BadYaml: it is malformed, has values that JSON does not, or more than ``MAX_VALUES``
     """
     try:
         _check_depth(text)

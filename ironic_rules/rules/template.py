@@ -1,8 +1,8 @@
 """Templates: ``text {inventory[cpu][count]} text``, parsed once into fields; data are never parsed.
 
-A field is a name and steps, ``.key`` or ``[key]``, which mean the same: a key of a mapping, or an index of a list.
-Nothing else of Python's format strings exists: no conversions (``!r``), no format specs (``:>9``), no nesting, no
-attributes of objects. ``{{`` and ``}}`` are literal braces.
+A field is a name and steps, ``.key`` or ``[key]``, which are equivalent: a key of a mapping, or an index of a list.
+Other features of Python's format strings are not supported: no conversions (``!r``), no format specs (``:>9``), no
+nesting, no attributes of objects. ``{{`` and ``}}`` are literal braces.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STEP = re.compile(r"\.([^.\[\]{}!:\s]+)|\[([^\[\]{}]+)\]")
-#: In a regular expression: what stands in braces there and is no template.
+#: Braces in a regular expression that are not a template.
 _QUANTIFIER = re.compile(r"\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]+)\}")
 _ESCAPE = re.compile(r"\\(?:[pPx]\{[^{}]*\}|.)", re.DOTALL)
 
@@ -27,7 +27,7 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One ``{...}``: ``root`` is the name, ``steps`` the keys; ``text`` as written, ``column`` of its brace."""
+    """One ``{...}``: ``root`` is the name, ``steps`` the keys, ``text`` as written, ``column`` that of its brace."""
 
     root: str
     steps: tuple[str, ...]
@@ -39,7 +39,7 @@ def parse(text: str, regex: bool = False) -> tuple[str | Field, ...]:
     """Split ``text`` into literal parts and fields; literal parts are never empty or adjacent.
 
     :param regex: the text is a regular expression: quantifiers, ``\\p{..}``, escaped and lone braces are literal
-    :raises TemplateError: malformed
+    :raises TemplateError: it is malformed
     """
     parts: list[str | Field] = []
     literal: list[str] = []

@@ -1,4 +1,4 @@
-"""What rules did, for people to read."""
+"""Human-readable traces of rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ConditionTrace:
-    """``outcome`` is None where the data did not allow an answer; ``note`` says why."""
+    """``outcome`` is None if the condition could not be evaluated; ``note`` says why."""
 
     where: str
     op: str
@@ -19,7 +19,7 @@ class ConditionTrace:
 
 @dataclass(frozen=True, slots=True)
 class ActionTrace:
-    """An action that ran, ``times`` times; ``notes`` says what it left undone in a dry run."""
+    """An action that ran, ``times`` times; ``notes`` describes what it did not do in a dry run."""
 
     where: str
     op: str
@@ -29,9 +29,9 @@ class ActionTrace:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a rule did. Conditions, actions and changes are filled in when explained, and never for a sensitive rule.
+    """The result of a rule. Conditions, actions and changes are set if explained, and never for a sensitive rule.
 
-    :ivar changes: what differs after the rule, secrets masked: ``node``, ``traits``, ``ports``, ``plugin_data``
+    :ivar changes: the changes by the rule, secrets masked: ``node``, ``traits``, ``ports``, ``plugin_data``
     """
 
     uuid: str

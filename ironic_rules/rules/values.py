@@ -1,4 +1,4 @@
-"""From a value in a rule (JSON with templates at any depth) to a constant or a function of the view."""
+"""Compile a value in a rule (JSON with templates at any depth) to a constant or a function of the view."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Getter = Callable[[View], Any]
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A value that is exactly one ``{...}``: called as a getter, and known by the place that it reads."""
+    """A value that is exactly one ``{...}``: can be called as a getter, and has the field that it reads."""
 
     field: template.Field
     get: Getter
@@ -43,14 +43,14 @@ class Path:
 
 Compiled = Const | Path | Getter
 
-#: What has no parts, so that nothing in it can be secret.
+#: Types without parts, in which nothing can be secret.
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _LISTS = frozenset({list, tuple})
 
 
 @dataclass(slots=True)
 class Scope:
-    """Where values stand and what they may name; collects what is wrong with them.
+    """The context of values and the names that they may use; collects their problems.
 
     :ivar strict: a missing path raises (actions) instead of being None (conditions)
     :ivar names: valid root names
@@ -64,16 +64,16 @@ class Scope:
     looping: bool = field(default=False)
 
     def complain(self, where: str, text: str) -> None:
-        """Note a problem."""
+        """Add a problem."""
         self.problems.append(Problem(where, text))
 
 
 def compile_value(scope: Scope, value: Any, where: str, *, formatted: bool = True, regex: bool = False,
                   depth: int = 0) -> Compiled:
-    """Compile one value; problems go to the scope, and the result is then of no use.
+    """Compile one value; problems are added to the scope, and make the result unusable.
 
     :param formatted: whether strings are templates
-    :param regex: strings are regular expressions, in which ``{2}`` is no template
+    :param regex: strings are regular expressions, in which ``{2}`` is not a template
     """
     if isinstance(value, str):
         return _compile_text(scope, value, where, formatted, regex)
@@ -102,7 +102,7 @@ def compile_value(scope: Scope, value: Any, where: str, *, formatted: bool = Tru
 
 
 def as_getter(compiled: Compiled) -> Getter:
-    """Return a function of the view, also for a constant."""
+    """Return a function of the view, even for a constant."""
     if isinstance(compiled, Const):
         value = compiled.value
         return lambda view: value
@@ -165,12 +165,12 @@ def _check_root(scope: Scope, used: template.Field, where: str) -> None:
         scope.complain(where, f"column {column}: there is no such name; {hint}")
 
 
-# Thousands of rules read the same few paths: with one function for all of them it stays in the processor's cache.
+# Thousands of rules read the same few paths: a shared function for each of them remains in the processor's cache.
 @functools.lru_cache(maxsize=4096)
 def path_getter(used: template.Field, strict: bool) -> Getter:
-    """Return a function that walks plain mappings and lists; a missing path is None, or MissingPath if strict.
+    """Return a function that traverses plain mappings and lists; a missing path is None, or MissingPath if strict.
 
-    Under a masked view it gives what the walk would find in a masked copy of the root. Loop items are not masked again:
+    With a masked view it returns what it would find in a masked copy of the root. Loop items are not masked again:
     they come from the rule itself, or from another getter.
     """
     if used.root == "item":
@@ -183,7 +183,7 @@ def path_getter(used: template.Field, strict: bool) -> Getter:
     return _key_getter(used, strict, part)
 
 
-#: What becomes of the dict or list at the end of a walk: (view, root, path, value) -> value
+#: Converts the dict or list at the end of a path: (view, root, path, value) -> value
 _Part = Callable[[View, str, str, Any], Any]
 
 
@@ -192,7 +192,7 @@ def _unchanged(view: View, root: str, path: str, value: Any) -> Any:
 
 
 def _key_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
-    # Without indexes on the way, subscription alone does it: of JSON values, only a dict takes a string.
+    # Without indexes in the path, subscription alone is sufficient: of JSON values, only a dict accepts a string.
     keys, root, text = used.steps, used.root, used.text
 
     def walk(view: View) -> Any:
@@ -238,7 +238,7 @@ def _secret_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
         try:
             for key, index in steps:
                 value = value[key if index is None or value.__class__ not in _LISTS else index]
-                # The steps behind a secret then find nothing: a text has no parts.
+                # The steps after a secret then find nothing, because a text has no parts.
                 if view.masked and value is not None and secrets.is_secret_key(key):
                     value = secrets.MASK
         except (IndexError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""A rule as clients send it -> a rule as it is stored."""
+"""Convert a rule from the form that clients send to the form that is stored."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "n
 
 
 def from_wire(body: Mapping[str, Any]) -> JSONObject:
-    """Return the rule with defaults for what is absent and the spellings of real clients understood.
+    """Return the rule with defaults for missing fields, and with the notations of existing clients converted.
 
     ``openstack baremetal`` sends the priority and ``sensitive`` as strings and null for conditions that were not given.
-    What cannot be understood is left as it is, for ``validate`` to refuse.
+    Values that cannot be converted are unchanged, so that ``validate`` refuses them.
     """
     rule = {**{name: RULE[name].initial() for name in WRITABLE if name not in ("uuid", "actions")}, **body}
     priority = rule["priority"]

@@ -203,4 +203,4 @@ def test_api_call_is_refused_where_nothing_is_configured(tmp_path, cmdb):
     with standalone(tmp_path) as (_, url):
         status, body = send(url + "/v1/inspection_rules", calling(cmdb, "/known"))
         assert status == 400
-        assert "/actions/0/args/url: api-call is off" in json.dumps(body)
+        assert "/actions/0/args/url: api-call is disabled" in json.dumps(body)

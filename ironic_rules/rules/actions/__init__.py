@@ -1,4 +1,4 @@
-"""The actions that come with the service: one module for each thing that they act on."""
+"""The actions of the service: one module for each kind of data that they act on."""
 
 from ironic_rules.rules.actions import api_call, capabilities, messages, node, plugin_data, ports, traits
 from ironic_rules.rules.actions.registry import ACTIONS

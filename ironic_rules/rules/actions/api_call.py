@@ -1,7 +1,7 @@
 """The ``api-call`` action: an HTTP GET to a host that the operator has allowed.
 
-The engine has no network: the request itself is a function that the rule set gets. Which hosts may be called is a limit
-like others, so that a call that could not be made is refused with the rule.
+The engine does not access the network: the function that sends requests is passed to the rule set. The hosts that may
+be called are one of the limits, so that a rule with a call that is not allowed is refused.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ironic_rules.rules.kinds import Kind
 from ironic_rules.rules.limits import Limits
 
 MAX_TIMEOUT_S = 60
-#: How many requests a rule may make for one node; the node stays locked meanwhile.
+#: Maximum number of requests of a rule for one node, which remains locked meanwhile.
 MAX_REQUESTS = 16
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
-#: They say where a request goes or where it ends.
+#: Headers that determine the destination or the end of a request.
 _RESERVED_HEADERS = frozenset({"connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"})
 
 
@@ -68,13 +68,13 @@ Seconds = Annotated[float, SECONDS]
 
 @ACTIONS.add("api-call")
 class ApiCall(InspectionRuleActionBase):
-    """Tell another service about the node by an HTTP GET. An answer other than 2xx fails the rule.
+    """Notify another service of the node by an HTTP GET. A response other than 2xx fails the rule.
 
-    Only hosts in ``[inspection_rules]api_call_allowed_hosts`` can be called. Redirects are not followed, nothing is
-    sent again, and the content of the answer is not used. A rule makes at most 16 requests for a node. A dry run
-    sends nothing, and takes it that the answer would be 2xx.
+    Only hosts in ``[inspection_rules]api_call_allowed_hosts`` can be called. Redirects are not followed, requests are
+    not retried, and the content of the response is ignored. A rule sends at most 16 requests for a node. A dry run
+    sends nothing, and assumes a response of 2xx.
 
-    :param url: ``http`` or ``https``; templates may only stand behind the host
+    :param url: ``http`` or ``https``; templates may only be used after the host
     :param headers: HTTP headers by name
     :param timeout: seconds for the connection, and for each wait for data; at most 60
 

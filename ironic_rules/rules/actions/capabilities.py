@@ -40,7 +40,7 @@ class SetCapability(InspectionRuleActionBase):
 
 @ACTIONS.add("unset-capability")
 class UnsetCapability(InspectionRuleActionBase):
-    """Remove one capability from ``properties/capabilities``. A missing one is no error.
+    """Remove one capability from ``properties/capabilities``. A missing one is not an error.
 
     :param name: the capability
 

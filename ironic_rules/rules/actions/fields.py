@@ -1,4 +1,4 @@
-"""What is wrong with literal arguments of actions on fields, where path and value fit only together."""
+"""Problems of literal arguments of actions on fields: combinations of path and value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironic_rules.models import draft, pointer
 
 
 def tokens_of(literals: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the parts of a literal path; none of one that is only known at run time."""
+    """Return the parts of a literal path; an empty tuple if the path is only known at run time."""
     return pointer.parse(literals["path"], relative=True) if "path" in literals else ()
 
 

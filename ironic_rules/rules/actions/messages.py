@@ -1,4 +1,4 @@
-"""Actions that say something: to the log, or why the inspection fails."""
+"""Actions with messages: write to the log, or fail the inspection."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from ironic_rules.rules.kinds import TRAIT, Flag, NodeDelPath, NodePath
 class SetAttribute(InspectionRuleActionBase):
     """Set ``path`` of the node to ``value``.
 
-    :param path: JSON pointer below the node, e.g. ``/properties/cpu_arch``; missing objects on the way are made
-    :param value: anything that the field takes
+    :param path: JSON pointer below the node, e.g. ``/properties/cpu_arch``; missing objects in the path are created
+    :param value: any value that the field accepts
 
     .. rule:: {op: set-attribute, args: {path: /extra/model, value: "{inventory[cpu][model_name]}"}}
     """
@@ -40,11 +40,11 @@ class SetAttribute(InspectionRuleActionBase):
 
 @ACTIONS.add("extend-attribute")
 class ExtendAttribute(InspectionRuleActionBase):
-    """Append to a list of the node, which is made if missing.
+    """Append to a list of the node, which is created if missing.
 
     :param path: JSON pointer below the node, e.g. ``/extra/disks``
     :param value: the new element
-    :param unique: do nothing if the list has the value already
+    :param unique: do nothing if the list already has the value
 
     .. rule:: {op: extend-attribute, args: {path: /extra/hosts, value: "{inventory[hostname]}", unique: true}}
     """
@@ -64,7 +64,7 @@ class ExtendAttribute(InspectionRuleActionBase):
 
 @ACTIONS.add("del-attribute")
 class DelAttribute(InspectionRuleActionBase):
-    """Unset ``path`` of the node; a field gets its default. A missing key below a field is no error.
+    """Unset ``path`` of the node; a field gets its default. A missing key below a field is not an error.
 
     :param path: JSON pointer below the node, e.g. ``/extra/old``
 

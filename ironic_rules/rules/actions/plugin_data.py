@@ -15,7 +15,7 @@ from ironic_rules.rules.kinds import DataPath, Flag
 class SetPluginData(InspectionRuleActionBase):
     """Set a value in the plugin data.
 
-    :param path: ``a.b`` or ``/a/b``; missing objects on the way are made
+    :param path: ``a.b`` or ``/a/b``; missing objects in the path are created
     :param value: anything
 
     .. rule:: {op: set-plugin-data, args: {path: site.rack, value: "{inventory[hostname]}"}}
@@ -34,11 +34,11 @@ class SetPluginData(InspectionRuleActionBase):
 
 @ACTIONS.add("extend-plugin-data")
 class ExtendPluginData(InspectionRuleActionBase):
-    """Append to a list in the plugin data, which is made if missing.
+    """Append to a list in the plugin data, which is created if missing.
 
     :param path: ``a.b`` or ``/a/b``
     :param value: the new element
-    :param unique: do nothing if the list has the value already
+    :param unique: do nothing if the list already has the value
 
     .. rule:: {op: extend-plugin-data, args: {path: site.macs, value: "{inventory[bmc_mac]}", unique: true}}
     """
@@ -57,7 +57,7 @@ class ExtendPluginData(InspectionRuleActionBase):
 
 @ACTIONS.add("unset-plugin-data")
 class UnsetPluginData(InspectionRuleActionBase):
-    """Remove a value from the plugin data. Nothing there is no error.
+    """Remove a value from the plugin data. A missing one is not an error.
 
     :param path: ``a.b`` or ``/a/b``
 

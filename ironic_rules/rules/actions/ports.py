@@ -20,7 +20,7 @@ class SetPortAttribute(InspectionRuleActionBase):
 
     :param port_id: the port's MAC address or UUID; the node must have it
     :param path: JSON pointer below the port, e.g. ``/extra/switch``
-    :param value: anything that the field takes
+    :param value: any value that the field accepts
 
     .. rule:: {op: set-port-attribute, args: ["{inventory[boot][pxe_interface]}", /extra/pxe, true]}
     """
@@ -37,12 +37,12 @@ class SetPortAttribute(InspectionRuleActionBase):
 
 @ACTIONS.add("extend-port-attribute")
 class ExtendPortAttribute(InspectionRuleActionBase):
-    """Append to a list of a port, which is made if missing.
+    """Append to a list of a port, which is created if missing.
 
     :param port_id: the port's MAC address or UUID; the node must have it
     :param path: JSON pointer below the port, e.g. ``/extra/vlans``
     :param value: the new element
-    :param unique: do nothing if the list has the value already
+    :param unique: do nothing if the list already has the value
 
     .. rule:: {op: extend-port-attribute, args: ["{inventory[boot][pxe_interface]}", /extra/vlans, 7]}
     """
@@ -60,7 +60,7 @@ class ExtendPortAttribute(InspectionRuleActionBase):
 
 @ACTIONS.add("del-port-attribute")
 class DelPortAttribute(InspectionRuleActionBase):
-    """Unset ``path`` of a port; a field gets its default. A missing key below a field is no error.
+    """Unset ``path`` of a port; a field gets its default. A missing key below a field is not an error.
 
     :param port_id: the port's MAC address or UUID; the node must have it
     :param path: JSON pointer below the port, e.g. ``/extra/old``

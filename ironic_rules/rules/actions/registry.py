@@ -18,7 +18,7 @@ def _read(name: str, cls: Any) -> Operation:
     parameters = read_parameters(cls.__call__, skip=3)
     unknown = sorted(set(cls.formatted_params) - {parameter.name for parameter in parameters})
     if unknown and not any(parameter.variadic == "keyword" for parameter in parameters):
-        raise BadOperation(f"action {name!r}: __call__ does not take the formatted_params {', '.join(unknown)}")
+        raise BadOperation(f"action {name!r}: __call__ does not accept the formatted_params {', '.join(unknown)}")
     return Operation(name, cls(), parameters, cls.__doc__ or "", frozenset(cls.formatted_params), cls.supports_early)
 
 

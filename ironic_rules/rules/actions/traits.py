@@ -26,7 +26,7 @@ class AddTrait(InspectionRuleActionBase):
 
 @ACTIONS.add("remove-trait")
 class RemoveTrait(InspectionRuleActionBase):
-    """Remove a trait from the node. A missing one is no error.
+    """Remove a trait from the node. A missing one is not an error.
 
     :param name: the trait
 

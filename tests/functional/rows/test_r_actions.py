@@ -383,4 +383,4 @@ def test_r_58_api_call_asks_the_services_that_the_operator_allows_and_no_other(t
         assert "/actions/0/args/0" in refusal(whole, do("api-call", "http://192.0.2.1/assets"))
     assert asked == ["/assets/web"]
     with running(tmp_path) as whole:
-        assert "/actions/0/args/0: api-call is off" in refusal(whole, call)
+        assert "/actions/0/args/0: api-call is disabled" in refusal(whole, call)

@@ -26,11 +26,11 @@ def test_it_is_off_by_default() -> None:
     for url in ("https://cmdb.example.org/", "https://cmdb.example.org/{inventory[hostname]}"):
         problem, = rules.validate(world.rule(actions=[call(url=url)]))
         assert problem.where == "/actions/0/args/url"
-        assert "[inspection_rules]api_call_allowed_hosts names no host" in problem.text
+        assert "[inspection_rules]api_call_allowed_hosts is empty" in problem.text
 
 
 def test_a_rule_fails_where_nothing_sends_its_request() -> None:
-    with pytest.raises(RuleFailed, match="api-call is off"):
+    with pytest.raises(RuleFailed, match="api-call is disabled"):
         rules.evaluate(world.compiled(world.rule(actions=[call()])), world.facts())
 
 

@@ -163,7 +163,7 @@ def test_limits_hold_for_data_too() -> None:
     ]
     rule = world.compiled(world.rule(conditions=conditions), limits=limits)
     trace = rules.evaluate(rule, world.facts(), explain=True)
-    too_long = "the text is longer than the 10 bytes that regular expressions are tried on"
+    too_long = "the text is longer than the 10 bytes that regular expressions are applied to"
     assert trace is not None
     assert [condition.note for condition in trace.conditions] == [
         "the loop has more than 2 items", "the text is longer than 5 characters", too_long, None, too_long, None,

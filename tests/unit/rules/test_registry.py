@@ -91,7 +91,7 @@ def test_arguments_of_a_plugin_are_checked(registry: Registry, args: Any, where:
 
 
 @pytest.mark.parametrize(("target", "reason"), [
-    (NotAnAction, "not a subclass"), (NoCallEarly, "does not define call_early"), (WrongFormatted, "does not take"),
+    (NotAnAction, "not a subclass"), (NoCallEarly, "does not define call_early"), (WrongFormatted, "does not accept"),
     (NoCall, "does not define __call__"), (Greet(), "not a subclass"),
 ])
 def test_what_can_not_serve_is_refused(registry: Registry, target: Any, reason: str) -> None:
