@@ -1,4 +1,4 @@
-"""``.. api-reference::``: the text of :mod:`api_text` where the directive stands."""
+"""``.. api-reference::``: the text of :mod:`api_text`."""
 
 from __future__ import annotations
 

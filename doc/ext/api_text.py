@@ -27,10 +27,10 @@ TITLES = {"": "Version discovery", "healthcheck": "Health", "continue_inspection
           "inspection_rules": "Inspection rules", "deploy-templates": "Deploy templates",
           "deploy_templates": "Deploy templates under Ironic's name", "volume": "Volumes"}
 SEVERAL = 12
-#: Kinds of query parameters by the name of their function; others are told by their docstring.
+#: Kinds of query parameters by the name of their function; others are described by their docstring.
 KINDS = {"names": "names, separated by commas", "uuid": "UUID", "mac": "MAC address"}
 RULE_SCHEMA = inspection_rules.CREATE.json_schema()
-#: Fields of a rule that other pages tell more of.
+#: Fields of a rule that other pages describe further.
 RULE_FIELDS = {
     "conditions[].op": "one of the :ref:`operators <operators>`; ``!`` before it inverts it",
     "conditions[].args": "list or object: the arguments of the operator",
@@ -96,7 +96,7 @@ def _route(walked: Walked) -> Iterator[str]:
 
 
 def path_of(walked: Walked) -> str:
-    """Return the path with the method's own names; what may be left out stands in brackets."""
+    """Return the path with the method's own names; the optional part is in brackets."""
     route = walked.controller.route
     names = iter(route.path_arguments)
     path = re.sub(r"\{\w+\}", lambda match: f"{{{next(names)}}}", walked.path)
@@ -106,7 +106,7 @@ def path_of(walked: Walked) -> str:
 
 
 def _query(query: filters.Query) -> str:
-    """Return the parameters in one line; those that all lists have in common by a reference."""
+    """Return the parameters in one line; a reference stands for those that all lists have in common."""
     common = set(filters.Listing(sort_keys=()).kinds) if isinstance(query, filters.Listing) else set()
     own = [f"``{name}`` ({_kind(kind)})" for name, kind in query.kinds.items() if name not in common]
     return ", ".join([":ref:`those of lists <lists>`", *own] if common else own)
@@ -166,10 +166,10 @@ def _body(body: schema.Schema | None) -> str:
             fields = sorted(body.fields.items(), key=lambda item: item[0] not in body.required)
             return ", ".join(f"``{name}`` ({_shape(shape, name in body.required)})" for name, shape in fields)
         case inspection_rules.Rule():
-            return "a rule; its fields stand below"
+            return "a rule; its fields are below"
         case schema.Map():
             return "an object"
-    return ""  # the docstring says what it is
+    return ""  # the docstring describes it
 
 
 def _patched(walked: Walked) -> str:

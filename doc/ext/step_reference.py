@@ -17,7 +17,7 @@ from ironic_rules.models.steps import STEP_INTERFACES
 from ironic_rules.steps import declaration
 from ironic_rules.steps.procedures import DEPLOYMENT
 
-#: Name of an interface -> its class, and what it says of a step.
+#: Name of an interface -> its class, and its declaration of a step.
 Offers = dict[str, tuple[Any, declaration.StepInfo]]
 
 
@@ -47,7 +47,7 @@ def page() -> str:
 
 
 def _entry(name: str, by: Offers) -> list[str]:
-    """Return what is said of one step: once for all interfaces that say the same."""
+    """Return the text for one step: once for all interfaces that declare the same."""
     lines = [f"``{name}``"]
     said: dict[tuple[str, ...], list[str]] = {}
     for interface, (cls, info) in by.items():
@@ -59,7 +59,7 @@ def _entry(name: str, by: Offers) -> list[str]:
 
 def _said(cls: Any, info: declaration.StepInfo) -> list[str]:
     facts = [f"Priority {info.priority}"] + ["a core step"] * info.core
-    facts += ["run again after a conductor's death"] * info.rerunnable
+    facts += ["repeated after a conductor failure"] * info.rerunnable
     arguments = [f"   * ``{name}``{' (required)' if described['required'] else ''}: {described['description']}"
                  for name, described in info.argsinfo.items()]
     return [_summary(cls, info.step), "; ".join(facts), *arguments]

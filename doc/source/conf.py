@@ -4,7 +4,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-import ironic_rules.cmd  # noqa: F401  (before the extensions import what would select eventlet)
+import ironic_rules.cmd  # noqa: F401  (imported before the extensions, which would otherwise select eventlet)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ext"))
 
