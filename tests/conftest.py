@@ -1,4 +1,4 @@
-"""What every test gets: the threading backend, chosen before anything imports oslo.messaging. What every run says."""
+"""For all tests: the threading backend, selected before anything imports oslo.messaging, and the summary of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import ironic_rules.cmd  # noqa: F401  (selects the backend)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep modules and tests out of the garbage collector's sight: they live as long as the process."""
+    """Exclude modules and tests from garbage collection: they live as long as the process."""
     gc.disable()
     try:
         return (yield)
@@ -21,10 +21,10 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-# The outermost one, so that the line comes after all that others have to say.
+# The outermost one, so that the line follows the output of all others.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, object, object]:
-    """Say how many test functions ran in how many cases: one function may be a thousand of them."""
+    """Print how many test functions ran in how many cases: one function may have a thousand of them."""
     result = yield
     reports = [report for found in terminalreporter.stats.values() for report in found]
     cases = {report.nodeid for report in reports if isinstance(report, pytest.TestReport)}

@@ -8,7 +8,7 @@ from ironic_rules.context import RequestContext
 
 
 class FakeConductorAPI:
-    """Stands in for :class:`ironic_rules.rpc.api.ConductorAPI`: remembers calls, does nothing.
+    """Replaces :class:`ironic_rules.rpc.api.ConductorAPI`: records calls, does nothing.
 
     ``calls`` is a list of ``(method, node_id, arguments)``. ``fail_with`` makes the next call of a method raise.
     """

@@ -1,4 +1,4 @@
-"""The WSGI application in process, with a real SQLite database and a conductor that only remembers its calls."""
+"""The WSGI application in process, with a real SQLite database and a conductor that only records its calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.fakes import FakeConductorAPI
 from tests.functional import databases
 from tests.functional.api import routes
 
-#: What a conductor with the default configuration registers.
+#: The data that a conductor with the default configuration registers.
 FAKE_HARDWARE = {"fake-hardware": {kind: {"enabled": ["fake"], "default": "fake"} for kind in INTERFACES} | {
     "inspect": {"enabled": ["agent", "no-inspect"], "default": "agent"},
     "network": {"enabled": ["noop"], "default": "noop"},
@@ -35,20 +35,20 @@ FAKE_HARDWARE = {"fake-hardware": {kind: {"enabled": ["fake"], "default": "fake"
 
 
 class Client(webtest.TestApp):
-    """WebTest with the newest API version by default, and the inner text of errors at hand."""
+    """WebTest with the newest API version by default, and with access to the inner text of errors."""
 
     def do_request(self, req: Any, status: Any = None, expect_errors: Any = None) -> Any:
         if "X-OpenStack-Ironic-API-Version" not in req.headers and "no-version" not in req.environ:
             req.headers["X-OpenStack-Ironic-API-Version"] = versions.MAX_STRING
         response = super().do_request(req, status, expect_errors)
-        # WebTest's own property would be the envelope.
+        # WebTest's own property returns the envelope.
         text = b"error_message" in response.body and response.status_int >= 400
         response.fault = json.loads(response.json["error_message"]) if text else None
         return response
 
 
 def at(minor: int) -> dict[str, str]:
-    """Return the headers that ask for API version ``1.minor``."""
+    """Return the headers that request API version ``1.minor``."""
     return {"X-OpenStack-Ironic-API-Version": f"1.{minor}"}
 
 
@@ -74,7 +74,7 @@ def shared_database() -> Iterator[Database]:
 
 
 def empty(database: Database) -> None:
-    """Leave nothing but one living conductor."""
+    """Delete everything except one live conductor."""
     with database.writer() as conn:
         for table in reversed(metadata.sorted_tables):
             if table is not revisions:
@@ -84,7 +84,7 @@ def empty(database: Database) -> None:
 
 
 def stock(database: Database) -> None:
-    """Store one of everything that ``routes`` names."""
+    """Store one of each resource in ``routes``."""
     with database.writer() as conn:
         node = nodes.create(conn, {"driver": "fake-hardware", "uuid": routes.NODE, "name": "node-1",
                                    "provision_state": "inspect wait"})
@@ -99,14 +99,14 @@ def stock(database: Database) -> None:
 
 @pytest.fixture
 def db(shared_database: Database) -> Database:
-    """An empty database with one living conductor."""
+    """An empty database with one live conductor."""
     empty(shared_database)
     return shared_database
 
 
 @pytest.fixture
 def stocked(db: Database) -> Database:
-    """A database with one of everything that ``routes`` names."""
+    """A database with one of each resource in ``routes``."""
     stock(db)
     return db
 
@@ -123,7 +123,7 @@ def app(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI) -> Client:
 
 @pytest.fixture
 def make_node(db: Database) -> Callable[..., Any]:
-    """Store a node, past the API."""
+    """Store a node, without the API."""
     def make(**values: Any) -> Any:
         return db.write(lambda conn: nodes.create(conn, {"driver": "fake-hardware", **values}))
 

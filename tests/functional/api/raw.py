@@ -1,4 +1,4 @@
-"""Requests that no client library would send: any bytes as path, query and body."""
+"""Requests that client libraries cannot send: any bytes as path, query and body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.functional.api.conftest import Client
 
 
 class Reply(NamedTuple):
-    """What came back; ``headers`` without those that differ from request to request."""
+    """The reply; ``headers`` without those that differ between requests."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -18,7 +18,7 @@ class Reply(NamedTuple):
 
     @property
     def fault(self) -> dict[str, Any]:
-        """The inner object of an error; an assertion fails if it has not Ironic's form."""
+        """The inner object of an error; an assertion fails if it does not have Ironic's format."""
         fault: dict[str, Any] = json.loads(json.loads(self.body)["error_message"])
         assert fault.keys() in ({"faultcode", "faultstring", "debuginfo"}, {"code", "title", "description"}), fault
         return fault
@@ -27,7 +27,7 @@ class Reply(NamedTuple):
 def send(app: Client, method: str, path: str, query: str = "", body: bytes = b"", **environ: Any) -> Reply:
     """Call the WSGI application.
 
-    :param path: as the server hands it on: each character stands for one byte
+    :param path: as the server passes it: each character stands for one byte
     :param environ: further keys, or other values of those that are set here
     """
     got: list[Any] = []

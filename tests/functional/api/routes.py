@@ -53,7 +53,7 @@ class Known(NamedTuple):
         return f"{self.method} {self.pattern}"
 
     def path_with(self, place: int, ident: str) -> str:
-        """Return the path with another ident at ``place``, counted from 0."""
+        """Return the path with another identifier at ``place``, counted from 0."""
         parts = re.split(r"\{\w+\}", self.pattern)
         idents = [ident if number == place else given for number, given in enumerate(_idents(self.pattern))]
         return parts[0] + "".join(given + rest for given, rest in zip(idents, parts[1:], strict=True))
@@ -70,7 +70,7 @@ def _known(method: str, pattern: str) -> Known:
     return unfilled._replace(path=unfilled.path_with(-1, ""))
 
 
-#: The walk shows a route with an argument that may be absent only once, with it.
+#: The walk yields a route with an optional argument only once, with the argument.
 _WITHOUT_TRAIT = [("PUT", "/v1/nodes/{ident}/traits"), ("DELETE", "/v1/nodes/{ident}/traits")]
 ROUTES = [_known(method, pattern) for method, pattern in (
     *((route.method, route.path) for route in walk_routes(RootController())), *_WITHOUT_TRAIT)]

@@ -1,4 +1,4 @@
-"""What the database holds, to compare before and after."""
+"""The content of the database, to compare before and after."""
 
 from __future__ import annotations
 

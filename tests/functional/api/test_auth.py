@@ -1,4 +1,4 @@
-"""Who gets in, and what each role may do."""
+"""Authentication, and what each role may do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PUBLIC = {"/", "/v1", "/healthcheck", "/v1/lookup", "/v1/continue_inspection", "
 class FakeAuthToken:
     """keystonemiddleware's contract: 401 without a token; otherwise the token's roles and scope in headers.
 
-    A token is a role, of a project or, with ``system:`` before it, of the whole system.
+    A token is a role, of a project or, with the prefix ``system:``, of the whole system.
     """
 
     def __init__(self, app: Any, conf: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ def test_a_stranger_gets_403_and_nobody_401(keystone, method, path, route):
     if route.public:
         assert keystone.request(path, method=method, expect_errors=True).status_int not in (401, 403)
         return
-    # Every member of every project has the role reader there.
+    # Every member of a project has the role reader in it.
     for token in ("member", "member,reader"):
         stranger = keystone.request(path, method=method, headers={"X-Auth-Token": token}, expect_errors=True)
 

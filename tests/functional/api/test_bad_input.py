@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a 4xx in Ironic's form, and nothing is written."""
+"""Whatever the input, the answer is a 4xx in Ironic's format, and nothing is written."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ by_name = pytest.mark.parametrize("route", ROUTES, ids=str)
 
 
 def refused(app: Client, db: Any, *request: Any, **kwargs: Any) -> Reply:
-    """Send a request that must be refused as the client's fault without any effect."""
+    """Send a request that must be refused as a client error without any effect."""
     before = contents(db)
     reply = send(app, *request, **kwargs)
     assert 400 <= reply.status < 500, reply
@@ -85,7 +85,7 @@ def test_a_wrong_content_length_is_refused(app, stocked, length):
 
 
 class _Broken:
-    """What a server's stream does when chunks are malformed or the client is gone."""
+    """Behaves like a server's stream when chunks are malformed or the client has disconnected."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error

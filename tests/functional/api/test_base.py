@@ -1,4 +1,4 @@
-"""What holds for every route: versions, errors, headers, limits."""
+"""Common to all routes: versions, errors, headers, limits."""
 
 from __future__ import annotations
 

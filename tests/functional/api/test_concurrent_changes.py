@@ -1,4 +1,4 @@
-"""Many requests on one node at the same time: each takes effect, and none is lost, on every database."""
+"""Concurrent requests on one node: each takes effect, and none is lost, on every database."""
 
 from __future__ import annotations
 

@@ -12,15 +12,15 @@ A file is a list of conversations, each with an empty database, what is ``given`
         headers: {}
         body: {target: abort}          # or text: raw
         status: 202
-        location: /v1/nodes/…          # the header's path
+        location: /v1/nodes/…          # the path in the header
         keys: […]                      # of the reply, exactly;  item_keys: of the items of its only list
         count: {/nodes: 1}             # items at a pointer
         json: {/uuid: …}               # values at pointers
-        fault: text                    # part of an error;  form: title, for what reaches no method
+        fault: text                    # part of an error;  form: title, for requests that reach no method
         empty: true                    # no body
-        differs: why this is not what the reference service does
+        differs: why this differs from the reference service
 
-Whatever ends in 4xx must have left every table as it was.
+A request that is answered with 4xx must not have changed any table.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def send(app: Client, exchange: dict[str, Any]) -> Any:
 
 
 def seen(reply: Any, exchange: dict[str, Any]) -> dict[str, Any]:
-    """Return, of what the exchange tells about its reply, what the reply really has."""
+    """Return the actual values of the reply for the properties that the exchange specifies."""
     body = reply.json if reply.body and reply.status_int < 400 else {}
     found: dict[str, Any] = {
         "status": reply.status_int, "empty": reply.body == b"",

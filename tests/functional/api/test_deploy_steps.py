@@ -26,7 +26,7 @@ def offered(conf, db):
 
 @pytest.fixture
 def template(db):
-    """A function that stores a template, past the API, so that it may have any steps."""
+    """A function that stores a template, without the API, so that it may have any steps."""
     def make(name, *steps):
         return db.write(lambda conn: deploy_templates.create(
             conn, {"name": name}, [Step(*step) for step in steps] or [RAID]))
@@ -36,7 +36,7 @@ def template(db):
 
 @pytest.fixture
 def node(db, make_node):
-    """A function that stores a node of fake hardware with traits, past the API."""
+    """A function that stores a node of fake hardware with traits, without the API."""
     def make(*own, **fields):
         row = make_node(**{**FAKE, **fields})
         db.write(lambda conn: traits.set_all(conn, row.id, own))
@@ -229,7 +229,7 @@ def test_a_list_of_nodes_costs_as_many_queries_as_it_has_kinds_of_rows(app, db, 
     node("CUSTOM_A")
     sa.event.listen(db.engine, "before_cursor_execute", count)
     try:
-        queries()  # reads what the conductor offers
+        queries()  # reads the steps that the conductor offers
         one = queries()
         for _ in range(20):
             node("CUSTOM_A")

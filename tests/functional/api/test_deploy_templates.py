@@ -1,4 +1,4 @@
-"""``/v1/deploy-templates`` in what the recorded conversations do not tell."""
+"""``/v1/deploy-templates``: the cases that the recorded conversations do not cover."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def anywhere(request, conf, rpc):
 
 
 def test_of_patches_at_once_none_is_lost(anywhere):
-    """Each client adds steps by their index, until it is told that its step is there."""
+    """Each client adds steps by their index, until the reply says that its step exists."""
     Client(anywhere).post_json(TEMPLATES, {"name": "CUSTOM_A", "steps": [BIOS]}, status=201)
     answers: Counter[int] = Counter()
 
@@ -258,7 +258,7 @@ def test_of_changes_with_one_tag_one_is_made(anywhere):
 @pytest.mark.parametrize("server", [
     pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
 def test_a_template_that_is_deleted_while_a_list_is_read_is_not_in_it(conf, rpc, monkeypatch, server):
-    """On SQLite a list is of one moment; the others may delete a template between its row and its steps."""
+    """On SQLite a list is a snapshot; with the others a template may be deleted after its row and before its steps."""
     read = deploy_templates.list_templates
     with databases.migrated_database(server) as url:
         database = databases.open_database(url)

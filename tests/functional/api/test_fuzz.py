@@ -1,4 +1,4 @@
-"""Random requests to every route: never the service's fault, always Ironic's form, no effect of what is refused."""
+"""Random requests to every route: never a server error, always Ironic's format, no effect of refused requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.functional.api.tables import contents
 
 pytestmark = pytest.mark.slow
 
-#: Names and values that lead further into the service than noise does.
+#: Names and values that pass more of the service's checks than random ones.
 WORDS = [*nodes.NODE.patchable, "maintenance_reason", "uuid", "node_uuid", "address", "extra", "mode", "traits",
          "reason", "target", "id", "timeout", "clean_steps", "configdrive", "actions", "conditions", "op", "args",
          "loop", "multiple", "priority", "phase", "scope", "sensitive", "msg", "path", "value", "values", "inventory",
@@ -53,7 +53,7 @@ operations = st.lists(st.fixed_dictionaries(
 
 @st.composite
 def bodies(draw: st.DrawFn, route: Known) -> bytes:
-    """A body: one that the route takes with something changed, a patch, any JSON, or any bytes."""
+    """A body: one that the route accepts with some changes, a patch, any JSON, or any bytes."""
     if route.method == "PATCH":
         body: Any = draw(st.one_of(operations, values))
     elif isinstance(route.body, dict):
@@ -109,7 +109,7 @@ OPERATIONS = st.lists(st.fixed_dictionaries(
     optional={"value": st.one_of(strategies.anything, strategies.changed(strategies.RULES, 1)),
               "from": st.sampled_from(["/actions", "/actions/0", "/conditions", "/description", "/uuid", "/x"])}),
     max_size=4)
-#: A patch that makes of the stored rule another one, or tries to.
+#: A patch that changes the stored rule, or tries to.
 REPLACEMENTS = strategies.changed(strategies.RULES).map(
     lambda rule: [{"op": "add", "path": f"/{name}", "value": value} for name, value in rule.items()]
     if isinstance(rule, dict) else rule)
@@ -129,7 +129,7 @@ SENSITIVE = "88888888-8888-4888-8888-888888888888"
 
 
 def left(conn: Any) -> tuple[int, ...]:
-    """Return what any change of any rule changes: how many there are, and the revision."""
+    """Return the values that every change of a rule changes: the number of rules, and the revision."""
     return inspection_rules.revision(conn), conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
 
 

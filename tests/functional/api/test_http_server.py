@@ -1,4 +1,4 @@
-"""The API's own HTTP server against clients that send too much, or what a proxy reads in another way."""
+"""The API's own HTTP server with clients that send too much, or requests that a proxy would interpret differently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironic_rules.api.server import ApiServer
 MIB = 2**20
 LIMIT = 64 * 1024
 HEAD = b"POST /v1/continue_inspection HTTP/1.1\r\nHost: x\r\n"
-#: The body of this is never read: the version is refused before.
+#: The body of this request is never read: the version is refused before.
 UNREAD = HEAD + b"X-OpenStack-Ironic-API-Version: 1.9999\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 
@@ -30,7 +30,7 @@ def server(conf, db, rpc) -> Iterator[ApiServer]:
 
 
 def converse(server: ApiServer, start: bytes, more_mib: int = 0) -> tuple[bytes, int]:
-    """Send ``start``, then so many MiB as long as they are taken; return what came back and the MiB that were taken."""
+    """Send ``start``, then up to so many MiB until they are refused; return the reply and the accepted MiB."""
     host, port = server.url.removeprefix("http://").split(":")
     replies, taken = b"", 0
     with socket.create_connection((host, int(port)), timeout=20) as connection:
@@ -52,7 +52,7 @@ def converse(server: ApiServer, start: bytes, more_mib: int = 0) -> tuple[bytes,
 def test_nothing_of_any_length_is_read_as_a_whole(server, start):
     _, taken = converse(server, start, more_mib=64)
 
-    # The sockets' buffers take some; the rest finds the connection closed.
+    # The sockets' buffers accept some; then the connection is closed.
     assert taken < 32
 
 

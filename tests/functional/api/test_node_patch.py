@@ -223,7 +223,7 @@ def test_who_waits_for_a_ramdisk_keeps_the_interfaces_that_can_end_it(patch, mak
 def test_who_waits_for_a_ramdisk_can_be_changed_otherwise(patch, make_node):
     waiting = {"provision_state": "inspect wait", "target_provision_state": "manageable", **INTERFACE_VALUES}
 
-    # What stays as it is is no change.
+    # A value that is unchanged is not a change.
     assert patch(make_node(**waiting), replace("/resource_class", "x"),
                  replace("/inspect_interface", INTERFACE_VALUES["inspect_interface"])).status_int == 200
     assert patch(make_node(**waiting, maintenance=True), replace("/inspect_interface", "no-inspect")).status_int == 200

@@ -1,4 +1,4 @@
-"""What hangs on a node: maintenance, history, inventory."""
+"""Subresources of a node: maintenance, history, inventory."""
 
 from __future__ import annotations
 

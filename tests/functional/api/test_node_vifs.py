@@ -67,7 +67,7 @@ def test_other_internal_information_is_kept(app, make_port):
 
 
 def test_only_a_second_time_is_a_conflict(app, make_port):
-    # To Nova, 409 means "attached already, go on".
+    # Nova interprets 409 as "already attached".
     assert attach(app, "a").status_int == 400
     make_port(1)
     assert attach(app, "a").status_int == 204

@@ -22,7 +22,7 @@ BASE = {
     "ports",
     "auto_discovered", "inspection_scope",
 }
-#: What came until 1.96.
+#: The fields that were added up to 1.96.
 LATER = {
     "automated_clean", "boot_mode", "clean_step", "conductor_group", "disable_power_off", "deploy_step", "description",
     "driver_internal_info", "fault", "inspection_finished_at", "inspection_started_at", "lessee", "name",
@@ -344,7 +344,7 @@ def test_bad_parameters_are_refused_by_name(app, query, named):
 def test_a_filter_that_is_too_new_is_406(app, query, since):
     reply = app.get(f"/v1/nodes?{query}", headers=at(since - 1), expect_errors=True)
     assert reply.status_int == 406
-    # openstacksdk shows this key's text, and no other.
+    # openstacksdk shows the text of this key only.
     assert reply.fault["faultstring"].endswith(f"needs at least API version 1.{since}.")
     assert app.get(f"/v1/nodes?{query}", headers=at(since)).status_int == 200
 

@@ -1,4 +1,4 @@
-"""Two people at once: ``ETag``, ``If-Match`` and ``If-None-Match`` of rules, over real HTTP (RFC 9110)."""
+"""Concurrent changes: ``ETag``, ``If-Match`` and ``If-None-Match`` of rules, over real HTTP (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BUILT_IN = {"uuid": "22222222-2222-4222-8222-222222222222", "description": None,
 
 @contextlib.contextmanager
 def served(db: Any) -> Iterator[httpx.Client]:
-    """Give a client of the API on a real server."""
+    """Yield a client of the API on a real server."""
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     db_options.set_defaults(conf)
@@ -110,7 +110,7 @@ def test_a_rule_that_is_made_anew_has_a_new_tag(web):
 
 
 def test_the_tag_of_a_sensitive_rule_says_nothing_of_it(web, db):
-    """Two rules that differ in what is hidden, and nothing else, have the same tag: it is not made from that."""
+    """Two rules that differ only in hidden fields have the same tag: it is not derived from them."""
     tags = []
     for secret in ("a", "b"):
         db.write(inspection_rules.destroy_all)
@@ -159,7 +159,7 @@ def test_what_does_not_hold_is_412_and_changes_nothing(web, db, method, headers,
 
 
 def test_an_old_tag_is_412_so_that_nobody_overwrites_what_was_not_seen(web):
-    """Two people read the same rule; both change it; the second one is told."""
+    """Two clients read the same rule; both change it; the second request is refused."""
     mine = yours = web.post(RULES, json=RULE).headers["ETag"]
 
     first = web.patch(ONE, json=HIGHER, headers={"If-Match": mine})
@@ -295,7 +295,7 @@ def test_of_many_changes_with_one_tag_exactly_one_is_made(anywhere):
 
 
 def tag_of(conf: Any, db: Any, rpc: Any, **changed: Any) -> str:
-    """Return the tag of a built-in rule, in a service of its own."""
+    """Return the tag of a built-in rule, in a separate service."""
     app = Client(make_app(conf, db, rpc, RuleSettings(built_in=(Rule.of({**BUILT_IN, **changed}),))))
     url = f"{RULES}/{BUILT_IN['uuid']}"
     tag = app.get(url).headers["ETag"]
@@ -316,7 +316,7 @@ def test_the_tag_of_a_built_in_rule_follows_from_what_it_says(conf, db, rpc):
 
 
 def test_the_tag_of_a_sensitive_built_in_rule_can_not_be_guessed(conf, db, rpc, monkeypatch):
-    """Whoever knows everything but the secret, and guesses that, could compute a plain digest."""
+    """An attacker who knows everything but the secret, and guesses that, could compute a plain digest."""
     hidden = {"sensitive": True, "actions": [{"op": "fail", "args": ["1234"]}]}
     tag = tag_of(conf, db, rpc, **hidden)
     assert tag == tag_of(conf, db, rpc, **hidden)

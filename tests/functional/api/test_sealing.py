@@ -1,7 +1,7 @@
-"""Sensitive rules tell nothing of their conditions and actions, by no route, log, error or record: S-13 to S-18.
+"""Sensitive rules do not reveal their conditions and actions in any route, log, error or record: S-13 to S-18.
 
-Every place of a rule that can hold something has a word of its own (``Words``); none of them may turn up anywhere but
-where an action wrote it.
+Every place of a rule that can contain text has a unique word (``Words``); none of them may appear anywhere except where
+an action wrote it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOG_IT = {"op": "log", "args": ["x"]}
 
 
 class Words:
-    """Words that occur nowhere else, by the place that they stand in: small letters only, so that any place takes them.
+    """Unique words by their place in a rule: lower-case letters only, so that they are valid in any place.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Words:
         return self.by_place.setdefault(place, letters)
 
     def found_in(self, text: str, but: tuple[str, ...] = ()) -> list[str]:
-        """Return the places whose word is in ``text``, whatever its case."""
+        """Return the places whose word is in ``text``, ignoring case."""
         lower = text.lower()
         return [place for place, word in self.by_place.items() if place not in but and word in lower]
 
@@ -53,7 +53,7 @@ class _Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def words() -> Words:
 
 @pytest.fixture
 def seen(service, caplog, monkeypatch) -> Iterator[list[str]]:
-    """Everything that anybody gets to see: each reply with its headers, and what RPC methods raise."""
+    """Everything that clients can see: each reply with its headers, and the errors of RPC methods."""
     texts: list[str] = []
     plain = type(service.app).do_request
     called = rpc_api.ConductorAPI.continue_inspection
@@ -102,7 +102,7 @@ def seen(service, caplog, monkeypatch) -> Iterator[list[str]]:
     monkeypatch.setattr(type(service.app), "do_request", do_request)
     monkeypatch.setattr(rpc_api.ConductorAPI, "continue_inspection", continue_inspection)
     caplog.set_level(logging.DEBUG)
-    # What [database]connection_debug turns on, and nothing else: the rows that statements return.
+    # Only what [database]connection_debug enables: the rows that statements return.
     caplog.set_level(logging.INFO, "sqlalchemy.engine")
     yield texts
     service.app.delete(RULES)
@@ -122,7 +122,7 @@ def assert_sealed(words: Words, seen: list[str], caplog: Any, *others: str, but:
 
 
 def full_rule(words: Words, cmdb: str, **more: Any) -> dict[str, Any]:
-    """Return a rule that has something to hide in every place."""
+    """Return a rule with a secret word in every place."""
     return {"sensitive": True, "conditions": [
         {"op": "eq", "args": [words.value, f"{{plugin_data[{words.template}]}}"]},
         {"op": "!eq", "args": {"values": [f"a {words.text} {{inventory[hostname]}}", words.other]}},
@@ -148,7 +148,7 @@ def full_rule(words: Words, cmdb: str, **more: Any) -> dict[str, Any]:
 
 
 def patches(rule: dict[str, Any]) -> Iterator[list[Any]]:
-    """Give patches of each form; those that name a field, for each field and what is in it."""
+    """Yield patches of each form; those that name a field, for each field and its content."""
     secret = ("conditions", "actions", "condition", "action")
     others = (*(name for name in rule if name not in secret), "built_in", "created_at", "revision", "nosuch", "")
     below = ["", "/0", "/-", "/99", "/0/args", "/0/args/0", "/0/op", "/0/args/msg", "/nosuch", f"/{'x' * 300}"]
@@ -238,7 +238,7 @@ def _put_back(service: Whole, row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("sensitive", [True, False])
 @pytest.mark.parametrize("field", ["conditions", "actions"])
 def test_a_refused_rule_is_answered_with_places_and_reasons_only(service, words, seen, caplog, cmdb, field, sensitive):
-    """S-17, for rules that are not sensitive too: what was sent may be one by mistake."""
+    """S-17, also for rules that are not sensitive: the flag may have been omitted by mistake."""
     rule = full_rule(words, cmdb, sensitive=sensitive)
     for index, item in enumerate(rule[field]):
         args = item["args"]
@@ -269,7 +269,7 @@ WRITTEN = ("path", "key", "deep", "list_path", "list_item", "data_path", "data_v
 
 
 def inspect(service: Whole, words: Words, **fields: Any) -> tuple[dict[str, Any], list[str]]:
-    """Inspect a node; return it, and all that is kept of its inspection."""
+    """Inspect a node; return it, and all data that are stored about its inspection."""
     _, body = service.machine()
     body["inventory"]["hostname"] = "host"
     node = service.enroll("manageable", **fields)
@@ -313,7 +313,7 @@ def test_a_rule_that_does_not_match_leaves_nothing(service, words, seen, caplog,
 
 
 def failing(words: Words, cmdb: str) -> dict[str, list[dict[str, Any]]]:
-    """Return actions that fail, by how."""
+    """Return actions that fail, by the kind of failure."""
     written = {"op": "set-attribute", "args": [f"/extra/{words.path}", words.deep]}
     data = {"op": "set-plugin-data", "args": [words.data, words.data]}
     return {

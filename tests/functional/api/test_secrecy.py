@@ -1,4 +1,4 @@
-"""What the unauthenticated endpoints must not tell: whether there is a node, in which state, and its secrets."""
+"""What the unauthenticated endpoints must not reveal: whether a node exists, its state, and its secrets."""
 
 from __future__ import annotations
 

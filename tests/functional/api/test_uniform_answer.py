@@ -26,7 +26,7 @@ from tests.functional.api.test_secrecy import (  # noqa: F401 (fixtures are foun
     three,
 )
 
-#: What a ramdisk may be refused for, by what it sends.
+#: The reasons to refuse a ramdisk, by what it sends.
 CASES: dict[str, Callable[[Client], Reply]] = {
     "known MAC in another state": lambda app: deliver(app, IDLE),
     "known BMC in another state": lambda app: deliver(app, bmc_of=IDLE),
@@ -39,7 +39,7 @@ CASES: dict[str, Callable[[Client], Reply]] = {
     "unknown UUID": lambda app: deliver(app, uuid=NOBODY),
     "unknown UUID and new MAC": lambda app: deliver(app, NOBODY, uuid=NOBODY),
 }
-#: So much more work than any other may a refusal be; a look at every node, or a wait, would be far above.
+#: Maximum ratio between the work of two refusals; reading every node, or waiting, would be far above.
 FACTOR = 3.0
 ROUNDS = 40
 ATTEMPTS = 4
@@ -98,7 +98,7 @@ def test_m21_no_refusal_takes_much_longer_than_another(app, db, three, conf, rpc
     elif discovery == "refused by an early rule":
         refuse_early(db)
 
-    # With a UUID discovery has no say, and there is less to do. Whoever sends one knows that.
+    # With a UUID discovery is not tried, and there is less to do. A client that sends one knows that.
     assert_alike(app, {case: ask for case, ask in CASES.items() if "UUID" in case})
     others = {case: ask for case, ask in CASES.items() if "UUID" not in case}
     assert_alike(app, {**others, "new machine": new_machine})
@@ -113,7 +113,7 @@ def test_m21_no_failed_lookup_takes_much_longer_than_another(app, three):  # noq
 
 
 def assert_alike(app: Client, cases: dict[str, Callable[[Client], Reply]]) -> None:
-    """Fail if one of the cases takes much longer than another, not once (other programs run too) but each time."""
+    """Fail if one of the cases takes much longer than another each time, not just once (other programs run too)."""
     for _ in range(ATTEMPTS):
         medians = measured(app, cases)
         if max(medians.values()) < FACTOR * min(medians.values()):
