@@ -1,4 +1,4 @@
-"""RabbitMQ for tests: a virtual host of a random name, gone afterwards."""
+"""RabbitMQ for tests: a virtual host with a random name, deleted afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VARIABLE, _DEFAULT = "IRONIC_RULES_TEST_RABBITMQ_URL", "rabbit://guest:guest@12
 
 @contextlib.contextmanager
 def temporary_vhost() -> Iterator[str]:
-    """Give the transport URL of a new virtual host; skip the test where RabbitMQ cannot be used."""
+    """Yield the transport URL of a new virtual host; skip the test if RabbitMQ cannot be used."""
     server = os.environ.get(_VARIABLE, _DEFAULT).rstrip("/")
     parts = urlsplit(server)
     _require(_answers(parts.hostname or "127.0.0.1", parts.port or 5672), "RabbitMQ does not answer")

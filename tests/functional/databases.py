@@ -1,7 +1,7 @@
-"""Databases for tests: of a random name, with or without the schema, gone afterwards.
+"""Databases for tests: with a random name, with or without the schema, deleted afterwards.
 
-SQLite always works. MariaDB and PostgreSQL are used where they answer; ``IRONIC_RULES_TEST_REQUIRE_SERVERS=1`` makes an
-unreachable one a failure instead of a skip, so that a run can prove that they were tested.
+SQLite always works. MariaDB and PostgreSQL are used if they are reachable; ``IRONIC_RULES_TEST_REQUIRE_SERVERS=1``
+makes an unreachable one a failure instead of a skip, so that a run can prove that they were tested.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SERVERS = {
 
 @contextlib.contextmanager
 def temporary_database(kind: str) -> Iterator[str]:
-    """Give the URL of a new, empty database of ``kind`` (one of KINDS); skip the test if its server is away."""
+    """Yield the URL of a new, empty database of ``kind`` (one of KINDS); skip the test if its server is unavailable."""
     if kind == "sqlite":
         with tempfile.TemporaryDirectory(prefix="ironic-rules-test-") as folder:
             yield f"sqlite:///{Path(folder) / 'test.sqlite'}"
@@ -53,7 +53,7 @@ def temporary_database(kind: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def migrated_database(kind: str) -> Iterator[str]:
-    """Give the URL of a new database of ``kind`` that has the schema."""
+    """Yield the URL of a new database of ``kind`` that has the schema."""
     with temporary_database(kind) as url:
         migration.upgrade(url)
         yield url

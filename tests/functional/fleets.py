@@ -19,7 +19,7 @@ class Simulation:
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def report(self) -> dict[str, Any]:
-        """Wait for the end and return the report; ``status`` is the exit status."""
+        """Wait until it has finished and return the report; ``status`` is the expected exit status."""
         output, errors = self._popen.communicate(timeout=240)
         assert output, errors
         return {**json.loads(output), "status": self._popen.returncode, "errors": errors}

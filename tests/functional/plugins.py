@@ -1,4 +1,4 @@
-"""The sample plug-in packages of ``tests/plugins``, installed as a site installs one."""
+"""The sample plug-in packages of ``tests/plugins``, installed as an operator installs one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SAMPLES = Path(__file__).resolve().parents[1] / "plugins"
 
 
 def install(name: str, folder: Path) -> Path:
-    """Install the sample package ``name`` with pip into a folder of its own, and return that.
+    """Install the sample package ``name`` with pip into a separate folder, and return that.
 
     Build and installation need no network.
     """
-    # pip builds in the source tree; that of the repository stays clean.
+    # pip builds in the source tree; that of the repository must not be changed.
     source = shutil.copytree(SAMPLES / name, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
     target = folder / "site"
     subprocess.run(

@@ -1,4 +1,4 @@
-"""The service as an operator runs it: real processes, real servers, ended by process id."""
+"""The service as an operator runs it: real processes, real servers, terminated by process id."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Seconds that a process may take to do what is expected of it on a busy machine.
+#: Maximum number of seconds for an operation of a process on a busy machine.
 PATIENCE_S = 60.0
 
 
 def wait_for(what: str, probe: Callable[[], T], timeout_s: float = PATIENCE_S, interval_s: float = 0.05) -> T:
-    """Return the first true value of ``probe()``; fail with ``what`` when it does not come in time."""
+    """Return the first true value of ``probe()``; fail with ``what`` on timeout."""
     deadline = time.monotonic() + timeout_s
     while True:
         value = probe()
@@ -40,7 +40,7 @@ class Process:
                  environment: dict[str, str] | None = None) -> None:
         self.output = folder / f"{name}.out"
         self._file = self.output.open("wb")
-        # Warnings of libraries would be errors in this process only; the service runs as users run it.
+        # Warnings of libraries are errors in the test process only; the service runs as for users.
         self._popen = subprocess.Popen(
             [sys.executable, "-m", module, *arguments], cwd=folder, stdout=self._file, stderr=subprocess.STDOUT,
             env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})})
@@ -68,7 +68,7 @@ class Process:
         return self._popen.poll() is None
 
     def kill(self) -> None:
-        """End the process at once, as a power cut would."""
+        """Kill the process, as a power failure would."""
         self._popen.send_signal(signal.SIGKILL)
         self._popen.wait(PATIENCE_S)
 
@@ -91,14 +91,14 @@ class Process:
 
 
 def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that nobody uses at the moment."""
+    """Return a TCP port of 127.0.0.1 that is not in use at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def answers(url: str) -> bool:
-    """Say whether ``url`` answers with a status below 500."""
+    """Return whether ``url`` answers with a status below 500."""
     try:
         with urllib.request.urlopen(url, timeout=5) as response:
             return bool(response.status < 500)
@@ -111,9 +111,9 @@ def answers(url: str) -> bool:
 @contextlib.contextmanager
 def standalone(folder: Path, *arguments: str, config: str = "",
                name: str = "ironic-rules", port: int = 0) -> Iterator[tuple[Process, str]]:
-    """Run ``ironic-rules`` (port 0: on a free one) with its state in ``folder``; give the process and its URL.
+    """Run ``ironic-rules`` (port 0: on a free one) with its state in ``folder``; yield the process and its URL.
 
-    Unmanaged boot is allowed, as fake hardware needs; ``config`` is more text for the configuration file.
+    Unmanaged boot is allowed, as fake hardware needs; ``config`` is additional text for the configuration file.
     """
     file = folder / f"{name}.conf"
     file.write_text("[inspector]\nrequire_managed_boot = false\n" + config)
@@ -127,7 +127,7 @@ def standalone(folder: Path, *arguments: str, config: str = "",
 
 
 class Cluster:
-    """API and conductor processes of one configuration, over a broker and a database server."""
+    """API and conductor processes with one configuration, a broker and a database server."""
 
     def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "") -> None:
         self.folder = folder
@@ -161,7 +161,7 @@ class Cluster:
         process.printed("is at revision")
 
     def conductor(self, name: str) -> Process:
-        """Start a conductor and wait until it serves."""
+        """Start a conductor and wait until it is ready."""
         process = self.run("ironic_rules.cmd.conductor", name=name)
         process.printed("is running")
         return process

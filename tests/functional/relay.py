@@ -1,4 +1,4 @@
-"""A TCP relay in front of a server, so that a test can take the server away and give it back."""
+"""A TCP relay in front of a server, so that a test can make the server unavailable and available again."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Relay:
         self.mend()
 
     def mend(self) -> None:
-        """Let connections through (again)."""
+        """Accept connections (again)."""
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def cut(self) -> None:
-        """End all connections and take no new ones."""
+        """Close all connections and accept no new ones."""
         assert self._listener is not None
         with self._lock:
             sockets, self._open = [self._listener, *self._open], []

@@ -1,4 +1,4 @@
-"""``[conductor]workers``: several processes under one ``ironic-rules-conductor``."""
+"""``[conductor]workers``: several processes of one ``ironic-rules-conductor``."""
 
 from __future__ import annotations
 

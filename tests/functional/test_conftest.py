@@ -1,4 +1,4 @@
-"""What the tests of this project say at the end of a run."""
+"""The summary at the end of a test run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Four functions in seven cases: one fails, one cannot begin, one is skipped, and one is not chosen.
+#: Four functions in seven cases: one fails, one cannot be set up, one is skipped, and one is not selected.
 TESTS = """
 import pytest
 

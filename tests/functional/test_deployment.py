@@ -36,7 +36,7 @@ def template(whole, name, *steps):
 
 
 def node_with(whole, *traits, requested=None, state="available", **fields):
-    """Return a node with these traits, of which its instance asks for ``requested`` (all of them)."""
+    """Return a node with these traits, of which its instance requests ``requested`` (all of them)."""
     node = whole.enroll(state, raid_interface="fake", bios_interface="fake", **fields)
     assert whole.app.put_json(f"/v1/nodes/{node}/traits", {"traits": list(traits)}).status_int == 204
     whole.put(node, instance_info={"traits": list(traits) if requested is None else requested})
@@ -44,7 +44,7 @@ def node_with(whole, *traits, requested=None, state="available", **fields):
 
 
 def finished(whole, node):
-    """Return the steps that the history says have finished, in their order."""
+    """Return the steps that have finished according to the history, in their order."""
     pattern = re.compile(r"Deploy step (\S+) \(.*\) finished after \d+\.\d s\.")
     return [found[1] for _, event in whole.events(node) if (found := pattern.fullmatch(event))]
 
@@ -55,7 +55,7 @@ def assert_forgotten(row):
 
 
 def beat(whole, node, token=None):
-    """Give a sign of life as the node's ramdisk; return its token."""
+    """Send a heartbeat as the node's ramdisk; return its token."""
     if token is None:
         token = whole.app.get(f"/v1/lookup?node_uuid={node}").json["config"]["agent_token"]
     reply = whole.app.post_json(f"/v1/heartbeat/{node}", {**CALLBACK, "agent_token": token})
@@ -432,7 +432,7 @@ def test_secrets_of_steps_are_hidden_wherever_the_node_shows_them(whole):
 
 
 def test_the_example_of_mirrored_disks_and_virtualization(whole):
-    """The document's example: the traits of FlavorVMXMirror choose two of four templates."""
+    """The document's example: the traits of FlavorVMXMirror select two of four templates."""
     def raid(level):
         return {"interface": "raid", "step": "create_configuration", "priority": 10, "args": {
             "logical_disks": [{"size_gb": "MAX", "raid_level": level, "is_root_volume": True}],
@@ -447,7 +447,7 @@ def test_the_example_of_mirrored_disks_and_virtualization(whole):
     template(whole, f"{prefix}RAID_DISK_STRIPE", raid("0"))
     template(whole, f"{prefix}BIOS_VMX_ON", bios("Enabled"))
     template(whole, f"{prefix}BIOS_VMX_OFF", bios("Disabled"))
-    # What Nova makes of the flavor's extra specs "trait:...=required".
+    # The traits that Nova reads from the flavor's extra specs "trait:...=required".
     flavor = ["CUSTOM_CLASS_A", f"{prefix}BIOS_VMX_ON", f"{prefix}RAID_DISK_MIRROR"]
     node = node_with(whole, "CUSTOM_CLASS_A", f"{prefix}BIOS_VMX_ON", f"{prefix}BIOS_VMX_OFF",
                      "CUSTOM_OTHER_TRAIT_I_AM_USUALLY_IGNORED", f"{prefix}RAID_DISK_MIRROR",

@@ -1,4 +1,4 @@
-"""Conductors that die in a deployment: finished steps are not repeated, begun ones only if they can be."""
+"""Conductors that die in a deployment: finished steps are not repeated, unfinished ones only if they can be."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STEPS = [*CORE[:2], "bios.apply_configuration", "raid.create_configuration", *CO
 
 @pytest.fixture
 def available(db, group):
-    """Return a node whose instance asks for a template with a step of the BIOS and one of the RAID controller."""
+    """Return a node whose instance requests a template with a step of the BIOS and one of the RAID controller."""
     def steps(conn):
         if not deploy_templates.for_traits(conn, [TEMPLATE]):
             deploy_templates.create(conn, {"name": TEMPLATE}, [
@@ -60,7 +60,7 @@ def available(db, group):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """Count how often the machine was really told something: a list of step names."""
+    """Record the steps that were actually executed on the machine: a list of step names."""
     calls = []
 
     def count(cls, method, name):
@@ -82,7 +82,7 @@ def deploy(conductor, node):
 
 
 def dies_in(patch, owner, name, *, at, afterwards=False):
-    """Let whoever calls ``owner.name`` for the ``at``th time die there."""
+    """Simulate the death of the process at the ``at``th call of ``owner.name``."""
     original, calls = getattr(owner, name), []
 
     def crash(*arguments, **named):

@@ -1,4 +1,4 @@
-"""Machines that nobody enrolled, in the whole service."""
+"""Machines that are not enrolled, in the whole service."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def post(whole, body, minor=1):
 
 
 def discover(whole, body):
-    """Send a new machine's data; return its node when it rests."""
+    """Send a new machine's data; return its node when it is in a stable state."""
     reply = post(whole, body)
     assert reply.status_int == 200, reply.text
     whole.at_rest(reply.json["uuid"])

@@ -1,4 +1,4 @@
-"""The commands of the user guides, typed in order, against a service that really runs."""
+"""The commands of the user guides, run in order, with a running service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.functional.processes import standalone, wait_for
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "doc" / "source"
 ENDPOINT = "http://127.0.0.1:6385"
-#: What the test does itself: the service runs, the packages are there.
+#: Commands that the test replaces: the service runs, and the packages are installed.
 NOT_TYPED = re.compile(r"^(?:python3 -m venv|\.venv/bin/(?:ironic-rules( |$)|pip ))")
 
 
@@ -30,7 +30,7 @@ def commands(page: str) -> list[str]:
 
 
 def typed(page: str, url: str, folder: Path) -> list[str]:
-    """Type the commands of a page into one shell, in the source folder; return what each printed."""
+    """Run the commands of a page in one shell, in the source folder; return what each printed."""
     scripts = sysconfig.get_path("scripts")
     mark = "=== end of a command ==="
     lines = ["set -e -o pipefail"]
@@ -67,7 +67,7 @@ def test_the_quick_start_leads_to_a_node_with_the_trait_of_a_rule(tmp_path):
         assert (node["name"], node["traits"]) == ("first", ["CUSTOM_LARGE_MEMORY"])
         assert len(get(url + "/v1/ports?node=first")["ports"]) == 2
 
-        typed("user/inspection.rst", url, tmp_path)  # who has come so far goes on there, with the same service
+        typed("user/inspection.rst", url, tmp_path)  # readers continue there, with the same service
 
 
 def test_the_inspection_guide_leads_to_an_inspected_node(tmp_path):

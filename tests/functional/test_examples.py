@@ -1,4 +1,4 @@
-"""The example rules of the user guide in the running service: accepted as they stand, and at work on a node."""
+"""The example rules of the user guide in the running service: accepted as printed, and applied to a node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load(whole, stem):
 
 
 def inspected(whole, sample, **fields):
-    """Inspect a new node with what a sample machine sends; return the node and delete it, for its MAC addresses."""
+    """Inspect a new node with the report of a sample machine; return the node and delete it, for its MAC addresses."""
     node = whole.enroll("manageable", **fields)
     shown = whole.inspect(node, samples.inventory(sample))
     whole.app.delete(f"/v1/nodes/{node}")

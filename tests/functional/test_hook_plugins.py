@@ -1,4 +1,4 @@
-"""Hooks of other packages, the LLDP hooks on a recorded report, and bad lists of hooks, in the service as it is run."""
+"""Hooks of other packages, the LLDP hooks on a recorded report, and invalid lists of hooks, in the real service."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def get(url: str) -> Any:
 
 
 def enrol(url: str) -> None:
-    """Make a node for the sample report of a Dell R660, ready to be inspected."""
+    """Create a node for the sample report of a Dell R660, ready to be inspected."""
     send("POST", url + "/v1/nodes", {"uuid": NODE, "driver": "fake-hardware", "inspect_interface": "agent"})
     send("POST", url + "/v1/ports", {"node_uuid": NODE, "address": "b0:7b:25:e4:52:10"})
     ask_for(url, "manage", "manageable")
@@ -64,12 +64,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def with_plugin(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let processes that are started from here find the sample package."""
+    """Make the sample package available to processes that are started from here."""
     monkeypatch.setenv("PYTHONPATH", str(installed))
 
 
 def failed_start(folder: Path, config: str) -> str:
-    """Run the service, which must not start, and return what it says."""
+    """Run the service, which must not start, and return its output."""
     file = folder / "bad.conf"
     file.write_text(config)
     process = Process("ironic_rules.cmd.standalone", ["--config-file", str(file), "--state-dir", str(folder / "s")],

@@ -128,7 +128,7 @@ def test_a_raid_volume_made_between_two_inspections_becomes_the_root_device(whol
 
     first = whole.inspect(node, machine.report("one", "two"))
     assert ("root_device" in first["properties"], first["properties"]["local_gb"]) == (False, 499)
-    # A failed inspection in between is none.
+    # A failed inspection in between is ignored.
     failed = whole.inspect(node, machine.report("one", "two", "volume", error="broken"))
     assert failed["provision_state"] == "inspect failed"
     second = whole.inspect(node, machine.report("one", "two", "volume"))
@@ -136,7 +136,7 @@ def test_a_raid_volume_made_between_two_inspections_becomes_the_root_device(whol
     assert second["properties"]["root_device"] == {"serial": "volume"}
     assert second["properties"]["local_gb"] == 501
     assert plugin_data(whole, node)["root_disk"]["name"] == "/dev/sdc"
-    # What is found once stays, also when another disk is new.
+    # A root device that was found is kept, also when another disk is new.
     third = whole.inspect(node, machine.report("one", "volume", "other"))
     assert third["properties"]["root_device"] == {"serial": "volume"}
     assert plugin_data(whole, node)["root_disk"]["name"] == "/dev/sdb"

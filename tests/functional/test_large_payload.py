@@ -1,4 +1,4 @@
-"""A report that is just as large as the API accepts, through a broker and into database servers."""
+"""A report of the maximum size that the API accepts, over a broker and into database servers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from tests.functional.clients import machines
 from tests.functional.databases import temporary_database
 from tests.functional.processes import Cluster
 
-#: ``[api]max_json_body_size``, as it is without configuration.
+#: The default of ``[api]max_json_body_size``.
 LIMIT = 10 * 1024 * 1024
-#: One of hardware-detect's findings. A body has at most 500,000 values, so that shorter ones do not fill it.
+#: One of hardware-detect's findings. A body has at most 500,000 values, so shorter ones would not reach the maximum
+#: size.
 DETECTED = ["network", "ens2f0np0", "firmware-version", "22.36.1010 (DEL0000000027) of 2024-03-11 signed by the vendor"]
 
 
 def report(machine: Any, size: int, filling: Any, repeated: bool) -> bytes:
-    """Return the report of a machine, of exactly ``size`` bytes as far as possible with what fills it."""
+    """Return the report of a machine, of ``size`` bytes, as exactly as possible with the filler."""
     body = {"inventory": machine.inventory}
     empty = len(dump({**body, "filling": [] if repeated else ""}))
     if repeated:
@@ -44,7 +45,7 @@ def test_m_39_a_report_just_under_the_limit_arrives_and_one_above_it_is_refused(
             cluster.sync_database()
             cluster.conductor("conductor-1")
             endpoint = cluster.api("api-1")[1]
-            # A text, one whose letters have four bytes, one that grows when it is quoted, and a list.
+            # A text, one with four-byte characters, one that grows when it is quoted, and a list.
             for number, (filling, repeated) in enumerate([("x", False), ("\U0001f4bb", False), ('"key": 1; ', False),
                                                           (DETECTED, True)]):
                 machine = machines.machine(7000 + number)

@@ -1,4 +1,4 @@
-"""The packages that are built from a source tree have everything in them, and what is installed from them works."""
+"""The packages that are built from a source tree are complete, and work when they are installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.functional.processes import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "ironic_rules"
-#: Not part of the source: environments, caches, what was built, git's own.
+#: Not part of the source: environments, caches, build results, git's data.
 OUTSIDE = (".*", "*.egg-info", "__pycache__", "*.pyc", "build", "dist", "htmlcov", "ironic-rules-d*")
 
 pytest.importorskip("setuptools", reason="what builds packages is not in this environment")
@@ -32,7 +32,7 @@ def python(folder: Path, *arguments: str, **environment: str) -> None:
 
 
 def build(tree: Path, kind: str, output: Path) -> Path:
-    """Build an ``sdist`` or a ``wheel`` of a source tree, as a front end does; return the file."""
+    """Build an ``sdist`` or a ``wheel`` of a source tree, as a build front end does; return the file."""
     output.mkdir(exist_ok=True)
     python(tree, "-c", f"import sys, pbr.build; pbr.build.build_{kind}(sys.argv[1])", str(output))
     built, = output.iterdir()
@@ -41,7 +41,7 @@ def build(tree: Path, kind: str, output: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory) -> Path:
-    """A source package, made of a copy of the tree that is no git checkout."""
+    """A source package, built from a copy of the tree that is not a git checkout."""
     folder = tmp_path_factory.mktemp("sdist")
     shutil.copytree(ROOT, folder / "tree", ignore=shutil.ignore_patterns(*OUTSIDE), symlinks=True)
     return build(folder / "tree", "sdist", folder / "dist")
@@ -49,7 +49,7 @@ def sdist(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sdist, tmp_path_factory) -> Path:
-    """A wheel, made from the source package."""
+    """A wheel, built from the source package."""
     folder = tmp_path_factory.mktemp("wheel")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")

@@ -11,11 +11,11 @@ from ironic_rules.models import states
 from tests.functional.whole import fault, running
 
 STEPS = [{"interface": "deploy", "step": "erase_devices"}]
-#: Arguments that a target cannot do without.
+#: Arguments that a target requires.
 ARGUMENTS = {
     "clean": {"clean_steps": STEPS}, "service": {"service_steps": STEPS}, "rescue": {"rescue_password": "secret"},
 }
-#: (state, target) -> where the node ends with fake hardware, for every target that a client may ask for.
+#: (state, target) -> the final state of the node with fake hardware, for every target that a client may request.
 ENDS = {
     (state, verb): {
         "manage": "manageable", "provide": "available", "inspect": "inspect wait", "active": "active",
@@ -217,7 +217,7 @@ def test_a_failing_interface_ends_in_the_failed_state(whole, state, verb, call, 
 
     assert (shown["provision_state"], shown["reservation"]) == (ends, None)
     assert expected in shown["last_error"]
-    # A deployment tells of its steps, too.
+    # A deployment also shows its steps.
     errors = [event for severity, event in whole.events(node) if severity == "ERROR"]
     assert [expected in event for event in errors] == [True]
     history = whole.app.get(f"/v1/nodes/{node}/history?detail=true").json["history"]

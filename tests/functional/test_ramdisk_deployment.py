@@ -1,4 +1,4 @@
-"""``custom-agent`` deployments over HTTP, in one process: tokens of ramdisks, and what a failure leaves."""
+"""``custom-agent`` deployments over HTTP, in one process: tokens of ramdisks, and the state after a failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def boots(monkeypatch):
-    """What the boot interface was told, in its order."""
+    """The calls of the boot interface, in their order."""
     told = []
     monkeypatch.setattr(FakeBoot, "clean_up_ramdisk", lambda boot, task: told.append("clean up"))
     return told
@@ -42,7 +42,7 @@ def token_of(whole, node):
 
 
 def beat(whole, node):
-    """Give a sign of life as the node's new ramdisk, and return the node when it rests."""
+    """Send a heartbeat as the node's new ramdisk, and return the node when it is in a stable state."""
     body = {**CALLBACK, "agent_token": token_of(whole, node)}
     assert whole.app.post_json(f"/v1/heartbeat/{node}", body).status_int == 202
     return whole.at_rest(node)

@@ -1,4 +1,4 @@
-"""Conductors that die: wherever between the acceptance of data and the commit, the next one ends the work well."""
+"""Conductors that die: wherever between the acceptance of data and the commit, the next one completes the work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADMIN = context.admin()
 
 
 class SimulatedCrash(BaseException):
-    """Ends a worker thread as the death of its process would: nothing catches it."""
+    """Ends a worker thread as the death of its process would: it is never caught."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def group():
 
 @pytest.fixture
 def start_conductor(conf, db, group):
-    """Make conductors of one group, each a new life of the process with that name."""
+    """Create conductors of one group, each a restart of the process with that name."""
     made = []
 
     def make(host="a", *, registered=True):
@@ -71,7 +71,7 @@ def start_conductor(conf, db, group):
 
 @pytest.fixture
 def waiting(db, group):
-    """Make nodes in INSPECT WAIT; return UUID and a ramdisk's inventory."""
+    """Create nodes in INSPECT WAIT; return UUID and a ramdisk's inventory."""
     def make(**values):
         mac = f"52:54:00:{secrets.token_hex(1)}:{secrets.token_hex(1)}:{secrets.token_hex(1)}"
         row = db.write(lambda conn: nodes.create(conn, {
@@ -104,7 +104,7 @@ def assert_inspected(records, node, state="manageable"):
 
 
 def dies_at(monkeypatch, owner, name, *, afterwards=False):
-    """Let whoever calls ``owner.name`` die there, as often as it is called, until the patch is undone."""
+    """Simulate the death of the process at every call of ``owner.name``, until the patch is undone."""
     original = getattr(owner, name)
 
     def crash(*arguments, **named):
@@ -185,7 +185,7 @@ def test_a_death_before_the_acceptance_leaves_a_discovered_node_to_be_accepted(
 
 
 def bury(db, conductor):
-    """Make it long ago that the conductor gave a sign of life."""
+    """Make the last heartbeat of the conductor expire."""
     long_ago = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
     with db.writer() as conn:
         conn.execute(sa.update(conductors_table).where(conductors_table.c.hostname == conductor.host).values(
@@ -253,7 +253,7 @@ def test_what_only_waited_for_a_thread_is_not_counted(start_conductor, waiting, 
 
 @pytest.fixture
 def gate(monkeypatch):
-    """Stop whoever processes data of the first conductor, until the gate is opened."""
+    """Block the processing of data by the first conductor, until the gate is opened."""
     opened, reached = threading.Event(), threading.Event()
 
     def hold(conductor):
@@ -446,7 +446,7 @@ def test_a_conductor_whose_name_another_process_takes_ends(start_conductor, reco
     first.stop()
     transport.cleanup()
     with records.db.reader() as conn:
-        assert conductors.serves(conn, group, 600)  # the other one's registration stays
+        assert conductors.serves(conn, group, 600)  # the other one's registration remains
 
 
 def test_a_database_that_is_away_is_no_fault_of_the_caller(start_conductor, waiting, monkeypatch):

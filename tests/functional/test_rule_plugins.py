@@ -1,4 +1,4 @@
-"""Actions of other packages, calls to other services and bad built-in rules, in the service as an operator runs it."""
+"""Actions of other packages, calls to other services and invalid built-in rules, in the real service."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def with_plugin(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let processes that are started from here find the sample package."""
+    """Make the sample package available to processes that are started from here."""
     monkeypatch.setenv("PYTHONPATH", str(installed))
 
 
@@ -103,7 +103,7 @@ def test_a_rule_whose_action_was_uninstalled_fails_inspections_and_says_so(tmp_p
 
 
 def failed_start(folder: Path, config: str) -> str:
-    """Run the service, which must not start, and return what it says."""
+    """Run the service, which must not start, and return its output."""
     file = folder / "bad.conf"
     file.write_text(config)
     process = Process("ironic_rules.cmd.standalone", ["--config-file", str(file), "--state-dir", str(folder / "s")],
@@ -151,7 +151,7 @@ def test_the_built_in_rules_are_read_once_for_the_whole_process(tmp_path):
 
 
 class Cmdb(BaseHTTPRequestHandler):
-    """Answers 200 to what begins with /known, and 404 to all else."""
+    """Answers 200 to paths that begin with /known, and 404 to all others."""
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, self.headers["X-Token"]))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""``ironic-rules-simulate`` and the demo against the service as an operator runs it."""
+"""``ironic-rules-simulate`` and the demo with the service as an operator runs it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = {"X-OpenStack-Ironic-API-Version": "1.96"}
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    """Give the URL of a running one-process service."""
+    """Yield the URL of a running one-process service."""
     with processes.standalone(tmp_path_factory.mktemp("service")) as (_, url):
         yield url
 

@@ -1,4 +1,4 @@
-"""``ironic-rules`` as a newcomer runs it: one process, nothing configured."""
+"""``ironic-rules`` as a new user runs it: one process, without configuration."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_bad_configuration_is_told_in_one_line(tmp_path):
 
 
 def test_listening_for_everybody_without_authentication_is_warned_of(tmp_path):
-    # 192.0.2.1 is nobody's: the warning comes before the address turns out to be of no use.
+    # 192.0.2.1 is not an address of this machine: the warning is logged before binding to it fails.
     config = tmp_path / "api.conf"
     config.write_text(f"[DEFAULT]\ntransport_url = {memory.DEFAULT_URL}\n"
                       f"[database]\nconnection = sqlite:///{tmp_path}/api.sqlite\n")

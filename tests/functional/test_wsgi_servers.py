@@ -90,7 +90,7 @@ def test_a_wsgi_server_serves_the_api_and_each_worker_reaches_the_conductor(name
 
         def every_worker_has_validated() -> bool:
             # RPC calls with an answer: the transport and its waiting thread work in each worker. Several at once,
-            # because an idle worker may take all that come one by one.
+            # because an idle worker may handle all requests that are sent one by one.
             with ThreadPoolExecutor(8) as pool:
                 replies = list(pool.map(lambda _: api("GET", f"/v1/nodes/{name}/validate"), range(16)))
             assert all(reply["power"]["result"] is True for reply in replies)

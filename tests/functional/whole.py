@@ -1,7 +1,7 @@
 """The whole service in this process: WSGI application, in-memory transport, conductor and a SQLite file.
 
 Besides ``fake-hardware`` there is ``faulty-hardware``, whose interfaces fail where ``driver_info`` says so:
-``{"deploy": "refuse"}`` raises an error of the service, ``{"deploy": "crash"}`` one that nobody expects.
+``{"deploy": "refuse"}`` raises an error of the service, ``{"deploy": "crash"}`` an unexpected one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.functional.processes import wait_for
 
 
 def fail_if_told(task: Any, what: str) -> None:
-    """Fail as the node's ``driver_info`` says."""
+    """Fail according to the node's ``driver_info``."""
     how = task.node.driver_info.get(what)
     if how == "refuse":
         raise Invalid(f"the machine refuses to {what}")
@@ -109,13 +109,13 @@ def hardware(conf: cfg.ConfigOpts) -> EnabledHardware:
 
 
 def configuration(folder: Path, text: str = "") -> cfg.ConfigOpts:
-    """Return the configuration of a service that keeps its database in ``folder``; ``text`` is more of the file."""
+    """Return the configuration of a service that keeps its database in ``folder``; ``text`` is added to its file."""
     file = folder / "whole.conf"
     file.write_text(
         "[DEFAULT]\nhost = conductor-1\ntransport_url = ironic-rules-memory://\n"
         f"[database]\nconnection = sqlite:///{folder}/whole.sqlite\nsqlite_synchronous = false\n"
         "[inspector]\nrequire_managed_boot = false\n"
-        # The tests call recovery themselves.
+        # The tests run recovery themselves.
         "[conductor]\nrecovery_interval = 3600\nheartbeat_timeout = 600\n"
         "[inspection_rules]\nsupported_interfaces = ^(agent|faulty)$\n" + text)
     return service.prepare_config([], config_files=[str(file)])
@@ -127,7 +127,7 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, **changes: Any) -> Conduc
 
 
 class Client(webtest.TestApp):
-    """WebTest that asks for the newest API version and expects errors."""
+    """WebTest that requests the newest API version and expects errors."""
 
     def do_request(self, req: Any, status: Any = None, expect_errors: Any = None) -> Any:
         req.headers.setdefault("X-OpenStack-Ironic-API-Version", "1.96")
@@ -140,7 +140,7 @@ def fault(reply: Any) -> str:
 
 
 class Records:
-    """A look into the database."""
+    """Read access to the database."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
@@ -167,7 +167,7 @@ class Records:
         return [(row.severity, row.event) for row in self._of_node(node_history, uuid)]
 
     def at_rest(self, uuid: str) -> Any:
-        """Wait until nobody works on the node; return its row."""
+        """Wait until the node is not locked; return its row."""
 
         def rests() -> Any:
             row = self.row(uuid)
@@ -177,7 +177,7 @@ class Records:
 
 
 class Whole(Records):
-    """A running service and what tests do with it."""
+    """A running service and the operations of tests on it."""
 
     def __init__(self, conf: cfg.ConfigOpts, db: Database, conductor: Conductor, app: Client) -> None:
         super().__init__(db)
@@ -196,7 +196,7 @@ class Whole(Records):
             self.conf.clear_override(name, group=group)
 
     def enroll(self, state: str = states.ENROLL, **fields: Any) -> str:
-        """Create a node over HTTP, put it into ``state`` past the API, and return its UUID."""
+        """Create a node over HTTP, set its ``state`` without the API, and return its UUID."""
         reply = self.app.post_json("/v1/nodes", {"driver": "fake-hardware", **fields})
         assert reply.status_int == 201, reply.text
         uuid: str = reply.json["uuid"]
@@ -205,7 +205,7 @@ class Whole(Records):
         return uuid
 
     def put(self, uuid: str, **values: Any) -> None:
-        """Change a node past the API."""
+        """Change a node without the API."""
         self.db.write(lambda conn: nodes.update(conn, nodes.get_id(conn, uuid), values, unlocked=False))
 
     def show(self, uuid: str) -> dict[str, Any]:
@@ -213,18 +213,18 @@ class Whole(Records):
         return shown
 
     def ask(self, uuid: str, target: str, **arguments: Any) -> Any:
-        """Ask for a provision state; return the reply."""
+        """Request a provision state; return the reply."""
         return self.app.put_json(f"/v1/nodes/{uuid}/states/provision", {"target": target, **arguments})
 
     def provision(self, uuid: str, target: str, **arguments: Any) -> dict[str, Any]:
-        """Ask for a provision state and return the node when it rests again."""
+        """Request a provision state and return the node when it is in a stable state again."""
         reply = self.ask(uuid, target, **arguments)
         assert reply.status_int == 202, reply.text
         self.at_rest(uuid)
         return self.show(uuid)
 
     def machine(self) -> tuple[str, dict[str, Any]]:
-        """Return the MAC address and the callback's body of a machine that nobody else has."""
+        """Return the MAC address and the callback's body of a unique machine."""
         self._serial += 1
         body = samples.inventory(samples.inventory_names()[0])
         body.pop("error", None)
@@ -251,7 +251,7 @@ class Whole(Records):
 def running(folder: Path, text: str = "") -> Iterator[Whole]:
     """Run the service with its database in ``folder``."""
     with pytest.MonkeyPatch.context() as patch:
-        # The in-memory broker is one per process; a topic of our own keeps services of other tests out.
+        # The in-memory broker is one per process; a separate topic isolates it from services of other tests.
         patch.setattr(rpc_transport, "_TOPIC", f"test-{secrets.token_hex(4)}")
         conf = configuration(folder, text)
         db = service.make_database(conf, upgrade=True)

@@ -1,7 +1,8 @@
 """Runs ironic-python-agent as a ramdisk does, with its API server, on a machine whose hardware is read from a file.
 
-A process of its own, which ends when it is ended. Only what looks at the hardware is replaced, and what would take this
-computer's network down. The machine has deploy steps that write into a file what they are told. Usage::
+It is a separate process, which runs until it is terminated. Only the code that reads the hardware is replaced, and the
+code that would shut down this computer's network. The machine has deploy steps that write their arguments to a file.
+Usage::
 
     python ipa_deploy_driver.py ENDPOINT PORT FOLDER < MACHINE     # JSON: a body of POST /v1/continue_inspection
 """
@@ -65,7 +66,7 @@ class DeployManager(Manager):
 
 
 class RamdiskAgent(agent.IronicPythonAgent):
-    """The agent, which leaves the network of this computer alone when it ends."""
+    """The agent, without shutting down the network of this computer when it ends."""
 
     def _lockdown_system(self) -> None:
         sys.exit("locked down")
@@ -75,7 +76,7 @@ def main(endpoint: str, port: str, folder: str) -> None:
     config.CONF([], project="ironic-python-agent", default_config_files=[], default_config_dirs=[])
     machine = DeployManager(json.load(sys.stdin)["inventory"], Path(folder))
     hardware._global_managers = [{"name": "DeployManager", "manager": machine, "support": 3}]
-    # A machine may take its time, a test not.
+    # Machines may be slow, tests may not.
     agent.IronicPythonAgentHeartbeater.min_heartbeat_interval = 0.2
     here = agent.Host("127.0.0.1", int(port))
     RamdiskAgent(endpoint, here, here, 1, 1, None, 30, 1, False, None).run()

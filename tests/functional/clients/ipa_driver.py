@@ -1,11 +1,11 @@
 """Runs parts of ironic-python-agent as a ramdisk does, on a machine whose hardware is read from a file.
 
-A process of its own, since the agent uses oslo.config's global configuration and caches what it finds. Only what looks
-at the hardware is replaced. Usage::
+It is a separate process, since the agent uses oslo.config's global configuration and caches what it finds. Only the
+code that reads the hardware is replaced. Usage::
 
     python ipa_driver.py ACTION ENDPOINT < MACHINE     # JSON: a body of POST /v1/continue_inspection
 
-ACTION is ``inspect``, ``inspect-broken`` (a collector fails) or ``lookup`` (then heartbeats); JSON goes to the output.
+ACTION is ``inspect``, ``inspect-broken`` (a collector fails) or ``lookup`` (then heartbeats); JSON is printed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ADVERTISED = ("192.0.2.9", 9999)
 
 
 class Manager(hardware.HardwareManager):
-    """Finds the hardware that an inventory describes; the agent makes an inventory of it again."""
+    """Reports the hardware that an inventory describes, from which the agent creates the inventory again."""
 
     def __init__(self, inventory: dict[str, Any], *, broken: bool) -> None:
         self._inventory = inventory
@@ -74,7 +74,7 @@ class Manager(hardware.HardwareManager):
 def inspect(endpoint: str) -> dict[str, Any]:
     """Collect and post as at boot.
 
-    :returns: ``uuid`` (what the agent takes for its node's) or ``error``, and ``replies`` of the service
+    :returns: ``uuid`` (of its node, according to the agent) or ``error``, and ``replies`` of the service
     """
     replies: list[Any] = []
     post = inspector.call_inspector
@@ -93,7 +93,7 @@ def inspect(endpoint: str) -> dict[str, Any]:
 
 
 def lookup(endpoint: str) -> dict[str, Any]:
-    """Look the node up, send heartbeats with its token and with a wrong one, and look it up as a second ramdisk."""
+    """Look the node up, send heartbeats with its token and with a wrong one, look it up as a second ramdisk."""
     client = APIClient(endpoint)
     try:
         found = client.lookup_node(hardware.list_hardware_info(), timeout=0, starting_interval=1)

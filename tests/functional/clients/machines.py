@@ -1,4 +1,4 @@
-"""Machines to be inspected: what their ramdisks would send, and when. And the API without any client's help."""
+"""Machines to be inspected: what their ramdisks send, and when. And the API without a client library."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def call(endpoint: str, method: str, path: str, body: Any = None) -> Any:
 
 
 def enrol(endpoint: str, name: str, booted: Machine) -> None:
-    """Create the machine's node and the port by which the ramdisk is recognized."""
+    """Create the machine's node and the port that identifies the ramdisk."""
     call(endpoint, "POST", "nodes", {
         "uuid": booted.uuid, "name": name, "driver": "fake-hardware", "inspect_interface": "agent",
         "driver_info": {"ipmi_address": booted.bmc_address}})
@@ -54,7 +54,7 @@ def wait_for_state(endpoint: str, ident: str, state: str) -> dict[str, Any]:
 
 
 def start_inspection(endpoint: str, ident: str) -> None:
-    """Bring a new node to where it waits for its ramdisk."""
+    """Create a node and start its inspection, so that it waits for its ramdisk."""
     call(endpoint, "PUT", f"nodes/{ident}/states/provision", {"target": "manage"})
     wait_for_state(endpoint, ident, states.MANAGEABLE)
     call(endpoint, "PUT", f"nodes/{ident}/states/provision", {"target": "inspect"})

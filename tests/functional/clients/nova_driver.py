@@ -1,7 +1,8 @@
-"""Runs Nova's ironic virt driver as nova-compute does. A process of its own, where Nova is installed.
+"""Runs Nova's ironic virt driver as nova-compute does. It is a separate process, in the environment of Nova.
 
-The driver, its patcher and its connection to the bare-metal service are Nova's. What stands for Nova's neighbours is
-data: an instance, a flavor and an image as Nova's objects, which are not in Nova's database. Usage::
+The driver, its patcher and its connection to the bare-metal service are Nova's. The other services of
+Nova are replaced by data: an instance, a flavor and an image as Nova's objects, which are not in Nova's database.
+Usage::
 
     python nova_driver.py ENDPOINT < REQUEST     # JSON to the output
 
@@ -31,7 +32,7 @@ CONF = nova.conf.CONF
 
 
 class Instance(objects.Instance):
-    """An instance that no database has: there is nothing to refresh it from, and nowhere to save it."""
+    """An instance that is in no database: it can be neither refreshed nor saved."""
 
     def refresh(self, *arguments: Any, **named: Any) -> None:
         pass
@@ -57,7 +58,7 @@ def instance_of(given: dict[str, Any]) -> objects.Instance:
 
 
 class Compute:
-    """What a request may ask for, each a method."""
+    """The possible actions of a request, each a method."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self._driver = ironic_driver.IronicDriver(None)
@@ -90,7 +91,7 @@ class Compute:
         return int(self._driver.get_info(self._instance, use_cache=False).state)
 
     def resources(self) -> dict[str, Any]:
-        """Return what Placement is told of the instance's node."""
+        """Return what is reported to Placement about the instance's node."""
         node = self._instance.node
         self._driver.get_available_nodes(refresh=True)
         tree = provider_tree.ProviderTree()
@@ -105,7 +106,7 @@ ACTIONS = ("prepare", "networks", "spawn", "clean_up", "destroy", "rebuild", "po
 
 def main(endpoint: str) -> None:
     CONF([], project="nova", default_config_files=[], default_config_dirs=[])
-    # Nova's database knows no other nova-compute, and no instance.
+    # Nova's database has no other nova-compute, and no instance.
     ironic_driver.servicegroup.API = lambda: None
     objects.ServiceList.get_all_computes_by_hv_type = lambda *_: []
     objects.InstanceList.get_uuids_by_host = lambda *_: []

@@ -1,4 +1,4 @@
-"""``openstack baremetal …``: the commands that operators type."""
+"""``openstack baremetal …``: the commands that operators use."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_nodes_are_listed_page_by_page(cli, endpoint):
         machines.call(endpoint, "POST", "nodes", {"name": name, "driver": "fake-hardware", "resource_class": "listed"})
 
     everything = cli.json("node list --resource-class listed --limit 0 --fields name resource_class")
-    # The command sorts by itself what it got.
+    # The command itself sorts the result.
     sorted_down = cli.json("node list --resource-class listed --limit 3 --sort name:desc --provision-state enroll")
     detailed = cli.json("node list --resource-class listed --limit 1 --long")
 
@@ -109,7 +109,7 @@ def test_a_node_is_inspected_and_provided(cli, endpoint):
     machines.enrol(endpoint, "inspected", machine)
     cli.run("node manage inspected --wait 60")
     validated = cli.json("node validate inspected")
-    # The command polls while the machine boots, as it does at an operator's desk.
+    # The command polls while the machine boots, as for an operator.
     waiting = cli.start("node inspect inspected --wait 60")
     machines.boot(endpoint, "inspected", machine)
     status, _, errors = cli.finish(waiting)

@@ -17,7 +17,7 @@ from tests.functional.clients import machines
 from tests.functional.clients.test_cli import Cli
 from tests.functional.processes import standalone, wait_for
 
-# The library warns of deprecations of its own.
+# The library warns of its own deprecations.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")]
 
 CONFIG = "[api]\nmax_limit = 2\n[auto_discovery]\nenabled = true\ndriver = fake-hardware\n"
@@ -26,14 +26,14 @@ MACS = [f"52:54:00:00:00:0{number}" for number in range(3)]
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a service that discovers; its pages are so short that clients have to follow links."""
+    """The URL of a service with discovery enabled; its pages are so short that clients have to follow links."""
     with standalone(tmp_path_factory.mktemp("discovery"), config=CONFIG) as (_, url):
         yield url
 
 
 @pytest.fixture(scope="module")
 def discovered(endpoint: str) -> list[str]:
-    """The UUIDs of three discovered nodes; between them one that is not."""
+    """The UUIDs of three discovered nodes, among which is one that was not discovered."""
     found = [post(endpoint, MACS[0])]
     machines.call(endpoint, "POST", "nodes", {"driver": "fake-hardware", "name": "by-hand"})
     found += [post(endpoint, mac) for mac in MACS[1:]]

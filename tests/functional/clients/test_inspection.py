@@ -1,4 +1,4 @@
-"""Inspection as document 001 wants it in a real ``openstack``: no new commands to start it, one for the inventory."""
+"""Inspection in a real ``openstack``, as in document 001: no new commands to start it, one for the inventory."""
 
 from __future__ import annotations
 

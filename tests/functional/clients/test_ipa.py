@@ -1,4 +1,4 @@
-"""ironic-python-agent: what runs on the machines themselves."""
+"""ironic-python-agent, which runs on the machines themselves."""
 
 from __future__ import annotations
 

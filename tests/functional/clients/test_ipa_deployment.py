@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a service that has the deploy interface of ramdisks."""
+    """The URL of a service with the deploy interface ``custom-agent``."""
     config = "[DEFAULT]\nenabled_deploy_interfaces = fake,custom-agent\n"
     with standalone(tmp_path_factory.mktemp("ipa"), config=config) as (_, url):
         yield url

@@ -1,6 +1,6 @@
-"""Nova: its own ironic virt driver deploys, rebuilds and destroys instances; flavors choose the deploy steps.
+"""Nova: its own ironic virt driver deploys, rebuilds and destroys instances; flavors select the deploy steps.
 
-Nova has many dependencies, so it has an environment of its own. IRONIC_RULES_TEST_NOVA is the path of one: make it with
+Nova has many dependencies, so it has a separate environment. IRONIC_RULES_TEST_NOVA is the path of one: make it with
 ``python -m venv PATH`` and ``PATH/bin/pip install nova``.
 """
 
@@ -76,7 +76,7 @@ def instance(node: str, *traits: str) -> dict[str, Any]:
 
 
 def compute(endpoint: str, instance: dict[str, Any], *actions: str) -> list[dict[str, Any]]:
-    """Let nova-compute's driver do this; see :mod:`tests.functional.clients.nova_driver`."""
+    """Run these actions with nova-compute's driver; see :mod:`tests.functional.clients.nova_driver`."""
     done = subprocess.run(
         [Path(NOVA, "bin", "python"), DRIVER, endpoint], text=True, capture_output=True, timeout=120, check=False,
         input=json.dumps({"actions": actions, "instance": instance}))

@@ -24,7 +24,7 @@ NEW, EXTENDED = "ironic_rules.client.new_commands", "ironic_rules.client.extende
 ORIGINS = {"create": EXTENDED, "delete": EXTENDED, "get": NEW, "import": NEW, "list": EXTENDED, "set": EXTENDED,
            "show": THEIRS, "unset": EXTENDED}
 
-#: Starts ``openstack``, with the packages found in an order of our choice, and prints what it takes for our commands.
+#: Starts ``openstack``, with the packages found in a given order, and prints which commands it uses.
 LOOK = """
 import contextlib, io, json, sys
 from stevedore import _cache
@@ -58,12 +58,12 @@ def rules(endpoint: str) -> Iterator[InspectionRules]:
 
 
 def create(endpoint: str, **fields: Any) -> str:
-    """Create a rule by the API alone; return its UUID."""
+    """Create a rule with the API only; return its UUID."""
     return str(machines.call(endpoint, "POST", "inspection_rules", {"actions": FAIL, **fields})["uuid"])
 
 
 def stored(endpoint: str) -> list[dict[str, Any]]:
-    """Return the first page of rules, by the API alone."""
+    """Return the first page of rules, with the API only."""
     return list(machines.call(endpoint, "GET", "inspection_rules?detail=true")["inspection_rules"])
 
 

@@ -1,4 +1,4 @@
-"""openstacksdk: what other services and playbooks call."""
+"""openstacksdk, which other services and playbooks use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from openstack.baremetal.v1._proxy import Proxy
 
 from tests.functional.clients import machines
 
-# The library calls methods that it has deprecated itself.
+# The library calls methods that it has itself deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")
 
 TIMEOUT_S = 60

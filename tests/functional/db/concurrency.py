@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def at_once(calls: list[Callable[[], T]]) -> list[T | Exception]:
-    """Call all of ``calls``, each in a thread, begun together; return what each returned or raised, in their order."""
+    """Call all of ``calls`` at the same time, each in a thread; return what each returned or raised, in their order."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], T]) -> T | Exception:

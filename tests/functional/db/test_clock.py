@@ -1,4 +1,4 @@
-"""The time by which conductors judge each other: the database server's, whatever this host's clock does."""
+"""The time that conductors use for heartbeats: that of the database server, whatever this host's clock shows."""
 
 from __future__ import annotations
 

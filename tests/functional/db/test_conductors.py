@@ -1,4 +1,4 @@
-"""Registration and signs of life of conductors."""
+"""Registration and heartbeats of conductors."""
 
 from __future__ import annotations
 

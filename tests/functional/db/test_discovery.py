@@ -40,7 +40,7 @@ def conf() -> cfg.ConfigOpts:
 
 @pytest.fixture
 def processes(db: Database) -> list[Database]:
-    """Databases as several processes have them: with connections of their own."""
+    """Databases as several processes use them: each with its own connections."""
     with db.writer() as conn:
         conductors.register(conn, "conductor-1", "", FAKE_HARDWARE, "instance-1")
     url = db.engine.url.render_as_string(hide_password=False)
@@ -78,7 +78,7 @@ def test_one_machine_at_once_makes_one_node(db: Database, processes: list[Databa
 
     node, = stored(db)
     assert {getattr(row, "uuid", row) for row in found} == {node.uuid}
-    # A conductor accepts it once, however many ask.
+    # A conductor accepts it once, however many requests there are.
     accepted = at_once([partial(process.write, partial(_accept, node_id=node.id)) for process in processes * 2])
     assert sorted(accepted) == [False] * 5 + [True]
     with pytest.raises(LookupFailed):

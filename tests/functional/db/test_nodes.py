@@ -179,7 +179,7 @@ def test_destroy_takes_along_all_that_hangs_on_the_node(conn: sa.Connection) -> 
         discovery.begin(conn, owner.id, [f"52:54:00:00:01:0{index}"])
     nodes.destroy(conn, node.id)
     for table in metadata.sorted_tables:
-        # The list of changed ports tells of nodes that are gone, too.
+        # The list of changed ports also contains deleted nodes.
         if "node_id" in table.c and table is not pxe_filter_changes:
             assert set(conn.scalars(sa.select(table.c.node_id))) == {other.id}, table.name
     with pytest.raises(NodeNotFound):

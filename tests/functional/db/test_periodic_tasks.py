@@ -1,4 +1,4 @@
-"""Whose turn it is, on every database."""
+"""Which conductor runs a periodic task, on every database."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_many_ports_change_with_few_statements(db: Database, node: Any) -> None:
         updated: dict[int, dict[str, Any]] = {row.id: {"pxe_enabled": False} for row in rows[:20]}
         updated |= {row.id: {"extra": {}} for row in rows[20:40]}
         ports.apply_changes(conn, node.id, PortChanges(updated=updated, deleted=[row.id for row in rows[40:]]))
-    # One for each kind of change, and one that tells the PXE filter of the deleted ones.
+    # One for each kind of change, and one that notifies the PXE filter of the deleted ones.
     assert len(statements) == 4
 
 

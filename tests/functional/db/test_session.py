@@ -28,7 +28,7 @@ def test_a_failed_writer_leaves_nothing(db: Database) -> None:
 
 
 def test_the_next_writer_waits_from_its_beginning(db: Database) -> None:
-    """What was read before the first write is still true when it is written, also with a reader in between."""
+    """Data that were read before the first write are still current at the write, also with a reader in between."""
     node = db.write(lambda conn: nodes.create(conn, {"driver": "d", "extra": {"n": 0}}))
 
     def count(conn: sa.Connection) -> None:
@@ -72,12 +72,12 @@ _END = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}
 
 
 def _end_connections(db: Database) -> None:
-    """End all connections of the service but the one that does it, as an administrator of the server would."""
+    """Close all connections of the service except the one that does this, as an administrator of the server would."""
     others = sa.text(_OTHERS[db.dialect])
     with db.reader() as conn:
         for number in conn.scalars(others).all():
             conn.execute(sa.text(_END[db.dialect].format(number)))
-        # The server does it by and by.
+        # The server does this asynchronously.
         wait_for("the end of the connections", lambda: not conn.scalars(others).all(), 20)
 
 
@@ -134,7 +134,7 @@ def test_a_connection_that_rests_is_not_asked_whether_it_lives(db: Database, mon
 
 
 def test_reads_leave_no_transaction_behind_and_writes_are_whole(db: Database) -> None:
-    """PostgreSQL's connections are taken in turns for reads without a transaction and for writes with one."""
+    """PostgreSQL's connections are used alternately for reads without a transaction and for writes with one."""
     for _ in range(3):
         with db.reader() as conn:
             conn.execute(sa.text("SELECT 1"))

@@ -1,4 +1,4 @@
-"""What goes wrong in a data centre, done to real processes.
+"""Faults that occur in a data centre, with real processes.
 
-In all of it nothing acknowledged is lost, and no node stays stuck or locked.
+In all cases no acknowledged data are lost, and no node remains in a transient state or locked.
 """

@@ -1,4 +1,4 @@
-"""A cluster whose processes can be started with a fault built in, and what must hold when the dust has settled."""
+"""A cluster whose processes can be started with an injected fault, and checks of the state afterwards."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.functional.brokers import temporary_vhost
 from tests.functional.databases import temporary_database
 from tests.functional.processes import Cluster, Process, wait_for
 
-#: Where the tests' package is: the launcher runs in another folder.
+#: The folder of the tests' package: the launcher runs in another folder.
 TREE = str(Path(__file__).parents[3])
-#: Within this time after a fault every node rests: heartbeat_timeout (4 s) and two recovery intervals (1 s), on a busy
-#: machine.
+#: Within this time after a fault every node is in a stable state: heartbeat_timeout (4 s) and two recovery intervals (1
+#: s), on a busy machine.
 SETTLED_S = 60
 
 
 class FaultyCluster(Cluster):
-    """A cluster over a database of its own."""
+    """A cluster with its own database."""
 
     def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "") -> None:
-        # What a dead conductor was asked is not answered: callers ask again after this time.
+        # Calls to a dead conductor are not answered: callers repeat them after this time.
         super().__init__(folder, database_url, f"{transport_url}\nrpc_response_timeout = 3", config)
         self.database_url = database_url
 
@@ -40,7 +40,7 @@ class FaultyCluster(Cluster):
         return process
 
     def select(self, query: sa.Select) -> list[sa.Row]:
-        """Return what a query finds in the cluster's database."""
+        """Return the result of a query in the cluster's database."""
         engine = sa.create_engine(self.database_url, poolclass=sa.NullPool)
         try:
             with engine.connect() as conn:
@@ -49,12 +49,12 @@ class FaultyCluster(Cluster):
             engine.dispose()
 
     def rests(self) -> bool:
-        """Say whether no node is in a transient state or locked."""
+        """Return whether no node is in a transient state or locked."""
         busy = sa.or_(nodes.c.provision_state.in_(["inspecting", "verifying"]), nodes.c.reservation.is_not(None))
         return not self.select(sa.select(nodes.c.id).where(busy).limit(1))
 
     def assert_all_inspected(self, number: int) -> None:
-        """Check that every node is manageable, unlocked, has one processed inventory, and no port twice."""
+        """Check that every node is manageable, unlocked, has one processed inventory, and no duplicate ports."""
         wait_for("every node to rest", self.rests, SETTLED_S)
         rows = self.select(sa.select(nodes.c.provision_state, nodes.c.last_error))
         assert {tuple(row) for row in rows} == {("manageable", None)}

@@ -1,6 +1,6 @@
-"""Runs a command of the service with a fault built in: ``python -m tests.functional.faults.launcher MODULE ARGUMENTS``.
+"""Runs a command with an injected fault: ``python -m tests.functional.faults.launcher MODULE ARGUMENTS``.
 
-The environment says which, so that the service itself knows nothing of faults:
+The environment determines the fault, so that the service itself has no code for faults:
 
 ``IRONIC_RULES_TEST_DIES_AT``
     ``MODULE:FUNCTION:before`` or ``…:after``: the process kills itself when it calls the function for the first time
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# First of all, as a command does: it decides what oslo.messaging becomes.
+# Before anything else, as in a command: it selects the backend of oslo.messaging.
 import ironic_rules.cmd  # noqa: F401  isort: skip
 
 

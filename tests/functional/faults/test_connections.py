@@ -1,4 +1,4 @@
-"""Connections to the database and the broker break under load, and come back."""
+"""Connections to the database and the broker are lost under load, and restored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLEET = 60
 
 
 def cut_connections(database_url: str) -> int:
-    """Let the database server end every connection to the database; return how many."""
+    """Let the database server close every connection to the database; return how many."""
     name = sa.make_url(database_url).database
     kind = sa.make_url(database_url).get_backend_name()
     server = _server(kind)
@@ -38,7 +38,7 @@ def cut_connections(database_url: str) -> int:
                 return len(conn.execute(query, {"name": name}).all())
             query = sa.text("SELECT id FROM information_schema.processlist WHERE db = :name")
             for row in conn.execute(query, {"name": name}).all():
-                with contextlib.suppress(sa.exc.DBAPIError):  # it has ended by itself meanwhile
+                with contextlib.suppress(sa.exc.DBAPIError):  # it has already ended
                     conn.execute(sa.text(f"KILL {row.id}"))
                     ended += 1
     finally:
@@ -60,7 +60,7 @@ def test_database_connections_are_cut_again_and_again(cluster):
     saboteur = threading.Thread(target=cut)
     fleet = Simulation(url, FLEET, cluster.folder, "--timeout", "200", "--retry-delay", "5")
     saboteur.start()
-    # The fleet needs some seconds of peace in the end, as a real one would get after its retries.
+    # The fleet needs some seconds without faults at the end, as a real one would get after its retries.
     threading.Event().wait(8)
     over.set()
     saboteur.join()
@@ -72,7 +72,7 @@ def test_database_connections_are_cut_again_and_again(cluster):
 
 @contextlib.contextmanager
 def own_rabbitmq(folder: Path) -> Iterator[Broker]:
-    """Run a RabbitMQ of the test's own, so that it can be restarted without disturbing anybody."""
+    """Run a separate RabbitMQ for the test, so that it can be restarted without affecting others."""
     program = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
     if not program.exists():
         if os.environ.get("IRONIC_RULES_TEST_REQUIRE_SERVERS") == "1":
@@ -96,7 +96,7 @@ class Broker:
         self.url = f"rabbit://guest:guest@127.0.0.1:{self._port}/"
 
     def start(self) -> None:
-        """Start the server; return when it takes connections."""
+        """Start the server; return when it accepts connections."""
         environment = {
             **os.environ, "HOME": str(self._folder), "RABBITMQ_NODENAME": f"rabbit-{self._port}@localhost",
             "RABBITMQ_NODE_PORT": str(self._port), "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
@@ -116,7 +116,7 @@ class Broker:
             "Server startup complete") > begun)
 
     def stop(self) -> None:
-        """End the server, as a power cut would."""
+        """Kill the server, as a power failure would."""
         if self._popen is not None and self._popen.poll() is None:
             os.killpg(self._popen.pid, 9)
             self._popen.wait(30)

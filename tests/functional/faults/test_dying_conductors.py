@@ -1,4 +1,4 @@
-"""A conductor dies, killed by itself at a given point of its work; the other one finishes it."""
+"""A conductor kills itself at a given point of its work; the other one finishes the work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FLEET = 8
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A cluster that lives as long as all of the tests: its fleets add up."""
+    """A cluster for all of the tests: the nodes of their fleets remain."""
     folder = tmp_path_factory.mktemp("dying")
     with temporary_database("mysql") as database, temporary_vhost() as transport:
         cluster = FaultyCluster(folder, database, transport)

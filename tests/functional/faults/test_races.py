@@ -1,4 +1,4 @@
-"""Things that happen to one node at the same moment, and clocks that are wrong, in real processes."""
+"""Concurrent operations on one node, and wrong clocks, in real processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODES = 12
 
 
 class Api:
-    """The API as an operator and a ramdisk use it; answers are looked at by the tests."""
+    """The API as an operator and a ramdisk use it; the tests check the answers."""
 
     def __init__(self, url):
         self._http = httpx.Client(base_url=url, timeout=60, headers={"X-OpenStack-Ironic-API-Version": "1.96"})
@@ -33,7 +33,7 @@ class Api:
         return self._http.request(method, path, json=body)
 
     def patiently(self, method, path, body=None):
-        """Repeat a request while the node is locked or nobody has time for it."""
+        """Repeat a request while the node is locked or all conductors are busy."""
         def attempt():
             answer = self(method, path, body)
             return answer if answer.status_code not in (409, 503) else None
@@ -47,7 +47,7 @@ class Api:
         return node["provision_state"] if not node["reservation"] else "locked"
 
     def waiting(self):
-        """Return the UUID of a node in INSPECT WAIT and what its ramdisk sends."""
+        """Return the UUID of a node in INSPECT WAIT and the report of its ramdisk."""
         mac = "52:54:00:" + ":".join(secrets.token_hex(1) for _ in range(3))
         body = {"inventory": {"interfaces": [{"name": "eth0", "mac_address": mac}], "cpu": {"architecture": "x86_64"}}}
         uuid = self.patiently("POST", "/v1/nodes", {"driver": "fake-hardware"}).json()["uuid"]
@@ -110,7 +110,7 @@ def test_a_callback_while_the_operator_aborts(api, cluster):
             assert "abort" in node["last_error"]
             assert callback in (404, 503) and kept == []
         else:
-            # Each found the other's lock: neither happened, and each may be asked again.
+            # Each found the other's lock: neither took effect, and both may be repeated.
             assert (callback, node["provision_state"]) == (503, "inspect wait")
 
 

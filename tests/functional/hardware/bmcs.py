@@ -1,4 +1,4 @@
-"""BMCs and what is around them: sushy-tools' emulator, a web server, a BMC that is silent, a machine that boots."""
+"""BMCs and their environment: sushy-tools' emulator, a web server, a BMC that does not answer, a machine that boots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Emulator:
         return f"/redfish/v1/Systems/{_uuid(number)}"
 
     def system(self, number: int) -> dict[str, Any]:
-        """Return the machine as the BMC shows it."""
+        """Return the machine as the BMC represents it."""
         return dict(self._client.get(self.system_id(number)).json())
 
     def media(self, number: int) -> dict[str, str | None]:
@@ -47,7 +47,7 @@ class Emulator:
         return dict(self._client.get(path).raise_for_status().json())
 
     def reset(self, number: int, kind: str) -> None:
-        """Switch the machine past the service."""
+        """Set the power state of the machine without the service."""
         reply = self._client.post(f"{self.system_id(number)}/Actions/ComputerSystem.Reset", json={"ResetType": kind})
         reply.raise_for_status()
 
@@ -70,7 +70,7 @@ def _uuid(number: int) -> str:
 
 @contextlib.contextmanager
 def emulator(folder: Path, machines: int) -> Iterator[Emulator]:
-    """Run the emulator with that many machines, switched off, with two network interfaces each."""
+    """Run the emulator with that many machines, powered off, with two network interfaces each."""
     state = folder / "bmc"
     state.mkdir()
     password = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
@@ -105,7 +105,7 @@ def emulator(folder: Path, machines: int) -> Iterator[Emulator]:
 
 @contextlib.contextmanager
 def web_server(folder: Path) -> Iterator[str]:
-    """Serve ``folder`` as an operator's web server does; give the URL."""
+    """Serve ``folder`` as an operator's web server does; yield the URL."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *args: Any) -> None:
@@ -124,13 +124,13 @@ def web_server(folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def silent_bmc() -> Iterator[str]:
-    """Give the URL of a BMC that accepts connections and never answers."""
+    """Yield the URL of a BMC that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 def floppy_file(image: bytes, name: str) -> bytes:
-    """Return a file of a FAT12 floppy image: what a kernel that mounts it shows."""
+    """Return a file of a FAT12 floppy image, as a kernel that mounts it would show it."""
     sector, cluster_sectors, reserved, fats, entries, _, _, fat_sectors = struct.unpack_from("<HBHBHHBH", image, 11)
     fat = image[reserved * sector:(reserved + fat_sectors) * sector]
     root = (reserved + fats * fat_sectors) * sector

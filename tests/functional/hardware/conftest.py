@@ -1,4 +1,4 @@
-"""One service, one web server and one emulator with machines; every test takes machines of its own."""
+"""One service, one web server and one emulator with machines; every test uses its own machines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def machine() -> int:
-    """A machine of the emulator that no other test has."""
+    """A machine of the emulator that no other test uses."""
     number = next(_numbers)
     assert number <= MACHINES
     return number

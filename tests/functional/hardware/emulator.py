@@ -1,8 +1,8 @@
-"""``python -m tests.functional.hardware.emulator``: sushy-emulator, whose fake systems take a second to switch.
+"""``python -m tests.functional.hardware.emulator``: sushy-emulator with fast fake systems.
 
-They take up to eleven otherwise. And they have a firmware setup and take volumes, which sushy-tools gives only to
-systems of libvirt: it has the resources, and these systems here what is behind them. The rest is as
-``sushy-emulator --fake`` has it.
+They change their power state within one second, instead of up to eleven. They also have BIOS settings and volumes,
+which sushy-tools supports only for systems of libvirt: it has the resources, and these systems implement them. The rest
+is that of ``sushy-emulator --fake``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The service as one process, with real hardware types, and how tests talk to it."""
+"""The service as one process, with real hardware types, and how tests use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironic_rules import samples
 from ironic_rules.models import states
 from tests.functional.processes import Process, standalone, wait_for
 
-#: What an operator enables for both hardware types; the section that the file begins with is ``[inspector]``.
+#: The options that an operator sets for both hardware types; the file begins in the section ``[inspector]``.
 CONFIG = """\
 require_managed_boot = true
 callback_endpoint_override = http://127.0.0.1:{port}
@@ -46,7 +46,7 @@ deploy_ramdisk = {web}/ipa.initramfs
 
 
 class Service:
-    """What tests do with the service."""
+    """The operations of tests on the service."""
 
     def __init__(self, process: Process, url: str) -> None:
         self.process = process
@@ -67,13 +67,13 @@ class Service:
         return dict(self.http.get(f"/v1/nodes/{node}").json())
 
     def provision(self, node: str, target: str) -> dict[str, Any]:
-        """Ask for a provision state and return the node when it rests again."""
+        """Request a provision state and return the node when it is in a stable state again."""
         reply = self.http.put(f"/v1/nodes/{node}/states/provision", json={"target": target})
         assert reply.status_code == 202, reply.text
         return self.at_rest(node)
 
     def power(self, node: str, target: str) -> dict[str, Any]:
-        """Ask for a power state and return the node when it rests again."""
+        """Request a power state and return the node when it is in a stable state again."""
         reply = self.http.put(f"/v1/nodes/{node}/states/power", json={"target": target})
         assert reply.status_code == 202, reply.text
         return self.at_rest(node)
@@ -92,7 +92,7 @@ class Service:
 
 
 def ramdisk_body(*macs: str) -> dict[str, Any]:
-    """Return what a ramdisk on a machine with these network interfaces sends."""
+    """Return the report of a ramdisk on a machine with these network interfaces."""
     body = samples.inventory(samples.inventory_names()[0])
     body.pop("error", None)
     body["inventory"]["interfaces"] = [{"name": f"eth{number}", "mac_address": mac} for number, mac in enumerate(macs)]
@@ -103,7 +103,7 @@ def ramdisk_body(*macs: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def service(folder: Path, web: str, port: int) -> Iterator[Service]:
-    """Run the service; what it publishes is in ``folder/web``, which ``web`` serves."""
+    """Run the service; it publishes files in ``folder/web``, which ``web`` serves."""
     config = CONFIG.format(web=web, root=folder / "web", port=port)
     with standalone(folder, config=config, port=port) as (process, url):
         running = Service(process, url)

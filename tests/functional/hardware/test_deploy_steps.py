@@ -1,7 +1,7 @@
-"""Deploy steps of the Redfish interfaces, asked for by templates and run on machines of sushy-tools' emulator.
+"""Deploy steps of the Redfish interfaces, requested by templates and run on machines of sushy-tools' emulator.
 
-Its volumes cannot be deleted and do not tell their drives, and no setting waits for a reboot: for these there are the
-unit tests with a BMC of their own.
+Its volumes cannot be deleted and do not show their drives, and no setting waits for a reboot: unit tests with their own
+BMC cover these.
 """
 
 from __future__ import annotations

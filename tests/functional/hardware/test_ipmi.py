@@ -1,4 +1,4 @@
-"""Machines with IPMI, from OpenIPMI's simulator, over the real ipmitool."""
+"""Machines with IPMI, from OpenIPMI's simulator, with the real ipmitool."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ exit 0
 
 
 class Simulator:
-    """A BMC with one machine, which is off at first."""
+    """A BMC with one machine, which is initially powered off."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self._folder = folder
@@ -64,11 +64,11 @@ class Simulator:
         return (self._folder / "boot").read_text().strip()
 
     def switch(self, value: int) -> None:
-        """Switch the machine past the BMC."""
+        """Set the power state of the machine without the BMC."""
         (self._folder / "power").write_text(f"{value}\n")
 
     def commands(self) -> list[str]:
-        """Return what the machine was told since the last call, without the questions."""
+        """Return the commands to the machine since the last call, without queries."""
         log = self._folder / "log"
         told = [line.removeprefix("0x20 set ") for line in log.read_text().splitlines() if " set " in line]
         log.write_text("")
@@ -180,7 +180,7 @@ def test_wrong_credentials_are_told_without_them(ironic, simulator, change):
 
 
 def test_a_bmc_that_is_away_is_given_up_in_time(ironic, simulator):
-    # Nothing listens there; what is sent is lost, as on the way to a machine without power.
+    # Nothing listens there; packets are lost, as with a machine without power.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
         settings = {**simulator.settings(), "ipmi_port": silent.getsockname()[1]}

@@ -1,4 +1,4 @@
-"""Machines with Redfish, from sushy-tools' emulator: power, managed boot, inspection out of band, failures."""
+"""Machines with Redfish, from sushy-tools' emulator: power, managed boot, out-of-band inspection, failures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_machine_boots_the_ramdisk_from_virtual_media_and_ends_manageable(iron
         "ipa-inspection-callback-url": f"{ironic.url}/v1/continue_inspection?node_uuid={managed}",
         "ipa-api-url": ironic.url, "ipa-debug": "1",
     }
-    # Nothing in the data leads to the node: only what the ramdisk was told does.
+    # The data do not identify the node: only the UUID in the callback URL does.
     reply = httpx.post(told["ipa-inspection-callback-url"], json=ramdisk_body(mac(machine, 9)), trust_env=False)
     assert reply.status_code == 200, reply.text
 
@@ -156,7 +156,7 @@ def test_inspection_out_of_band(ironic, bmc, machine):
         "name": "Bay 1", "model": "C123", "size": 899527000000, "rotational": True, "serial": "1234570",
         "vendor": "Contoso", "wwn": None}]
     assert stored["plugin_data"]["macs"] == [mac(machine, 1), mac(machine, 2)]
-    # What was set stays, and what nobody knows is as it is for a new port.
+    # Known values are unchanged, and unknown ones are those of a new port.
     assert ironic.ports(node) == {mac(machine, 1): False, mac(machine, 2): True}
     history = [entry["event"] for entry in ironic.http.get(f"/v1/nodes/{node}/history?detail=true").json()["history"]]
     assert any(rule.json()["uuid"] in event for event in history)
