@@ -1,4 +1,4 @@
-"""The modules of the package, for tests that walk over all of them. Each one is read and parsed once."""
+"""The modules of the package, for tests that read all of them. Each one is read and parsed once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Import = tuple[int, str]
 
 
 def place(path: Path, line: int) -> str:
-    """Return where a line is, as editors take it, e.g. ``ironic_rules/api/app.py:12``."""
+    """Return the place of a line, as editors accept it, e.g. ``ironic_rules/api/app.py:12``."""
     return f"{path.relative_to(PACKAGE.parent)}:{line}"
 
 
@@ -59,7 +59,7 @@ def _executed(node: ast.AST) -> Iterator[ast.AST]:
         yield from _executed(child)
 
 
-# The trees themselves are not kept: they are large, and nothing else is asked of them.
+# The trees themselves are not kept: they are large, and nothing else is read from them.
 @functools.cache
 def imports_of(path: Path) -> tuple[Import, ...]:
     """Return every import of a module, also those inside functions."""

@@ -1,4 +1,4 @@
-"""A dnsmasq and DHCP clients on a network of their own: two network namespaces and a cable between them."""
+"""dnsmasq and DHCP clients on a separate network: two network namespaces and a virtual cable between them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _run(*command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
 
 
 class Dnsmasq:
-    """One dnsmasq that watches ``hostsdir``; it may answer at once (no ping), and keeps its files in ``folder``."""
+    """One dnsmasq that watches ``hostsdir``; it may answer immediately (no ping), and keeps its files in ``folder``."""
 
     def __init__(self, namespace: str, interface: str, subnet: str, folder: Path, hostsdir: Path) -> None:
         self.log = folder / "dnsmasq.log"
@@ -57,7 +57,7 @@ class Dnsmasq:
         return self.log.read_text(errors="replace")
 
     def resident_kib(self) -> int:
-        """Return the memory that it takes."""
+        """Return the memory that it uses."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return int(next(line.split()[1] for line in lines if line.startswith("VmRSS")))
 
@@ -104,7 +104,7 @@ class Network:
         return server
 
     def ask(self, mac: str, *, tries: int = 2) -> bool:
-        """Let a client with that address ask for a lease; say whether it got one. A refused one takes ``tries`` s."""
+        """Let a client with that address request a lease; return whether it got one. A refusal takes ``tries`` s."""
         ip = ("ip", "-n", self._clients, "link", "set", self._client_end)
         _run(*ip, "down")
         _run(*ip, "address", mac)
@@ -117,7 +117,7 @@ class Network:
 
 
 def missing() -> str | None:
-    """Say what this machine lacks for a network, None if nothing."""
+    """Return what this machine lacks for a network, None if nothing."""
     for program in ("ip", "dnsmasq", "busybox"):
         if shutil.which(program, path=_PATH) is None:
             return f"{program} is not installed"
@@ -128,7 +128,7 @@ def missing() -> str | None:
 
 @contextlib.contextmanager
 def network(folder: Path) -> Iterator[Network]:
-    """Give a network; skip the test where none can be made."""
+    """Yield a network; skip the test if none can be created."""
     lack = missing()
     _require(lack is None, lack or "")
     made = Network(folder)

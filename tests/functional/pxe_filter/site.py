@@ -1,4 +1,4 @@
-"""A database with nodes and ports, folders, and a keeper that makes the one follow the other."""
+"""A database with nodes and ports, folders, and a keeper that synchronises the folders with the database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.functional.pxe_filter.network import verdicts
 
 
 class Site:
-    """What an operator has: nodes, and hostsdirs ``folder``, ``folders``."""
+    """The environment of an operator: nodes, and hostsdirs ``folder``, ``folders``."""
 
     def __init__(self, path: Path, db: Database, url: str, transport: str, count: int) -> None:
         self.path, self.db, self.url, self.transport = path, db, url, transport
@@ -58,7 +58,7 @@ class Site:
         return keeper
 
     def close(self, keeper: Keeper) -> None:
-        """Let another keeper have the folders."""
+        """Release the folders for another keeper."""
         keeper.close()
         self._open.remove(keeper)
 
@@ -67,7 +67,7 @@ class Site:
             self.close(keeper)
 
     def mac(self) -> str:
-        """Return an address that nobody has."""
+        """Return an address that no port has."""
         number = next(self._serial)
         return f"52:54:00:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
 
@@ -92,7 +92,7 @@ class Site:
             return str(nodes.get_by_id(conn, node_id).uuid)
 
     def move(self, node_id: int, state: str) -> None:
-        """Put a node into a state."""
+        """Set the state of a node."""
         self.db.write(lambda conn: nodes.update(conn, node_id, {"provision_state": state}))
 
     def add_port(self, node_id: int, mac: str) -> int:
@@ -111,7 +111,7 @@ class Site:
 @contextlib.contextmanager
 def site(path: Path, kind: str = "sqlite", *, folders: int = 1,
          transport: str = "ironic-rules-memory://") -> Iterator[Site]:
-    """Give a site with an empty database of ``kind``."""
+    """Yield a site with an empty database of ``kind``."""
     with databases.migrated_database(kind) as url:
         db = databases.open_database(url)
         made = Site(path, db, url, transport, folders)

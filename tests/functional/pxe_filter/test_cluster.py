@@ -1,6 +1,6 @@
-"""API, conductor, RabbitMQ and two filters: what happens to nodes and ports is in the files without any waiting.
+"""API, conductor, RabbitMQ and two filters: changes of nodes and ports are in the files immediately.
 
-The filters' periodic sync is an hour away, so whatever they do, they were told.
+The interval of the filters' periodic synchronisation is an hour, so every change is the result of a message.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Site:
         self.call("POST", f"continue_inspection?node_uuid={uuid}", {**body, **more})
 
     def says(self, mac: str, allowed: bool | None) -> None:
-        """Wait until all filters let the address in, or not."""
+        """Wait until all filters allow the address, or deny it."""
         wait_for(f"{mac} to be {allowed}", lambda: [verdicts(folder).get(mac) for folder in self.folders] ==
                  [allowed] * len(self.folders), 20, 0.01)
 

@@ -1,4 +1,4 @@
-"""A real dnsmasq reads what the filter writes, and real DHCP clients ask it. dnsmasq is never restarted."""
+"""A real dnsmasq reads what the filter writes, and real DHCP clients use it. dnsmasq is never restarted."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_machine_whose_port_was_deleted_is_a_stranger(site: Site, net: Network
 
 
 def test_a_line_that_disappears_stays_in_force_until_a_reload(site: Site, net: Network, tmp_path: Path) -> None:
-    """Why addresses that are gone are written as long as they are: this is dnsmasq's behaviour."""
+    """The reason why removed addresses are still written for a time: this is dnsmasq's behaviour."""
     _node, mac = site.machine(states.INSPECTWAIT)
     site.machine(states.INSPECTWAIT)
     site.close(site.synced(hosts_files=1))
@@ -138,7 +138,7 @@ def test_the_filter_has_dnsmasq_forget_what_is_gone(site: Site, net: Network) ->
     assert keeper.statistics.gone == 0
     assert mac not in site.verdicts()
     wait_for("the reload", lambda: "SIGHUP" in dnsmasq.text() or dnsmasq.text().count("read ") >= 2, timeout_s=10)
-    assert net.ask(mac)  # strangers are let in now, and this machine is one
+    assert net.ask(mac)  # unknown machines are allowed now, and this machine is one
 
 
 def test_what_is_gone_is_forgotten_when_dnsmasq_starts_after_the_filter(site: Site, net: Network, tmp_path: Path,

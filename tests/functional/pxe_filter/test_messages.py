@@ -26,7 +26,7 @@ ADMIN = context.admin()
 
 
 class Filter:
-    """A filter at work, and somebody who tells it things."""
+    """A running filter, and a sender of messages."""
 
     def __init__(self, site: Site, name: str = "filter", **options: Any) -> None:
         conf = site.conf(name=name, **{"sync_period": 3600, **options})
@@ -36,7 +36,7 @@ class Filter:
         self.client = rpc.PXEFilterAPI(self.transport)
 
     def tell(self, **addresses: Any) -> None:
-        """Send a message and wait until the filter has served it and looked at the database."""
+        """Send a message and wait until the filter has processed it and read the database."""
         before = self.keeper.statistics.syncs["incremental"] + self.keeper.statistics.syncs["full"]
         self.client.update_pxe_filters(ADMIN, **addresses)
         wait_for("the look", lambda: sum(self.keeper.statistics.syncs.values()) > before, 10, 0.002)
@@ -201,7 +201,7 @@ def test_every_filter_gets_every_message(site, at_work, tmp_path):
 
 
 def test_a_message_that_comes_while_the_database_is_read_is_newer(site):
-    """The database is asked before the commit that the message is about, and its answer is used after it."""
+    """The database is read before the commit that the message is about, and the result is used after it."""
     _node, mac = site.machine(states.ACTIVE)
     keeper = site.synced()
     original = keeper._reader.changed
@@ -221,7 +221,7 @@ def test_a_message_that_comes_while_the_database_is_read_is_newer(site):
 
 
 def test_a_message_that_comes_while_its_change_is_read_does_not_outlive_the_next_look(site):
-    """Of a new port the API says: denied. That its node is on inspection is for the database to say."""
+    """For a new port the API sends: denied. That its node is on inspection is read from the database."""
     node, mac = site.machine(states.INSPECTWAIT)
     keeper = site.synced()
     added = site.mac()

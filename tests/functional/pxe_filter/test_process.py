@@ -1,4 +1,4 @@
-"""``ironic-pxe-filter`` as operators run it: its life, its answers to systemd, and what it does when things break."""
+"""``ironic-pxe-filter`` as operators run it: life cycle, notifications to systemd, and behaviour on failures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.functional.pxe_filter.site import Site
 @contextlib.contextmanager
 def running(site: Site, name: str = "filter", sections: str = "", environment: dict[str, str] | None = None,
             **options: object) -> Iterator[Process]:
-    """Run a filter whose periodic sync comes every second."""
+    """Run a filter with a periodic synchronisation every second."""
     file = site.config_file(name, sections, **{"sync_period": 1, **options})
     process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path, name, environment)
     try:
@@ -39,7 +39,7 @@ def running(site: Site, name: str = "filter", sections: str = "", environment: d
 
 
 def command(site: Site, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """Run a filter's command to its end."""
+    """Run a filter's command until it exits."""
     file = site.config_file("command", **options)
     return subprocess.run([sys.executable, "-m", "ironic_rules.cmd.pxe_filter", "--config-file", str(file), *arguments],
                           cwd=site.path, capture_output=True, text=True, timeout=60)
@@ -144,7 +144,7 @@ def test_systemd_is_told_of_readiness_life_and_end(site, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
         manager.settimeout(20)
-        # Of a process that does not read the limit as its own, systemd would expect nothing: WATCHDOG_PID is left out.
+        # A process that does not consider the limit its own need not notify systemd: WATCHDOG_PID is not set.
         with running(site, environment={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1000000"},
                      sync_period=3600) as process:
             told = [manager.recv(100) for _ in range(6)]
@@ -194,7 +194,7 @@ def test_files_that_others_change_are_healed_and_named(site):
         before = unknown.stat().st_mtime_ns
         (site.folder / name).write_text(f"{mac}\n52:54:00:77:77:77\n")
         shows(site, {mac: False, allowed: True, "52:54:00:77:77:77": True, "*": True})
-        # The last that is written again; it must not be healed by the pass that is going on.
+        # The last file that is written again; it must not be repaired by the pass that is in progress.
         wait_for("the end of the pass", lambda: unknown.stat().st_mtime_ns != before, 20)
         unknown.unlink()
         (site.folder / "52:54:00:77:77:78").write_text("52:54:00:77:77:78\n")

@@ -1,4 +1,4 @@
-"""A running filter whose database or broker goes away, comes late, or comes back."""
+"""A running filter whose database or broker becomes unavailable, starts late, or becomes available again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files follow the database."""
+"""The files are synchronised with the database."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def test_one_file_that_can_not_be_written_keeps_no_other_back(site, caplog):
         site.move(node, states.INSPECTWAIT)
     keeper.sync(periodic=False)
 
-    # Were the unknown addresses let in, so would be that one, whatever is to become of it.
+    # If unknown addresses were allowed, that one would be too, whatever its node's state.
     assert lines_of_files(site) == {
         **{mac: f"{mac}\n" for _, mac in others}, "unknown_hosts_filter": "*:*:*:*:*:*,ignore\n"}
     assert keeper.is_behind

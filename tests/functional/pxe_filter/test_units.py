@@ -1,4 +1,4 @@
-"""The files for systemd and dnsmasq that come with the package are what those programs accept."""
+"""The files for systemd and dnsmasq in the package are accepted by those programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_there_is_one_for_the_filter_and_one_for_dnsmasq():
 def test_systemd_accepts_them(tmp_path):
     if shutil.which("systemd-analyze", path=_PATH) is None:
         pytest.skip("systemd is not installed")
-    # Together, as one names the other; what their commands are called is not this machine's business.
+    # Together, as one names the other; the paths of their commands need not exist on this machine.
     for unit in UNITS:
         text = unit.read_text().replace("/usr/sbin/dnsmasq", "/bin/true")
         (tmp_path / unit.name).write_text(text)

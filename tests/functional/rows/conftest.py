@@ -1,4 +1,4 @@
-"""What the tests of single promises share: a running service, a machine that is inspected, a condition on its own."""
+"""Common to the tests of single rows: a running service, a machine that is inspected, a single condition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOG = {"op": "log", "args": {"msg": "hi"}}
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     """The whole service, with SQLite, RPC and a conductor; see ``whole``.
 
-    One that a test starts besides, with ``running``, must end within the test: the topic of the latest one is in force.
+    Another one that a test starts with ``running`` must end within the test: the topic of the latest one is in effect.
     """
     with running(tmp_path_factory.mktemp("rows")) as service:
         yield service
@@ -32,7 +32,7 @@ def whole(service: Whole) -> Iterator[Whole]:
 
 
 def create(whole: Whole, *actions: Any, **fields: Any) -> dict[str, Any]:
-    """Create a rule, one that logs unless told otherwise; return what the API shows of it."""
+    """Create a rule, by default one that logs; return its representation in the API."""
     reply = whole.app.post_json(RULES, {"actions": list(actions) or [LOG], **fields})
     assert reply.status_int == 201, reply.text
     rule: dict[str, Any] = reply.json
@@ -52,9 +52,9 @@ def patch(whole: Whole, rule: dict[str, Any], *operations: dict[str, Any]) -> An
 
 
 def waiting(whole: Whole, **fields: Any) -> tuple[str, dict[str, Any]]:
-    """Return the UUID of a node in INSPECT WAIT, and what its ramdisk will send.
+    """Return the UUID of a node in INSPECT WAIT, and the report of its ramdisk.
 
-    :param fields: of the node, written past the API
+    :param fields: of the node, written without the API
     """
     uuid = whole.enroll("manageable")
     if fields:
@@ -64,7 +64,7 @@ def waiting(whole: Whole, **fields: Any) -> tuple[str, dict[str, Any]]:
 
 
 def finish(whole: Whole, uuid: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Send what a ramdisk found for a node in INSPECT WAIT, and return the node when it rests again."""
+    """Send a ramdisk's report for a node in INSPECT WAIT, and return the node when it is in a stable state again."""
     reply = whole.callback(uuid, body)
     assert reply.status_int == 200, reply.text
     whole.at_rest(uuid)
@@ -75,9 +75,9 @@ def inspected(whole: Whole, inventory: dict[str, Any] | None = None, plugin_data
               **fields: Any) -> dict[str, Any]:
     """Inspect a new node from the request to the end, and return it.
 
-    :param inventory: laid over that of a machine with one interface, ``eth0`` at 192.0.2.9
-    :param plugin_data: what the ramdisk sends besides the inventory
-    :param fields: of the node, written past the API
+    :param inventory: merged with that of a machine with one interface, ``eth0`` at 192.0.2.9
+    :param plugin_data: what the ramdisk sends in addition to the inventory
+    :param fields: of the node, written without the API
     """
     uuid, body = waiting(whole, **fields)
     body["inventory"].update(inventory or {})
@@ -89,8 +89,8 @@ def holds(op: str, *args: Any, loop: Any = None, multiple: str | None = None, na
     """Evaluate one condition over the small world of the rule tests, without a service.
 
     :param args: the arguments as a list, unless ``named`` has them
-    :param facts: ``node``, ``inventory``, ``plugin_data`` to lay over those of that world
-    :returns: None where the data do not allow an answer: the rule does not match then
+    :param facts: ``node``, ``inventory``, ``plugin_data`` to be merged with those of that world
+    :returns: None if the data do not allow an evaluation: the rule does not match then
     """
     rule = world.rule(conditions=[{"op": op, "args": list(args) if named is None else named, "loop": loop,
                                    "multiple": multiple}])

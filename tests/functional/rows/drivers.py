@@ -1,4 +1,4 @@
-"""The whole service with more hardware than the fake and the faulty one."""
+"""The whole service with more hardware types than the fake and the faulty one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole service with hooks of a test's own, and inspections that are held while hooks run."""
+"""The whole service with hooks of a test, and inspections that are paused while hooks run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Calling(InspectionHook):
 
 @contextlib.contextmanager
 def added(whole: Whole, *hooks: InspectionHook) -> Iterator[None]:
-    """Let ``hooks`` run after those that are configured."""
+    """Run ``hooks`` after those that are configured."""
     pipeline = whole.conductor.pipeline
     configured = pipeline._hooks
     pipeline._hooks = (*configured, *((f"added-{number}", hook) for number, hook in enumerate(hooks)))
@@ -42,7 +42,7 @@ def added(whole: Whole, *hooks: InspectionHook) -> Iterator[None]:
 
 @contextlib.contextmanager
 def held(whole: Whole, send: Callable[[], Any]) -> Iterator[Any]:
-    """Send data with ``send``, hold their processing in a hook, and give what ``send`` returned; go on at the end."""
+    """Send data with ``send``, pause the processing in a hook, yield the result of ``send``; continue at the end."""
     reached, go_on = threading.Event(), threading.Event()
 
     def hold(task: Any, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:

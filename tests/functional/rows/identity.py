@@ -1,4 +1,4 @@
-"""As much of an OpenStack identity service as keystonemiddleware needs to check tokens."""
+"""The part of an OpenStack identity service that keystonemiddleware needs to check tokens."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _url(server: ThreadingHTTPServer) -> str:
 
 @contextlib.contextmanager
 def configuration() -> Iterator[str]:
-    """Run the identity service; give the configuration of a service that asks it."""
+    """Run the identity service; yield the configuration of a service that uses it."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()

@@ -1,4 +1,4 @@
-"""Python packages as somebody else would install them: a module and its entry points, in a folder of their own."""
+"""Python packages of other authors: a module and its entry points, in a separate folder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def install(folder: Path, name: str, source: str, entry_points: Mapping[str, Mapping[str, str]]) -> Path:
-    """Write the package ``name`` into ``folder``, as pip leaves it there; return ``folder``, for ``PYTHONPATH``.
+    """Write the package ``name`` into ``folder``, as pip would install it; return ``folder``, for ``PYTHONPATH``.
 
-    :param source: of the only module, which is named like the package
+    :param source: of the only module, which has the name of the package
     :param entry_points: ``{group: {name: object of the module}}``
     """
     information = folder / f"{name}-1.0.dist-info"

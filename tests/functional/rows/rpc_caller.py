@@ -1,6 +1,6 @@
-"""Calls ``continue_inspection`` of a conductor over RabbitMQ with oslo.messaging alone, in a process of its own.
+"""Calls ``continue_inspection`` of a conductor over RabbitMQ with oslo.messaging only, in a separate process.
 
-Reads ``{"url", "calls": [{"version", "arguments"}]}``; prints what became of each call: null, or the names of the
+Reads ``{"url", "calls": [{"version", "arguments"}]}``; prints the result of each call: null, or the names of the
 error's classes and its text. (The library leaves sockets behind that it has not closed; they end with the process.)
 """
 

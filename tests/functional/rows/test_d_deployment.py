@@ -1,4 +1,4 @@
-"""D-05, D-07, D-26, D-30, D-31: what deploy templates do when a node is provisioned."""
+"""D-05, D-07, D-26, D-30, D-31: the effect of deploy templates when a node is provisioned."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_d_07_the_template_counts_as_it_is_when_the_node_is_provisioned(whole):
 
 
 def test_d_26_what_nova_sends_already_is_enough(whole):
-    """Its calls at spawn and at destroy; its own driver makes them in tests/functional/clients/test_nova.py."""
+    """Nova's calls at spawn and at destroy; tests/functional/clients/test_nova.py uses its own driver."""
     instance = "5bd4a8a1-7d80-4b22-a5ca-3a6db1e1b6c5"
     node = available(whole, "CUSTOM_CLASS_A", BIOS, RAID)
     reserved = whole.app.patch_json(f"/v1/nodes/{node}", [
@@ -154,7 +154,7 @@ def test_d_31_while_conductors_are_pinned_no_template_is_applied_and_a_warning_s
         shown = whole.provision(node, "active", deploy_steps=[settings("requested")])
 
     assert shown["provision_state"] == "active"
-    # What the request itself wants is no template.
+    # The steps of the request itself are not those of a template.
     assert templates_of(whole, node) == ["bios.apply_configuration: request"]
     notice = (f"Deploy templates are not applied while [conductor]pin_release_version is set: {BIOS}, {RAID}.")
     assert [record.levelname for record in caplog.records if notice in record.getMessage()] == ["WARNING"]

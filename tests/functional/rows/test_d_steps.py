@@ -46,14 +46,14 @@ def create(whole: Whole, name: str, *steps: dict[str, Any]) -> None:
 
 
 def node_with(whole: Whole, *traits: str, asks: Any = None, state: str = "available", **fields: Any) -> str:
-    """Return the UUID of a node with ``traits``, whose instance asks for ``asks``; without it for all of them."""
+    """Return the UUID of a node with ``traits``, whose instance requests ``asks``; without it all of them."""
     uuid = whole.enroll(state, instance_info={"traits": list(traits) if asks is None else asks}, **fields)
     assert whole.app.put_json(f"/v1/nodes/{uuid}/traits", {"traits": list(traits)}).status_int == 204
     return uuid
 
 
 def deploy_of(whole: Whole, uuid: str) -> dict[str, Any]:
-    """Return what validation says of the deploy interface."""
+    """Return the result of validation of the deploy interface."""
     found: dict[str, Any] = whole.app.get(f"/v1/nodes/{uuid}/validate").json["deploy"]
     return found
 
@@ -68,7 +68,7 @@ def names(steps: list[dict[str, Any]]) -> list[str]:
 
 
 def ran(whole: Whole, uuid: str, **arguments: Any) -> list[str]:
-    """Deploy a node and return the steps that its history tells of, in their order."""
+    """Deploy a node and return the steps in its history, in their order."""
     assert whole.provision(uuid, "active", **arguments)["provision_state"] == "active"
     told = [text for _, text in whole.events(uuid) if text.startswith("Deploy step ") and text.endswith(" begins.")]
     return [text.split(" ")[2] for text in told]
@@ -91,7 +91,7 @@ def test_d_02_a_template_is_enabled_on_the_nodes_that_have_its_trait(whole):
      "/steps/2 (raid.create_configuration): the raid interface of the node does not offer this step"),
 ])
 def test_d_03_validation_fails_with_any_enabled_template_that_is_not_supported(whole, steps, problem):
-    # Enabled, and asked for by no instance.
+    # Enabled, and requested by no instance.
     create(whole, MIRROR, *steps)
     uuid = node_with(whole, MIRROR, asks=[], raid_interface="no-raid")
 
@@ -103,7 +103,7 @@ def test_d_03_validation_fails_with_any_enabled_template_that_is_not_supported(w
 
 
 def test_d_03_validation_names_the_argument(whole):
-    # Made while nobody had the step with other arguments: the table is written past the API.
+    # Created while no driver had the step with other arguments: the table is written without the API.
     create(whole, MIRROR, step("raid.later", 5, speed=1))
     uuid = node_with(whole, MIRROR)
     whole.db.write(lambda conn: conn.execute(
@@ -181,7 +181,7 @@ def test_d_09_the_documents_example_runs_in_this_order(whole):
                "CUSTOM_BM_CONFIG_RAID_DISK_STRIPE"]
     uuid = node_with(whole, *enabled, asks=[MIRROR, VMX])
 
-    # Both have priority 10: the firmware setup comes before the disks.
+    # Both have priority 10: the BIOS settings come before the disks.
     expected = [*CORE, "bios.apply_configuration", "raid.create_configuration"]
     assert names(preview(whole, uuid)) == expected
     assert ran(whole, uuid) == expected
@@ -258,7 +258,7 @@ def test_d_14_a_request_can_not_move_a_core_step(whole):
 
 
 def test_d_33_a_template_goes_by_its_name_alone(whole):
-    # The document leaves aliases to a later extension: no trait ever means two templates.
+    # The document leaves aliases to a later extension: a trait never selects two templates.
     create(whole, VMX, setting("on"))
 
     for other in (VMX.lower(), f"{VMX}_2", VMX[:-1]):

@@ -26,7 +26,7 @@ STEP = {
 
 
 def at(version: str) -> dict[str, str]:
-    """Return the headers that ask for an API version."""
+    """Return the headers that request an API version."""
     return {"X-OpenStack-Ironic-API-Version": version}
 
 
@@ -46,7 +46,7 @@ def listed(whole: Whole) -> list[dict[str, Any]]:
 
 
 def create(whole: Whole, name: str = MIRROR, *steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Create a template, with the document's step unless told otherwise; return what the API shows of it."""
+    """Create a template, by default with the document's step; return its representation in the API."""
     reply = whole.app.post_json(TEMPLATES, {"name": name, "steps": list(steps) or [STEP], **fields})
     assert reply.status_int == 201, reply.text
     created: dict[str, Any] = reply.json

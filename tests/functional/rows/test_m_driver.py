@@ -38,7 +38,7 @@ NOBODY = "00000000-0000-4000-8000-00000000dead"
 
 @contextlib.contextmanager
 def calling(whole: Whole, version: str = "1.0") -> Iterator[Any]:
-    """Give a client of oslo.messaging that has nothing of ours but the topic, and how JSON and contexts travel."""
+    """Yield a client of oslo.messaging that uses only our topic and our serialisation of JSON and contexts."""
     transport = rpc_transport.get_transport(whole.conf)
     target = messaging.Target(topic=rpc_transport.conductor_topic(""), version=version)
     try:
@@ -120,7 +120,7 @@ def test_m_40_the_data_are_processed_under_a_lock_and_after_the_answer(whole):
         with hooks.held(whole, send) as answer:
             row = whole.row(uuid)
             assert (answer, row.provision_state, row.reservation) == (None, "inspecting", whole.conductor.host)
-            # They are safe already.
+            # They are already stored.
             assert whole.inventories(uuid) == ["received"]
             with pytest.raises(NodeLocked):
                 send()
@@ -134,7 +134,7 @@ def test_m_40_the_state_is_checked_again_by_the_conductor(whole, state):
     whole.put(uuid, provision_state=state)
     data = whole.machine()[1]["inventory"]
 
-    # Discovery makes no difference: only a node that it has just made may be in enroll.
+    # Discovery is no exception: only a node that it has just created may be in enroll.
     with (calling(whole) as client, whole.option("auto_discovery", "enabled", True), pytest.raises(NotFound)):
         client.call(context.admin(), "continue_inspection", node_id=uuid, inventory=data)
 
@@ -153,7 +153,7 @@ class Silent(InspectInterface):
 
 
 class Own(Silent):
-    """Has a way of its own with the data."""
+    """Processes the data in its own way."""
 
     def continue_inspection(self, task: Any, inventory: dict[str, Any],
                             plugin_data: dict[str, Any] | None = None) -> InspectionData:

@@ -1,4 +1,4 @@
-"""The hooks that run if the operator wants it, each through the whole service (M-49 to M-60)."""
+"""The hooks that run if the operator enables them, each in the whole service (M-49 to M-60)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GIB = 1024 ** 3
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
-    """The service with every hook that there is."""
+    """The service with all hooks."""
     with running(tmp_path_factory.mktemp("hooks"), OPTIONS) as service:
         yield service
 
@@ -97,7 +97,7 @@ def test_m_53_ports_learn_from_lldp_where_they_are_plugged_in(whole):
     assert port_of(whole, uuid)["local_link_connection"] == {
         "switch_id": "d8:9e:f3:00:11:02", "port_id": "ethernet1/1/7", "switch_info": "leaf-a3-1"}
 
-    # Somebody plugs the cable elsewhere: what is stored follows.
+    # The cable is moved to another port: the stored data are updated.
     whole.inspect(uuid, {**body, "lldp_raw": {"eth0": [["1", "x"], LLDP[0], [2, "05457468312f3232"]]}})
     assert port_of(whole, uuid)["local_link_connection"]["port_id"] == "Eth1/22"
 
@@ -129,7 +129,7 @@ def test_m_57_the_physical_network_comes_from_the_address(whole):
 
 
 class BySpeed(PhysicalNetworkHook):
-    """What somebody else would write."""
+    """A hook of another author."""
 
     def get_physical_network(self, interface: dict[str, Any]) -> str | None:
         return "fast" if interface["speed_mbps"] >= 10000 else None
@@ -163,7 +163,7 @@ def test_m_58_a_disk_that_is_new_since_the_last_inspection_becomes_the_root_devi
     first = inspect("one", "two")
     second = inspect("one", "two", "volume")
 
-    # Compared is the old inventory; nothing is noted in the node's extra.
+    # The comparison uses the old inventory; nothing is stored in the node's extra.
     assert ("root_device" in first["properties"], first["extra"], second["extra"]) == (False, {}, {})
     assert second["properties"]["root_device"] == {"serial": "volume"}
     assert second["properties"]["local_gb"] == 501

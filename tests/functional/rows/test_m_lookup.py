@@ -1,4 +1,4 @@
-"""Which node a report belongs to, and machines that nobody enrolled (M-24 to M-32)."""
+"""Which node a report belongs to, and machines that are not enrolled (M-24 to M-32)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def known(whole: Whole, **fields: Any) -> tuple[str, str, str]:
 
 
 def machine(whole: Whole, *macs: str, bmc_address: str | None = None) -> dict[str, Any]:
-    """Return the report of a machine; without ``macs``, it has one that nobody knows."""
+    """Return the report of a machine; without ``macs``, it has an unknown one."""
     body = whole.machine()[1]
     if macs:
         body["inventory"]["interfaces"] = [{"name": f"e{n}", "mac_address": mac} for n, mac in enumerate(macs)]
@@ -65,7 +65,7 @@ def discovery(whole: Whole, scope: str | None = None) -> Iterator[None]:
 
 
 def discovered(whole: Whole, body: dict[str, Any]) -> dict[str, Any]:
-    """Send the report of a new machine; return its node when it rests."""
+    """Send the report of a new machine; return its node when it is in a stable state."""
     reply = post(whole, body)
     assert reply.status_int == 200, reply.text
     whole.at_rest(reply.json["uuid"])
@@ -135,7 +135,7 @@ def test_m_25_bmc_addresses_are_resolved_and_kept_when_the_inspection_starts(who
     assert asked == ["m25.example.org"]
     assert whole.row(uuid).driver_internal_info["lookup_bmc_addresses"] == whole.bmc_addresses(uuid) == kept
     assert post(whole, machine(whole, bmc_address="198.51.100.25")).json == {"uuid": uuid}
-    # The name is not asked for again when the report comes.
+    # The name is not resolved again when the report arrives.
     assert asked == ["m25.example.org"]
     whole.at_rest(uuid)
 
@@ -203,7 +203,7 @@ def test_m_28_a_known_machine_in_a_wrong_state_is_not_enrolled_a_second_time(who
     before = count(whole)
 
     with discovery(whole):
-        # By BMC: a new network card in a machine that is in use.
+        # By BMC address: a new network card in a machine that is in use.
         reply = post(whole, machine(whole, mac) if by == "mac" else machine(whole, bmc_address=address))
 
     assert (reply.status_int, count(whole), whole.row(uuid).provision_state) == (404, before, state)
@@ -271,7 +271,7 @@ def test_m_31_discovered_nodes_get_the_driver_of_the_option(tmp_path):
 
 
 def test_m_32_no_option_tunes_new_nodes_and_rules_do(whole):
-    # The scope is there for rules, and the limit counts nodes.
+    # The scope is for rules, and the limit is for the number of nodes.
     assert {option.dest for option in auto_discovery.OPTS} == {
         "enabled", "driver", "inspection_scope", "max_nodes_per_minute"}
     create(whole, {"op": "set-attribute", "args": ["/resource_class", "fresh"]},

@@ -97,7 +97,7 @@ def test_m_03_the_interfaces_in_the_plugin_data_are_the_inventorys_with_document
     finish(whole, uuid, body)
 
     data = stored(whole, uuid)["plugin_data"]
-    # "interfaces", another thing under the inventory's word, is what Inspector had.
+    # Inspector had "interfaces", which is different from that of the inventory.
     assert "interfaces" not in data
     common = {**sent, "pxe_enabled": False, "ipv6_address": None}
     assert data["all_interfaces"] == {"eth0": common}
@@ -109,7 +109,7 @@ def test_m_03_the_interfaces_in_the_plugin_data_are_the_inventorys_with_document
 
 def test_m_04_the_names_of_hooks_have_hyphens(whole):
     assert {name for name in hook_names() if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name)} == set()
-    # The document itself once writes an underscore.
+    # The document itself uses an underscore once.
     assert loader.load(["validate_interfaces"])[0][0] == "validate-interfaces"
 
 
@@ -145,7 +145,7 @@ def test_m_07_no_filter_but_that_for_dnsmasq_can_be_chosen():
 
 
 def rows_of(whole: Any, uuid: str) -> list[Any]:
-    """Return what the table of inventories has of a node, oldest first, JSON as its text."""
+    """Return the rows of a node in the table of inventories, oldest first, JSON as its text."""
     query = sa.text("SELECT i.* FROM node_inventory i JOIN nodes n ON n.id = i.node_id WHERE n.uuid = :uuid "
                     "ORDER BY i.id")
     with whole.db.reader() as conn:

@@ -43,7 +43,7 @@ def test_m_70_the_command_beside_a_dnsmasq_reads_the_database(site, tmp_path):
 
 def test_m_71_inspection_needs_no_filter(whole):
     with pytest.MonkeyPatch.context() as patch:
-        # Told or not: nobody listens, and nobody waits for that.
+        # With or without notifications: nothing listens to them, and nothing waits for an answer.
         client = rpc.PXEFilterAPI(rpc_transport.get_transport(whole.conf))
         patch.setattr(whole.conductor.pxe_filter, "update_pxe_filters", client.update_pxe_filters)
         assert inspected(whole)["provision_state"] == "manageable"

@@ -58,7 +58,7 @@ def test_m_15_a_report_is_an_object_with_at_least_an_inventory(whole):
 
     for body in ({}, [], None, "inventory", {"plugin_data": {}}, {"inventory": None}):
         assert post(whole, body, query=query).status_int == 400
-    # No interface is needed, nor anything else that only a hook asks for.
+    # No interface is needed, nor anything else that only a hook requires.
     assert post(whole, {"inventory": {}}, query=query).status_int == 200
     assert "Inspection hook architecture failed" in whole.at_rest(uuid).last_error
 
@@ -114,7 +114,7 @@ def test_m_19_since_1_84_the_answer_is_that_of_a_lookup_with_a_fresh_token(whole
         looked_up = whole.app.get(f"/v1/lookup?node_uuid={uuid}").json
         answer = reply.json
         token = answer["config"].pop("agent_token")
-        # The token is handed out once: it is that of a lookup, which is not needed any more.
+        # The token is issued once: it is that of a lookup, which is no longer needed.
         assert looked_up["config"].pop("agent_token") == "******"
         assert answer["config"] == looked_up["config"]
         assert answer["node"].keys() == looked_up["node"].keys()

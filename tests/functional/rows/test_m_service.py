@@ -1,4 +1,4 @@
-"""The ramdisk, who may send data, options, and what was there before (M-61 to M-69, M-77 to M-79)."""
+"""The ramdisk, authorisation to send data, options, and existing data (M-61 to M-69, M-77 to M-79)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_m_62_who_has_delivered_data_needs_no_lookup(whole):
         token = reply.json["config"]["agent_token"]
         assert reply.json["node"]["uuid"] == uuid
         assert reply.json["config"]["heartbeat_timeout"] == 300
-        # The holder of the token is told that the node is being worked on; anybody else, that there is none.
+        # The holder of the token gets the answer that the node is locked; other clients, that there is no node.
         assert (beat(whole, uuid, token), beat(whole, uuid, "x" * 43)) == (409, 404)
     whole.at_rest(uuid)
     assert beat(whole, uuid, token) == 404
@@ -107,7 +107,7 @@ def test_m_64_neither_api_nor_conductor_has_the_filter_in_it(whole):
     users = {path.relative_to(PACKAGE).parts[0] for path in MODULES
              if any(name.startswith("ironic_rules.pxe_filter") for _, name in imports_of(path))}
 
-    # Only what starts processes may know it.
+    # Only modules that start processes may use it.
     assert users <= {"pxe_filter", "cmd", "service.py"}
     # No filter runs here.
     assert inspected(whole)["provision_state"] == "manageable"
@@ -140,7 +140,7 @@ def test_m_66_hooks_default_to_the_default_ones_and_can_surround_them(tmp_path, 
 
 
 def ports_after(folder: Path, options: str) -> set[str]:
-    """Inspect a node that has ports for ``eth0`` and ``gone``; return the names of what has ports then.
+    """Inspect a node that has ports for ``eth0`` and ``gone``; return the names of the interfaces that have ports then.
 
     The machine booted from ``eth0``, which has no IP address; ``eth1`` has one, ``eth2`` has none.
     """
@@ -216,7 +216,7 @@ def test_m_77_data_of_an_inspector_in_the_same_database_are_left_alone(tmp_path)
 
 
 class Inspector(BaseHTTPRequestHandler):
-    """As much of an Inspector as an inspect interface needs that hands data on to one."""
+    """The part of an Inspector that an inspect interface needs that passes data to one."""
 
     received: dict[str, Any]
 
@@ -234,7 +234,7 @@ class Inspector(BaseHTTPRequestHandler):
 
 
 class Proxy(InspectInterface):
-    """Hands a ramdisk's data on to an Inspector, whose address is in ``driver_info``."""
+    """Passes a ramdisk's data to an Inspector, whose address is in ``driver_info``."""
 
     def inspect_hardware(self, task: Any) -> None:
         return None
@@ -279,7 +279,7 @@ def test_m_78_one_callback_serves_an_interface_that_hands_data_to_an_inspector_a
 
 
 def plain(path: str) -> str:
-    """Return a path without the names of its arguments, and without what says that one may be left out."""
+    """Return a path without the names of its arguments, and without the brackets of optional ones."""
     return re.sub(r"[\[\]]", "", re.sub(r"{[^}]*}", "{}", path))
 
 

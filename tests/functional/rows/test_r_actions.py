@@ -239,7 +239,7 @@ def ports_of(whole: Whole, node: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def with_port(whole: Whole, **fields: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Return a node in INSPECT WAIT that has a port, what its ramdisk will send, and the port."""
+    """Return a node in INSPECT WAIT that has a port, the report of its ramdisk, and the port."""
     uuid, body = waiting(whole)
     mac = body["inventory"]["interfaces"][0]["mac_address"]
     reply = whole.app.post_json("/v1/ports", {"node_uuid": uuid, "address": mac, **fields})
@@ -354,7 +354,7 @@ def test_r_58_traits_are_added_and_removed_one_by_one(whole):
 
 @pytest.fixture
 def asset_service() -> Iterator[tuple[str, list[str]]]:
-    """An HTTP service on a port of its own: its address, and the paths that it was asked for."""
+    """An HTTP service on a separate port: its address, and the requested paths."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""What each operator says about which values (R-35 to R-44)."""
+"""The result of each operator for given values (R-35 to R-44)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEITHER = ["maybe", "", "1", "0", " true", "y", [], [1], {}, {"a": 1}]
 
 
 def with_value(op: str, values: list[Any]) -> list[bool | None]:
-    """Return what ``op`` says about each value, given in the rule and read from data."""
+    """Return the result of ``op`` for each value, given in the rule and read from data."""
     literal = [holds(op, value) for value in values]
     assert [holds(op, "{plugin_data[v]}", plugin_data={"v": value}) for value in values] == literal
     return literal

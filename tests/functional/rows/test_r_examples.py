@@ -1,4 +1,4 @@
-"""R-59 and R-60: the two examples of document 000, over the whole service."""
+"""R-59 and R-60: the two examples of document 000, with the whole service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.functional.rows.conftest import RULES, inspected, stored
 from tests.functional.rows.test_r_actions import did, reason
 from tests.functional.whole import Whole, fault
 
-#: The examples of document 000, as they stand there.
+#: The examples of document 000, as printed there.
 FIRST = """
 - description: Initialize freshly discovered nodes
   sensitive: true
@@ -94,7 +94,7 @@ def test_r_59_the_first_example_gives_a_discovered_node_its_driver_and_credentia
     assert node["driver_info"] == {"ipmi_address": address, "ipmi_username": "admin", "ipmi_password": "******"}
     assert secrets_of(whole, node) == {
         "ipmi_address": address, "ipmi_username": "admin", "ipmi_password": "pa$$w0rd"}
-    # The address is what the hook validate-interfaces made of the inventory, not something that the ramdisk sent.
+    # The address was stored by the hook validate-interfaces from the inventory, it was not sent by the ramdisk.
     assert stored(whole, node["uuid"])["plugin_data"]["bmc_address"] == address
 
 

@@ -26,7 +26,7 @@ def seen(value: Any, **facts: Any) -> Any:
 
 
 def appended(loop: Any, value: Any = "{item}", **facts: Any) -> list[Any]:
-    """Return what an action that runs in a loop gets, run by run."""
+    """Return the values that an action in a loop gets in each run."""
     action = {"op": "extend-plugin-data", "args": ["got", value], "loop": loop}
     found: list[Any] = effects(action, **facts)["plugin_data"]["got"]
     return found
@@ -114,7 +114,7 @@ def test_r_28_last_looks_only_at_the_last_item():
 
 @pytest.mark.parametrize(("multiple", "place"), [("first", 0), ("last", -1)])
 def test_r_28_other_items_are_not_even_evaluated(multiple, place):
-    # A text with a part that is missing has no outcome.
+    # A text with a missing part cannot be evaluated.
     items = [{}, {}, {}]
     items[place] = {"a": "x"}
 

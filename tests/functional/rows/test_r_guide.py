@@ -64,7 +64,7 @@ def test_r_90_each_example_does_in_the_service_what_the_guide_says(whole, vector
     # Early rules run before there is a node with a history.
     rules_with_history = [rule["description"] for rule in rules_of(stem) if rule.get("phase") != "early"]
     matched = {description for description in rules_with_history if f"({description})" in event}
-    # Hooks have found out more than the case says, so that more rules may match.
+    # Hooks have added more data than the case has, so that more rules may match.
     assert matched >= set(case["expect"]["matched"]).intersection(rules_with_history)
     assert set(case["expect"].get("traits", ())) <= set(node["traits"])
     assert whole.app.delete(f"/v1/nodes/{uuid}").status_int == 204  # the next case may be about the same machine
@@ -77,7 +77,7 @@ def test_r_90_each_example_that_refuses_machines_refuses_one_with_its_reason(who
     uuid = by_an_example(whole, stem, case)
 
     node = whole.show(uuid)
-    assert node["provision_state"] in ("inspect failed", "inspect wait")  # an early rule turns it away
+    assert node["provision_state"] in ("inspect failed", "inspect wait")  # an early rule refuses it
     assert case["expect"]["fails"] in (node["last_error"] or caplog.text)
     assert whole.provision(uuid, "abort" if node["provision_state"] == "inspect wait" else "manage")["uuid"] == uuid
     assert whole.app.delete(f"/v1/nodes/{uuid}").status_int == 204

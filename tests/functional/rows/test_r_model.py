@@ -99,7 +99,7 @@ def test_r_03_the_file_is_read_at_the_start_only(tmp_path):
     file.write_text("- actions: [{op: set-attribute, args: [/extra/file, as at the start]}]\n")
     with running(tmp_path, f"built_in = {file}\n") as whole:
         file.write_text("this is: [no rule")
-        # What services that read their files anew at SIGHUP call.
+        # The call of services that read their files again at SIGHUP.
         whole.conf.mutate_config_files()
         assert inspected(whole)["extra"] == {"file": "as at the start"}
         assert len(listed(whole)) == 1

@@ -23,7 +23,7 @@ FULL = {
 
 @pytest.fixture
 def with_built_in(tmp_path: Path) -> Iterator[Whole]:
-    """A service of its own with one built-in rule. Two services at a time would get each other's messages."""
+    """A separate service with one built-in rule. Two services at the same time would get each other's messages."""
     file = tmp_path / "rules.yaml"
     file.write_text(f"- {{uuid: {BUILT_IN}, phase: early, actions: [{{op: log, args: [built in]}}]}}\n")
     with running(tmp_path, f"built_in = {file}\n") as service:

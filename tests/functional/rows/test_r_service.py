@@ -1,4 +1,4 @@
-"""R-78 to R-89: options, plug-ins, and what surrounds the rules."""
+"""R-78 to R-89: options, plug-ins, and the environment of the rules."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tests.functional.whole import FaultyHardware, Whole, configuration, fault, 
 
 UUID = "11111111-1111-4111-8111-111111111111"
 MARK = {"op": "set-attribute", "args": ["/extra/ran", True]}
-#: Of nodes, as the service has them by default.
+#: Of nodes, with the defaults of the service.
 IN_BAND = "^(agent|inspector)$"
 
 
 class OutOfBand(InspectInterface):
-    """Inspects at once, with data that it has got by itself, and without a ramdisk."""
+    """Inspects immediately, with data that it has read itself, and without a ramdisk."""
 
     def inspect_hardware(self, task: Any) -> InspectionData:
         return InspectionData({"hostname": "from the BMC", "cpu": {"architecture": "aarch64"}})
@@ -149,7 +149,7 @@ def test_r_82_mask_secrets_says_which_rules_read_the_secrets_of_a_node(tmp_path,
             word = "s3cret" if reads else "******"
             assert extra[name] == [word, word, {"ipmi_username": "root", "ipmi_password": word}, "user root"]
             assert (f"guessed_{name}" in extra) is reads
-        # What is written is not masked, and what is stored has not changed.
+        # Written values are not masked, and stored values are unchanged.
         assert whole.row(node["uuid"]).driver_info == {"ipmi_username": "root", "ipmi_password": "s3cret"}
 
 
@@ -183,7 +183,7 @@ def test_r_83_an_expression_that_is_none_stops_the_start(tmp_path):
 
 
 def discovered(whole: Whole, body: dict[str, Any]) -> dict[str, Any]:
-    """Let a machine that nobody enrolled send its data; return its node when it rests."""
+    """Let a machine that is not enrolled send its data; return its node when it is in a stable state."""
     reply = whole.app.post_json("/v1/continue_inspection", body)
     assert reply.status_int == 200, reply.text
     uuid = reply.json["node"]["uuid"]
@@ -202,7 +202,7 @@ def test_r_84_discovered_nodes_get_the_scope_of_the_option_and_the_rules_for_it(
 
         assert (node["auto_discovered"], node["inspection_scope"]) == (True, scope)
         assert (node["extra"], node["last_error"]) == (extra, None)
-        assert inspected(whole)["inspection_scope"] is None  # it is not for nodes that somebody enrolled
+        assert inspected(whole)["inspection_scope"] is None  # it is not for nodes that were enrolled by a user
 
 
 class Tag(InspectionRuleActionBase):
@@ -220,7 +220,7 @@ class Tag(InspectionRuleActionBase):
 
 
 class Whatever(InspectionRuleActionBase):
-    """Takes any argument; only for nodes."""
+    """Accepts any argument; only for nodes."""
 
     def __call__(self, task, rule, *args, **kwargs):
         task.node.extra["whatever"] = [list(args), kwargs]
