@@ -1,7 +1,7 @@
-"""Strategies for tests that make up their input: they put odd things anywhere into valid rules, reports and requests.
+"""Strategies for tests that generate their input: valid rules, reports and requests with unusual values anywhere.
 
 How many examples tests draw from these is an option: without ``IRONIC_RULES_TEST_EXAMPLES`` few, so that the suite is
-fast; with it so many, in batches (``tox -e fuzz``).
+fast; with it the given number, in batches (``tox -e fuzz``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ironic_rules.models import json_values
 from tests.unit.rules import world
 
 OPTION = "IRONIC_RULES_TEST_EXAMPLES"
-#: Hypothesis remembers what it drew in a run, so that a run of a hundred thousand would fill the memory.
+#: Hypothesis stores the examples of a run, so that a run of a hundred thousand would need too much memory.
 BATCH = 5_000
 
 Json = Any
@@ -30,7 +30,7 @@ Place = tuple[Any, Any]
 
 
 def wanted(small: int) -> int:
-    """Return how many examples a test shall have; ``small`` is what it has in the normal suite."""
+    """Return the number of examples of a test; ``small`` is the number in the normal suite."""
     return int(os.environ.get(OPTION) or small)
 
 
@@ -93,7 +93,7 @@ NUMBERS = [0, -1, 1, 9999, 10000, 2**31, 2**53 + 1, -2**63, 2**63, 2**64 - 1, 2*
 
 
 def nested(levels: int, inner: Json = None, mapping: bool = False) -> Json:
-    """Return a value of so many levels of lists or objects."""
+    """Return a value with this number of levels of lists or objects."""
     for _ in range(levels):
         inner = {"a": inner} if mapping else [inner]
     return inner
@@ -106,7 +106,7 @@ ODD_VALUES: list[Json] = [
     *(nested(levels, mapping=mapping) for levels in (18, 19, 20, 21, 22, 95, 99, 101, 300)
       for mapping in (False, True)),
 ]
-#: Bytes that do not belong where they are put into JSON text.
+#: Bytes that are invalid where they are inserted into JSON text.
 BYTES = [b"\xff", b"\0", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"'", b",", b"//", b"NaN", b"-", b"1" * 400, b"\\u0000",
          b"\\ud800"]
 
@@ -117,7 +117,7 @@ class _Few(list[Json]):
         return f"<{len(self)} values>"
 
     def at(self, index: int) -> Json:
-        # A copy: what is drawn is changed.
+        # A copy, because the drawn value is changed.
         return json_values.clone(self[index])
 
 
@@ -149,7 +149,7 @@ def _changed(draw: st.DrawFn, originals: _Few, most: int) -> Json:
 
 
 def _places(value: Json) -> Iterator[Place]:
-    """Give (container, key or index) of every value inside of ``value``, the outermost one first."""
+    """Yield (container, key or index) of every value inside of ``value``, the outermost one first."""
     pending = [value]
     while pending:
         container = pending.pop()
@@ -188,13 +188,13 @@ def _change(draw: st.DrawFn, container: Json, key: Any, originals: _Few) -> None
 
 @st.composite
 def mostly(draw: st.DrawFn, usual: st.SearchStrategy[Json], other: st.SearchStrategy[Json]) -> Json:
-    """Three of four times one of ``usual``. (``one_of`` would count each branch inside of ``other`` as one.)"""
+    """In three of four cases one of ``usual``. (``one_of`` would count each branch inside of ``other`` as one.)"""
     return draw(usual if draw(st.integers(0, 3)) else other)
 
 
 @st.composite
 def bodies(draw: st.DrawFn, values: st.SearchStrategy[Json]) -> bytes:
-    """JSON text of one of ``values``; one in eight is damaged: a key twice, cut off, or bytes that do not belong."""
+    """JSON text of one of ``values``; one in eight is invalid: a duplicate key, truncated, or with invalid bytes."""
     text = json.dumps(draw(values)).encode()
     if draw(st.integers(0, 7)):
         return text

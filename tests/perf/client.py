@@ -1,4 +1,4 @@
-"""A lean HTTP client and the loads of the benchmarks: they drive this service and the reference service alike."""
+"""A small HTTP client and the loads of the benchmarks, for this service and the reference service alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Microversion of every request; both services know it.
+#: Microversion of every request; both services support it.
 VERSION = "1.96"
 
 
@@ -56,7 +56,7 @@ class Client:
 
 @dataclass
 class Timing:
-    """What a load measured: seconds per request, and how long the whole took."""
+    """The measurements of a load: seconds per request, and the total duration."""
 
     seconds: list[float] = field(default_factory=list)
     wall_s: float = 0.0

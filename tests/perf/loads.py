@@ -1,4 +1,4 @@
-"""The loads: machines, rules and nodes as both services know them."""
+"""The loads: machines, rules and nodes as both services support them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bmc(number: int) -> str:
 
 
 def inventory(number: int) -> dict[str, Any]:
-    """Return what the ramdisk of a 40-core server with 8 NICs and 12 disks sends."""
+    """Return the report of the ramdisk of a 40-core server with 8 NICs and 12 disks."""
     nics = [
         {"name": f"ens{nic // 2 + 1}f{nic % 2}", "mac_address": mac(number, nic),
          "ipv4_address": f"172.16.{number >> 8 & 255}.{number & 255}" if nic == 0 else None, "ipv6_address": None,
@@ -89,7 +89,7 @@ def delete_all(endpoint: str, collection: str) -> None:
 
 
 def create_nodes(endpoint: str, count: int) -> Timing:
-    """Create nodes that nobody inspects."""
+    """Create nodes that are not inspected."""
     first = next(_numbers) * 100_000
     return run(endpoint, count, 4, lambda client, number: client.request("POST", "/v1/nodes", {
         "driver": "fake-hardware", "name": f"list-{first + number}", "inspect_interface": "agent",
@@ -97,7 +97,7 @@ def create_nodes(endpoint: str, count: int) -> Timing:
 
 
 def repeat_get(endpoint: str, path: str, count: int, concurrency: int = 1) -> Timing:
-    """Get the same resource again and again."""
+    """Get the same resource repeatedly."""
     with Client(endpoint) as client:
         client.request("GET", path)
     return run(endpoint, count, concurrency, lambda client, _: client.request("GET", path))

@@ -1,4 +1,4 @@
-"""A service under measurement: where it listens, how fast it was there, what memory it takes."""
+"""A service under measurement: its URL, its start-up time, its memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Ironic 39, the reference service, from a virtual environment of its own.
+"""Ironic 39, the reference service, from a separate virtual environment.
 
 ``IRONIC_RULES_REFERENCE`` names that environment (``python3 -m venv X && X/bin/pip install ironic==39.0.0``).
-It runs in its fastest form: one process, SQLite, no message broker.
+It runs in its fastest configuration: one process, SQLite, no message broker.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def running(folder: Path, venv: Path) -> Iterator[Measured]:
     subprocess.run([venv / "bin/ironic-dbsync", "--config-file", config, "create_schema"], check=True, cwd=folder,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with (folder / "output").open("wb") as output:
-        # A session of its own: the service forks its worker.
+        # A separate session: the service forks its worker.
         process = subprocess.Popen([venv / "bin/ironic", "--config-file", config], cwd=folder, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:

@@ -1,7 +1,7 @@
-"""The main job's speed: ``tox -e perf`` prints the table.
+"""The speed of the main functions: ``tox -e perf`` prints the table.
 
-With ``IRONIC_RULES_REFERENCE`` set, the reference service is measured in the same run and ratios are printed. Nothing
-here fails for being slow: the figures are for people.
+With ``IRONIC_RULES_REFERENCE`` set, the reference service is measured in the same run and ratios are printed. No test
+fails for being slow: the figures are for people.
 """
 
 from __future__ import annotations

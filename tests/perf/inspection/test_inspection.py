@@ -1,4 +1,4 @@
-"""Inspections end to end: with rules, many of them, and over several conductors.
+"""Inspections end to end: with many rules, and with several conductors.
 
 ``tox -e perf -- inspection`` prints the tables; with ``IRONIC_RULES_REFERENCE`` set, with the reference service's
 figures of the same run.
@@ -23,7 +23,7 @@ from tests.perf.processes import Measured, ours
 Figures = dict[str, float]
 RULES = (0, 100)
 CONCURRENCY = (1, 4, 8)
-#: The reference needs a second and more for each node that 100 rules match.
+#: The reference needs more than a second for each node that 100 rules match.
 NODES = {"ironic-rules": 200, "reference": 24}
 
 
@@ -43,7 +43,7 @@ def inspections(service: Measured, nodes: int) -> Figures:
 
 
 def show(title: str, figures: dict[str, Figures]) -> None:
-    """Print a table; ratios where there are two columns."""
+    """Print a table, with ratios if there are two columns."""
     table = Table(title=title)
     for column in ("figure", *figures, *(["ratio"] if len(figures) == 2 else [])):
         table.add_column(column, justify="left" if column == "figure" else "right")
@@ -85,7 +85,7 @@ def test_memory_after_many_inspections(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def cluster(folder: Path, kind: str) -> Iterator[str]:
-    """Run an API process and two conductors over RabbitMQ; give the API's URL."""
+    """Run an API process and two conductors over RabbitMQ; yield the API's URL."""
     with temporary_database(kind) as database, temporary_vhost() as transport:
         # The intervals of the service (tests of failures have shorter ones), and no PXE filters, as in one process.
         processes = Cluster(folder, database, transport, "heartbeat_interval = 10\nheartbeat_timeout = 60\n"
@@ -101,7 +101,7 @@ def cluster(folder: Path, kind: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
 def test_two_conductors_over_a_broker_and_a_database_server(tmp_path: Path, kind: str) -> None:
-    """2,000 nodes: ``loads.inspect`` fails for one that is lost, and a name that comes twice is refused."""
+    """2,000 nodes: ``loads.inspect`` fails for one that is lost, and a duplicate name is refused."""
     with cluster(tmp_path, kind) as endpoint:
         rate, posts = loads.inspect(endpoint, 2000, 8)
     show(f"Two conductors over RabbitMQ and {kind}, 2,000 nodes", {"ironic-rules": {

@@ -1,7 +1,7 @@
-"""What a callback costs by the number of nodes that wait: ``tox -e perf -- inspection`` prints the table.
+"""The cost of a callback by the number of nodes that wait: ``tox -e perf -- inspection`` prints the table.
 
-The API in process over a real database, with a conductor that only remembers; the two services take turns, request by
-request, so that what else the machine does hits both. Nothing here fails for being slow: the figures are for people.
+The API in process over a real database, with a conductor that only records calls; the two services alternate, request
+by request, so that other load of the machine affects both. No test fails for being slow: the figures are for people.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Times this project's PXE filter, as ``reference_filter.py`` does the other one: same arguments, same output."""
+"""Measures this project's PXE filter, as ``reference_filter.py`` does the other one: same arguments, same output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(count: int, work: pathlib.Path) -> None:
                     f"[pxe_filter]\ndhcp_hostsdir = {hosts}\n")
     conf = service.prepare_config([], config_files=[str(file)])
     migration.upgrade(f"sqlite:///{database}")
-    # In a process of its own: a hundred thousand rows are no part of the filter's memory.
+    # In a separate process: a hundred thousand rows must not count as the filter's memory.
     subprocess.run([sys.executable, "-m", "tests.perf.pxe.population", str(database), str(count)], check=True)
     figures: dict[str, list[float]] = {"first": [], "steady": [], "changed": []}
     for _ in range(3):
@@ -37,7 +37,7 @@ def main(count: int, work: pathlib.Path) -> None:
         keeper = keeper_of(conf)
         figures["first"].append(timed(keeper))
     keeper._read_all_at = None
-    keeper.sync(periodic=True)  # reads all ports again, which takes most memory
+    keeper.sync(periodic=True)  # reads all ports again, which needs the most memory
     for _ in range(3):
         figures["steady"].append(timed(keeper))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Nodes with four ports each, of which 1 % are on inspection, written past the service: it would take minutes."""
+"""Nodes with four ports each, of which 1 % are on inspection, written without the service, which would take minutes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironic_rules.db import clock
 from ironic_rules.db.tables import nodes, ports
 
 PORTS_PER_NODE = 4
-#: PostgreSQL goes on counting from 1 for rows that come later.
+#: PostgreSQL still assigns ids from 1 to rows that are inserted later.
 _FIRST = 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""Times the PXE filter of the reference service. Runs with the Python of that service's virtual environment.
+"""Measures the PXE filter of the reference service. Runs with the Python of that service's virtual environment.
 
 The first argument is the number of ports, the second a new folder to work in. Prints a JSON object: seconds by case,
 and ``peak_mib``.

@@ -1,7 +1,7 @@
 """The PXE filter's speed: ``tox -e perf -- pxe`` prints the tables.
 
-With ``IRONIC_RULES_REFERENCE`` set, the filter of that environment is timed in the same run, over as many ports, and
-ratios are printed. Nothing here fails for being slow: the figures are for people.
+With ``IRONIC_RULES_REFERENCE`` set, the filter of that environment is measured in the same run, with as many ports, and
+ratios are printed. No test fails for being slow: the figures are for people.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.perf.pxe import population
 _PORTS = 100_000
 _WARM_UP, _ROUNDS = 10, 100
 _TREE = Path(__file__).parents[3]
-#: case: (what it is, how many times faster than the reference it is meant to be)
+#: case: (description, intended ratio of the reference's time to ours)
 _BARS = {
     "first": ("first sync, empty folder, s", 20), "steady": ("nothing changed, s", 100),
     "changed": ("1 % of the nodes changed, s", 20), "peak_mib": ("peak memory, MiB", 4),
@@ -71,7 +71,7 @@ def test_the_syncs(tmp_path: Path) -> None:
 @pytest.mark.servers
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
 def test_from_the_commit_of_a_conductor_to_the_file(tmp_path: Path, kind: str) -> None:
-    """Over RabbitMQ: the conductor runs here, so that the moment after its commit is known, the filter elsewhere."""
+    """Over RabbitMQ: the conductor runs in this process, which knows the time of its commit, the filter in another."""
     hosts = tmp_path / "hosts"
     hosts.mkdir()
     with migrated_database(kind) as database, temporary_vhost() as transport:
@@ -102,7 +102,7 @@ def test_from_the_commit_of_a_conductor_to_the_file(tmp_path: Path, kind: str) -
 
 
 def _delay(conductor: Conductor, hosts: Path, number: int) -> float:
-    """Start the inspection of a new node; return the seconds from the commit until its address is let in."""
+    """Start the inspection of a new node; return the seconds from the commit until its address is allowed."""
     address = f"52:54:ff:00:{number >> 8:02x}:{number & 255:02x}"
 
     def create(conn: sa.Connection) -> int:

@@ -1,4 +1,4 @@
-"""Times our rule engine as the conductor uses it: stored rules, the cache in front of them, drafts, one save."""
+"""Measures our rule engine as the conductor uses it: stored rules, the cache in front of them, drafts, one save."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Timing = dict[str, float]
 
 
 class Bench:
-    """A database with rules, and the conductor's cache before it."""
+    """A database with rules, and the conductor's cache of it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -37,11 +37,11 @@ class Bench:
         self._inventory = scenarios.inventory()
 
     def measure(self, kind: str, count: int, repeat: int) -> dict[str, Timing]:
-        """Return the timings ``total`` (reading the rules, running them, saving) and ``engine`` (just running)."""
+        """Return the timings ``total`` (reading the rules, running them, saving) and ``engine`` (running only)."""
         self._store(scenarios.rules(kind, count))
         rule_set = self._read()
         totals, runs = [], []
-        # The first one warms up.
+        # The first one is a warm-up.
         for _ in range(repeat + 1):
             task, facts = self._task()
             runs.append(_timed(rule_set.run, "main", facts))
@@ -78,16 +78,16 @@ class Bench:
 
 
 def view(inventory: dict[str, Any]) -> View:
-    """Return what conditions see of an inventory."""
+    """Return an inventory as conditions see it."""
     return Views({"inventory": lambda: inventory}, "always").of(sensitive=False)
 
 
 @contextlib.contextmanager
 def bench() -> Iterator[Bench]:
-    """Give a bench with an empty SQLite database."""
+    """Yield a bench with an empty SQLite database."""
     with databases.migrated_database("sqlite") as url:
         database = databases.open_database(url)
-        # As the service does at its start: what is there already need not be looked at at every collection.
+        # As the service does at startup: existing objects need not be examined at every collection.
         gc.collect()
         gc.freeze()
         try:

@@ -1,4 +1,4 @@
-"""Times the rule engine of the reference service. Runs with the Python of that service's virtual environment.
+"""Measures the rule engine of the reference service. Runs with the Python of that service's virtual environment.
 
 Reads a job (``{"inventory": .., "cases": [{"kind", "repeat", "saves", "hits", "rules"}]}``) from the file that the
 first argument names and prints a JSON list of figures, one per case: seconds for all rules together, the best of the
@@ -48,7 +48,7 @@ def measure(case, inventory):
 
     store(case["rules"])
     totals, readings = [], []
-    # The first one warms up.
+    # The first one is a warm-up.
     for _ in range(case["repeat"] + 1):
         node = make_node(objects, context, case["saves"])
         task = types.SimpleNamespace(node=node, context=context, ports=[])
@@ -61,7 +61,7 @@ def measure(case, inventory):
 
 
 def make_node(objects, context, saves):
-    """Return a node; without ``saves`` one that has just what the engine touches, and forgets to save."""
+    """Return a node; without ``saves`` one that has only what the engine uses, and does not save."""
     if saves:
         node = objects.Node(context, driver="fake-hardware", uuid=str(uuid.uuid4()))
         node.create()

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.perf import loads
 
-#: What is measured, and what each name means.
+#: The measured scenarios, and the meaning of each name.
 KINDS = {
     "nomatch": "one condition, false",
     "nomatch5": "five conditions, the last one false",

@@ -1,8 +1,8 @@
 """The rule engine's speed: ``tox -e perf -- rules`` prints the tables.
 
-With ``IRONIC_RULES_REFERENCE`` set, the engine of that environment is timed in the same run, with the same rules and
-the same inventory, and ratios are printed. Times are the processor's, best of several runs; nothing here fails for
-being slow: the figures are for people.
+With ``IRONIC_RULES_REFERENCE`` set, the engine of that environment is measured in the same run, with the same rules and
+the same inventory, and ratios are printed. Times are processor times, best of several runs; no test fails for being
+slow: the figures are for people.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Bar:
-    """What 1,000 rules may cost at most: ``own`` is to be ``limit`` times cheaper than ``other`` of the reference."""
+    """The maximum cost of 1,000 rules: ``own`` must be ``limit`` times cheaper than ``other`` of the reference."""
 
     text: str
     own: tuple[str, str]

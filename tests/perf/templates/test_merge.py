@@ -16,7 +16,7 @@ from ironic_rules.steps.offers import Offer
 
 _TEMPLATES, _STEPS, _REPEAT = 50, 10, 50
 _NOW = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
-#: Milliseconds that it may take.
+#: Maximum time in milliseconds.
 _BAR = 2.0
 
 

@@ -1,7 +1,7 @@
 """Deploy templates over HTTP: ``tox -e perf -- templates`` prints the table.
 
-With ``IRONIC_RULES_REFERENCE`` set, the reference service is measured in the same run, and the ratios stand next to
-their bars. Nothing here fails for being slow: the figures are for people.
+With ``IRONIC_RULES_REFERENCE`` set, the reference service is measured in the same run, and the ratios are printed next
+to their limits. No test fails for being slow: the figures are for people.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.perf.processes import ours
 
 _COUNT = 1000
 _LIST = f"/v1/deploy_templates?limit={_COUNT}"
-#: figure: how many times the reference's requests per second it has to be
+#: figure: the required ratio to the reference's requests per second
 _BARS = {"create": 4, "get by name": 4, "get by name, 4 at once": 4, f"list of {_COUNT}": 15,
          f"list of {_COUNT}, detail": 15, f"list of {_COUNT}, detail, 4 at once": 15}
 

@@ -1,4 +1,4 @@
-"""An action for inspection rules, in a package that ironic-rules knows nothing about."""
+"""An action for inspection rules, in a package that is independent of ironic-rules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ironic_rules.rules import ActionError, InspectionRuleActionBase
 class Tag(InspectionRuleActionBase):
     """Add a tag to ``extra/tags`` of the node; in the early phase, to ``tags`` of the plugin data.
 
-    :param name: the tag; templates are filled in
-    :param note: kept beside the tag as it stands in the rule
+    :param name: the tag; templates are replaced
+    :param note: stored with the tag, unchanged from the rule
     """
 
     formatted_params = ["name"]
@@ -20,7 +20,7 @@ class Tag(InspectionRuleActionBase):
     def __call__(self, task: Any, rule: Any, name: str, note: str = "") -> None:
         tags = task.node.extra.setdefault("tags", [])
         tags.append(self._tag(name, note))
-        task.node.save()  # as the interface has it; the service saves once, when all rules are done
+        task.node.save()  # as in the interface; the service saves once, when all rules have finished
 
     def call_early(self, rule: Any, name: str, note: str = "") -> None:
         rule.plugin_data.setdefault("tags", []).append(self._tag(name, note))

@@ -1,4 +1,4 @@
-"""What the action does, without a service: the engine needs no database, no broker and no network."""
+"""The effect of the action, without a service: the engine needs no database, no broker and no network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ rules.load_plugins()  # finds the entry point: the package is installed
 
 
 def run(args: dict[str, Any], phase: str = "main", **options: Any) -> rules.Facts:
-    """Run a rule with the action on a node without tags; return what it worked on."""
+    """Run a rule with the action on a node without tags; return the task."""
     task = None if phase == "early" else Task(NodeDraft({"extra": {}}))
     facts = rules.Facts(task, {"cpu": {"architecture": "x86_64"}}, {}, **options)
     rule = rules.Rule(phase=phase, actions=[{"op": "sample-tag", "args": args}])

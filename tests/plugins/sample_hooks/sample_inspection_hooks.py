@@ -1,4 +1,4 @@
-"""``sample-rack``: which rack a machine stands in, in a package that ironic-rules knows nothing about."""
+"""``sample-rack``: the rack of a machine, in a package that is independent of ironic-rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironic_rules.models.task import Task
 class RackHook(InspectionHook):
     """Sets ``extra/rack`` from the address that the ramdisk booted with: each rack has an IPv4 network with prefix 24.
 
-    An inventory without such an address gives a warning and leaves the node as it is.
+    For an inventory without such an address a warning is logged and the node is unchanged.
     """
 
     dependencies = ["validate-interfaces"]
@@ -23,4 +23,4 @@ class RackHook(InspectionHook):
             warn(task, "the rack is not known: the ramdisk did not boot from an interface with an IPv4 address")
             return
         task.node.extra["rack"] = address.rpartition(".")[0]
-        task.node.save()  # as the interface has it; the service saves once, when all hooks and rules are done
+        task.node.save()  # as in the interface; the service saves once, when all hooks and rules have finished
