@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.modules import Import, module_name, place
 
-#: From the top down. A module may import its own part and the parts on lower lines; parts on one line are strangers.
+#: From the top down. A module may import its own part and the parts on lower lines; parts on one line are independent.
 LAYERS = (
     ("client",),
     ("cmd",),
@@ -25,7 +25,7 @@ LAYERS = (
 )
 RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 
-#: Entry modules: other programs start the service by importing them, so they stand where the commands do.
+#: Entry modules: other programs start the service by importing them, so they are on the same line as the commands.
 ENTRY_MODULES = {"api.wsgi": "cmd"}
 
 
@@ -35,7 +35,7 @@ def part_of(module: str) -> str:
 
 
 def upward(path: Path, imports: Iterable[Import]) -> Iterator[str]:
-    """Say which imports of a module do not point downwards."""
+    """Yield the imports of a module that do not point downwards."""
     importer = part_of(module_name(path))
     if not importer:
         return

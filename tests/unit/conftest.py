@@ -1,4 +1,4 @@
-"""What every unit test gets."""
+"""Fixtures of every unit test."""
 
 from __future__ import annotations
 

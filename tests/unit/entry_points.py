@@ -1,4 +1,4 @@
-"""The entry points of ``setup.cfg``, and what a process of their own makes of them.
+"""The entry points of ``setup.cfg``, tested in a separate process.
 
 ``python -m tests.unit.entry_points`` tries them and prints a :class:`Report` as JSON.
 """
@@ -31,13 +31,13 @@ SCRIPTS = {point.name: point for point in ENTRY_POINTS if point.group == "consol
 
 @dataclasses.dataclass
 class Report:
-    """What happened to the entry points in a process that has imported nothing else."""
+    """The results for the entry points in a process that has imported nothing else."""
 
-    #: module: what its import raised where the arguments of the process mean nothing to it
+    #: module: the error of its import with arguments of the process that it does not support
     failures: dict[str, str]
     #: command: exit status and output of ``--help``
     helps: dict[str, tuple[Any, str]]
-    #: everything that was written as an error
+    #: everything that was written to the standard error
     errors: str = ""
 
 

@@ -1,4 +1,4 @@
-"""What the documentation shows works: its example hook, its configuration file, its references."""
+"""The examples of the documentation work: its example hook, its configuration file, its references."""
 
 from __future__ import annotations
 

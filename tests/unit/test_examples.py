@@ -1,9 +1,8 @@
-"""Each example rule of the user guide, run over stated data with a stated outcome: ``tests/vectors/examples``.
+"""Each example rule of the user guide, run with given data and an expected result: ``tests/vectors/examples``.
 
-A case names a sample machine (``sample``), lays ``inventory`` over what it sends, takes ``drop`` out of that, and may
-say what the ramdisk sends besides (``plugin_data``), and fields of the node (``node``) and its ports (``ports``, by
-address).
-``expect`` is complete: what it does not name has not changed.
+A case names a sample machine (``sample``), merges ``inventory`` with its report, removes ``drop`` from that, and may
+set the other data of the report (``plugin_data``), and fields of the node (``node``) and its ports (``ports``, by
+address). ``expect`` is complete: everything that it does not name is unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def rules_of(stem: str) -> list[dict[str, Any]]:
 
 
 def facts_of(case: dict[str, Any]) -> rules.Facts:
-    """Return the facts of a case: a bare node that has the ports of the machine."""
+    """Return the facts of a case: an otherwise empty node that has the ports of the machine."""
     body = samples.inventory(case["sample"])
     body["inventory"].update(case.get("inventory", {}))
     for name in case.get("drop", ()):
@@ -65,7 +64,7 @@ def run(case: dict[str, Any], rule_set: rules.RuleSet, facts: rules.Facts) -> li
 
 
 def outcome(facts: rules.Facts, sent: dict[str, Any], traces: list[rules.Trace]) -> dict[str, Any]:
-    """Return what the rules did, as ``expect`` has it; plugin data that are gone are None."""
+    """Return the effects of the rules in the form of ``expect``; removed plugin data are None."""
     assert facts.task is not None
     data = facts.plugin_data
     found = {
@@ -98,7 +97,7 @@ def test_an_example_does_what_it_says(vector: Any) -> None:
 
 
 def without_effect(stem: str) -> Iterator[str]:
-    """Say which rules of an example no case shows at work."""
+    """Yield the rules of an example that match in no case."""
     expected = [case["expect"] for of, case in CASES if of == stem]
     done = {description for one in expected for description in one.get("matched", ())}
     failing = [rule["description"] for rule in rules_of(stem) if any(act["op"] == "fail" for act in rule["actions"])]

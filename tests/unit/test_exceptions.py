@@ -11,7 +11,7 @@ CLASSES = sorted(exceptions.http_errors().values(), key=lambda cls: cls.__name__
 
 
 def same(error: Exception, cls: type[Exception], text: str) -> bool:
-    """Say whether this is an error of exactly this class, with this text."""
+    """Return whether this is an error of exactly this class, with this text."""
     return (type(error), str(error)) == (cls, text)
 
 

@@ -1,4 +1,4 @@
-"""A field of a resource stands in one list, the table of its fields; each second list is named here with its reason."""
+"""A field of a resource is in one list, the table of its fields; each additional list is named here with its reason."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ironic_rules.models.ports import PORT, PORT_GROUP
 PACKAGE = Path(ironic_rules.__file__).parent
 TABLES = {"node": NODE, "port": PORT, "port group": PORT_GROUP, "rule": RULE, "template": DEPLOY_TEMPLATE}
 _TIMES_SEEN = Counter(name for table in TABLES.values() for name in table)
-#: So many fields that only one resource has are a list of its fields.
+#: Number of fields of a single resource from which a collection is a list of its fields.
 MANY = 3
 
-#: module and resource of each second list: why it is one.
+#: module and resource of each additional list: its reason.
 REASONS = {
     ("api/controllers/v1/node_maintenance.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
     ("api/controllers/v1/port_update.py", "port"): "what the network knows of a port, and only unused nodes may change",

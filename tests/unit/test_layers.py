@@ -11,14 +11,14 @@ from tests.modules import MODULES, PACKAGE, Import, imports_in, imports_of, modu
 
 PAGE = PACKAGE.parent / "doc" / "source" / "contributor" / "architecture.rst"
 
-#: Parts that are values in, values out.
+#: Parts that only take and return values.
 PURE_PARTS = ("rules", "steps", "models", "legacy", "extra_specs")
 IMPURE_LIBRARIES = ("oslo_config", "oslo_db", "oslo_messaging", "pecan", "sqlalchemy", "socket", "time")
 GREEN_LIBRARIES = ("eventlet", "greenlet")
 
 
 def imported(path: Path, imports: Iterable[Import], libraries: Iterable[str]) -> Iterator[str]:
-    """Say which imports of a module are of ``libraries``."""
+    """Yield the imports of ``libraries`` in a module."""
     yield from (f"{place(path, line)}: imports {name}" for line, name in imports if name.partition(".")[0] in libraries)
 
 

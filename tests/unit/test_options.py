@@ -1,4 +1,4 @@
-"""Every option of the service explains itself and has a default that works on a laptop."""
+"""Every option of the service has a help text and a default that works on a laptop."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ NUMBERS = (types.Integer, types.Float)
 
 
 def unhelpful(group: str, option: cfg.Opt) -> Iterator[str]:
-    """Say that the help of an option is no sentence."""
+    """Report an option whose help is not a sentence."""
     text = option.help or ""
     if not (text[:1].isupper() or text[:1] in ("'", "/", "$")) or not text.endswith("."):
         yield f"[{group}]{option.name}: {text!r}"
 
 
 def unbounded(group: str, option: cfg.Opt) -> Iterator[str]:
-    """Say that an option takes any negative number."""
+    """Report an option that accepts any negative number."""
     if isinstance(option.type, NUMBERS) and option.type.min is None:
         yield f"[{group}]{option.name}: {option.type!r}"
 
 
 def invalid(conf: cfg.ConfigOpts, group: str, option: cfg.Opt) -> Iterator[str]:
-    """Say that the value of an option cannot be read, or that there is one though the option is required."""
+    """Report an option whose default cannot be read, or that has a default although it is required."""
     try:
         value = conf[option.name] if group == "DEFAULT" else conf[group][option.name]
     except (ValueError, cfg.Error) as exc:
@@ -90,5 +90,5 @@ def test_every_group_module_is_listed():
     listed = {module.__name__.rpartition(".")[2] for module in service_conf.MODULES}
     present = {path.stem for path in Path(service_conf.__file__).parent.glob("*.py")}
 
-    # The options of "database" are oslo.db's, which lists them itself.
+    # The options of "database" are those of oslo.db, which lists them itself.
     assert present - listed == {"__init__", "opts", "database"}

@@ -1,4 +1,4 @@
-"""What setup.cfg promises exists, and what the code imports is required."""
+"""The entries of setup.cfg exist, and the imports of the code are in the requirements."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ COMMANDS = {
     "ironic-rules-status": "ironic_rules.cmd.status:main",
 }
 
-#: top-level module: the distributions that have it
+#: top-level module: the distributions that contain it
 OWNERS = metadata.packages_distributions()
-#: What another library is made of and gives to those who use it: required with it.
+#: Libraries that are part of the interface of another library, and are required with it.
 COMES_WITH = {"webob": "pecan"}
 
 DATA_FILES = sorted(
@@ -44,7 +44,7 @@ def normalised(name: str) -> str:
 
 
 def unrequired(path: Path, imports: Iterable[Import], required: Set[str]) -> Iterator[str]:
-    """Say which imports of a module come from distributions that nothing requires."""
+    """Yield the imports of a module from distributions that are not in the requirements."""
     for line, name in imports:
         root = name.partition(".")[0]
         if root == "ironic_rules" or root in sys.stdlib_module_names:
@@ -55,7 +55,7 @@ def unrequired(path: Path, imports: Iterable[Import], required: Set[str]) -> Ite
 
 
 def uncallable(point: metadata.EntryPoint) -> Iterator[str]:
-    """Say that an entry point leads to nothing that can be called."""
+    """Report an entry point that refers to nothing that can be called."""
     try:
         found = point.load()
     except (ImportError, AttributeError) as exc:

@@ -1,4 +1,4 @@
-"""What the README and the documentation tell a reader to type or to open exists."""
+"""The commands and links of the README and the documentation exist."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def matches(page: Path, pattern: str) -> Iterator[tuple[str, re.Match[str]]]:
 
 
 def console_lines(page: Path) -> Iterator[tuple[str, str]]:
-    """Yield what follows the ``$`` prompts of a page, continued lines joined, without comments, after its place."""
+    """Yield the commands of a page, after ``$`` prompts, lines joined, without comments, each after its place."""
     for place, match in matches(page, r"^ +\$ ((?:.*\\\n)*.+)$"):
         yield place, " ".join(shlex.split(match[1].replace("\\\n", " "), comments=True))
 
@@ -42,7 +42,7 @@ def own_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def links() -> Iterator[tuple[str, str]]:
-    """Yield what the pages at the top link to, after its place."""
+    """Yield the targets of the links on the pages at the top, after their places."""
     return ((place, match[1]) for page in TOP_PAGES for place, match in matches(page, r"`[^`<]+<([^>]+)>`_"))
 
 

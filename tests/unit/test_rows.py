@@ -1,4 +1,4 @@
-"""The tables of what the documents promise have every row once and in order, each with tests that exist."""
+"""The tables of the documents' requirements have every row once and in order, each with tests that exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPECTED: dict[str, tuple[str, list[int]]] = {
     "inspection.csv": ("M", [*range(1, 80)]),
     "templates.csv": ("D", [*range(1, 35)]),
 }
-#: where every test that is named after a row must stand in a table
+#: the folder in which every test that is named after a row must be in a table
 FOLDERS = [ROOT / "tests" / "functional", *(ROOT / "tests" / "functional" / name for name in ("clients", "rows"))]
 
 Row = dict[str, str]
@@ -48,7 +48,7 @@ def names_in(path: str) -> frozenset[str]:
 
 
 def problems(table: list[Row], letter: str, numbers: list[int]) -> Iterator[str]:
-    """Say what is wrong with a table."""
+    """Yield the problems of a table."""
     expected = [f"{letter}-{number:02}" for number in numbers]
     ids = [row["Row"] for row in table]
     if ids != expected:

@@ -1,4 +1,4 @@
-"""The sample files in ``etc/`` say what the code says. After a change: ``tox -e genconfig,genpolicy``."""
+"""The sample files in ``etc/`` match the code. After a change: ``tox -e genconfig,genpolicy``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sample() -> dict[tuple[str, str], str]:
 def test_the_configuration_sample_is_what_the_generator_writes(tmp_path, sample):
     fresh = blocks(generated(tmp_path, "ironic-rules-config-generator.conf"))
 
-    # What the libraries say of themselves changes with their versions; their sections need only be there.
+    # The options of the libraries change with their versions; their sections only need to exist.
     assert {key: text for key, text in sample.items() if key[1] == OWN_NAMESPACE} == {
         key: text for key, text in fresh.items() if key[1] == OWN_NAMESPACE}
     assert {name for _, name in sample} == {name for _, name in fresh}

@@ -1,4 +1,4 @@
-"""Tests that make up their input are marked ``slow``: daily work does without them."""
+"""Tests that generate their input are marked ``slow``: they are not needed in daily work."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if path != Path(__file__)]
 
-#: What draws examples, as tests call it.
+#: The functions that draw examples, as tests call them.
 DRAWING = {"given", "hypothesis.given", "strategies.check"}
 MARK = "pytest.mark.slow"
 
 
 def calls(function: ast.AST) -> set[str]:
-    """Return what a function and its decorators call, as dotted names."""
+    """Return the names that a function and its decorators call, as dotted names."""
     return {ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
 
 

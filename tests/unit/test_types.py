@@ -1,4 +1,4 @@
-"""What the type checker must see: rows, drafts and forms of a resource have its fields, and no others."""
+"""Checks by the type checker: rows, drafts and forms of a resource have its fields, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pecan's argspec memo, routing, and what the request object keeps from pecan."""
+"""pecan's argspec memo, routing, and what the request object hides from pecan."""
 
 from __future__ import annotations
 

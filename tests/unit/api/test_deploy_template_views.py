@@ -1,4 +1,4 @@
-"""Secrets in the arguments of deploy steps stay hidden, whichever way is taken to show them."""
+"""Secrets in the arguments of deploy steps are masked in every representation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ironic_rules.api.views import deploy_templates as views
 from ironic_rules.models import secrets
 
-#: Words of which keys and values are made, so that strings look like keys, and keys like strings.
+#: Words that keys and values consist of, so that strings look like keys, and keys like strings.
 PIECES = st.sampled_from([
     "password", "Secret", "auth_token", "key", ":", '"', ",", "\\", "{", "}", " ", "ä", "\n", "a"])
 TEXT = st.lists(PIECES, max_size=4).map("".join)
@@ -21,7 +21,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | TEXT,
 
 
 def shown(args: dict[str, Any]) -> Any:
-    """Return stored arguments as a client gets them."""
+    """Return stored arguments as a client receives them."""
     return orjson.loads(orjson.dumps(views.arguments(orjson.dumps(args).decode())))
 
 

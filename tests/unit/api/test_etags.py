@@ -1,4 +1,4 @@
-"""Entity tags and the headers that name them, as RFC 9110 says: the grammar, both comparisons, what follows."""
+"""Entity tags and the headers that name them, as RFC 9110 says: the grammar, both comparisons, the answers."""
 
 from __future__ import annotations
 

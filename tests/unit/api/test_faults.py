@@ -1,4 +1,4 @@
-"""Errors on the wire."""
+"""Errors as they are sent to clients."""
 
 from __future__ import annotations
 

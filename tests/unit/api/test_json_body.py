@@ -1,4 +1,4 @@
-"""What is accepted as JSON."""
+"""Accepted JSON bodies."""
 
 from __future__ import annotations
 

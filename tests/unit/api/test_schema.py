@@ -1,4 +1,4 @@
-"""Shapes of bodies."""
+"""Schemas of bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a running ``openstack`` that commands use, and a service behind it that answers as told."""
+"""The parts of a running ``openstack`` that commands use, and a service that gives predefined answers."""
 
 from __future__ import annotations
 

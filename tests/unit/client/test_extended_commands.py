@@ -24,7 +24,7 @@ RULE = {"uuid": "u", "description": "d", "priority": 0, "phase": "main", "scope"
 
 
 def options(command: type[Any]) -> dict[str, argparse.Action]:
-    """Return the options of a command by their spellings."""
+    """Return the options of a command by their option strings."""
     parser = command(app(None), None).get_parser("openstack")
     return {text: action for action in parser._actions for text in action.option_strings or [action.dest]}
 
@@ -166,7 +166,7 @@ def test_a_fault_is_shown_with_the_reason_of_the_service():
 
 
 def carried_out(monkeypatch, our, their, *arguments: str) -> argparse.Namespace:
-    """Return what python-ironicclient's code gets to carry out."""
+    """Return the arguments that are passed to python-ironicclient's code."""
     monkeypatch.setattr(their, "take_action", lambda self, parsed_args: parsed_args)
     command = our(app(None), None)
     parsed: argparse.Namespace = command.take_action(command.get_parser("openstack").parse_args(arguments))

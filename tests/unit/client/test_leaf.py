@@ -1,4 +1,4 @@
-"""The client shares nothing with the service but the distribution."""
+"""The client shares only the distribution with the service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SERVICE = [path for path in MODULES if path not in CLIENT]
 
 
 def shared(path: Path, imports: Iterable[Import]) -> Iterator[str]:
-    """Say what a module of the client imports of the service, or one of the service of the client."""
+    """Yield what a module of the client imports from the service, or one of the service from the client."""
     client = path.is_relative_to(PACKAGE / "client")
     for line, name in imports:
         if name.startswith("ironic_rules.") and name.startswith("ironic_rules.client") != client:

@@ -11,7 +11,7 @@ from tests.unit.client.openstack_app import Connection, refusal, run
 
 
 def create(method: str, url: str, body: Any) -> dict[str, Any]:
-    """Answer as the service does; ``description`` says how."""
+    """Answer as the service does; ``description`` determines how."""
     assert (method, url) == ("POST", "/v1/inspection_rules")
     if body["description"] == "taken":
         raise refusal("a rule with this UUID exists", 409)

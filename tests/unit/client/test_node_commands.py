@@ -11,7 +11,7 @@ from tests.unit.client.test_extended_commands import options
 
 
 class Api:
-    """Has python-ironicclient's ``json_request``; remembers what was asked for."""
+    """Has python-ironicclient's ``json_request``; records what was requested."""
 
     def __init__(self) -> None:
         self.urls: list[str] = []
@@ -22,7 +22,7 @@ class Api:
 
 
 def run(*arguments: str) -> list[str]:
-    """Run the command; return the URLs that it asked for."""
+    """Run the command; return the URLs that it requested."""
     api = Api()
     client = SimpleNamespace(node=NodeManager(api))
     command = ours.ListNodes(SimpleNamespace(client_manager=SimpleNamespace(baremetal=client), NAME="openstack"), None)

@@ -11,7 +11,7 @@ from tests.unit.client import openstack_app
 
 @pytest.fixture
 def commands(monkeypatch):
-    """Our commands as they are imported where python-ironicclient is not installed."""
+    """Import of our commands without python-ironicclient."""
     monkeypatch.setitem(sys.modules, "ironicclient", None)
     for name in [name for name in sys.modules if name.startswith(("ironic_rules.client", "ironicclient."))]:
         monkeypatch.delitem(sys.modules, name)

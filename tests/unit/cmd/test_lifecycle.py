@@ -25,7 +25,7 @@ def test_a_signal_ends_the_start(number):
     lifecycle.StopSignals(cfg.ConfigOpts())
     with pytest.raises(lifecycle.Interrupted):
         os.kill(os.getpid(), number)
-    os.kill(os.getpid(), number)  # the end is not disturbed
+    os.kill(os.getpid(), number)  # stopping is not affected
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -8,7 +8,7 @@ from tests.unit.simulator import stand_in
 
 @pytest.fixture
 def service():
-    """Give a stand-in for the service that answers over HTTP."""
+    """Yield a stand-in for the service that answers over HTTP."""
     with stand_in.running() as running:
         yield running
 

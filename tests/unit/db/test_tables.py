@@ -1,4 +1,4 @@
-"""What the repositories take for granted about the tables."""
+"""Assumptions of the repositories about the tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironic_rules.db.tables import metadata, nodes
 from ironic_rules.models.nodes import NODE
 
 TABLES = metadata.sorted_tables
-#: The list of changed ports tells of nodes that are gone, too.
+#: The list of changed ports also contains deleted nodes.
 NOT_OF_A_NODE = "pxe_filter_changes"
 
 

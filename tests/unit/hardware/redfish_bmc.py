@@ -1,4 +1,4 @@
-"""A BMC of a few JSON documents, for what sushy-tools' emulator does not have. It remembers what it is told."""
+"""A BMC of a few JSON documents, for features that sushy-tools' emulator lacks. It records requests."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def documents(system: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
 
 
 class BMC:
-    """What the server has and what it was told: ``(method, path, body)``."""
+    """The documents of the server and the requests to it: ``(method, path, body)``."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.content = content
         self.told: list[tuple[str, str, Any]] = []
         self.logins: list[str | None] = []
         self.refuse: tuple[int, str] | None = None
-        #: where the task of each change is to be looked for; None: changes are made at once
+        #: the location of the task of each change; None: changes are made immediately
         self.task: str | None = None
         self.url = ""
 

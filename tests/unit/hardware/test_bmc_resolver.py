@@ -7,13 +7,13 @@ from ironic_rules.hardware import bmc_resolver
 
 
 def resolving():
-    """Return the threads that look names up."""
+    """Return the threads that resolve names."""
     return [thread for thread in threading.enumerate() if thread.name == "bmc-resolver"]
 
 
 @pytest.fixture
 def resolver(monkeypatch):
-    """Names and their addresses, instead of the network's. A name that maps to an event waits for it."""
+    """Names and their addresses, instead of those of the network. A name that maps to an event waits for it."""
     names, before = {}, resolving()
     monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
 
@@ -31,7 +31,7 @@ def resolver(monkeypatch):
     for found in names.values():
         if isinstance(found, threading.Event):
             found.set()
-    # What they log belongs to this test.
+    # Their log records belong to this test.
     for thread in resolving():
         if thread not in before:
             thread.join()

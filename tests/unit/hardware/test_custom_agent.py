@@ -1,6 +1,6 @@
-"""Talking to an agent: what it may answer, and what is done when one of the two has forgotten something.
+"""Communication with an agent: its possible answers, and recovery when either side has lost its state.
 
-The agent here is a server that says what it is told to; the real one runs in tests/functional/clients.
+The agent here is a server with predefined answers; the real one runs in tests/functional/clients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEP = {"interface": "deploy", "step": "write_system", "args": {}, "priority": 8
 
 
 class Agent:
-    """Answers GET with ``commands``, and POST with ``reply``; notes what was started."""
+    """Answers GET with ``commands``, and POST with ``reply``; records what was started."""
 
     def __init__(self):
         self.commands, self.reply, self.status, self.started = [], {"command_status": "RUNNING"}, 200, []
@@ -169,7 +169,7 @@ def test_a_step_is_started_watched_and_done(agent, deploy, task):
 
 @pytest.mark.parametrize(("status", "ends"), [("RUNNING", "wait call-back"), ("SUCCEEDED", None)])
 def test_a_step_whose_start_was_not_noted_is_not_started_again(agent, deploy, task, status, ends):
-    """The conductor died between the start and the commit."""
+    """The conductor has died between the start and the commit."""
     agent.commands = [command("asked"), command("unknown", status)]
 
     assert deploy.run_in_band(task, STEP) == ends

@@ -24,7 +24,7 @@ class Documented(FakePower):
     properties = {"power_address": "Where the switch is."}
 
 
-#: A hardware type whose interfaces are all called x, and these.
+#: A hardware type whose interfaces are all named x, and these.
 Minimal = type("Minimal", (HardwareType,), {f"supported_{kind}_interfaces": ("x",) for kind in KINDS})
 MINIMAL = {kind: {"x": concrete(cls)} for kind, cls in KINDS.items()}
 

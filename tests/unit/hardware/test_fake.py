@@ -1,4 +1,4 @@
-"""The fake interfaces, and those that say that there is nothing."""
+"""The fake interfaces, and the no-op interfaces."""
 
 import pytest
 

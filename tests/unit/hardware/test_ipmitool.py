@@ -1,4 +1,4 @@
-"""What ipmitool is called with, and what becomes of what it says: a script of that name stands in the search path."""
+"""The arguments of ipmitool, and the handling of its output: a script of that name is in the search path."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Tool:
         return [json.loads(line) for line in (self._folder / "calls").read_text().splitlines()]
 
     def commands(self) -> list[list[str]]:
-        """Return the commands without what says where and who."""
+        """Return the commands without the options for host and user."""
         return [call["arguments"][call["arguments"].index("-U") + 2:] for call in self.calls()]
 
 
@@ -91,7 +91,7 @@ def test_without_a_password_ipmitool_asks_for_none(ipmitool, power, password):
 
     power.get_power_state(make_task({"driver_info": {**INFO, "ipmi_password": password}}))
 
-    # From an empty file ipmitool reads no password, and asks at the terminal.
+    # With an empty file ipmitool reads no password, and prompts at the terminal.
     assert ipmitool.calls()[0]["password"] == "\0"
 
 

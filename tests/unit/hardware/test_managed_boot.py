@@ -1,4 +1,4 @@
-"""The agent inspection and the boot interface: what was prepared is undone, whatever fails."""
+"""The agent inspection and the boot interface: the preparation is undone, whatever fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps of RAID and BIOS interfaces refuse, which drives volumes get, and what the fake interfaces do."""
+"""Invalid arguments of RAID and BIOS steps, the allocation of drives to volumes, and the fake interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redfish interfaces against a BMC of a few documents: what the emulator of the functional tests does not have."""
+"""Redfish interfaces with a BMC of a few documents: features that the emulator of the functional tests lacks."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def drive(name, kinds, **values):
 
 
 def with_drives(**drives):
-    """Return documents with virtual drives where old BMCs have them: at the manager."""
+    """Return documents with virtual drives where old BMCs have them: in the manager."""
     base = "/redfish/v1/Managers/1"
     system = {**MACHINE, "Links": {"ManagedBy": [{"@odata.id": base}]}}
     others = {path: body for entry in drives.values() for path, body in entry.items()}

@@ -1,4 +1,4 @@
-"""Deploy steps of the Redfish interfaces against a BMC of a few documents: what they tell it."""
+"""Deploy steps of the Redfish interfaces with a BMC of a few documents: the requests to it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def quick(conf, monkeypatch):
 
 
 class Power:
-    """A power interface; ``then`` is what happens when the machine boots."""
+    """A power interface; ``then`` is called when the machine boots."""
 
     def __init__(self, then=lambda: None):
         self.told = []

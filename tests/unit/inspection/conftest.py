@@ -1,4 +1,4 @@
-"""A database of one test: SQLite, since lookups and the rule cache use nothing that differs between databases."""
+"""A database per test: SQLite, since lookups and the rule cache use nothing that differs between databases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ironic_rules.db.tables import metadata, revisions
 
 @contextlib.contextmanager
 def opened(file: Path) -> Iterator[Database]:
-    """Give a database in a file."""
+    """Yield a database in a file."""
     conf = cfg.ConfigOpts()
     db_options.set_defaults(conf, connection=f"sqlite:///{file}")
     conf([], default_config_files=[], default_config_dirs=[])
@@ -32,7 +32,7 @@ def opened(file: Path) -> Iterator[Database]:
 
 @pytest.fixture(scope="session")
 def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make all tables once: copies of a file take less time."""
+    """Create all tables once: copies of a file take less time."""
     file = tmp_path_factory.mktemp("db") / "empty.sqlite"
     with opened(file) as database:
         metadata.create_all(database.engine)

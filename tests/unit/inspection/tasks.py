@@ -1,4 +1,4 @@
-"""Tasks for tests: a node under inspection with what the tables would give."""
+"""Tasks for tests: a node under inspection with the data of the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disk hints select what ironic-python-agent selects with them when it deploys."""
+"""Disk hints select the same disk as ironic-python-agent selects when it deploys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of single hooks: what they change, and that a malformed one stops the start, with its name and the entry."""
+"""Options of single hooks: their effect, and that the service does not start with a malformed one, and names it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ironic_rules.inspection.hooks import accelerators, loader
 from ironic_rules.inspection.pipeline import Pipeline
 from tests.unit.inspection.tasks import make_task
 
-#: one that the list of this package has, and one that it has not
+#: one that is in the list of this package, and one that is not
 T4, CARD = {"vendor_id": "10de", "product_id": "1eb8"}, {"vendor_id": "5555", "product_id": "4444"}
 
 

@@ -22,12 +22,12 @@ CLASSES = {hook: HOOKS[hook].load() for hook, _ in CASES}
 
 
 def vectors(failing: bool) -> list[Any]:
-    """Return ``(hook name, case)`` for every case that has, or has not, an ``error``."""
+    """Return ``(hook name, case)`` for every case with, or without, an ``error``."""
     return [pytest.param(*vector, id=world.name_of(vector)) for vector in CASES if ("error" in vector[1]) == failing]
 
 
 def run(hook: str, case: dict[str, Any]) -> tuple[Task, Outcome]:
-    """Run a hook, and before it those that it needs and those that the case names in ``before``."""
+    """Run a hook, and before it its dependencies and those that the case names in ``before``."""
     settings = HookSettings(**case.get("settings", {}))
     task = make_task(case.get("node"), case.get("ports", ()), case.get("foreign", ()))
     task.begin_inspection(task.foreign_addresses, lambda: case.get("previous"))

@@ -28,7 +28,7 @@ def add(db):
 
 @pytest.fixture
 def find(db):
-    """Return a function that looks a node up and gives its UUID, None for a failure."""
+    """Return a function that looks up a node and returns its UUID, None for a failure."""
 
     def find_uuid(uuid=None, macs=(), bmcs=()):
         with db.reader() as conn:

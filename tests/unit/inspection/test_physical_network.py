@@ -1,4 +1,4 @@
-"""The map of networks as it is configured, and hooks derived from this one."""
+"""The configured map of networks, and hooks derived from this one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_bad_entry_stops_the_loading_of_hooks():
 
 
 class ByCarrier(PhysicalNetworkHook):
-    """A hook of somebody else."""
+    """A hook of another package."""
 
     def get_physical_network(self, interface):
         return super().get_physical_network(interface) or ("unplugged" if not interface["has_carrier"] else None)

@@ -14,7 +14,7 @@ from tests.unit.inspection.tasks import make_task
 
 
 class Recorder(InspectionHook):
-    """Writes down when it runs."""
+    """Records when it runs."""
 
     def __init__(self, name):
         self.name = name
@@ -27,7 +27,7 @@ class Recorder(InspectionHook):
 
 
 class Custom(InspectionHook):
-    """Does what it is given."""
+    """Calls the function that it is given."""
 
     def __init__(self, work):
         self.work = work

@@ -1,4 +1,4 @@
-"""A draft has the values of a plain copy, what others have read of it stays as it was, and undo is exact."""
+"""A draft has the values of a plain copy, values that were read from it do not change, and undo is exact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEPS = st.one_of(
 
 
 def apply(document: dict[str, Any], step: str, path: str, value: Any) -> None:
-    """Do to a plain document what the draft does; the caller has seen that it is possible."""
+    """Make the change of the draft in a plain document; the caller has checked that it is possible."""
     if step == "in place":
         document[path]["in place"] = value
         return
@@ -63,7 +63,7 @@ def test_a_draft_is_a_plain_copy_with_undo(steps: list[Any], known_paths: bool) 
     for step, path, value in steps:
         if step in ("read", "changes"):
             found = getattr(draft, step)()
-            # What was given away to be changed in place is shared until the next checkpoint.
+            # Values that were returned to be changed in place are shared until the next checkpoint.
             found = {name: value for name, value in found.items() if name not in draft._owned}
             held.append((found, copy.deepcopy(found)))
         elif step == "checkpoint":
@@ -91,7 +91,7 @@ def test_a_draft_is_a_plain_copy_with_undo(steps: list[Any], known_paths: bool) 
     assert given_values == VALUES
     values = draft.read()
     del values["traits"]
-    # As text: the order of keys counts too.
+    # As text, to compare the order of keys too.
     assert json.dumps(values) == json.dumps(model)
 
 

@@ -1,4 +1,4 @@
-"""The tables of fields: what they say of a declaration, and that they agree with the database."""
+"""The tables of fields: the properties of a declaration, and that they match the database."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ COLUMN_TYPES = {Type.STRING: (sa.String, sa.Text), Type.INTEGER: (sa.Integer,), 
 
 
 def differs(entry: Field, column: sa.Column[object]) -> bool:
-    """Say whether a column is not what the table of the fields says."""
+    """Yield the columns that differ from the table of the fields."""
     is_bounded = entry.patch and entry.type is Type.STRING and entry.text not in (Text.UUID, Text.MAC)
     fits = not is_bounded or column.type.length in (None, entry.max_length) or bool(entry.choices)
     # A rule's phase was nullable before it had a default.

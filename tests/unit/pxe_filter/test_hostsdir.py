@@ -33,7 +33,7 @@ def test_what_others_do_is_noticed(folder, tmp_path):
     (tmp_path / "macs-0000").write_text("changed")
     (tmp_path / "macs-0001").unlink()
     (tmp_path / "52:54:00:00:00:09").write_text("made")
-    (tmp_path / "printers").write_text("of somebody else")
+    (tmp_path / "printers").write_text("of another program")
 
     assert sorted(folder.changed_by_others()) == [
         ("52:54:00:00:00:09", "made"), ("macs-0000", "changed"), ("macs-0001", "")]

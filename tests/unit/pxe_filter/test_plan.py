@@ -17,7 +17,7 @@ def filled(ports, inspecting=(), files=0, **options):
 
 
 def said(made):
-    """Return what all files say: address -> allowed."""
+    """Return the content of all files: address -> allowed."""
     lines = [line for name in made.files for line in made.content(name).splitlines()]
     return {line.removesuffix(",ignore"): not line.endswith(",ignore") for line in lines}
 

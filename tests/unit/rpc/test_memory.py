@@ -30,7 +30,7 @@ class Endpoint:
 
 @pytest.fixture
 def rpc(monkeypatch):
-    # Threads of a server that is stopped end when they next look, by default once a second.
+    # Threads of a server that is stopped end at their next poll, by default once a second.
     monkeypatch.setattr(ThreadWorker, "MAX_IDLE_FOR", 0.02)
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
@@ -38,7 +38,7 @@ def rpc(monkeypatch):
     rpc_transport.set_default_url(conf, "ironic-rules-memory://")
     transport = rpc_transport.get_transport(conf)
     endpoint = Endpoint()
-    # A group of its own keeps tests apart: the broker is the process's.
+    # A separate group isolates tests: the broker is one per process.
     group = f"g{id(endpoint)}"
     server = rpc_transport.get_server(transport, conf, endpoint, group)
     server.start()
@@ -78,7 +78,7 @@ def test_nobody_listening_is_a_503():
     api = ConductorAPI(transport, conf)
     conf.set_override("rpc_response_timeout", 1)
     with pytest.raises(exceptions.RPCTimeout) as caught:
-        api.validate_interfaces(context.admin(), 1, group="nobody-listens")
+        api.validate_interfaces(context.admin(), 1, group="no-conductor")
     assert caught.value.code == 503
     transport.cleanup()
 
@@ -96,7 +96,7 @@ def test_concurrent_calls_get_their_own_answers(rpc):
 
 
 def test_a_waiting_consumer_uses_no_processor(rpc):
-    """A transport that polls without sleeping takes a whole core here; a third of one is far from both."""
+    """A transport that polls without sleeping uses a whole core here; a third of one is a clear limit."""
     before, began = time.process_time(), time.monotonic()
     threading.Event().wait(1.0)
     assert (time.process_time() - before) / (time.monotonic() - began) < 0.3
@@ -133,7 +133,7 @@ def test_a_fanout_reaches_every_server(rpc):
     everyone = api._client.prepare(topic=rpc_transport.conductor_topic(group), fanout=True)
     everyone.cast(context.admin(), "continue_inspection", node_id=1, inventory={}, plugin_data=None)
     server.stop()
-    server.wait()  # for what it has begun
+    server.wait()  # for the requests that it has started
     deadline = time.monotonic() + 10
     while not endpoint.seen and time.monotonic() < deadline:
         time.sleep(0.001)

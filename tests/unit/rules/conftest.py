@@ -1,4 +1,4 @@
-"""What tests of rules get: the web of their world, asked nothing yet."""
+"""Fixtures of tests of rules: the web of their world, without requests so far."""
 
 from __future__ import annotations
 

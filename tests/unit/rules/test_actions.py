@@ -1,4 +1,4 @@
-"""Every action against its vectors and its own example."""
+"""Every action with its vectors and its own example."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_problems_name_their_places(vector: Any) -> None:
 
 
 def wrong_with_example(operation: Operation) -> Iterator[str]:
-    """Say what is wrong with the example in the docstring of an action."""
+    """Yield the problems of the example in the docstring of an action."""
     example = world.example(operation)
     if example["op"] != operation.name:
         yield f"{operation.name}: the example is one of {example['op']}"

@@ -1,4 +1,4 @@
-"""What ``api-call`` may ask, what it asks, and the request that stands behind it."""
+"""The hosts that ``api-call`` may use, its requests, and how they are sent."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_only_looks_like_an_allowed_url_is_refused(url: str) -> None:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A small site; ``asked`` of the server has the paths and headers that came."""
+    """A small site; ``asked`` of the server has the paths and headers of the requests."""
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/endless":
             self._talk()
         else:
-            self.wfile.write(b"content that nobody reads")
+            self.wfile.write(b"content that is not read")
 
     def _talk(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Built-in rules: files in, rules or all problems out."""
+"""Built-in rules: from files to rules, or to a list of all problems."""
 
 from __future__ import annotations
 

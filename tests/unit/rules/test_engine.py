@@ -227,7 +227,7 @@ def test_rule_sets_keep_rules_by_phase_and_order() -> None:
 
 
 class Broken(rules.InspectionRuleActionBase):
-    """A plug-in that changes everything in place and then breaks."""
+    """A plug-in that changes everything in place and then fails."""
 
     def __call__(self, task: Any, rule: rules.ActiveRule, value: Any = None, **options: Any) -> None:
         task.node.extra["list"].append(3)
@@ -251,11 +251,11 @@ def test_error_of_a_plugin_fails_the_rule_and_is_undone(monkeypatch: pytest.Monk
 
 
 class LostLogin(Exception):
-    """What a library raises that derives its errors from nothing in particular, as most do."""
+    """An error of a library that derives its errors directly from Exception, as most do."""
 
 
 class Fetch(rules.InspectionRuleActionBase):
-    """A plug-in that fails in the library that it uses."""
+    """A plug-in that fails in a library that it uses."""
 
     formatted_params = ["password"]
     supports_early = True
@@ -282,7 +282,7 @@ def test_whatever_a_plugin_raises_fails_the_rule(monkeypatch: pytest.MonkeyPatch
 
 
 def copies(count: int) -> list[int]:
-    """Return items for a loop that would make something 2 to the power of ``count`` times as large."""
+    """Return items for a loop that would increase a value by a factor of 2 to the power of ``count``."""
     return list(range(count))
 
 

@@ -1,4 +1,4 @@
-"""Rules are passed over exactly when they cannot match."""
+"""Rules are skipped exactly when they cannot match."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EQ = OPERATORS.get("eq").call
 
 
 def lookup_of(condition: dict[str, Any]) -> index.Lookup | None:
-    """Return what a condition looks up."""
+    """Return the index lookup of a condition."""
     return world.compiled(world.rule(conditions=[condition])).conditions[0].lookup
 
 
@@ -63,11 +63,11 @@ def test_other_conditions_are_not(condition: dict[str, Any]) -> None:
 
 
 class Text(str):
-    """A string that JSON does not know."""
+    """A string of a type that is not JSON's."""
 
 
 class Number(int):
-    """An integer that JSON does not know."""
+    """An integer of a type that is not JSON's."""
 
 
 SCALARS = st.one_of(
@@ -193,7 +193,7 @@ RULES = st.fixed_dictionaries({
 
 
 def outcome(rule_set: rules.RuleSet, inventory: dict[str, Any], scope: str | None, explain: bool) -> list[Any]:
-    """Run rules and return all that can be seen of it; explaining them evaluates every condition of every rule."""
+    """Run rules and return all visible results; with explanations every condition of every rule is evaluated."""
     node = NodeDraft({"extra": {}, "inspection_scope": scope})
     facts = rules.Facts(Task(node), copy.deepcopy(inventory), {})
     failure = None

@@ -1,4 +1,4 @@
-"""What a rule reads is what it would find in a masked copy of everything."""
+"""Rules read the same values as from a masked copy of all data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = st.lists(st.sampled_from([*KEYS, "1"]), max_size=3)
 
 
 def walk(value: Any, steps: list[str]) -> Any:
-    """Return what the steps lead to; raises LookupError or TypeError."""
+    """Return the value at the end of the steps; raises LookupError or TypeError."""
     for step in steps:
         value = value[int(step) if isinstance(value, list) and step.isdecimal() else step]
     return value

@@ -1,4 +1,4 @@
-"""Every operator against its vectors and its own example."""
+"""Every operator with its vectors and its own example."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def condition(op: str, case: dict[str, Any]) -> dict[str, Any]:
 
 
 def outcome(op: str, case: dict[str, Any]) -> bool | None:
-    """Return true or false, or None where the condition cannot be evaluated."""
+    """Return true or false, or None if the condition cannot be evaluated."""
     rule = world.rule(conditions=[condition(op, case)])
     given = world.facts(plugin_data=case.get("plugin_data"))
     return world.run(rule, given=given, explain=True)[0].conditions[0].outcome
@@ -57,7 +57,7 @@ def test_problems_name_their_places(vector: Any) -> None:
 
 
 def wrong_with_example(operation: Operation) -> Iterator[str]:
-    """Say what is wrong with the example in the docstring of an operator."""
+    """Yield the problems of the example in the docstring of an operator."""
     example = world.example(operation)
     if example["op"] != operation.name:
         yield f"{operation.name}: the example is one of {example['op']}"

@@ -1,4 +1,4 @@
-"""Whatever a rule and the data are: validation only answers, what validates compiles, evaluation only fails cleanly."""
+"""For all rules and data: validation never raises, valid rules compile, and evaluation only raises its own errors."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ DATA_TEXT = st.sampled_from(["{plugin_data[a]}", "{plugin_data[b]}", "{item}", "
 
 
 def good_actions() -> st.SearchStrategy[Any]:
-    """Return a strategy for actions whose arguments are templates: right or wrong by the data alone."""
+    """Return a strategy for actions whose arguments are templates: only the data determine whether they are valid."""
     def arguments(name: str) -> st.SearchStrategy[Any]:
         plugin = rules.ACTIONS.get(name)
         free = {"value": DATA_TEXT if name == "set-capability" else GOOD_VALUES, "unique": st.booleans(),
@@ -158,7 +158,7 @@ def test_any_expression_is_compiled_or_refused(text: str) -> None:
     world.validate(world.rule(conditions=[{"op": "matches", "args": ["a", text]}]))
 
 
-# By the thousand, with ``tox -e fuzz``.
+# Thousands of examples with ``tox -e fuzz``.
 
 COMPILED = [world.compiled(rule) for rule in map(rules.from_wire, strategies.RULES) if world.validate(rule) == []]
 SOME = st.lists(st.integers(0, len(COMPILED) - 1).map(COMPILED.__getitem__), min_size=1, max_size=8)

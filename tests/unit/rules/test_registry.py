@@ -13,7 +13,7 @@ from tests.unit.rules import world
 
 
 class Greet(rules.InspectionRuleActionBase):
-    """An action as another package would write it, with the document's interface alone."""
+    """An action as in another package, with the document's interface only."""
 
     formatted_params = ["name"]
     supports_early = True
@@ -50,7 +50,7 @@ class NoCall(rules.InspectionRuleActionBase):
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
-    """A registry of actions in the place of the real one."""
+    """A registry of actions instead of the real one."""
     empty = Registry("action", rules.ACTIONS._read)
     monkeypatch.setattr("ironic_rules.rules.compiler.ACTIONS", empty)
     return empty
@@ -148,7 +148,7 @@ def test_nothing_installed_is_no_error(registry: Registry) -> None:
 
 
 def plain(a: str, b: int, c: list[str], d: dict[str, Any], e: bool, f: Any, g=None, *rest: Any, **options: Any):  # type: ignore[no-untyped-def]
-    """A function as other people annotate."""
+    """A function with annotations of other authors."""
 
 
 def test_plain_annotations_give_kinds() -> None:

@@ -1,4 +1,4 @@
-"""A small world for rules: an inventory, a node with two ports, services to call, and ways to run a rule in it."""
+"""A small world for rules: an inventory, a node with two ports, services to call, and functions to run a rule in it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NODE: dict[str, Any] = {
 
 
 class Web:
-    """Answers ``/status/N`` with N, silent.example.org not at all, and all else with 200. Keeps what it was asked."""
+    """Answers ``/status/N`` with N, silent.example.org not at all, and all others with 200. Records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, str], float]] = []
@@ -83,7 +83,7 @@ def ports() -> list[PortDraft]:
 
 def facts(node: dict[str, Any] | None = None, plugin_data: dict[str, Any] | None = None,
           inventory: dict[str, Any] | None = None, early: bool = False) -> rules.Facts:
-    """Return facts; ``node`` and ``inventory`` are laid over the defaults."""
+    """Return facts; ``node`` and ``inventory`` are merged with the defaults."""
     values = copy.deepcopy({**NODE, **(node or {})})
     traits = values.pop("traits", ())
     task = None if early else Task(NodeDraft(values, traits), ports())
@@ -92,7 +92,7 @@ def facts(node: dict[str, Any] | None = None, plugin_data: dict[str, Any] | None
 
 
 def rule(*, uuid: str = "0d2f8a52-70f4-4f3b-8b4e-8f2f7d6f3a10", **values: Any) -> dict[str, Any]:
-    """Return a rule that logs, unless told otherwise."""
+    """Return a rule, by default one that logs."""
     return {"uuid": uuid, "actions": [{"op": "log", "args": {"msg": "hi"}}], **values}
 
 
@@ -109,7 +109,7 @@ def compiled(fields: dict[str, Any], **options: Any) -> rules.CompiledRule:
 
 
 def validate(fields: Any, **options: Any) -> list[rules.Problem]:
-    """Return what is wrong with a rule, as a user writes it, where the services of this world may be called."""
+    """Return the problems of a rule, as a user writes it, if it may call the services of this world."""
     return rules.validate(fields, **{"limits": LIMITS, **options})
 
 
@@ -135,7 +135,7 @@ def example(operation: Operation) -> dict[str, Any]:
 
 
 def effects(given: rules.Facts) -> dict[str, Any]:
-    """Return what rules did: the plugin data, and changed node fields, traits, ports by id, and messages if any."""
+    """Return the effects of rules: the plugin data, changed node fields, traits, ports by id, and messages if any."""
     found: dict[str, Any] = {"plugin_data": given.plugin_data}
     if given.messages:
         found["messages"] = [[level, text.partition(": ")[2]] for level, text in given.messages]

@@ -1,6 +1,6 @@
 """A stand-in for the service: nodes, ports, rules and history in memory behind a real HTTP server.
 
-Inspection ends at once, or after ``slow_lists`` more looks at the list of nodes in ``inspecting``.
+Inspection ends immediately, or after ``slow_lists`` further requests for the list of nodes in ``inspecting``.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Service:
 
 
 class Refusal(Exception):
-    """An error answer in Ironic's form."""
+    """An error answer in Ironic's format."""
 
     def __init__(self, status: int, text: str) -> None:
         self.status = status

@@ -112,7 +112,7 @@ def test_clean_up_deletes_all_nodes_in_whatever_state(run_fleet, service):
     assert "inspect wait" in {node["provision_state"] for node in service.nodes.values()}
     assert fleet.clean_up() == []
     assert service.nodes == {}
-    # Asking once is enough: that state would last.
+    # One request is enough: that state would last.
     assert len([call for call in service.calls if call[0] == "DELETE"]) == 4
 
 

@@ -1,4 +1,4 @@
-"""The samples suit each other: every example rule is valid, and all but the refusals match some sample inventory."""
+"""The samples match each other: every example rule is valid, and all but the refusals match some sample inventory."""
 
 import json
 import uuid

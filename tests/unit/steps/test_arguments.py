@@ -1,4 +1,4 @@
-"""Values of arguments against the schema of their step."""
+"""Validation of arguments by the schema of their step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be told about deploy steps without a node."""
+"""Checks of deploy steps without a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node offers, and what is wrong with what it is asked for."""
+"""The steps that a node offers, and the problems of requested steps."""
 
 from __future__ import annotations
 

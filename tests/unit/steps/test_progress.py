@@ -1,4 +1,4 @@
-"""What a node keeps of its deployment."""
+"""The deployment data that a node stores."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_steps_that_are_learnt_later_join_those_that_are_left(progress):
         ScheduledStep("deploy", "unwanted", {}, 50, "code"), ScheduledStep("deploy", "learnt", {}, 10, "code"),
         ScheduledStep("raid", "learnt", {}, 10, "code"), ScheduledStep("deploy", "late", {}, 500, "code")])
 
-    # Of the same priority: by interface, then what was there first.
+    # With the same priority: by interface, then in the original order.
     assert [step.name for step in progress.left()] == [
         "deploy.late", "deploy.learnt", "raid.create", "raid.learnt", "raid.last"]
     assert str(progress.current()) == "deploy.deploy (1 of 6, code)"

@@ -1,4 +1,4 @@
-"""Arguments of a template's steps against what all conductors offer."""
+"""Validation of a template's steps by the steps that all conductors offer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def info(step="create", core=False, **required):
 
 
 def problems(step, *offers):
-    """Return what is wrong with a step when each of the ``offers`` is another driver's."""
+    """Return the problems of a step when each of the ``offers`` is another driver's."""
     registered = RegisteredSteps(
         {f"driver-{number}": {"raid": {"enabled": ["x"], "default": "x"},
                               "deploy_steps": {"raid": {"x": [offer.to_wire()]}}}}

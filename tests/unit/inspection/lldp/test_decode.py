@@ -21,7 +21,7 @@ def text(characters: str) -> str:
     return characters.encode().hex()
 
 
-#: type, value, what it says
+#: type, value, decoded value
 GOOD = [
     (1, "01" + text("chassis 1"), {"switch_chassis_id": "chassis 1"}),
     (1, "02" + text("alias"), {"switch_chassis_id": "alias"}),
@@ -137,7 +137,7 @@ GOOD = [
     (127, MED + "0c" + "ff", {}),
 ]
 
-#: type, value, what is wrong with it
+#: type, value, error
 BAD = [
     (1, "", "octets missing: 1"),
     (1, "04d89ef30011", "a MAC address of 5 octets"),

@@ -1,4 +1,4 @@
-"""Where frames are looked for, and how many of them."""
+"""Where frames are found in a report, and their maximum number."""
 
 from __future__ import annotations
 
