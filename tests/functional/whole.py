@@ -42,7 +42,7 @@ def fail_if_told(task: Any, what: str) -> None:
     if how == "refuse":
         raise Invalid(f"the machine refuses to {what}")
     if how == "crash":
-        raise ZeroDivisionError(f"nobody expects that {what} fails like this")
+        raise ZeroDivisionError(f"{what} fails unexpectedly like this")
 
 
 class FaultyPower(FakePower):
@@ -173,7 +173,7 @@ class Records:
             row = self.row(uuid)
             return row if row.reservation is None and row.provision_state not in states.TRANSIENT else None
 
-        return wait_for(f"node {uuid} to come to rest", rests, timeout_s=20, interval_s=0.005)
+        return wait_for(f"a stable state of node {uuid}", rests, timeout_s=20, interval_s=0.005)
 
 
 class Whole(Records):

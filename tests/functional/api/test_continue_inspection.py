@@ -97,7 +97,7 @@ def test_every_failed_lookup_gets_the_same_answer(app, db, rpc, waiting, make_no
     answers = [
         app.post_json(URL + query, inventory(*macs, bmc=bmc), headers=request_id, status=404)
         for query, macs, bmc in (
-            ("", ["52:54:00:00:00:4d"], "192.0.2.77"),  # nobody
+            ("", ["52:54:00:00:00:4d"], "192.0.2.77"),  # no node
             ("", ["52:54:00:00:00:03"], None),  # in another state
             ("", [MAC, "52:54:00:00:00:02"], None),  # two nodes
             ("", [MAC], "192.0.2.2"),  # the BMC of another node

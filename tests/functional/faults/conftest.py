@@ -55,7 +55,7 @@ class FaultyCluster(Cluster):
 
     def assert_all_inspected(self, number: int) -> None:
         """Check that every node is manageable, unlocked, has one processed inventory, and no duplicate ports."""
-        wait_for("every node to rest", self.rests, SETTLED_S)
+        wait_for("stable states of all nodes", self.rests, SETTLED_S)
         rows = self.select(sa.select(nodes.c.provision_state, nodes.c.last_error))
         assert {tuple(row) for row in rows} == {("manageable", None)}
         assert len(rows) == number

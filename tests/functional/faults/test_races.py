@@ -97,7 +97,7 @@ def test_a_callback_while_the_operator_aborts(api, cluster):
             lambda body=body: api("POST", "/v1/continue_inspection", body),
             lambda uuid=uuid: api("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": "abort"}))
         outcomes.append((uuid, callback.status_code, abort.status_code))
-    wait_for("every node to rest", cluster.rests, SETTLED_S)
+    wait_for("stable states of all nodes", cluster.rests, SETTLED_S)
     for uuid, callback, abort in outcomes:
         node = api("GET", f"/v1/nodes/{uuid}").json()
         kept = [row.status for row in cluster.select(sa.select(node_inventory.c.status).join(
@@ -121,7 +121,7 @@ def test_a_node_is_deleted_while_its_ramdisk_reports(api, cluster):
         callback, deletion = at_once(
             lambda body=body: api("POST", "/v1/continue_inspection", body),
             lambda uuid=uuid: api("DELETE", f"/v1/nodes/{uuid}"))
-        wait_for("every node to rest", cluster.rests, SETTLED_S)
+        wait_for("stable states of all nodes", cluster.rests, SETTLED_S)
         assert callback.status_code in (200, 404, 503)
         if deletion.status_code == 204:
             assert api("GET", f"/v1/nodes/{uuid}").status_code == 404
@@ -149,6 +149,6 @@ def test_a_conductors_clock_jumps_under_load(cluster, tmp_path, jump_s):
 
     report = fleet.report()
     assert report["status"] == 0, report
-    wait_for("every node to rest", cluster.rests, SETTLED_S)
+    wait_for("stable states of all nodes", cluster.rests, SETTLED_S)
     states = cluster.select(sa.select(nodes.c.provision_state, sa.func.count()).group_by(nodes.c.provision_state))
     assert [tuple(row) for row in states] == [("manageable", 40)]

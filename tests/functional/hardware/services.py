@@ -83,7 +83,7 @@ class Service:
             shown = self.show(node)
             return shown if shown["reservation"] is None and shown["provision_state"] not in states.TRANSIENT else None
 
-        return wait_for(f"node {node} to come to rest", rests)
+        return wait_for(f"a stable state of node {node}", rests)
 
     def ports(self, node: str) -> dict[str, bool]:
         """Return ``pxe_enabled`` by MAC address."""

@@ -64,7 +64,7 @@ def test_a_filter_waits_for_a_database_that_comes_later(tmp_path, kind):
 
 def test_a_filter_that_waits_for_its_database_ends_when_told_to(tmp_path):
     with sites.site(tmp_path) as site:
-        site.url = f"mysql+pymysql://nobody@127.0.0.1:{free_port()}/none"
+        site.url = f"mysql+pymysql://ironic@127.0.0.1:{free_port()}/none"
         file = site.config_file("late", "[database]\nmax_retries = 1\nretry_interval = 1\n")
         process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(file)], site.path, "late")
         try:

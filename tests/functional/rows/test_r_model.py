@@ -176,11 +176,11 @@ def test_r_09_early_rules_run_before_the_lookup(whole, caplog):
     caplog.set_level(logging.INFO)
     create(whole, {"op": "log", "args": ["seen {inventory[hostname]}"]}, phase="early")
     _, body = whole.machine()
-    body["inventory"]["hostname"] = "nobody-knows-me"
+    body["inventory"]["hostname"] = "unknown-machine"
 
     assert whole.app.post_json("/v1/continue_inspection", body).status_int == 404
 
-    assert "seen nobody-knows-me" in caplog.text
+    assert "seen unknown-machine" in caplog.text
 
 
 def test_r_09_early_rules_run_before_the_hooks(whole):
