@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.layers import upward
 from tests.modules import MODULES, PACKAGE, first_imports_in, imports_in, module_name, place
 
-#: Modules by their path, with their text. Migrations are left out: nobody changes them any more.
+#: Modules by their path, with their text. Migrations are left out: they do not change any more.
 Sources = Mapping[Path, str]
 #: What imports, what it imports, and the place and name of the import.
 Edge = tuple[str, str, str]

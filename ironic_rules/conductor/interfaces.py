@@ -12,7 +12,7 @@ from ironic_rules.models.task import Task
 def fit(conductor: Conductor, task: Task) -> None:
     """Choose interfaces that the driver of the draft offers: those set by name must be, the others get defaults.
 
-    :raises DriverNotFound: no living conductor of the node's group offers the driver
+    :raises DriverNotFound: no live conductor of the node's group offers the driver
     :raises InterfaceNotFound: the driver does not offer an interface that a rule has set
     """
     node, changed = task.node, task.node.changes().keys()

@@ -22,14 +22,14 @@ from ironic_rules.models.nodes import Node
 LOG = logging.getLogger(__name__)
 TimeOut = Callable[[Conductor, RequestContext, Node, datetime.datetime], None]
 
-#: Maximum number of resumptions of one piece of work. Work that kills conductors must not do so for ever.
+#: Maximum number of resumptions of one piece of work. Work that kills conductors must come to an end.
 MAX_RESUMPTIONS = 5
 #: Seconds after which an API process has handed a discovered node to a conductor or died; longer than an RPC call.
 ABANDONED_S = 600
 
 
 def resume_orphans(conductor: Conductor) -> int:
-    """Resume every locked node of this group that no living conductor works on; return how many.
+    """Resume every locked node of this group that no live conductor works on; return how many.
 
     These are nodes locked by a conductor that is dead or unregistered (their locks are taken over first), and nodes
     with this conductor's own lock that none of its threads works on: from before its restart, or as saving failed.

@@ -66,7 +66,7 @@ class EnabledHardware:
         if not enabled:
             raise ConfigurationError(f"enabled_{kind}_interfaces is {', '.join(loaded) or 'empty'}; hardware type "
                                      f"{driver} needs one of {', '.join(supported) or 'none'} there.")
-        # If only another hardware type supports the default, this type is accepted all the same.
+        # If only another hardware type supports the default, this type is accepted as well.
         return {"enabled": enabled, "default": default if default in enabled else enabled[0]}
 
     def _check_priorities(self) -> None:

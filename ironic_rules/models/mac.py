@@ -58,7 +58,7 @@ def from_pxelinux(text: object) -> str | None:
 
 
 def is_infiniband(address: object) -> bool:
-    """Say whether ``address`` is an InfiniBand address: 20 octets, separated by colons or hyphens.
+    """Return whether ``address`` is an InfiniBand address: 20 octets, separated by colons or hyphens.
 
     Agents report them among the MAC addresses, but no port can have one.
     """

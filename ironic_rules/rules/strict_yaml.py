@@ -41,16 +41,16 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a string", key_node.start_mark)
             if key == "<<":
                 raise yaml.constructor.ConstructorError(
-                    None, None, "merge keys are not possible", key_node.start_mark)
+                    None, None, "merge keys are not supported", key_node.start_mark)
             if key in mapping:
                 raise yaml.constructor.ConstructorError(
-                    None, None, "this key is there twice", key_node.start_mark)
+                    None, None, "duplicate key", key_node.start_mark)
             mapping[key] = self.construct_object(value_node, deep=deep)
         return mapping
 
     def construct_undefined(self, node: Any) -> None:
         raise yaml.constructor.ConstructorError(
-            None, None, "tags are not possible; a text that begins with '!' must be quoted, as in op: \"!eq\"",
+            None, None, "tags are not supported; a text that begins with '!' must be quoted, as in op: \"!eq\"",
             node.start_mark)
 
 

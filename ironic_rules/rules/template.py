@@ -113,9 +113,9 @@ def _complaint(text: str, start: int, at: int) -> tuple[int, str]:
             return after + 1, "the key is empty"
         return after + 1, "']' is missing"
     if rest == "!":
-        return at + 1, "conversions are not possible"
+        return at + 1, "conversions are not supported"
     if rest == ":":
-        return at + 1, "format specifications are not possible"
+        return at + 1, "format specifications are not supported"
     if rest == "{":
         return at + 1, "a template inside a template is not possible"
     if rest == ".":

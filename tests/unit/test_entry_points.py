@@ -21,7 +21,7 @@ class Other(Base):
     pass
 
 
-def stranger():
+def unrelated():
     pass
 
 
@@ -48,7 +48,7 @@ def test_a_plugin_that_cannot_be_imported_is_named(offer):
         entry_points.load(GROUP, ["a"], Base, "option")
 
 
-@pytest.mark.parametrize("value", ["stranger", "GROUP", "pytest"])
+@pytest.mark.parametrize("value", ["unrelated", "GROUP", "pytest"])
 def test_something_else_than_the_expected_class_is_refused(offer, value):
     offer(("a", value))
 

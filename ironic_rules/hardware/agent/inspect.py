@@ -119,7 +119,7 @@ class AgentInspect(InspectInterface):
 
 @contextlib.contextmanager
 def _noting(what: str, failures: list[str]) -> Iterator[None]:
-    """Add an error to ``failures`` instead of raising it, so that the next operations are done all the same."""
+    """Add an error to ``failures`` instead of raising it, so that the next operations are still done."""
     try:
         yield
     except IronicRulesError as exc:

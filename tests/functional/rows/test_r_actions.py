@@ -247,11 +247,11 @@ def with_port(whole: Whole, **fields: Any) -> tuple[str, dict[str, Any], dict[st
     return uuid, body, reply.json
 
 
-@pytest.mark.parametrize("spelling", ["address", "ADDRESS", "uuid"])
-def test_r_54_set_port_attribute_finds_the_port_by_mac_address_or_uuid(whole, spelling):
+@pytest.mark.parametrize("form", ["address", "ADDRESS", "uuid"])
+def test_r_54_set_port_attribute_finds_the_port_by_mac_address_or_uuid(whole, form):
     uuid, body, port = with_port(whole)
-    ident = port["uuid"] if spelling == "uuid" else port["address"]
-    create(whole, do("set-port-attribute", ident.upper() if spelling.isupper() else ident, "/extra/switch",
+    ident = port["uuid"] if form == "uuid" else port["address"]
+    create(whole, do("set-port-attribute", ident.upper() if form.isupper() else ident, "/extra/switch",
                      "{inventory[hostname]}"), do("set-port-attribute", ident, "/physical_network", "net-1"))
     body["inventory"]["hostname"] = "web"
 

@@ -58,7 +58,7 @@ def test_a_broker_that_went_away_after_the_first_contact_is_a_503(tmp_path, monk
         raise error
 
     api = client("ironic-rules-memory://", tmp_path)
-    # oslo.messaging itself tries for ever to open its first connection.
+    # oslo.messaging itself tries without a limit to open its first connection.
     monkeypatch.setattr(type(api._client), "prepare", fail)
     api._contact._made.set()
 

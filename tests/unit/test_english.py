@@ -1,0 +1,108 @@
+"""Texts use the words of OpenStack's documentation: what says it otherwise is listed, with the words to use."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: what does not stand in docstrings, comments, options, logs, errors or pages -> what stands there instead
+WORDS = {
+    r"signs? of (life|it)\b": "heartbeat",
+    r"heed(ed|s)?\b": "ignore (not heed), take into account",
+    r"can not\b(?! be performed)": "cannot (but Ironic's: can not be performed)",
+    r"who(ever)? ask(s|ed)\b": "the caller, the client",
+    r"(?<!\.)ask(s|ed)? for\b": "request",
+    r"whoever\b": "a user who, any process that",
+    r"somebody\b": "someone, another user, another process",
+    r"nobody\b(?!\x20?[:)\"'`/])": "no one, no user, nothing",
+    r"(is|are|was|were|be|been|being|goes|went|stays?) away\b": "is unavailable, cannot be reached",
+    r"of no more use\b": "no longer needed",
+    r"no more\b(?! than)": "no longer",
+    r"what (becomes?|became) of\b": "the result of, the outcome of",
+    r"(goes|go|went|going|gone) on\b": "continue",
+    r"strangers?\b": "unknown machine, unauthenticated client",
+    r"sign(s|ed|ing)? off\b": "unregister",
+    r"t(ell|ells|old) apart\b": "distinguish",
+    r"thr(ow|ows|own|ew) away\b": "discard",
+    r"anew\b": "again",
+    r"(?<=#:\x20)(so|as) (many|much|long)\b": "Maximum number of, How many",
+    r"rests? (in|there)\b": "is in a stable state",
+    r"rests\b": "is in a stable state",
+    r"quietly\b": "silently, without an error",
+    r"what is wrong\b": "the problems of, why it is invalid",
+    r"and the like\b": "and similar ones",
+    r"spell(s|ed|ing|ings)?\b": "notation, form",
+    r"synchroni[z]": "synchronise",
+    r"gets? to see\b": "sees",
+    r"in force\b|comes? into force\b": "in effect, takes effect",
+    r"(is|are) at work\b": "is running",
+    r"told to\b": "requested, signalled",
+    r"goes by (its|their|the)\b": "is identified by",
+    r"hand(s|ed) (out|over)\b": "issue, pass",
+    r"lets? in\b|let in\b|shut out\b": "allow, deny",
+    r"all the same\b": "nevertheless, equal",
+    r"for ever\b": "without a limit",
+    r"living conductors?\b": "live conductor",
+    r"speaks? (IPMI|Redfish)\b": "supports",
+    r"a text for people\b": "human-readable text",
+    r"out of reach\b": "cannot be reached",
+    r"on the way\b": "in the path, along",
+    r"firmware setup\b": "BIOS settings",
+}
+#: between two words of one sentence: a space, or the end of a line within a docstring, comment or string
+GAP = r"(?: |\"?\s*\n\s*(?:#:? ?|[fr]?\")?)"
+PATTERN = re.compile(
+    "|".join(rf"(?P<word{number}>(?<![\w{{-]){word.replace(' ', GAP)})" for number, word in enumerate(WORDS)),
+    re.IGNORECASE)
+#: Folders with texts of ours. What was recorded elsewhere is not here.
+FOLDERS = ("ironic_rules", "doc/source", "etc", "releasenotes/notes", "tests", ".ci")
+#: FSTRING_MIDDLE is there since Python 3.12; before it, f-strings are strings.
+TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+TYPES = {".py", ".rst", ".yaml", ".csv", ".sample", ".conf", ".service", ".sh", ""}
+
+
+def texts() -> Iterator[Path]:
+    """Yield the files that people read."""
+    yield from (ROOT / name for name in ("README.rst", "setup.cfg", "tox.ini"))
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in TYPES and path != Path(__file__) and "__pycache__" not in path.parts:
+                yield path
+
+
+def prose(path: Path) -> str:
+    """Return a file with everything blanked that is not text: of Python, all but comments and strings stays out."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return text
+    lines = text.splitlines(keepends=True)
+    blank = [re.sub(r"[^\n]", " ", line) for line in lines]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in TEXTS:
+            for row in range(token.start[0], token.end[0] + 1):
+                start = token.start[1] if row == token.start[0] else 0
+                end = token.end[1] if row == token.end[0] else None
+                line = blank[row - 1]
+                kept = lines[row - 1][start:end]
+                blank[row - 1] = line[:start] + kept + line[start + len(kept):]
+    return "".join(blank)
+
+
+def offenders(path: Path) -> Iterator[str]:
+    """Yield the place of each expression in a file that is to be replaced, and by what."""
+    text = prose(path)
+    instead = list(WORDS.values())
+    for match in PATTERN.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        words = " ".join(match[0].split())
+        yield f"{path.relative_to(ROOT)}:{line}: {words!r}: {instead[int((match.lastgroup or '')[4:])]}"
+
+
+def test_texts_use_the_words_of_the_field() -> None:
+    found = [offender for path in texts() for offender in offenders(path)]
+    assert not found, "\n".join(found)
