@@ -40,3 +40,10 @@ def test_the_glossary_is_in_alphabetical_order() -> None:
     terms = re.findall(r"^   (\S.*)$", text.partition(":sorted:")[2], re.MULTILINE)
     assert len(terms) > 30
     assert terms == sorted(terms, key=str.lower)
+
+
+def test_the_files_that_the_page_on_extending_names_are_there() -> None:
+    text = (FOLDER / "extending.rst").read_text(encoding="utf-8")
+    files = re.findall(r"``((?:ironic_rules|tests|doc|etc)/[\w/.-]+|setup\.cfg)``", text)
+    assert len(files) > 15
+    assert [file for file in files if not (FOLDER.parents[2] / file).exists()] == []
