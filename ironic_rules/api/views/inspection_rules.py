@@ -33,8 +33,10 @@ def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown) -> l
     fragments = links.Fragments("inspection_rules")
     replies = []
     for row in rows:
-        is_built_in = isinstance(row, Rule)
-        values = _values(row, names) if isinstance(row, Rule) else row
+        if isinstance(row, Rule):
+            is_built_in, values = True, _values(row, names)
+        else:
+            is_built_in, values = False, row
         reply: JSONObject = dict(zip(names, values, strict=True))
         for name in sealed:
             reply[name] = None if reply["sensitive"] else orjson.Fragment(reply[name])
@@ -47,7 +49,7 @@ def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown) -> l
     return replies
 
 
-def _values(rule: Rule, names: Collection[str]) -> list[Any]:
+def _values(rule: Rule, names: Collection[str]) -> Sequence[Any]:
     """Return the fields of a rule like a row whose JSON columns are text."""
     return [orjson.dumps(getattr(rule, name)) if name in RULE.json else getattr(rule, name) for name in names]
 
