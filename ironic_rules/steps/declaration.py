@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -121,16 +122,21 @@ def _check_parameters(method: Callable[..., Any], args: Mapping[str, Mapping[str
 
 def steps_of(interface: Interface | type[Interface], procedure: Procedure) -> list[StepInfo]:
     """Return the steps that an interface (or its class) has for a procedure, by priority descending, then name."""
-    cls = interface if isinstance(interface, type) else type(interface)
+    return list(_of_class(interface if isinstance(interface, type) else type(interface), procedure))
+
+
+# A deployment asks for them before each of its steps, and classes do not change.
+@functools.cache
+def _of_class(cls: type[Interface], procedure: Procedure) -> tuple[StepInfo, ...]:
     if cls.kind not in STEP_INTERFACES:
-        return []
+        return ()
     found = []
     for name in dir(cls):
         declared = declaration(cls, name, procedure)
         if declared is not None:
             found.append(StepInfo(cls.kind, name, declared.priority, declared.argsinfo, declared.rerunnable,
                                   declared.core))
-    return sorted(found, key=lambda info: (-info.priority, info.step))
+    return tuple(sorted(found, key=lambda info: (-info.priority, info.step)))
 
 
 def with_priorities(infos: Iterable[StepInfo], priorities: Mapping[str, int]) -> list[StepInfo]:
