@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,7 +10,6 @@ from oslo_config import cfg
 
 from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
@@ -74,8 +72,3 @@ class Conductor:
     def work_in(self, provision_state: str) -> StateWork:
         """Return what is done with nodes in that state."""
         return self.work.get(provision_state, NO_WORK)
-
-
-def now() -> datetime.datetime:
-    """Return the current time, aware, in UTC; see :mod:`ironic_rules.db.clock`."""
-    return clock.now()

@@ -15,9 +15,9 @@ from typing import Any
 from oslo_log import log as logging
 
 from ironic_rules.conductor import state_machine, wait_states
-from ironic_rules.conductor.conductor import Conductor, Result, now
+from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.context import RequestContext
-from ironic_rules.db import deploy_templates
+from ironic_rules.db import clock, deploy_templates
 from ironic_rules.exceptions import Invalid, IronicRulesError
 from ironic_rules.models import states
 from ironic_rules.models.deploy_templates import DeployTemplate
@@ -66,7 +66,7 @@ def deploy(conductor: Conductor, task: Task) -> Result:
         progress.forget()
         return Result("done", history="The deployment is finished.")
     if not progress.is_begun:
-        progress.begin(run, _lock(task.node), now())
+        progress.begin(run, _lock(task.node), clock.now())
         return Result("next", history=f"Deploy step {run} begins.")
     return _execute(conductor, task, progress, run)
 
@@ -108,7 +108,7 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run) -> 
         history = None if progress.is_waiting else f"Deploy step {run} waits for the machine."
         progress.wait()
         return Result("wait", history=history)
-    took_s = progress.finish(now())
+    took_s = progress.finish(clock.now())
     return Result("next", history=f"Deploy step {run} finished after {took_s:.1f} s.")
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules.conductor import state_machine
-from ironic_rules.conductor.conductor import Conductor, now
+from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
-from ironic_rules.db import nodes
+from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import NodeLocked
 from ironic_rules.models import states, transitions
 
@@ -37,7 +37,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
             locked = nodes.reserve(conn, row.id, conductor.host, "heartbeat")
             internal = {
                 **locked.driver_internal_info, "agent_url": callback_url, "agent_version": agent_version,
-                "agent_last_heartbeat": now().isoformat(),
+                "agent_last_heartbeat": clock.now().isoformat(),
                 **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
             }
             values: dict[str, Any] = {"driver_internal_info": internal}

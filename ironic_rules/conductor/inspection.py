@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import interfaces, pxe_filter, state_machine, wait_states
-from ironic_rules.conductor.conductor import Conductor, Result, now
+from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
-from ironic_rules.db import discovery, inventory, nodes, ports
+from ironic_rules.db import clock, discovery, inventory, nodes, ports
 from ironic_rules.exceptions import (
     HookFailed,
     Invalid,
@@ -75,7 +75,7 @@ def _store(conn: sa.Connection, conductor: Conductor, context: RequestContext, n
         is_new = discovery.accept(conn, node_id)
         if not is_new:
             raise
-        reserve(states.ENROLL, "discovered", inspection_started_at=now(), inspection_finished_at=None)
+        reserve(states.ENROLL, "discovered", inspection_started_at=clock.now(), inspection_finished_at=None)
     inventory.receive(conn, node_id, data, plugin_data, context.request_id)
     return is_new
 
@@ -105,7 +105,7 @@ def inspect(conductor: Conductor, task: Task) -> Result:
 def start(conductor: Conductor, task: Task) -> Result:
     """Prepare the node for its ramdisk, or inspect it out of band, as its inspect interface does."""
     node_id = task.node.id
-    task.node.inspection_started_at = now()
+    task.node.inspection_started_at = clock.now()
     task.node.inspection_finished_at = None
     driver_info = dict(task.node.driver_info)
     interface = conductor.hardware.interface(task.node, "inspect")
@@ -126,7 +126,7 @@ def start(conductor: Conductor, task: Task) -> Result:
         driver_info = dict(task.node.driver_info)
         found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
         return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
-    task.node.inspection_finished_at = now()
+    task.node.inspection_finished_at = clock.now()
     # Host names that a rule has set are resolved by the next inspection, as in-band inspection does.
     is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
     resolved = bmc_resolver.addresses(driver_info) if is_same else []
@@ -209,7 +209,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
         return Result("fail", error=f"Inspection failed: {exc}")
     finally:
         _log_messages(task)
-    task.node.inspection_finished_at = now()
+    task.node.inspection_finished_at = clock.now()
     task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
 
     def store(conn: sa.Connection) -> None:

@@ -11,9 +11,9 @@ from oslo_log import log as logging
 
 from ironic_rules import context
 from ironic_rules.conductor import deployment, inspection, state_machine
-from ironic_rules.conductor.conductor import Conductor, now
+from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
-from ironic_rules.db import conductors, nodes
+from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.inspection import discovery
 from ironic_rules.models import states
@@ -40,7 +40,7 @@ def resume_orphans(conductor: Conductor) -> int:
         locked = nodes.locks(conn, conductor.group)
         alive = _alive(conn, conductor)
         dead = [row.hostname for row in conductors.dead(conn, timeout)]
-    not_since = now() - datetime.timedelta(seconds=timeout)
+    not_since = clock.now() - datetime.timedelta(seconds=timeout)
     for hostname in dead:
         if conductor.db.write(functools.partial(conductors.mark_dead, hostname=hostname, not_since=not_since)):
             LOG.warning("Conductor %s has sent no heartbeat for %s seconds; taking over its nodes", hostname, timeout)
@@ -107,7 +107,7 @@ def fail_overdue(conductor: Conductor) -> None:
 def _fail_waiting(conductor: Conductor, state: str, timeout_s: int, time_out: TimeOut) -> None:
     if not timeout_s:
         return
-    before = now() - datetime.timedelta(seconds=timeout_s)
+    before = clock.now() - datetime.timedelta(seconds=timeout_s)
     with conductor.db.reader() as conn:
         overdue = nodes.waiting_longer_than(conn, state, before)
     for row in overdue:

@@ -11,9 +11,9 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import pxe_filter, task_store
-from ironic_rules.conductor.conductor import Conductor, Result, now
+from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.context import RequestContext
-from ironic_rules.db import errors, history, nodes
+from ironic_rules.db import clock, errors, history, nodes
 from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
 from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.models import states, transitions
@@ -34,7 +34,8 @@ _BAD_DATA = (
 def state_values(transition: states.Transition) -> dict[str, Any]:
     """Return the columns that a transition writes."""
     return {
-        "provision_state": transition.state, "target_provision_state": transition.target, "provision_updated_at": now(),
+        "provision_state": transition.state, "target_provision_state": transition.target,
+        "provision_updated_at": clock.now(),
     }
 
 
