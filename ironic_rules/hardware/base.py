@@ -98,10 +98,6 @@ class PowerInterface(Interface, abc.ABC):
         :raises InvalidParameterValue: no such target
         """
 
-    def get_supported_power_states(self) -> list[str]:
-        """Return the targets that ``set_power_state`` accepts."""
-        return sorted(states.POWER_TARGETS)
-
     @deploy_step(priority=0, rerunnable=True)
     def power_on(self, task: Task) -> None:
         """Switch the machine on."""
@@ -223,13 +219,6 @@ class ManagementInterface(Interface, abc.ABC):
         :raises UnsupportedDriverExtension: the interface does not support boot modes
         """
         raise self.refuse(task, "set_boot_mode")
-
-    def get_mac_addresses(self, task: Task) -> list[str]:
-        """Return the MAC addresses of the node's network interfaces, as its BMC reports them.
-
-        :raises UnsupportedDriverExtension: the interface cannot read them
-        """
-        raise self.refuse(task, "get_mac_addresses")
 
 
 class DeployInterface(Interface, abc.ABC):

@@ -125,7 +125,7 @@ def steps_of(interface: Interface | type[Interface], procedure: Procedure) -> li
     return list(_of_class(interface if isinstance(interface, type) else type(interface), procedure))
 
 
-# A deployment asks for them before each of its steps, and classes do not change.
+# A deployment reads them before each of its steps, and classes do not change.
 @functools.cache
 def _of_class(cls: type[Interface], procedure: Procedure) -> tuple[StepInfo, ...]:
     if cls.kind not in STEP_INTERFACES:

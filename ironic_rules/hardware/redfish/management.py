@@ -78,7 +78,3 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             if not managers:
                 raise BMCError(node=task.node.uuid, reason="it does not report which manager the system has.")
             managers[0].set_datetime(wanted.isoformat(timespec="seconds"), datetime_local_offset)
-
-    def get_mac_addresses(self, task: Task) -> list[str]:
-        with self.system(task) as system:
-            return [interface["mac_address"] for interface in inventory.interfaces(system)]

@@ -4,7 +4,7 @@ import pytest
 
 from ironic_rules.exceptions import ConfigurationError, DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware.absent import NoInspect
-from ironic_rules.hardware.base import KINDS, HardwareType, PowerInterface
+from ironic_rules.hardware.base import KINDS, HardwareType
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.hardware.fake import FakePower
 from ironic_rules.models.nodes import INTERFACES
@@ -123,10 +123,3 @@ def test_the_properties_of_an_unknown_driver_are_refused(hardware):
 
 def test_vendor_interfaces_are_not_validated():
     assert sorted({*EnabledHardware.VALIDATED_KINDS, "vendor"}) == sorted(INTERFACES)
-
-
-def test_power_targets_are_listed(hardware):
-    power: PowerInterface = hardware.interface(node(), "power")
-
-    assert power.get_supported_power_states() == [
-        "power off", "power on", "rebooting", "soft power off", "soft rebooting"]

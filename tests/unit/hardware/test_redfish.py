@@ -197,7 +197,6 @@ def test_boot_device_and_mode(bmc, conf):
 
     assert management.get_boot_device(task) == {"boot_device": "pxe", "persistent": False}
     assert management.get_boot_mode(task) == "uefi"
-    assert management.get_mac_addresses(task) == ["52:54:00:aa:00:01", "52:54:00:aa:00:02"]
     management.set_boot_device(task, "disk", persistent=True)
     management.set_boot_mode(task, "uefi")
     management.set_boot_mode(task, "bios")
