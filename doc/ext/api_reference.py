@@ -6,21 +6,15 @@ from typing import Any
 
 import api_text
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.nodes import nested_parse_with_titles
+from sphinx.util.docutils import SphinxDirective
 
 
-class ApiReference(Directive):
+class ApiReference(SphinxDirective):
     """One section per resource, one below it per route."""
 
     def run(self) -> list[nodes.Node]:
-        parent = nodes.section()
-        parent.document = self.state.document
-        lines = StringList(api_text.pages().splitlines(), source="api-reference")
-        nested_parse_with_titles(self.state, lines, parent, self.content_offset)
-        return list(parent.children)
+        return self.parse_text_to_nodes(api_text.pages(), allow_section_headings=True)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

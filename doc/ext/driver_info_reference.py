@@ -6,9 +6,8 @@ from importlib import metadata
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 from ironic_rules.hardware.base import KINDS
 from ironic_rules.hardware.enabled import INTERFACES_GROUP, TYPES_GROUP
@@ -36,16 +35,13 @@ def table(hardware_type: str) -> str:
     return "\n".join(lines)
 
 
-class DriverInfoReference(Directive):
+class DriverInfoReference(SphinxDirective):
     """The table."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        parent = nodes.container()
-        lines = StringList(table(self.arguments[0]).splitlines(), source="driver-info-reference")
-        self.state.nested_parse(lines, self.content_offset, parent)
-        return list(parent.children)
+        return self.parse_text_to_nodes(table(self.arguments[0]))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

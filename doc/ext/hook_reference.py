@@ -7,10 +7,8 @@ from importlib import metadata
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.nodes import nested_parse_with_titles
+from sphinx.util.docutils import SphinxDirective
 
 from ironic_rules.conf.inspector import OPTS
 from ironic_rules.inspection.hooks import loader
@@ -52,15 +50,11 @@ def _section(name: str, cls: Any) -> str:
     return f"{name}\n{'-' * len(name)}\n\n{inspect.cleandoc(cls.__doc__)}\n"
 
 
-class HookReference(Directive):
+class HookReference(SphinxDirective):
     """The table and the sections."""
 
     def run(self) -> list[nodes.Node]:
-        parent = nodes.section()
-        parent.document = self.state.document
-        lines = StringList(page().splitlines(), source="hook-reference")
-        nested_parse_with_titles(self.state, lines, parent, self.content_offset)
-        return list(parent.children)
+        return self.parse_text_to_nodes(page(), allow_section_headings=True)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

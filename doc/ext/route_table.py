@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 
 import api_text
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.nodes import nested_parse_with_titles
+from sphinx.util.docutils import SphinxDirective
 
 from ironic_rules.api import patch, schemas
 from ironic_rules.api.expose import RAW
@@ -98,15 +96,11 @@ def _cells(row: Row) -> str:
     return "   * - " + "\n     - ".join(cells)
 
 
-class RouteTable(Directive):
+class RouteTable(SphinxDirective):
     """The table."""
 
     def run(self) -> list[nodes.Node]:
-        parent = nodes.section()
-        parent.document = self.state.document
-        nested_parse_with_titles(
-            self.state, StringList(text().splitlines(), source="route-table"), parent, self.content_offset)
-        return list(parent.children)
+        return self.parse_text_to_nodes(text())
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

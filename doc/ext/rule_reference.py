@@ -7,10 +7,8 @@ import re
 from typing import Any, ClassVar
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.nodes import nested_parse_with_titles
+from sphinx.util.docutils import SphinxDirective
 
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.operators import OPERATORS
@@ -31,16 +29,12 @@ def _section(operation: Any) -> str:
     return f"{title}\n{'-' * len(title)}\n\n{body}\n"
 
 
-class RuleReference(Directive):
+class RuleReference(SphinxDirective):
     required_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {}
 
     def run(self) -> list[nodes.Node]:
-        lines = sections()[self.arguments[0]].splitlines()
-        parent = nodes.section()
-        parent.document = self.state.document
-        nested_parse_with_titles(self.state, StringList(lines, source=self.arguments[0]), parent, self.content_offset)
-        return list(parent.children)
+        return self.parse_text_to_nodes(sections()[self.arguments[0]], allow_section_headings=True)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.nodes import nested_parse_with_titles
+from sphinx.util.docutils import SphinxDirective
 
 from ironic_rules import service
 from ironic_rules.conductor.conductor import NO_WORK, StateWork
@@ -69,15 +67,11 @@ def _cells(row: Row) -> str:
     return f"   * - {row.state}\n     - {row.kind}\n     - {', '.join(row.work)}\n     - {', '.join(events)}"
 
 
-class StateTable(Directive):
+class StateTable(SphinxDirective):
     """The table."""
 
     def run(self) -> list[nodes.Node]:
-        parent = nodes.section()
-        parent.document = self.state.document
-        nested_parse_with_titles(
-            self.state, StringList(text().splitlines(), source="state-table"), parent, self.content_offset)
-        return list(parent.children)
+        return self.parse_text_to_nodes(text())
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

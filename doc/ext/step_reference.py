@@ -7,10 +7,8 @@ from importlib import metadata
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.nodes import nested_parse_with_titles
+from sphinx.util.docutils import SphinxDirective
 
 from ironic_rules.hardware.enabled import INTERFACES_GROUP
 from ironic_rules.models.steps import STEP_INTERFACES
@@ -71,15 +69,11 @@ def _summary(cls: Any, step: str) -> str:
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
 
 
-class StepReference(Directive):
+class StepReference(SphinxDirective):
     """The sections."""
 
     def run(self) -> list[nodes.Node]:
-        parent = nodes.section()
-        parent.document = self.state.document
-        lines = StringList(page().splitlines(), source="step-reference")
-        nested_parse_with_titles(self.state, lines, parent, self.content_offset)
-        return list(parent.children)
+        return self.parse_text_to_nodes(page(), allow_section_headings=True)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
