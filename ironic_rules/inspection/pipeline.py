@@ -98,7 +98,7 @@ class Pipeline:
             hook(task, received.data, data)
         except AWAY:
             raise
-        except Exception as exc:  # hooks are other people's code, too: what they raise fails the inspection
+        except Exception as exc:  # hooks can be third-party code: whatever they raise fails the inspection
             if sealed:
                 # Without its cause: a traceback in the log would show what the rule has written.
                 raise HookFailed(hook=name, reason=f"{type(exc).__name__}; {WITHHELD}") from None

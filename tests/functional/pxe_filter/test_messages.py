@@ -150,7 +150,7 @@ def test_bad_addresses_are_not_heeded_and_logged(site, at_work, caplog, bad):
     filter_.tell(allow=[mac])
 
     assert site.verdicts() == {mac: True, "*": True}
-    assert "ignored" in caplog.text
+    assert "is ignored" in caplog.text
     assert all(record.getMessage().isprintable() for record in caplog.records)
 
 

@@ -8,6 +8,20 @@ from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.exceptions import NoFreeWorker
 
 
+def begin_on(workers: WorkerPool, node: int) -> threading.Event:
+    """Begin work on a node, and return the event that ends it."""
+    gate, began = threading.Event(), threading.Event()
+
+    def work() -> None:
+        began.set()
+        gate.wait(5)
+
+    with workers.take(node) as slot:
+        slot.run(work)
+    assert began.wait(5)
+    return gate
+
+
 def test_work_runs_and_the_slot_is_free_again():
     workers, done = WorkerPool(2, 0), threading.Event()
     with workers.take(1) as slot:
@@ -54,15 +68,8 @@ def test_stop_drops_what_has_not_begun_and_says_so():
 
 
 def test_stop_says_whether_all_is_finished():
-    workers, gate, began = WorkerPool(1, 1), threading.Event(), threading.Event()
-
-    def work():
-        began.set()
-        gate.wait(5)
-
-    with workers.take(1) as slot:
-        slot.run(work)
-    assert began.wait(5)
+    workers = WorkerPool(1, 1)
+    gate = begin_on(workers, 1)
     assert not workers.stop(0.01)
     gate.set()
 
@@ -77,16 +84,8 @@ def test_a_failing_piece_of_work_frees_its_slot(caplog):
 
 
 def test_a_patient_caller_gets_the_slot_of_work_that_is_about_to_end():
-    workers, began = WorkerPool(2, 0), threading.Event()
-    gate = threading.Event()
-
-    def work():
-        began.set()
-        gate.wait(5)
-
-    with workers.take(1) as slot:
-        slot.run(work)
-    assert began.wait(5)
+    workers = WorkerPool(2, 0)
+    gate = begin_on(workers, 1)
     with pytest.raises(NoFreeWorker):
         workers.take(1, 0.01)
     threading.Timer(0.05, gate.set).start()
