@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ironic_rules.context import RequestContext, admin
 from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.ports import PORT
@@ -37,11 +38,11 @@ class Task:
     shared = False
 
     def __init__(self, node: NodeDraft, ports: Iterable[PortDraft] = (), port_groups: Iterable[Mapping[str, Any]] = (),
-                 context: Any = None) -> None:
+                 context: RequestContext | None = None) -> None:
         self.node = node
         self.ports = list(ports)
         self.port_groups: list[dict[str, Any]] = [dict(group) for group in port_groups]
-        self.context = context
+        self.context = context or admin()
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
         self._previous_inventory: PreviousInventory = lambda: None

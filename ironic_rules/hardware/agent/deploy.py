@@ -147,7 +147,7 @@ def forget(task: Task) -> None:
 
 def _client(task: Task) -> AgentClient | None:
     internal = task.node.driver_internal_info
-    token, url = getattr(task.context, "agent_token", None), internal.get("agent_url")
+    token, url = task.context.agent_token, internal.get("agent_url")
     return AgentClient(url, token, internal.get("agent_verify_ca")) if token and url else None
 
 

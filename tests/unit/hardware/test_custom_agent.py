@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ironic_rules.context import admin
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware.agent import client as agent_client
 from ironic_rules.hardware.agent import deploy as custom_agent
@@ -80,7 +81,9 @@ def task(agent):
     values = {**dict.fromkeys(FIELDS), "driver_internal_info": {
         "agent_url": agent.url, custom_agent.LAST: "asked", custom_agent.VERSIONS: {"M": "1"}},
         "instance_info": {"image_password": "secret", "image_url": "http://images/1?sig=2"}}
-    return Task(NodeDraft(values), context=SimpleNamespace(agent_token=TOKEN))
+    context = admin()
+    context.agent_token = TOKEN
+    return Task(NodeDraft(values), context=context)
 
 
 def command(ident, status="SUCCEEDED", **fields):
