@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import os
@@ -76,8 +77,13 @@ class StopSignals:
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._told = threading.Event()
+        self._told = False
         self._starting = True
+        # The kernel can let any thread take a signal of the process. Python runs handlers in the main thread only,
+        # which a wait for a lock would keep from noticing; what Python writes to this pipe always wakes it.
+        self._alarm, self._bell = os.pipe()
+        os.set_blocking(self._bell, False)
+        signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._receive)
         # In its own thread: the main thread may be anywhere, even within code that reading the configuration needs.
@@ -87,14 +93,17 @@ class StopSignals:
     def wait(self) -> None:
         """Wait for a signal or :meth:`stop`: the start-up is complete."""
         self._starting = False
-        self._told.wait()
+        while not self._told:
+            os.read(self._alarm, 64)
 
     def stop(self) -> None:
         """End :meth:`wait` without a signal."""
-        self._told.set()
+        self._told = True
+        with contextlib.suppress(BlockingIOError):  # full of unread signals: the wait ends anyway
+            os.write(self._bell, b"\0")
 
     def _receive(self, number: int, frame: object) -> None:
-        self._told.set()
+        self._told = True
         if self._starting:
             self._starting = False  # a second signal must not interrupt the exit
             raise Interrupted

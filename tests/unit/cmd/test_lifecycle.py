@@ -18,6 +18,7 @@ def restored_signals():
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
+    signal.set_wakeup_fd(-1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -34,6 +35,21 @@ def test_a_signal_ends_the_wait(number):
     threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
     signals.wait()
     os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_another_thread_receives_ends_the_wait(number):
+    signals, ended = lifecycle.StopSignals(cfg.ConfigOpts()), threading.Event()
+    other = threading.Thread(target=ended.wait, args=(10,), daemon=True)
+    other.start()
+    threading.Timer(0.05, signal.pthread_kill, (other.ident, number)).start()
+    # Without it, a wait that misses the signal would not end.
+    rescue = threading.Timer(5, signals.stop)
+    rescue.start()
+    signals.wait()
+    assert rescue.is_alive()
+    rescue.cancel()
+    ended.set()
 
 
 def test_the_wait_can_be_ended_from_within():
