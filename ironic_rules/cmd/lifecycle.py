@@ -81,9 +81,9 @@ class StopSignals:
         self._starting = True
         # The kernel can let any thread take a signal of the process. Python runs handlers in the main thread only,
         # which a wait for a lock would keep from noticing; what Python writes to this pipe always wakes it.
-        self._alarm, self._bell = os.pipe()
-        os.set_blocking(self._bell, False)
-        signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+        self._wakeup_reader, self._wakeup_writer = os.pipe()
+        os.set_blocking(self._wakeup_writer, False)
+        signal.set_wakeup_fd(self._wakeup_writer, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._receive)
         # In its own thread: the main thread may be anywhere, even within code that reading the configuration needs.
@@ -94,13 +94,13 @@ class StopSignals:
         """Wait for a signal or :meth:`stop`: the start-up is complete."""
         self._starting = False
         while not self._told:
-            os.read(self._alarm, 64)
+            os.read(self._wakeup_reader, 64)
 
     def stop(self) -> None:
         """End :meth:`wait` without a signal."""
         self._told = True
         with contextlib.suppress(BlockingIOError):  # full of unread signals: the wait ends anyway
-            os.write(self._bell, b"\0")
+            os.write(self._wakeup_writer, b"\0")
 
     def _receive(self, number: int, frame: object) -> None:
         self._told = True
