@@ -9,7 +9,7 @@
     ├── Unauthorized (401), Forbidden (403)
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
-    │   ├── DeployTemplateNotFound
+    │   ├── DeployTemplateNotFound, RuleRevisionNotFound
     │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
     ├── MethodNotAllowed (405), NotAcceptable (406)
     ├── Conflict (409)
@@ -19,6 +19,7 @@
     ├── Unavailable (503)
     │   └── NoValidHost, NoFreeWorker, RPCTimeout
     ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
+    ├── RuleSpent                                           (repeats an inspection; never reaches HTTP)
     ├── BMCError                                            (becomes last_error; never reaches HTTP)
     └── ConfigurationError                                  (the process does not start)
 
@@ -168,6 +169,10 @@ class InspectionRuleNotFound(NotFound):
     message = "Inspection rule {rule} could not be found."
 
 
+class RuleRevisionNotFound(NotFound):
+    message = "Revision {revision} of the inspection rules is not kept."
+
+
 class DeployTemplateNotFound(NotFound):
     message = "Deploy template {template} could not be found."
 
@@ -280,6 +285,10 @@ class InspectionRuleAlreadyExists(Conflict):
     message = "An inspection rule with UUID {uuid} already exists."
 
 
+class DuplicateInspectionRuleName(Conflict):
+    message = "Inspection rule {uuid} already has the name {name}{group}."
+
+
 class DeployTemplateAlreadyExists(Conflict):
     message = "A deploy template with UUID {uuid} already exists."
 
@@ -329,6 +338,12 @@ class RuleFailed(IronicRulesError):
     """A rule failed the inspection. ``where`` is the JSON pointer of the condition or action in the rule."""
 
     message = "Inspection rule {rule} failed at {where}: {reason}"
+
+
+class RuleSpent(IronicRulesError):
+    """A rule has been applied to as many other nodes as it may since the inspection began."""
+
+    message = "Inspection rule {rule} has been applied to max_nodes other nodes ({max_nodes})."
 
 
 class HookFailed(IronicRulesError):

@@ -62,4 +62,5 @@ def is_uuid(text: object) -> bool:
 
 def is_storable(text: str) -> bool:
     """Return whether every supported database can store ``text``: no NUL and no lone surrogates."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    return "\x00" not in text and (
+        text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text))

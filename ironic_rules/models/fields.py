@@ -51,6 +51,7 @@ class Text(enum.Enum):
     GROUP = "the name of a conductor group"
     UUID = "a UUID"
     MAC = "a MAC address"
+    POINTER = "a JSON pointer"
 
 
 _TYPES: dict[Any, Type] = {

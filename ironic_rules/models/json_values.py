@@ -10,6 +10,8 @@ from ironic_rules.models import pointer
 #: A JSON object whose keys are defined elsewhere.
 JSONObject: TypeAlias = dict[str, Any]
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
 
 def clone(value: Any) -> Any:
     """Copy JSON-like data; several times faster than ``copy.deepcopy``."""
@@ -21,7 +23,11 @@ def clone(value: Any) -> Any:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Compare JSON-like data; unlike ``==``, true is not 1 (their JSON differs)."""
+    """Compare JSON-like data; unlike ``==``, true is not 1 at any depth (their JSON differs)."""
+    kind, other = a.__class__, b.__class__
+    if kind in _SCALARS and other in _SCALARS:
+        is_equal: bool = a == b
+        return is_equal and (kind is other or bool not in (kind, other))
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):

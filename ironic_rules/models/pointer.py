@@ -25,7 +25,7 @@ class PointerError(Invalid):
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(path=path, reason=reason)
+        super().__init__(None if path else reason, path=path, reason=reason)
 
 
 def parse(path: str, *, relative: bool = False) -> tuple[str, ...]:
