@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock
+from ironic_rules.db import clock, inventory_paths
 from ironic_rules.db.errors import references
 from ironic_rules.db.projection import columns_of
 from ironic_rules.db.tables import node_inventory as table
@@ -28,6 +28,14 @@ def _newest_of(*, raw_json: bool) -> sa.Select[Any]:
     return query.order_by(table.c.id.desc()).limit(1)
 
 
+def _latest_of(*, raw_json: bool) -> sa.Select[Any]:
+    is_other = sa.case((table.c.status == PROCESSED, 0), else_=1)
+    of_node = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("node_id"))
+    # Only ids are sorted: a database would copy the data to sort them.
+    chosen = of_node.order_by(is_other, table.c.id.desc()).limit(1).scalar_subquery()
+    return sa.select(*columns_of(table, raw_json=raw_json)).where(table.c.id == chosen)
+
+
 _INSERT = sa.insert(table)
 # The values to set are passed on execution, as parameters with the names of the columns.
 _SUPERSEDE = sa.update(table).where(
@@ -39,19 +47,25 @@ _TOO_OLD = _NEWEST_FINISHED.offset(sa.bindparam("keep", type_=sa.Integer)).limit
 _SUCCESSFUL = _NEWEST_FINISHED.where(table.c.status == PROCESSED).limit(1)
 _NEWEST = _newest_of(raw_json=False)
 _NEWEST_RAW = _newest_of(raw_json=True)
+_LATEST = _latest_of(raw_json=False)
+_LATEST_RAW = _latest_of(raw_json=True)
 
 
 def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None,
-            request_id: str | None) -> int:
+            request_id: str | None, refusal: str | None = None) -> int:
     """Store what a ramdisk sent and return its id. Unprocessed data of the node is superseded.
 
+    The paths of the inventory are added to the catalogue.
+
+    :param refusal: why the inspection has to fail
     :raises NodeNotFound: 404
     """
     supersede(conn, node_id)
     row = {"node_id": node_id, "inventory_data": inventory, "received_plugin_data": plugin_data or {},
-           "status": RECEIVED, "request_id": request_id, "created_at": clock.now()}
+           "status": RECEIVED, "refusal": refusal, "request_id": request_id, "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):
         inserted = conn.execute(_INSERT, row).inserted_primary_key
+    inventory_paths.learn(conn, inventory)
     return int(inserted[0])  # type: ignore[index]
 
 
@@ -66,12 +80,16 @@ def pending(conn: sa.Connection, node_id: int) -> StoredInventory | None:
     return _newest(conn, node_id, RECEIVED)
 
 
-def latest(conn: sa.Connection, node_id: int, *, raw_json: bool = False) -> StoredInventory | None:
-    """Return the data of the node's last successful inspection, None if there was none.
+def latest(conn: sa.Connection, node_id: int, status: str | None = None, *,
+           raw_json: bool = False) -> StoredInventory | None:
+    """Return the newest data of the node with that status, None if there are none.
 
+    :param status: None: the data of the last successful inspection; without one the newest, failed or not processed yet
     :param raw_json: leave JSON columns as text
     """
-    return _newest(conn, node_id, PROCESSED, raw_json=raw_json)
+    if status is not None:
+        return _newest(conn, node_id, status, raw_json=raw_json)
+    return conn.execute(_LATEST_RAW if raw_json else _LATEST, {"node_id": node_id}).one_or_none()
 
 
 def latest_inventory(conn: sa.Connection, node_id: int) -> Inventory | None:

@@ -12,6 +12,10 @@ Inventory: TypeAlias = JSONObject
 #: Data that were sent in addition to the inventory, and data that hooks and rules have added.
 PluginData: TypeAlias = JSONObject
 
+#: A field of the node, and the key of the plugin data that is true if the field is. Inspector and Ironic have the key
+#: only.
+AUTO_DISCOVERED = "auto_discovered"
+
 
 @dataclass(frozen=True, slots=True)
 class InspectionData:
@@ -24,7 +28,8 @@ class InspectionData:
 class StoredInventory(Protocol):
     """A row of the table of inventories.
 
-    ``received_plugin_data`` is as it was sent, ``plugin_data`` as hooks and rules have changed it.
+    ``received_plugin_data`` is as it was sent, ``plugin_data`` as hooks and rules have changed it. With ``refusal``
+    the inspection has to fail, for that reason.
     """
 
     id: int
@@ -32,3 +37,4 @@ class StoredInventory(Protocol):
     received_plugin_data: PluginData
     plugin_data: PluginData | None
     status: str
+    refusal: str | None

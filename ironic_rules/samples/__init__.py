@@ -34,6 +34,13 @@ def rules() -> list[dict[str, Any]]:
     return [rule for entry in _folder("rules", ".yaml") for rule in yaml.safe_load(entry.read_text(encoding="utf-8"))]
 
 
+def inventory_paths() -> list[str]:
+    """Return the paths that inventories of ramdisks have, ``/interfaces/*/name``; ``*`` is any index of a list."""
+    text = (resources.files(__name__) / "inventory-paths.yaml").read_text(encoding="utf-8")
+    paths: list[str] = yaml.safe_load(text)
+    return paths
+
+
 def _folder(name: str, suffix: str) -> list[Traversable]:
     entries = (resources.files(__name__) / name).iterdir()
     return sorted((entry for entry in entries if entry.name.endswith(suffix)), key=lambda entry: entry.name)

@@ -35,7 +35,7 @@ def test_received_data_waits_until_it_is_finished(conn: sa.Connection, node: Any
     assert (waiting.id, waiting.status, waiting.request_id) == (received, "received", "req-1")
     assert (waiting.inventory_data, waiting.received_plugin_data, waiting.plugin_data) == (
         {"cpu": {"count": 4}}, {"a": 1}, None)
-    assert inventory.latest(conn, node.id) is None
+    assert inventory.latest(conn, node.id, "processed") is None
     inventory.finish(conn, received, {"a": 2}, "processed")
     assert inventory.pending(conn, node.id) is None
     latest = inventory.latest(conn, node.id)
@@ -58,12 +58,22 @@ def test_a_large_inventory_fits(conn: sa.Connection, node: Any) -> None:
     assert (waiting.id, len(waiting.inventory_data["blob"])) == (received, 5_000_000)
 
 
-def test_a_failed_inspection_is_not_the_latest(conn: sa.Connection, node: Any) -> None:
-    good = finished(conn, node.id)
-    finished(conn, node.id, "failed")
-    latest = inventory.latest(conn, node.id)
-    assert latest is not None
-    assert latest.id == good
+@pytest.mark.parametrize(("statuses", "latest"), [
+    ([], None), (["failed"], 0), (["failed", "failed"], 1), (["failed", "received"], 1), (["processed", "failed"], 0),
+    (["processed", "received"], 0), (["failed", "processed", "processed", "failed", "received"], 2),
+])
+def test_the_latest_data_are_processed_ones_if_there_are_any(
+        conn: sa.Connection, node: Any, statuses: list[str], latest: int | None) -> None:
+    other = nodes.create(conn, {"driver": "d"})
+    rows = [inventory.receive(conn, node.id, {}, {}, None) if status == "received" else finished(conn, node.id, status)
+            for status in statuses]
+    finished(conn, other.id)
+    found = inventory.latest(conn, node.id)
+    assert (found and found.id) == (None if latest is None else rows[latest])
+    for status in ("processed", "failed", "received"):
+        newest = inventory.latest(conn, node.id, status)
+        ids = [row for row, of_row in zip(rows, statuses, strict=True) if of_row == status]
+        assert (newest and newest.id) == (ids[-1] if ids else None)
 
 
 def test_the_last_successful_inventory_alone(conn: sa.Connection, node: Any) -> None:
