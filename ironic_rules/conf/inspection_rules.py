@@ -17,6 +17,9 @@ OPTS: list[cfg.Opt] = [
                     "if a rule is not valid. The files must be the same for the API and conductors."),
     cfg.StrOpt("default_scope", max_length=255,
                help="Scope of rules that do not set one. Does not apply to built-in rules."),
+    cfg.IntOpt("keep_revisions", default=100, min=0, max=100000,
+               help="Number of revisions of the rule set that are kept: who changed it when, and the rules that it had "
+                    "then, so that it can be rolled back. 0: none."),
     cfg.ListOpt("api_call_allowed_hosts", default=[],
                 help="Hosts to which the action api-call may send requests: HOST, on port 80 (http) or 443 (https), "
                      "or HOST:PORT; an IPv6 address with a port is written in brackets. Empty: the action is "

@@ -1,34 +1,74 @@
 """Inspection rules, and the revision of the whole set, by which caches detect whether they are current.
 
 Every change first increments the revision. The lock of that row serialises the writers, so that positions are distinct
-and increase in the order of the commits.
+and increase in the order of the commits, and names are unique. Every change is recorded; see
+:mod:`ironic_rules.db.rule_revisions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity
+from ironic_rules.db import clock, identity, rule_filters, rule_nodes, rule_revisions
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
-from ironic_rules.db.tables import inspection_rules, revisions
-from ironic_rules.exceptions import InspectionRuleAlreadyExists, InspectionRuleNotFound, Invalid, Problem, RuleChanged
-from ironic_rules.models.inspection_rules import RULE, Rule
+from ironic_rules.db.rule_filters import Place
+from ironic_rules.db.rule_revisions import Author
+from ironic_rules.db.tables import inspection_rule_versions, inspection_rules, revisions
+from ironic_rules.exceptions import (
+    DuplicateInspectionRuleName,
+    InspectionRuleAlreadyExists,
+    InspectionRuleNotFound,
+    Invalid,
+    MarkerNotFound,
+    Problem,
+    RuleChanged,
+)
+from ironic_rules.models import rule_search
+from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
+from ironic_rules.models.json_values import JSONObject
 
 #: The set's row in ``revisions``, created by the first migration.
 RULE_SET = "inspection_rules"
 
-_REVISION = sa.select(revisions.c.revision).where(revisions.c.name == RULE_SET)
+#: The revision of the set, as a query, or as a column of another one.
+REVISION = sa.select(revisions.c.revision).where(revisions.c.name == RULE_SET)
+_SOMEONE = Author()
+#: Fields from which those for searching are derived.
+_SEARCHED = ("sensitive", *SEALED)
+#: The columns of a rule but those for searching.
+_UNSEARCHED = tuple(column.name for column in inspection_rules.c if column.name not in ("ops", "writes"))
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one revision changes.
+
+    :ivar created: all fields of new rules, in the order of their creation; ``uuid``, ``created_at`` and ``position``
+        have defaults
+    :ivar changed: by UUID, all fields that a user writes; with ``created_at`` and ``position`` they are written, too
+    :ivar removed: UUIDs
+    """
+
+    created: Sequence[Mapping[str, Any]] = ()
+    changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    removed: Sequence[str] = ()
 
 
 def revision(conn: sa.Connection) -> int:
     """Return the revision of the rule set, which increases with every change of any rule."""
-    return conn.execute(_REVISION).scalar_one()
+    return conn.execute(REVISION).scalar_one()
+
+
+def lock(conn: sa.Connection) -> int:
+    """Return the revision of the rule set; it changes only in this transaction until that ends."""
+    return conn.execute(REVISION.with_for_update()).scalar_one()
 
 
 def get(conn: sa.Connection, uuid: str) -> Rule:
@@ -47,7 +87,7 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` rules; the order of creation is sort key ``id``.
 
-    :param filters: those of ``RULE``
+    :param filters: as for ``rule_filters.conditions``
     :param columns: names of the columns of the rows; None: all columns
     :param raw_json: leave JSON columns as text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
@@ -56,13 +96,32 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
     if page.sort_key == "id":
         page = replace(page, sort_key="position")
-    unknown = filters.keys() - RULE.filters.keys()
-    if unknown:
-        raise ValueError(f"no such filter: {', '.join(sorted(unknown))}")
     query = sa.select(*columns_of(inspection_rules, columns, raw_json=raw_json)).where(
-        *(inspection_rules.c[name] == value for name, value in filters.items()))
+        *rule_filters.conditions(filters))
     marker = marker_row(conn, inspection_rules, page, "position")
     return list(conn.execute(paginate(query, inspection_rules, page, marker, "position")))
+
+
+def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str],
+                  after: Place | None = None) -> list[Row]:
+    """Return at most ``page.limit`` rules in the order in which they run; JSON columns are text.
+
+    :param filters: as for ``rule_filters.conditions``
+    :param after: the place of the page's marker
+    """
+    query = sa.select(*columns_of(inspection_rules, columns, raw_json=True)).where(*rule_filters.conditions(filters))
+    return list(conn.execute(rule_filters.in_order(query, after, ascending=page.sort_dir == "asc").limit(page.limit)))
+
+
+def place_of_marker(conn: sa.Connection, uuid: str) -> Place:
+    """Return the place of a rule in the order in which rules run.
+
+    :raises MarkerNotFound: 404
+    """
+    marker = next(some_rules(conn, [uuid]), None)
+    if marker is None:
+        raise MarkerNotFound(marker=uuid)
+    return rule_filters.place_of(marker)
 
 
 def all_rules(conn: sa.Connection) -> list[Rule]:
@@ -71,57 +130,188 @@ def all_rules(conn: sa.Connection) -> list[Rule]:
     return [Rule.of(row._asdict()) for row in conn.execute(query)]
 
 
-def create(conn: sa.Connection, values: Mapping[str, Any]) -> Rule:
+def changed_since(conn: sa.Connection, revision: int) -> list[Rule]:
+    """Return the rules that were created or changed after a revision of the set."""
+    query = sa.select(inspection_rules).where(inspection_rules.c.revision > revision)
+    return [Rule.of(row._asdict()) for row in conn.execute(query)]
+
+
+def count(conn: sa.Connection) -> int:
+    """Return the number of rules."""
+    return conn.scalar(sa.select(sa.func.count()).select_from(inspection_rules)) or 0
+
+
+def uuids(conn: sa.Connection) -> set[str]:
+    """Return the UUIDs of all rules."""
+    return set(conn.scalars(sa.select(inspection_rules.c.uuid)))
+
+
+def rules_of_bundle(conn: sa.Connection, bundle: str | None, is_whole: Callable[[Row], bool]) -> list[Rule]:
+    """Return the rules of a bundle, of None those without one, in the order of their creation.
+
+    :param is_whole: whether a rule is needed with its conditions and actions; else it has none. To decode those of all
+        rules of a large bundle takes longer than everything else.
+    """
+    columns = columns_of(inspection_rules, _UNSEARCHED, raw_json=True)
+    # "==" with None is IS NULL.
+    query = sa.select(*columns).where(inspection_rules.c.bundle == bundle).order_by(inspection_rules.c.position)
+    found = []
+    for row in conn.execute(query):
+        decode = orjson.loads if is_whole(row) else _nothing
+        found.append(Rule.of(row._asdict() | {name: decode(getattr(row, name)) for name in SEALED}))
+    return found
+
+
+def bundles_of(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, str | None]:
+    """Return the bundles of those of ``uuids`` that are rules."""
+    columns = inspection_rules.c.uuid, inspection_rules.c.bundle
+    return {row.uuid: row.bundle for part in rule_revisions.batches(uuids)
+            for row in conn.execute(sa.select(*columns).where(columns[0].in_(part)))}
+
+
+def some_rules(conn: sa.Connection, uuids: Sequence[str]) -> Iterator[Rule]:
+    """Yield those of ``uuids`` that are rules, in any order."""
+    for part in rule_revisions.batches(uuids):
+        for row in conn.execute(sa.select(inspection_rules).where(inspection_rules.c.uuid.in_(part))):
+            yield Rule.of(row._asdict())
+
+
+def versions(conn: sa.Connection) -> list[tuple[str, int]]:
+    """Return the UUID and revision of every rule."""
+    columns = inspection_rules.c.uuid, inspection_rules.c.revision
+    return [(row.uuid, row.revision) for row in conn.execute(sa.select(*columns))]
+
+
+def create(conn: sa.Connection, values: Mapping[str, Any], *, author: Author = _SOMEONE) -> Rule:
     """Store a new rule and return it; ``uuid`` and ``created_at`` have defaults.
 
-    :raises InspectionRuleAlreadyExists: 409
+    :raises InspectionRuleAlreadyExists, DuplicateInspectionRuleName: 409
     """
     new = _bump(conn)
-    row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
-    row |= {"position": new, "revision": new}
+    row, = _rows(conn, new, [{"sensitive": False, "conditions": [], **values}])
     # MariaDB and PostgreSQL report the name of the primary key, not its column.
     with duplicates(other=lambda value: InspectionRuleAlreadyExists(uuid=row["uuid"])):
         conn.execute(sa.insert(inspection_rules).values(row))
-    return get(conn, row["uuid"])
+    rule = get(conn, row["uuid"])
+    _refuse_second_name(conn, rule)
+    rule_revisions.record(conn, new, author, f"created rule {rule.uuid}")
+    return rule
 
 
-def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revision: int | None = None) -> Rule:
+def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revision: int | None = None,
+           author: Author = _SOMEONE) -> Rule:
     """Write ``values`` and return the rule, whose ``revision`` is then the set's.
 
     :param revision: only if the rule still has this revision
     :raises InspectionRuleNotFound: 404
-    :raises RuleChanged: 409
+    :raises RuleChanged, DuplicateInspectionRuleName: 409
     """
-    row = {**values, "revision": _bump(conn), "updated_at": clock.now()}
-    statement = sa.update(inspection_rules).where(identity.has_uuid(inspection_rules, uuid))
-    if revision is not None:
-        statement = statement.where(inspection_rules.c.revision == revision)
-    updated = conn.execute(statement.values(row)).rowcount
+    new = _bump(conn)
+    old = get(conn, uuid)
+    if revision not in (None, old.revision):
+        raise RuleChanged(rule=old.uuid)
+    rule_revisions.end(conn, new, author, inspection_rules.c.uuid == old.uuid)
+    row = {**values, "revision": new, "updated_at": clock.now()}
+    if any(name in values for name in _SEARCHED):
+        row |= rule_search.texts({name: values.get(name, getattr(old, name)) for name in _SEARCHED})
+    conn.execute(sa.update(inspection_rules).where(inspection_rules.c.uuid == old.uuid).values(row))
     rule = get(conn, uuid)
-    if not updated:
-        raise RuleChanged(rule=rule.uuid)
+    if rule.max_nodes is None and rule.nodes_counted:
+        rule_nodes.forget(conn, [rule.uuid])
+        rule = replace(rule, nodes_counted=0)
+    _refuse_second_name(conn, rule)
+    rule_revisions.record(conn, new, author, f"changed rule {rule.uuid}")
     return rule
 
 
-def destroy(conn: sa.Connection, uuid: str, *, revision: int | None = None) -> None:
+def destroy(conn: sa.Connection, uuid: str, *, revision: int | None = None, author: Author = _SOMEONE) -> None:
     """Delete one rule.
 
     :param revision: only if the rule still has this revision
     :raises InspectionRuleNotFound: 404
     :raises RuleChanged: 409, it has another one
     """
-    _bump(conn)
-    statement = sa.delete(inspection_rules).where(identity.has_uuid(inspection_rules, uuid))
-    if revision is not None:
-        statement = statement.where(inspection_rules.c.revision == revision)
-    if conn.execute(statement).rowcount == 0:
-        raise InspectionRuleNotFound(rule=uuid) if revision is None else RuleChanged(rule=get(conn, uuid).uuid)
+    new = _bump(conn)
+    old = get(conn, uuid)
+    if revision not in (None, old.revision):
+        raise RuleChanged(rule=old.uuid)
+    is_it = inspection_rules.c.uuid == old.uuid
+    rule_revisions.end(conn, new, author, is_it)
+    conn.execute(sa.delete(inspection_rules).where(is_it))
+    rule_revisions.record(conn, new, author, f"removed rule {old.uuid}")
 
 
-def destroy_all(conn: sa.Connection) -> None:
+def destroy_all(conn: sa.Connection, *, author: Author = _SOMEONE) -> None:
     """Delete every rule."""
-    _bump(conn)
-    conn.execute(sa.delete(inspection_rules))
+    new = _bump(conn)
+    rule_revisions.end(conn, new, author)
+    removed = conn.execute(sa.delete(inspection_rules)).rowcount
+    rule_revisions.record(conn, new, author, f"removed all rules ({removed})")
+
+
+def change(conn: sa.Connection, changes: Changes, summary: str, *, author: Author = _SOMEONE) -> tuple[int, list[str]]:
+    """Make all ``changes`` as one revision; return its number and the UUIDs of the created rules.
+
+    The caller has the lock and has checked that names stay unique.
+
+    :raises InspectionRuleAlreadyExists: 409
+    """
+    new = _bump(conn)
+    for uuids in rule_revisions.batches([*changes.changed, *changes.removed]):
+        rule_revisions.end(conn, new, author, inspection_rules.c.uuid.in_(uuids))
+    for uuids in rule_revisions.batches(changes.removed):
+        conn.execute(sa.delete(inspection_rules).where(inspection_rules.c.uuid.in_(uuids)))
+    if changes.changed:
+        now = clock.now()
+        rows = [{**values, **rule_search.texts(values), "revision": new, "updated_at": now, "of": uuid}
+                for uuid, values in changes.changed.items()]
+        # One statement for all, so each row has the same columns.
+        columns = [name for name in rows[0] if name != "of"]
+        conn.execute(sa.update(inspection_rules).where(inspection_rules.c.uuid == sa.bindparam("of")).values(
+            {name: sa.bindparam(f"new_{name}", type_=inspection_rules.c[name].type) for name in columns}),
+            [{"of": row["of"], **{f"new_{name}": row[name] for name in columns}} for row in rows])
+        rule_nodes.forget(conn, [row["of"] for row in rows if row["max_nodes"] is None])
+    created = _rows(conn, new, changes.created)
+    if created:
+        with duplicates(other=lambda value: InspectionRuleAlreadyExists(uuid=value)):
+            conn.execute(sa.insert(inspection_rules), created)
+    rule_revisions.record(conn, new, author, summary)
+    return new, [row["uuid"] for row in created]
+
+
+def _nothing(text: str) -> list[JSONObject]:
+    return []
+
+
+def _rows(conn: sa.Connection, new: int, rules: Sequence[Mapping[str, Any]]) -> list[JSONObject]:
+    """Return the rows of new rules, all with the same columns."""
+    position = _last_position(conn)
+    now = clock.now()
+    rows = []
+    for number, values in enumerate(rules, 1):
+        rows.append({"position": position + number, "created_at": now, **values, **rule_search.texts(values),
+                     "uuid": identity.assigned(values), "revision": new})
+    return rows
+
+
+def _last_position(conn: sa.Connection) -> int:
+    """Return the highest position of rules and their versions, which could get it back."""
+    highest = [conn.scalar(sa.select(sa.func.max(table.c.position)))
+               for table in (inspection_rules, inspection_rule_versions)]
+    return max(position or 0 for position in highest)
+
+
+def _refuse_second_name(conn: sa.Connection, rule: Rule) -> None:
+    if rule.name is None:
+        return
+    others = sa.select(inspection_rules.c.uuid).where(
+        inspection_rules.c.name == rule.name, inspection_rules.c.uuid != rule.uuid,
+        # "==" with None is IS NULL.
+        inspection_rules.c.bundle == rule.bundle)
+    other = conn.scalar(others.limit(1))
+    if other is not None:
+        group = f" in bundle {rule.bundle}" if rule.bundle else ""
+        raise DuplicateInspectionRuleName(uuid=other, name=rule.name, group=group)
 
 
 def _bump(conn: sa.Connection) -> int:

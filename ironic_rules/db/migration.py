@@ -17,7 +17,7 @@ from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "a46d20f7be91"
+HEAD = "f06b2d9c4e81"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))
@@ -99,4 +99,6 @@ def _alone(connection: sa.Connection) -> Iterator[None]:
             raise TimeoutError(f"another process has been migrating this database for {_LOCK_TIMEOUT_S} seconds")
     yield
     if dialect == "mysql":
+        # DDL has committed, but the version has not been yet: the next process must read it.
+        connection.exec_driver_sql("COMMIT")
         connection.execute(sa.select(sa.func.release_lock(sa.func.left(name, 64))))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, node_filters, pxe_filter
+from ironic_rules.db import clock, identity, inspection_rules, node_filters, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
@@ -31,6 +31,7 @@ from ironic_rules.models.nodes import FOUND_BY_RAMDISK, Node, NodeFound
 _ALL = sa.select(nodes)
 # Built once, as in the other modules: building a statement takes longer than running it.
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
+_WITH_RULES_REVISION = _BY_ID.add_columns(inspection_rules.REVISION.scalar_subquery().label("rules_revision"))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
 _FOUND = sa.select(*columns_of(nodes, FOUND_BY_RAMDISK))
 _FOUND_BY_UUID = _FOUND.where(nodes.c.uuid == sa.bindparam("uuid"))
@@ -72,6 +73,17 @@ def get_by_id(conn: sa.Connection, node_id: int, *, for_update: bool = False) ->
     if row is None:
         raise NodeNotFound(node=node_id)
     return row
+
+
+def get_with_rules_revision(conn: sa.Connection, node_id: int) -> tuple[Node, int]:
+    """Return the node with that database id, and the revision of the set of inspection rules.
+
+    :raises NodeNotFound: 404
+    """
+    row = conn.execute(_WITH_RULES_REVISION, {"node_id": node_id}).one_or_none()
+    if row is None:
+        raise NodeNotFound(node=node_id)
+    return row, row.rules_revision
 
 
 def get_id(conn: sa.Connection, uuid: str) -> int:

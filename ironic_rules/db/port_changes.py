@@ -11,10 +11,12 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, identity, pxe_filter
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.tables import ports
-from ironic_rules.exceptions import Conflict, MACAlreadyExists, NodeNotFound
+from ironic_rules.exceptions import DuplicatePortName, MACAlreadyExists, NodeNotFound, PortAlreadyExists
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.task import PortChanges
 
+#: Columns besides the UUID whose values no two ports have in common.
+_UNIQUE = ("address", "name")
 _GENERATED = ("id", "uuid", "node_id", "created_at", "updated_at")
 #: Values of a created port for missing fields; all rows of one INSERT have the same columns.
 _DEFAULTS = {name: PORT[name].initial() for name in PORT.where(lambda entry: entry.column) if name not in _GENERATED}
@@ -28,7 +30,7 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
     Fields without a column are ignored. Ports of other nodes are never touched.
 
     :raises NodeNotFound: 404
-    :raises MACAlreadyExists, Conflict: 409
+    :raises MACAlreadyExists, DuplicatePortName, PortAlreadyExists: 409
     """
     if changes.deleted:
         conn.execute(sa.delete(ports).where(ports.c.node_id == node_id, ports.c.id.in_(changes.deleted)))
@@ -55,8 +57,8 @@ def _by_columns(updated: Mapping[int, Mapping[str, Any]]) -> list[tuple[tuple[st
 def _update(conn: sa.Connection, node_id: int, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     statement = sa.update(ports).where(ports.c.id == sa.bindparam("port_id"), ports.c.node_id == node_id).values(
         {**{name: sa.bindparam(f"new_{name}") for name in columns}, "updated_at": clock.now()})
-    addresses = {row["new_address"]: row["port_id"] for row in rows} if "address" in columns else {}
-    with _taken(conn, addresses, ports.c.id):
+    written = {name: {row[f"new_{name}"]: row["port_id"] for row in rows} for name in _UNIQUE if name in columns}
+    with _taken(conn, written, ports.c.id):
         conn.execute(statement, rows)
 
 
@@ -64,20 +66,28 @@ def _create(conn: sa.Connection, node_id: int, created: list[dict[str, Any]]) ->
     now = clock.now()
     rows = [{**_DEFAULTS, **{name: value for name, value in values.items() if name in _DEFAULTS},
              "uuid": identity.assigned(values), "node_id": node_id, "created_at": now} for values in created]
-    addresses = {row["address"]: row["uuid"] for row in rows}
-    with _taken(conn, addresses, ports.c.uuid), references(lambda key: NodeNotFound(node=node_id)):
+    written = {name: {row[name]: row["uuid"] for row in rows} for name in _UNIQUE}
+    with _taken(conn, written, ports.c.uuid), references(lambda key: NodeNotFound(node=node_id)):
         conn.execute(_INSERT, rows)
 
 
-def _taken(conn: sa.Connection, addresses: Mapping[str, Any], own: sa.Column[Any]) -> Any:
-    def which(value: str | None) -> MACAlreadyExists:
-        # SQLite does not report which address it was, but allows a query.
-        return MACAlreadyExists(mac=value or _taken_address(conn, addresses, own))
+def _taken(conn: sa.Connection, written: Mapping[str, Mapping[Any, Any]], own: sa.Column[Any]) -> Any:
+    """Return a context that raises the error for a value of another port.
 
-    return duplicates(address=which, other=lambda value: Conflict("A port with this UUID or name already exists."))
+    :param written: the values of each column, and which ports they are for, by the column ``own``
+    """
+    def which(column: str, value: str | None) -> str | None:
+        # SQLite does not report which value it was, but allows a query.
+        return value or _taken_value(conn, ports.c[column], written.get(column, {}), own)
+
+    return duplicates(
+        address=lambda value: MACAlreadyExists(mac=which("address", value)),
+        name=lambda value: DuplicatePortName(name=which("name", value)),
+        other=lambda value: PortAlreadyExists("A port with this UUID already exists."))
 
 
-def _taken_address(conn: sa.Connection, addresses: Mapping[str, Any], own: sa.Column[Any]) -> str | None:
-    query = sa.select(ports.c.address).where(ports.c.address.in_(list(addresses)), own.not_in(list(addresses.values())))
+def _taken_value(conn: sa.Connection, column: sa.Column[Any], written: Mapping[Any, Any],
+                 own: sa.Column[Any]) -> str | None:
+    query = sa.select(column).where(column.in_(list(written)), own.not_in(list(written.values())))
     found: str | None = conn.scalars(query.limit(1)).one_or_none()
-    return found or next(iter(addresses), None)
+    return found or next(iter(written), None)

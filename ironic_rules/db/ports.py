@@ -7,12 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, node_filters, pxe_filter
+from ironic_rules.db import clock, identity, inspection_rules, node_filters, pxe_filter
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.port_changes import apply_changes as apply_changes
 from ironic_rules.db.projection import Row, columns_of
-from ironic_rules.db.tables import nodes, portgroups, ports
+from ironic_rules.db.tables import nodes, portgroups, ports, revisions
 from ironic_rules.exceptions import (
     DuplicatePortName,
     IronicRulesError,
@@ -43,8 +43,10 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, wit
 _ALL = _select()
 _OF_NODE = _ALL.where(ports.c.node_id == sa.bindparam("node_id")).order_by(ports.c.id)
 _OWNER = sa.select(ports.c.node_id).where(ports.c.id == sa.bindparam("port_id"))
-_OWNERS = sa.select(ports.c.address, ports.c.node_id).where(
-    ports.c.address.in_(sa.bindparam("macs", expanding=True)))
+_IS_ONE_OF = ports.c.address.in_(sa.bindparam("macs", expanding=True))
+_OWNERS = sa.select(ports.c.address, ports.c.node_id).where(_IS_ONE_OF)
+_OWNERS_AND_REVISION = sa.select(revisions.c.revision, ports.c.node_id).select_from(
+    revisions.outerjoin(ports, _IS_ONE_OF)).where(revisions.c.name == inspection_rules.RULE_SET)
 
 
 def get(conn: sa.Connection, ident: str) -> Port:
@@ -122,6 +124,12 @@ def destroy(conn: sa.Connection, port_id: int) -> None:
 def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[str, int]:
     """Return the node ids by MAC address for ``macs`` (normalised); addresses without a port are missing."""
     return {row.address: row.node_id for row in conn.execute(_OWNERS, {"macs": list(macs)})}
+
+
+def owners_and_rules_revision(conn: sa.Connection, macs: Collection[str]) -> tuple[set[int], int]:
+    """Return the ids of the nodes that have ports with ``macs``, and the revision of the set of inspection rules."""
+    rows = conn.execute(_OWNERS_AND_REVISION, {"macs": list(macs)}).all()
+    return {row.node_id for row in rows if row.node_id is not None}, rows[0].revision
 
 
 def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str | int) -> Port:

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 
-from ironic_rules.db.types import Json, UTCDateTime
+from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime
 
 #: Names are fixed, so that migrations can refer to them on every database. oslo.db gets the column from the name of a
 #: violated unique constraint if it has this form.
@@ -168,11 +168,20 @@ node_inventory = sa.Table(
     Column("received_plugin_data", Json, nullable=False),
     Column("plugin_data", Json),
     Column("status", String(16), nullable=False),  # received | processed | failed
+    # Why the inspection has to fail: known before the data were stored.
+    Column("refusal", Text),
     Column("request_id", String(64)),
     # Nullable, as in the document.
     Column("node_id", Integer, ForeignKey("nodes.id", ondelete="CASCADE")),
     *_timestamps(),
     Index("inventory_node_id_idx", "node_id", "status"),
+    **_TABLE_ARGS,
+)
+
+#: Which paths stored inventories have, without those that ramdisks are known to send; see ``models.inventory_paths``.
+inventory_paths = sa.Table(
+    "inventory_paths", metadata,
+    Column("path", String(255), primary_key=True),
     **_TABLE_ARGS,
 )
 
@@ -235,25 +244,79 @@ ports = sa.Table(
     **_TABLE_ARGS,
 )
 
+
+def _rule_fields() -> list[Column[Any]]:
+    """Return the columns of a rule that its versions have, too."""
+    return [
+        Column("created_at", UTCDateTime, nullable=False),
+        Column("updated_at", UTCDateTime),
+        # Creation order: unique, and independent of the clock.
+        Column("position", Integer, nullable=False),
+        Column("priority", Integer, nullable=False, default=0),
+        Column("name", String(255)),
+        Column("bundle", String(255)),
+        Column("description", String(255)),
+        Column("enabled", Boolean, nullable=False, default=True, server_default=sa.true()),
+        Column("scope", String(255)),
+        Column("max_nodes", Integer),
+        Column("sensitive", Boolean, nullable=False, default=False),
+        Column("phase", String(16)),
+        Column("conditions", Json, nullable=False, default=list),
+        Column("actions", Json, nullable=False, default=list),
+    ]
+
+
 inspection_rules = sa.Table(
     "inspection_rules", metadata,
     Column("uuid", String(36), primary_key=True),
-    Column("created_at", UTCDateTime, nullable=False),
-    Column("updated_at", UTCDateTime),
-    # Creation order, from the rule set's revision: unique, and independent of the clock.
-    Column("position", Integer, nullable=False),
     # The rule set's revision at the last change of this rule: its ETag.
     Column("revision", Integer, nullable=False),
-    Column("priority", Integer, nullable=False, default=0),
-    Column("description", String(255)),
-    Column("scope", String(255)),
-    Column("sensitive", Boolean, nullable=False, default=False),
-    Column("phase", String(16)),
-    Column("conditions", Json, nullable=False, default=list),
-    Column("actions", Json, nullable=False, default=list),
+    *_rule_fields(),
+    # The number of its rows in inspection_rule_nodes.
+    Column("nodes_counted", Integer, nullable=False, default=0, server_default="0"),
+    # What lists are searched for, derived from conditions and actions; NULL for sensitive rules.
+    Column("ops", LONG_TEXT),
+    Column("writes", LONG_TEXT),
     Index("inspection_rules_scope_idx", "scope"),
     Index("inspection_rules_phase_idx", "phase"),
+    Index("inspection_rules_name_idx", "name"),
+    Index("inspection_rules_bundle_idx", "bundle"),
+    # By which processes find what has changed.
+    Index("inspection_rules_revision_idx", "revision"),
+    Index("inspection_rules_max_nodes_idx", "max_nodes"),
     UniqueConstraint("position"),
+    **_TABLE_ARGS,
+)
+
+#: The nodes to which rules with ``max_nodes`` have been applied; see ``ironic_rules.db.rule_nodes``.
+inspection_rule_nodes = sa.Table(
+    "inspection_rule_nodes", metadata,
+    Column("rule_uuid", String(36), ForeignKey("inspection_rules.uuid", ondelete="CASCADE"), primary_key=True),
+    # Not a foreign key: a node that is deleted stays counted.
+    Column("node_uuid", String(36), primary_key=True),
+    **_TABLE_ARGS,
+)
+
+#: Revisions of the rule set that are kept; see ``ironic_rules.db.rule_revisions``.
+inspection_rule_revisions = sa.Table(
+    "inspection_rule_revisions", metadata,
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("created_at", UTCDateTime, nullable=False),
+    Column("user", String(255)),
+    Column("summary", String(1024), nullable=False),
+    **_TABLE_ARGS,
+)
+
+#: Rules as they were before they were changed or deleted.
+inspection_rule_versions = sa.Table(
+    "inspection_rule_versions", metadata,
+    Column("uuid", String(36), primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    # The first revision of the set without this version.
+    Column("ended", Integer, nullable=False),
+    *_rule_fields(),
+    Index("inspection_rule_versions_ended_idx", "ended"),
+    Index("inspection_rule_versions_position_idx", "position"),
     **_TABLE_ARGS,
 )
 
@@ -286,7 +349,7 @@ deploy_template_steps = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: One row for each kind of serialised and counted changes: "inspection_rules" and "auto_discovery".
+#: One row for each kind of serialised and counted changes: "inspection_rules", "auto_discovery" and "inventory_paths".
 revisions = sa.Table(
     "revisions", metadata,
     Column("name", String(64), primary_key=True),

@@ -11,6 +11,9 @@ from sqlalchemy import DateTime, Text, types
 from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Dialect
 
+#: Text of any size.
+LONG_TEXT = Text().with_variant(mysql.LONGTEXT(), "mysql")
+
 
 class Json(types.TypeDecorator[Any]):
     """A JSON value as text (LONGTEXT on MariaDB). None is stored as NULL, never as the text ``null``."""

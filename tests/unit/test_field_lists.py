@@ -24,10 +24,13 @@ REASONS = {
     ("api/controllers/v1/node_maintenance.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
     ("api/controllers/v1/port_update.py", "port"): "what the network knows of a port, and only unused nodes may change",
     ("client/extended_commands.py", "rule"): "the options of one command",
+    ("client/new_commands.py", "rule"): "the fields of an exported rule with their defaults; the client has no part of "
+                                        "the service",
     ("conductor/state_machine.py", "node"): "what a transition writes",
     ("db/nodes.py", "node"): "what a lock consists of",
     ("hardware/agent/deploy.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
     ("inspection/discovery.py", "node"): "what discovery sets",
+    ("rules/built_in.py", "rule"): "the fields that earlier versions did not have, for the UUIDs that these derived",
     ("rules/fields.py", "rule"): "a check of its own for each field of a rule that a user writes",
     ("rules/schema.py", "rule"): "as rules/fields.py, for the API reference",
 }

@@ -13,8 +13,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from ironic_rules.db import inspection_rules, migration
+from ironic_rules.db import clock, inspection_rules, migration, rule_revisions
+from ironic_rules.db.session import write_transaction
 from ironic_rules.db.tables import metadata, nodes
+from ironic_rules.db.types import Json, UTCDateTime
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
 
@@ -89,6 +91,29 @@ def test_an_upgrade_keeps_how_often_the_work_on_a_node_was_resumed(engine: sa.En
     with engine.connect() as conn:
         query = sa.select(nodes.c.reservation_purpose, nodes.c.reservation_resumptions).order_by(nodes.c.id)
         assert conn.execute(query).all() == [("provision: active", 3), ("provision: active", 0), (None, 0)]
+
+
+def test_an_upgrade_keeps_the_rules_as_a_revision_and_makes_them_searchable(engine: sa.Engine) -> None:
+    migration.upgrade(engine, "a46d20f7be91")
+    action = [{"op": "add-trait", "args": ["CUSTOM_A"]}]
+    columns = [*(sa.column(name) for name in ("uuid", "position", "revision", "priority", "phase")), *(
+        sa.column(name, type_) for name, type_ in (
+            ("created_at", UTCDateTime), ("sensitive", sa.Boolean), ("conditions", Json), ("actions", Json)))]
+    with engine.begin() as conn:
+        conn.execute(sa.text("update revisions set revision = 7 where name = 'inspection_rules'"))
+        conn.execute(sa.insert(sa.table("inspection_rules", *columns)), [
+            {"uuid": str(number) * 8, "position": number, "revision": number, "priority": 0, "phase": "main",
+             "created_at": clock.now(), "sensitive": number == 2, "conditions": [], "actions": action}
+            for number in (1, 2)])
+    migration.upgrade(engine)
+    with write_transaction(engine) as conn:
+        before = inspection_rules.all_rules(conn)
+        assert [(rule.enabled, rule.name, rule.bundle, rule.max_nodes) for rule in before] == [
+            (True, None, None, None)] * 2
+        assert [(rule.ops, rule.writes) for rule in before] == [("\nadd-trait\n", "\n/traits\n"), (None, None)]
+        inspection_rules.destroy_all(conn)
+        assert [row.revision for row in rule_revisions.list_revisions(conn, 10)] == [8, 7]
+        assert [rule.uuid for rule in rule_revisions.rules_at(conn, 7)] == [rule.uuid for rule in before]
 
 
 def test_stamp_only_notes_the_version(engine: sa.Engine) -> None:

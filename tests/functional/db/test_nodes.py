@@ -184,7 +184,7 @@ def test_destroy_takes_along_all_that_hangs_on_the_node(conn: sa.Connection) -> 
             assert set(conn.scalars(sa.select(table.c.node_id))) == {other.id}, table.name
     with pytest.raises(NodeNotFound):
         nodes.destroy(conn, node.id)
-    assert set(conn.scalars(sa.select(revisions.c.name))) == {"auto_discovery", "inspection_rules"}
+    assert set(conn.scalars(sa.select(revisions.c.name))) == {"auto_discovery", "inspection_rules", "inventory_paths"}
 
 
 def test_destroy_frees_ports_of_other_nodes_in_its_groups(conn: sa.Connection) -> None:

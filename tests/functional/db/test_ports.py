@@ -14,6 +14,7 @@ from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
     Conflict,
     DuplicatePortgroupName,
+    DuplicatePortName,
     MACAlreadyExists,
     NodeNotFound,
     PortAlreadyExists,
@@ -181,6 +182,20 @@ def test_changes_name_the_address_that_another_node_has(db: Database, node: Any,
         db.write(lambda conn: ports.apply_changes(conn, NOBODY, PortChanges(created=[{"address": MAC3}])))
     with db.reader() as conn:
         assert [row.address for row in ports.for_node(conn, node.id)] == [MAC]
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_changes_name_the_name_that_another_port_has(db: Database, node: Any, make_node: MakeNode, new: bool) -> None:
+    other = make_node()
+    with db.writer() as conn:
+        ports.create(conn, {"node_id": other.id, "address": MAC2, "name": "taken"})
+        own = [ports.create(conn, {"node_id": node.id, "address": address}) for address in (MAC, MAC3)]
+    created = [{"address": "52:54:00:00:00:0a"}, {"address": "52:54:00:00:00:0b", "name": "taken"}]
+    updated = {own[0].id: {"name": "free"}, own[1].id: {"name": "taken"}}
+    changes = PortChanges(created=created) if new else PortChanges(updated=updated)
+    with pytest.raises(DuplicatePortName) as caught:
+        db.write(lambda conn: ports.apply_changes(conn, node.id, changes))
+    assert caught.value.facts == {"name": "taken"}
 
 
 def test_many_ports_change_with_few_statements(db: Database, node: Any) -> None:
