@@ -9,10 +9,13 @@ from ironic_rules.models import pointer
 from ironic_rules.models.json_values import clone
 from ironic_rules.rules import template
 from ironic_rules.rules.errors import OperandError
+from ironic_rules.rules.getters import Getter
+from ironic_rules.rules.groups import ROOT
 from ironic_rules.rules.kinds import Kind
 from ironic_rules.rules.mask import View
+from ironic_rules.rules.operators import CAPTURES
 from ironic_rules.rules.registry import Operation, Parameter
-from ironic_rules.rules.values import Compiled, Const, Getter, Path, Scope, as_getter, compile_value
+from ironic_rules.rules.values import Compiled, Const, Path, Scope, Typed, as_getter, compile_value
 from ironic_rules.text import nearest
 
 
@@ -36,6 +39,8 @@ def bind(scope: Scope, operation: Operation, args: Any, where: str) -> Bound | N
         given = _by_name(scope, operation, args, where)
     elif isinstance(args, (list, tuple)):
         given = _by_position(scope, operation, list(args), where)
+        if scope.warnings is not None and args:
+            scope.warn(where, f"Ironic wants arguments by name since August 2026: {_names(operation, given)}")
     else:
         scope.complain(where, "must be a list or an object")
         return None
@@ -45,7 +50,7 @@ def bind(scope: Scope, operation: Operation, args: Any, where: str) -> Bound | N
     bound = Bound()
     for parameter in operation.parameters:
         if parameter.name in given:
-            _compile(scope, operation, parameter, bound, *given[parameter.name])
+            _compile(scope, operation, parameter, bound, *given[parameter.name], by_name=isinstance(args, dict))
     return bound if len(scope.problems) == before else None
 
 
@@ -86,10 +91,18 @@ def _by_position(scope: Scope, operation: Operation, args: list[Any], where: str
     return given
 
 
-def _compile(scope: Scope, operation: Operation, parameter: Parameter, bound: Bound, value: Any, where: str) -> None:
+def _names(operation: Operation, given: _Given) -> str:
+    """Return how arguments are written by name, without their values."""
+    forms = (f'"{parameter.name}": {"[...]" if parameter.variadic else "..."}'
+             for parameter in operation.parameters if parameter.name in given)
+    return f"{{{', '.join(forms)}}}"
+
+
+def _compile(scope: Scope, operation: Operation, parameter: Parameter, bound: Bound, value: Any, where: str, *,
+             by_name: bool) -> None:
     formatted = operation.formatted is None or parameter.name in operation.formatted
     if parameter.variadic == "positional":
-        rest = _rest(scope, value, where, formatted)
+        rest = _rest(scope, parameter, value, where, formatted, by_name)
         if isinstance(rest, list):
             bound.positional.extend(rest)
         else:
@@ -116,35 +129,50 @@ def _place(bound: Bound, operation: Operation, parameter: Parameter, compiled: C
         bound.named[parameter.name] = compiled
 
 
-def _rest(scope: Scope, value: Any, where: str, formatted: bool) -> list[Compiled] | Getter:
+def _rest(scope: Scope, parameter: Parameter, value: Any, where: str, formatted: bool,
+          by_name: bool) -> list[Compiled] | Getter:
     """Compile ``*values``: ``[a, b]``, ``[[a, b]]`` and ``{values: [a, b]}`` are equivalent.
 
+    The values are spread once, whether a rule or a template lists them; a value that is itself a list is not.
+
+    :param by_name: the values are given as ``{values: ..}``
     :returns: each value, or, if a single template may return the whole list, a function that returns all values
     """
-    if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], (list, tuple)):
+    alone = not by_name and len(value) == 1
+    if alone:
         value, where = value[0], f"{where}/0"
-    if isinstance(value, (list, tuple)) and len(value) > 1:
+    if isinstance(value, (list, tuple)):
+        if parameter.required and not value:
+            scope.complain(where, "must have at least one value")
         return [
-            compile_value(scope, item, f"{where}/{index}", formatted=formatted) for index, item in enumerate(value)
-        ]
+            compile_value(scope, item, f"{where}/{index}", formatted=formatted) for index, item in enumerate(value)]
     compiled = compile_value(scope, value, where, formatted=formatted)
+    if alone and not isinstance(compiled, Path):
+        return [compiled]
     if isinstance(compiled, Const):
-        if not isinstance(compiled.value, list):
-            scope.complain(where, "must be a list, or a template that gives one")
-            return []
-        return [Const(item) for item in compiled.value]
-    if isinstance(value, str) and not isinstance(compiled, Path):
-        scope.complain(where, "must be a list, or a template that gives one; text around a template makes it text")
+        scope.complain(where, "must be a list, or a template that gives one")
         return []
-    get = compiled
-    single = isinstance(value, (list, tuple))
+    if not isinstance(compiled, Path):
+        scope.complain(where, f"must be a list, or a template that gives one; {_why(compiled)}")
+        return []
+    return _spread(compiled, parameter, alone)
+
+
+def _spread(get: Getter, parameter: Parameter, alone: bool) -> Getter:
+    """Return a function that returns the values that a template lists.
+
+    :param alone: the template is the only argument, which may also be the only value
+    """
+    required = parameter.required
 
     def values(view: View) -> list[Any]:
         found = get(view)
-        if single and isinstance(found[0], list):
-            return list(found[0])
         if not isinstance(found, list):
+            if alone:
+                return [found]
             raise OperandError("must be a list")
+        if required and not found:
+            raise OperandError("there is no value: the list is empty")
         return found
 
     return values
@@ -156,6 +184,9 @@ def _convert(scope: Scope, kind: Kind, value: Any, where: str, formatted: bool, 
     compiled = compile_value(scope, value, where, formatted=formatted, regex=kind.regex)
     if len(scope.problems) > before:
         return compiled
+    if scope.warnings is not None and kind.cautions is not None and isinstance(value, str):
+        for text in kind.cautions(_without_templates(kind, value) if formatted else value):
+            scope.warn(where, text)
     convert = kind.converter(scope.limits)
     if isinstance(compiled, Const):
         reason = kind.literal_problem(compiled.value, scope.limits)
@@ -165,14 +196,28 @@ def _convert(scope: Scope, kind: Kind, value: Any, where: str, formatted: bool, 
         bound.literals[name] = compiled.value
         return Const(convert(compiled.value)) if convert is not None else compiled
     if isinstance(value, str):
-        if not isinstance(compiled, Path) and not kind.takes_text:
-            scope.complain(where, f"must be {kind.expected}; text around a template makes it text")
+        if not isinstance(compiled, Path) and not kind.takes(compiled.gives if isinstance(compiled, Typed) else str):
+            scope.complain(where, f"must be {kind.expected}; {_why(compiled)}")
         _check_prefix(scope, kind, value, where)
     elif kind.literal is not None and not isinstance(value, kind.literal):
         scope.complain(where, f"must be {kind.expected}")
     if convert is None:
         return compiled
     return _converting(compiled, convert)
+
+
+def _why(compiled: Compiled) -> str:
+    """Return why a template is not of a kind that it could have if it were exactly one path."""
+    return compiled.why if isinstance(compiled, Typed) else "text around a template makes it text"
+
+
+def _without_templates(kind: Kind, text: str) -> str:
+    """Return a text of the same length with letters instead of its templates."""
+    for part in template.parse(text, kind.regex):
+        if isinstance(part, template.Field):
+            at = part.column - 1
+            text = text[:at] + "x" * len(part.text) + text[at + len(part.text):]
+    return text
 
 
 def _converting(get: Getter, convert: Callable[[Any], Any]) -> Getter:
@@ -192,8 +237,10 @@ def condition_call(function: Callable[..., bool], bound: Bound,
                    pair: Callable[[Any, Any], bool] | None = None) -> Callable[[View], bool]:
     """Return ``function`` with its arguments filled in from a view; common signatures have specialised closures.
 
-    :param pair: the function to call instead with exactly two arguments
+    :param pair: the comparison of each value with the next one, if that is what ``function`` does
     """
+    if pair is not None and bound.rest is None and all(isinstance(each, Const) for each in bound.named.values()):
+        return _pairwise_call(pair, bound)
     if bound.named or bound.rest is not None:
         return _general_call(function, bound)
     positional = bound.positional
@@ -201,14 +248,65 @@ def condition_call(function: Callable[..., bool], bound: Bound,
         get = as_getter(positional[0])
         return lambda view: function(get(view))
     if len(positional) == 2:
-        get, second = as_getter(positional[0]), positional[1]
-        function = pair or function
-        if isinstance(second, Const):
-            value = second.value
-            return lambda view: function(get(view), value)
-        other = as_getter(second)
-        return lambda view: function(get(view), other(view))
+        return _two_values_call(function, *positional)
     return _general_call(function, bound)
+
+
+def _two_values_call(function: Callable[[Any, Any], bool], first: Compiled, second: Compiled) -> Callable[[View], bool]:
+    get = as_getter(first)
+    if isinstance(second, Const):
+        value = second.value
+        return lambda view: function(get(view), value)
+    other = as_getter(second)
+    return lambda view: function(get(view), other(view))
+
+
+def _pairwise_call(compare: Callable[[Any, Any], bool], bound: Bound) -> Callable[[View], bool]:
+    """Return what calling the operator would: all values are read, even if the first two decide."""
+    values = bound.positional
+    if any(isinstance(flag, Const) and flag.value for flag in bound.named.values()):
+        values = [_as_text(value) for value in values]
+    if len(values) == 2:
+        return _two_values_call(compare, *values)
+    gets = [as_getter(value) for value in values]
+
+    def call(view: View) -> bool:
+        found = [get(view) for get in gets]
+        return all(map(compare, found, found[1:]))
+
+    return call
+
+
+def _as_text(value: Compiled) -> Compiled:
+    if isinstance(value, Const):
+        return Const(str(value.value))
+    get = as_getter(value)
+    return lambda view: str(get(view))
+
+
+def capturing_call(function: Callable[..., bool],
+                   bound: Bound) -> tuple[tuple[str, ...], Callable[[View], bool]] | None:
+    """Return what :func:`condition_call` does, which also stores the named groups of a match in the view.
+
+    All groups of the expression are stored, None for those that took no part in the match, so that none is left from
+    another rule.
+
+    :returns: the groups' names and the function; None if there are no such groups, or if only the data determine them
+    """
+    capture = CAPTURES.get(function)
+    regex = bound.positional[1] if capture else None
+    if capture is None or not isinstance(regex, Const) or not regex.value.groups:
+        return None
+    groups_of, pattern, get = capture, regex.value, as_getter(bound.positional[0])
+
+    def call(view: View) -> bool:
+        found = groups_of(get(view), pattern)
+        if found is None:
+            return False
+        view.setdefault(ROOT, {}).update(found)
+        return True
+
+    return pattern.groups, call
 
 
 def _general_call(function: Callable[..., bool], bound: Bound) -> Callable[[View], bool]:

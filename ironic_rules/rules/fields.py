@@ -7,10 +7,17 @@ from typing import Any
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
-from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES, WRITABLE
+from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES, WRITABLE
 from ironic_rules.text import is_storable, is_uuid, nearest
 
 MAX_TEXT = 255
+
+
+#: Fields of stored rules only, and why a built-in rule cannot have them.
+_STORED_ONLY = {
+    "bundle": "a built-in rule has no bundle: it belongs to its file",
+    "max_nodes": "the nodes of a built-in rule are not counted: it can be limited by its conditions only",
+}
 
 
 def problems(rule: Any, *, built_in: bool) -> list[Problem]:
@@ -25,16 +32,35 @@ def problems(rule: Any, *, built_in: bool) -> list[Problem]:
             found.append(Problem(pointer.format((str(key),)), f"unknown field; {hint}"))
     checks = {
         "uuid": _uuid(rule.get("uuid")),
+        "name": name_problem(rule.get("name")),
+        "bundle": name_problem(rule.get("bundle")),
         "description": _text(rule.get("description")),
+        "enabled": _flag(rule.get("enabled", True)),
         "scope": "must not be empty; null is no scope" if rule.get("scope") == "" else _text(rule.get("scope")),
         "priority": _priority(rule.get("priority", 0), built_in),
         "phase": None if rule.get("phase", "main") in PHASES else f"must be one of {', '.join(PHASES)}",
-        "sensitive": None if isinstance(rule.get("sensitive", False), bool) else "must be true or false",
+        "max_nodes": _max_nodes(rule),
+        "sensitive": _flag(rule.get("sensitive", False)),
         "conditions": None if isinstance(rule.get("conditions", []), (list, tuple)) else "must be a list",
         "actions": _actions(rule),
     }
+    if built_in:
+        checks |= {name: reason for name, reason in _STORED_ONLY.items() if rule.get(name) is not None}
     found.extend(Problem(f"/{name}", reason) for name, reason in checks.items() if reason)
     return found
+
+
+def name_problem(value: Any) -> str | None:
+    """Return why a value cannot be the name of a rule or of a bundle, None if it can."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return "must be a string or null"
+    if not 0 < len(value) <= MAX_TEXT:
+        return f"must have 1 to {MAX_TEXT} characters; null is none"
+    if not value.isprintable() or value != value.strip():
+        return "must be one line without white space at its ends"
+    return None
 
 
 def _uuid(value: Any) -> str | None:
@@ -57,6 +83,19 @@ def _priority(value: Any, built_in: bool) -> str | None:
     if not built_in and not 0 <= value <= MAX_PRIORITY:
         return f"must be from 0 to {MAX_PRIORITY}; others are reserved for built-in rules"
     return None
+
+
+def _flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
+def _max_nodes(rule: Mapping[str, Any]) -> str | None:
+    value = rule.get("max_nodes")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_NODES:
+        return f"must be an integer from 1 to {MAX_NODES}, or null for no limit"
+    return "a rule of the early phase runs before there is a node to count" if rule.get("phase") == "early" else None
 
 
 def _actions(rule: Mapping[str, Any]) -> str | None:

@@ -15,14 +15,14 @@ MODES = ("always", "never", "sensitive")
 
 
 class View(dict[str, Any]):
-    """Roots by name, unmasked; reading a key creates it. ``item`` is set by loops.
+    """Roots by name, unmasked; reading a key creates it. ``item`` is set by loops, ``match`` by conditions.
 
     :param sources: a function per root that returns its current plain data
-    :param masked: whether secrets are read as ``******``; for getters, see ``values.path_getter``
+    :param masked: whether secrets are read as ``******``; for getters, see ``getters.path_getter``
     :param made: the set to which the names of created roots are added
     """
 
-    __slots__ = ("_made", "_shown", "_sources", "masked")
+    __slots__ = ("_made", "_shown", "_sources", "masked", "stable", "volatile")
 
     def __init__(self, sources: Mapping[str, Callable[[], Any]], masked: bool, made: set[str]) -> None:
         super().__init__()
@@ -30,6 +30,9 @@ class View(dict[str, Any]):
         self._sources = sources
         self._made = made
         self._shown: dict[str, dict[str, Any]] = {}
+        #: the outcomes of checks, of which rules can change only the volatile ones
+        self.stable: dict[Any, bool] = {}
+        self.volatile: dict[Any, bool] = {}
 
     def __missing__(self, root: str) -> Any:
         value = self[root] = self._sources[root]()
@@ -52,6 +55,7 @@ class View(dict[str, Any]):
         """Create ``root`` again when it is read next."""
         self.pop(root, None)
         self._shown.pop(root, None)
+        self.volatile.clear()
 
 
 class Views:

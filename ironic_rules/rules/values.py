@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import Problem
-from ironic_rules.models import pointer, secrets
-from ironic_rules.rules import template
-from ironic_rules.rules.errors import CannotEvaluate, MissingPath
+from ironic_rules.models import pointer
+from ironic_rules.rules import conversions, groups, records, template
+from ironic_rules.rules.getters import Getter, path_getter, text_getter, typed_getter
+from ironic_rules.rules.groups import Groups
 from ironic_rules.rules.limits import DEFAULT, Limits
 from ironic_rules.rules.mask import View
+from ironic_rules.rules.rule_warnings import Warnings
 from ironic_rules.text import is_storable, nearest
 
 EARLY_ROOTS = ("inventory", "plugin_data")
@@ -27,9 +27,6 @@ class Const:
     value: Any
 
 
-Getter = Callable[[View], Any]
-
-
 @dataclass(frozen=True, slots=True)
 class Path:
     """A value that is exactly one ``{...}``: can be called as a getter, and has the field that it reads."""
@@ -41,11 +38,29 @@ class Path:
         return self.get(view)
 
 
-Compiled = Const | Path | Getter
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A value that is exactly one ``{...}`` and whose type is known, as ``{x|int}``: not the value found at a path.
 
-#: Types without parts, in which nothing can be secret.
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-_LISTS = frozenset({list, tuple})
+    :ivar gives: the type; in conditions it can also be None
+    """
+
+    gives: type[str] | type[int]
+    get: Getter
+
+    def __call__(self, view: View) -> Any:
+        return self.get(view)
+
+    @property
+    def why(self) -> str:
+        """The type, for a message."""
+        return f"this template gives {'an integer' if self.gives is int else 'text'}"
+
+
+Compiled = Const | Path | Typed | Getter
+
+#: Problems of a rule after which no similar names are looked for, which takes long.
+_MOST_HINTS = 100
 
 
 @dataclass(slots=True)
@@ -54,6 +69,9 @@ class Scope:
 
     :ivar strict: a missing path raises (actions) instead of being None (conditions)
     :ivar names: valid root names
+    :ivar groups: what ``match`` has; None if it has no value here
+    :ivar items: the path whose elements the items of the loop are, None if it is not known
+    :ivar warnings: collects the warnings about the rule; None: there are none
     """
 
     names: tuple[str, ...]
@@ -61,11 +79,20 @@ class Scope:
     strict: bool
     problems: list[Problem]
     limits: Limits = DEFAULT
-    looping: bool = field(default=False)
+    warnings: Warnings | None = None
+    items: template.Field | None = None
+    #: the names that are used
+    roots: set[str] = field(default_factory=set)
+    groups: Groups | None = None
 
     def complain(self, where: str, text: str) -> None:
         """Add a problem."""
         self.problems.append(Problem(where, text))
+
+    def warn(self, where: str, text: str) -> None:
+        """Add a warning, if they are collected."""
+        if self.warnings is not None:
+            self.warnings.add(where, text)
 
 
 def compile_value(scope: Scope, value: Any, where: str, *, formatted: bool = True, regex: bool = False,
@@ -106,7 +133,7 @@ def as_getter(compiled: Compiled) -> Getter:
     if isinstance(compiled, Const):
         value = compiled.value
         return lambda view: value
-    return compiled.get if isinstance(compiled, Path) else compiled
+    return compiled.get if isinstance(compiled, (Path, Typed)) else compiled
 
 
 def _compile_dict(scope: Scope, value: dict[Any, Any], where: str, formatted: bool, regex: bool,
@@ -139,21 +166,57 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
         scope.complain(where, str(exc))
         return Const("")
     fields = [part for part in parts if isinstance(part, template.Field)]
+    scope.roots.update(part.root for part in fields)
     before = len(scope.problems)
     for part in fields:
-        _check_root(scope, part, where)
+        _check_path(scope, part, where)
+        if part.conversions and not part.steps and part.root in ROOTS:
+            scope.complain(where, f"column {part.column + 1}: this is a list or an object, which cannot be converted")
     if len(scope.problems) > before:
         return Const("")
     if not fields:
         return Const("".join(part for part in parts if isinstance(part, str)))
-    if len(parts) == 1:
-        return Path(fields[0], path_getter(fields[0], scope.strict))
-    return _text_getter(parts, scope.limits.result)
+    if len(parts) > 1:
+        return text_getter(parts, scope.limits.result)
+    used, = fields
+    if used.conversions or used.root == groups.ROOT:
+        return Typed(conversions.result(used.conversions), typed_getter(used, scope.strict, scope.limits.result))
+    return Path(used, path_getter(used, scope.strict))
 
 
-def _check_root(scope: Scope, used: template.Field, where: str) -> None:
-    if used.root in scope.names:
+def _check_path(scope: Scope, used: template.Field, where: str) -> None:
+    if used.root == groups.ROOT:
+        _check_group(scope, used, where)
         return
+    if used.root not in scope.names:
+        _complain_of_root(scope, used, where)
+        return
+    root, steps = used.root, used.steps
+    if root == "inventory" and scope.warnings is None:
+        return
+    above = 0
+    if root == "item" and scope.items is not None:
+        root, above = scope.items.root, len(scope.items.steps) + 1
+        steps = (*scope.items.steps, records.ANY, *steps)
+    if root in records.RECORDS:
+        found = records.problem(root, steps, hint=len(scope.problems) < _MOST_HINTS)
+        if found is not None:
+            number, reason = found
+            scope.complain(where, f"column {used.column_of(number - above)}: {reason}")
+    elif scope.warnings is not None and root == "inventory":
+        scope.warnings.reads(where, used, steps, above)
+
+
+def elements_of(looped: Compiled) -> template.Field | None:
+    """Return the path of a loop of whose items something is known: the ports, or a part of the inventory."""
+    if not isinstance(looped, Path):
+        return None
+    used = looped.field
+    is_list = used.root in records.RECORDS and used.root != "node" and not used.steps
+    return used if is_list or used.root == "inventory" else None
+
+
+def _complain_of_root(scope: Scope, used: template.Field, where: str) -> None:
     column = used.column + 1
     if used.root == "item":
         scope.complain(where, f"column {column}: 'item' has a value only inside a loop")
@@ -165,109 +228,10 @@ def _check_root(scope: Scope, used: template.Field, where: str) -> None:
         scope.complain(where, f"column {column}: there is no such name; {hint}")
 
 
-# Thousands of rules read the same few paths: a shared function for each of them remains in the processor's cache.
-@functools.lru_cache(maxsize=4096)
-def path_getter(used: template.Field, strict: bool) -> Getter:
-    """Return a function that traverses plain mappings and lists; a missing path is None, or MissingPath if strict.
-
-    With a masked view it returns what it would find in a masked copy of the root. Loop items are not masked again:
-    they come from the rule itself, or from another getter.
-    """
-    if used.root == "item":
-        return _index_getter(used, strict, _unchanged)
-    part = View.shown
-    if any(map(secrets.is_secret_key, used.steps)):
-        return _secret_getter(used, strict, part)
-    if any(step.isdecimal() for step in used.steps):
-        return _index_getter(used, strict, part)
-    return _key_getter(used, strict, part)
-
-
-#: Converts the dict or list at the end of a path: (view, root, path, value) -> value
-_Part = Callable[[View, str, str, Any], Any]
-
-
-def _unchanged(view: View, root: str, path: str, value: Any) -> Any:
-    return value
-
-
-def _key_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
-    # Without indexes in the path, subscription alone is sufficient: of JSON values, only a dict accepts a string.
-    keys, root, text = used.steps, used.root, used.text
-
-    def walk(view: View) -> Any:
-        value = view[root]
-        try:
-            for key in keys:
-                value = value[key]
-        except (KeyError, TypeError):
-            if strict:
-                raise MissingPath(text) from None
-            return None
-        return value if value.__class__ in _SCALARS else part(view, root, text, value)
-
-    return walk
-
-
-def _steps(used: template.Field) -> tuple[tuple[str, int | None], ...]:
-    return tuple((step, int(step) if step.isdecimal() and len(step) < 10 else None) for step in used.steps)
-
-
-def _index_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
-    steps, root, text = _steps(used), used.root, used.text
-
-    def walk(view: View) -> Any:
-        value = view[root]
-        try:
-            for key, index in steps:
-                value = value[key if index is None or value.__class__ not in _LISTS else index]
-        except (IndexError, KeyError, TypeError):
-            if strict:
-                raise MissingPath(text) from None
-            return None
-        return value if value.__class__ in _SCALARS else part(view, root, text, value)
-
-    return walk
-
-
-def _secret_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
-    steps, root, text = _steps(used), used.root, used.text
-
-    def walk(view: View) -> Any:
-        value = view[root]
-        try:
-            for key, index in steps:
-                value = value[key if index is None or value.__class__ not in _LISTS else index]
-                # The steps after a secret then find nothing, because a text has no parts.
-                if view.masked and value is not None and secrets.is_secret_key(key):
-                    value = secrets.MASK
-        except (IndexError, KeyError, TypeError):
-            if strict:
-                raise MissingPath(text) from None
-            return None
-        return value if value.__class__ in _SCALARS else part(view, root, text, value)
-
-    return walk
-
-
-def _text_getter(parts: tuple[str | template.Field, ...], limit: int) -> Getter:
-    pieces: list[tuple[str, Getter | None]] = [
-        (part, None) if isinstance(part, str) else (part.text, path_getter(part, strict=True)) for part in parts
-    ]
-
-    def render(view: View) -> str:
-        out = []
-        for text, get in pieces:
-            if get is None:
-                out.append(text)
-                continue
-            value = get(view)
-            if value is None:
-                raise MissingPath(text)
-            out.append(value if isinstance(value, str) else str(value))
-        result = "".join(out)
-        if len(result) > limit:
-            raise CannotEvaluate(f"the text is longer than {limit} characters")
-        return result
-
-    return render
+def _check_group(scope: Scope, used: template.Field, where: str) -> None:
+    if scope.groups is None:
+        reason: str | None = f"{groups.ROOT!r} has a value only in actions, after all conditions"
+    else:
+        reason = scope.groups.use(used.steps)
+    if reason is not None:
+        scope.complain(where, f"column {used.column + 1}: {reason}")

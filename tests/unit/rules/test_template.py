@@ -22,6 +22,11 @@ def test_adjacent_fields() -> None:
     assert template.parse("{a}{b}") == (Field("a", (), "{a}", 1), Field("b", (), "{b}", 4))
 
 
+def test_fields_may_have_conversions() -> None:
+    assert template.parse("{a.b[c|d]|lower|slug}-") == (
+        Field("a", ("b", "c|d"), "{a.b[c|d]|lower|slug}", 1, ("lower", "slug")), "-")
+
+
 def test_doubled_braces_are_literal() -> None:
     assert template.parse("{{a}} {{") == ("{a} {",)
 
@@ -40,6 +45,12 @@ def test_keys_may_have_almost_any_character() -> None:
     ("{a:>9}", 3, "format specifications"), ("x{a:200000000}", 4, "format specifications"), ("{a b}", 3, "expected"),
     ("{a[{item}][b]}", 4, "a template inside a template"), ("{a.{b}}", 4, "a key must follow"),
     ("{a{b}}", 3, "a template inside a template"), ("{a['b']}", 4, "without quotes"), ("{a]}", 3, "expected"),
+    ("{a.b|lover}", 6, "did you mean 'lower'?"), ("{a|x}", 4, "known: int, lower, slug, trait, upper"),
+    ("{a.b|c}", 6, "a key that contains '|' needs brackets"), ("{a|}", 4, "no such conversion"),
+    ("{a | lower}", 3, "expected"), ("{a|lower |slug}", 9, "after a conversion"), ("{a|lower.b}", 9, "after a conv"),
+    ("{a|lower", 1, "is not closed"), ("{a|lower!s}", 9, "with '|'"), ("{a|lower:>9}", 9, "after a conversion"),
+    ("{a|lower|lower|lower|lower|lower}", 27, "more than 4 conversions"), ("{a|{b}}", 4, "no such conversion"),
+    ("{a!lower}", 3, "written with '|', as in {inventory[hostname]|lower}; known: int"),
 ])
 def test_malformed_text_is_refused_with_its_column(text: str, column: int, reason: str) -> None:
     with pytest.raises(template.TemplateError, match=f"column {column}: .*") as caught:
@@ -49,6 +60,7 @@ def test_malformed_text_is_refused_with_its_column(text: str, column: int, reaso
 
 
 @pytest.mark.parametrize("text", [
+    "a{2,3}|b", r"(\p{Lu}|x{2}|lower)",
     "a{2}", "a{2,}", "a{2,3}", "a{,3}", r"\p{Lu}", r"\x{10FFFF}", r"\{a\}", "[{]", "}", r"\\", "a{",
 ])
 def test_braces_of_regular_expressions_are_literal(text: str) -> None:
@@ -57,3 +69,4 @@ def test_braces_of_regular_expressions_are_literal(text: str) -> None:
 
 def test_regular_expressions_may_have_fields() -> None:
     assert template.parse("^{a.b}{2}$", regex=True) == ("^", Field("a", ("b",), "{a.b}", 2), "{2}$")
+    assert template.parse("x|{a|lower}|y{2}", regex=True) == ("x|", Field("a", (), "{a|lower}", 3, ("lower",)), "|y{2}")

@@ -1,0 +1,125 @@
+"""Conversions in templates: their results, and templates that have them in conditions and actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from ironic_rules import rules
+from ironic_rules.exceptions import RuleFailed
+from ironic_rules.rules.conversions import CONVERSIONS
+from ironic_rules.rules.errors import OperandError
+from tests.unit.rules import world
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), [
+    ("slug", "PowerEdge R740xd", "poweredge-r740xd"), ("slug", "--a__b..c--", "a-b-c"), ("slug", "a\x00b\nc", "a-b-c"),
+    ("slug", "Crème Brûlée", "creme-brulee"), ("slug", "Straße ﬁ Ⅻ", "strasse-fi-xii"), ("slug", "e\u0301\u0315", "e"),
+    ("slug", "københavn", "k-benhavn"), ("slug", 40, "40"), ("slug", True, "true"), ("slug", "x" * 255, "x" * 255),
+    ("trait", "PowerEdge R740xd", "CUSTOM_POWEREDGE_R740XD"), ("trait", "CUSTOM__A_", "CUSTOM__A_"),
+    ("trait", "HW_CPU_X86_VMX", "HW_CPU_X86_VMX"), ("trait", "custom-gpu", "CUSTOM_GPU"),
+    ("trait", "customs", "CUSTOM_CUSTOMS"), ("trait", "Zürich", "CUSTOM_ZURICH"), ("trait", 2400.5, "CUSTOM_2400_5"),
+    ("trait", "x" * 248, "CUSTOM_" + "X" * 248),
+    ("upper", "rack7-é", "RACK7-É"), ("upper", "******", "******"), ("upper", 7, "7"),
+    ("lower", "ÀB", "àb"), ("lower", True, "true"),
+    ("int", " +007\n", 7), ("int", "-0", 0), ("int", "0" * 6000 + "42", 42), ("int", 40, 40), ("int", 40.0, 40),
+    ("int", str(2**64 - 1), 2**64 - 1), ("int", str(-(2**63)), -(2**63)),
+])
+def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
+    converted = CONVERSIONS[name](value)
+    assert (converted, type(converted)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    *((name, value) for name in CONVERSIONS for value in (None, [], {}, ["a"])),
+    ("slug", ""), ("slug", "******"), ("slug", "漢字"), ("slug", "x" * 256), ("trait", "******"), ("trait", "x" * 249),
+    *(("int", value) for value in (
+        "", True, "1_0", "12.0", "0x1f", "٤٢", "+ 1", "+", 40.5, float("inf"), float("nan"), 1e300, str(2**64),
+        -(2**63) - 1, "9" * 60000, "******")),
+])
+def test_other_values_cannot_be_converted(name: str, value: Any) -> None:
+    with pytest.raises(OperandError, match=r"^must "):
+        CONVERSIONS[name](value)
+
+
+def wrong_with_example(name: str) -> list[str]:
+    """Return the problems of the example in the docstring of a conversion."""
+    line, = (line for line in str(CONVERSIONS[name].__doc__).splitlines() if ".. conversion:: " in line)
+    value, expected = map(yaml.safe_load, line.partition(".. conversion:: ")[2].split(" -> "))
+    return [] if CONVERSIONS[name](value) == expected else [f"{name}: {value!r}"]
+
+
+def test_every_conversion_has_an_example_that_is_true() -> None:
+    assert [problem for name in CONVERSIONS for problem in wrong_with_example(name)] == []
+
+
+def written(value: Any, plugin_data: dict[str, Any], **options: Any) -> Any:
+    """Return what an action writes for ``value``."""
+    facts = world.facts(plugin_data=plugin_data)
+    world.run(world.rule(actions=[{"op": "set-plugin-data", "args": ["x", value]}]), given=facts, **options)
+    return facts.plugin_data["x"]
+
+
+def test_one_template_keeps_the_type_of_the_conversion_and_text_is_text() -> None:
+    values = ["{plugin_data[a]|int}", "<{plugin_data[a]|int}>", "{plugin_data[b]|lower|slug}"]
+    assert written(values, {"a": " 5", "b": "Ä b"}) == [5, "<5>", "a-b"]
+
+
+@pytest.mark.parametrize("value", ["{plugin_data[a]|lower}", "x{plugin_data[a]|lower}", "{plugin_data[nosuch]|lower}"])
+def test_an_action_fails_without_a_value_to_convert(value: str) -> None:
+    with pytest.raises(RuleFailed, match=r"\|lower} is missing"):
+        written(value, {"a": None})
+
+
+def test_what_cannot_be_converted_fails_an_action_with_the_template_and_without_the_value() -> None:
+    with pytest.raises(RuleFailed, match=r"\{plugin_data\[a\]\|int\}: the value must be an integer") as caught:
+        written("{plugin_data[a]|int}", {"a": "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_masked_secrets_are_not_made_into_names() -> None:
+    secrets = {"password": "hunter2"}
+    assert written("{plugin_data[password]|upper}", secrets) == "******"
+    assert written("{plugin_data[password]|upper}", secrets, mask_secrets="never") == "HUNTER2"
+    for name in ("slug", "trait", "int"):
+        with pytest.raises(RuleFailed, match="the value must"):
+            written(f"{{plugin_data[password]|{name}}}", secrets)
+
+
+def test_converted_text_is_limited_before_and_after() -> None:
+    rule = world.rule(actions=[{"op": "set-plugin-data", "args": ["x", "{plugin_data[a]|upper}"]}])
+    compiled = world.compiled(rule, limits=rules.Limits(result=3))
+    rules.evaluate(compiled, world.facts(plugin_data={"a": "abc"}))
+    for text in ("abcd", "aß\u0390"):
+        with pytest.raises(RuleFailed, match="longer than 3 characters"):
+            rules.evaluate(compiled, world.facts(plugin_data={"a": text}))
+
+
+@pytest.mark.parametrize(("rule", "where", "text"), [
+    ({"conditions": [{"op": "is-true", "args": ["{inventory[a]|lower}"], "loop": "{inventory[disks]|lower}"}]},
+     "/conditions/0/loop", "this template gives text"),
+    ({"conditions": [{"op": "one-of", "args": ["a", "{inventory[a]|int}"]}]}, "/conditions/0/args/1",
+     "must be a list, or a template that gives one; this template gives an integer"),
+    ({"conditions": [{"op": "eq", "args": {"values": "{inventory[a]|slug}"}}]}, "/conditions/0/args/values",
+     "this template gives text"),
+    ({"conditions": [{"op": "matches", "args": ["a", "{inventory[a]|int}"]}]}, "/conditions/0/args/1",
+     "must be a string"),
+    ({"actions": [{"op": "log", "args": ["a {ports|upper}"]}]}, "/actions/0/args/0",
+     "column 4: this is a list or an object, which cannot be converted"),
+    ({"actions": [{"op": "add-trait", "args": ["{inventory[a]|treat}"]}]}, "/actions/0/args/0",
+     "did you mean 'trait'?"),
+])
+def test_a_conversion_that_can_never_fit_is_refused(rule: dict[str, Any], where: str, text: str) -> None:
+    problem, = world.validate(world.rule(**rule))
+    assert problem.where == where
+    assert text in problem.text
+
+
+def test_a_converted_path_is_not_a_lookup_of_the_index() -> None:
+    plain, converted = (
+        world.compiled(world.rule(conditions=[{"op": "eq", "args": [text, "rack07-node3"]}])).conditions[0].check
+        for text in ("{inventory[hostname]}", "{inventory[hostname]|lower}"))
+    assert plain.lookup is not None
+    assert converted.lookup is None
