@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +14,10 @@ from ironic_rules.models.json_values import clone, same
 from ironic_rules.models.task import Task
 from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
 from ironic_rules.rules.compiled_actions import CompiledAction
-from ironic_rules.rules.compiler import CompiledRule
+from ironic_rules.rules.compiler import BrokenRule, CompiledRule
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.mask import MODES, View, Views
-from ironic_rules.rules.phase import Entry, Phase, ScopedRules
+from ironic_rules.rules.phase import Entry, Phase, Step
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -27,6 +26,9 @@ WITHHELD = "details are withheld, the rule is sensitive"
 
 #: How often each action ran, and what each did not do (only in a dry run).
 _Done = tuple[list[int], list[tuple[str, ...]]]
+
+#: Returns, on request, the rules that may not run on a node, and on how many others each has run, by their UUIDs.
+SpentRules = Callable[[], Mapping[str, int]]
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class Facts:
     :ivar plugin_data: changed in place
     :ivar dry_run: actions send no requests to other services; an explained trace reports what they would have done.
         They change ``task`` and ``plugin_data`` as usual; the caller does not save them
+    :ivar spent: called only if the conditions of a rule with ``max_nodes`` hold
     """
 
     task: Task | None
@@ -44,6 +47,7 @@ class Facts:
     plugin_data: dict[str, Any]
     early_messages: list[tuple[str, str]] = field(default_factory=list)
     dry_run: bool = False
+    spent: SpentRules = dict
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -54,39 +58,62 @@ class Facts:
 class RuleSet:
     """Rules in order: priority descending, then position, then as given. Immutable, shared by threads.
 
-    :param rules: of any phase
+    :param rules: of any phase, each with its own position among those of equal priority; broken ones fail the nodes
+        that they apply to
     :param mask_secrets: always, never, or sensitive (only sensitive rules read secrets)
     :param http_get: the function by which ``api-call`` sends requests; None: it sends none
     """
 
-    def __init__(self, rules: Iterable[CompiledRule], *, mask_secrets: str = "always",
+    def __init__(self, rules: Iterable[CompiledRule | BrokenRule] = (), *, mask_secrets: str = "always",
                  http_get: HttpGet | None = None) -> None:
         if mask_secrets not in MODES:
             raise ValueError(f"mask_secrets must be one of {', '.join(MODES)}")
         self._mask = mask_secrets
         self._http_get = http_get
-        ordered = sorted(rules, key=lambda rule: (-rule.priority, rule.position))
-        self._phases = {phase: Phase(rule for rule in ordered if rule.phase == phase) for phase in PHASES}
+        self._phases = {phase: changed.tidied() for phase, changed in _changed({}, (), rules).items()}
 
     def __len__(self) -> int:
-        return sum(len(phase.rules) for phase in self._phases.values())
+        return sum(len(phase.entries) for phase in self._phases.values())
+
+    def changed(self, removed: Iterable[CompiledRule | BrokenRule],
+                added: Iterable[CompiledRule | BrokenRule]) -> RuleSet:
+        """Return the set without some rules and with others: it takes time for these, and little for the rest."""
+        return self._with(_changed(self._phases, removed, added))
+
+    def tidied(self) -> RuleSet:
+        """Return the set in its fastest form, which some changes leave to the caller; itself if it is."""
+        phases = {name: phase.tidied() for name, phase in self._phases.items()}
+        return self if phases == self._phases else self._with(phases)
+
+    def _with(self, phases: dict[str, Phase]) -> RuleSet:
+        made = RuleSet(mask_secrets=self._mask, http_get=self._http_get)
+        made._phases = phases
+        return made
 
     def rules(self, phase: str) -> list[CompiledRule]:
         """Return the rules of a phase in the order in which they run."""
-        return list(self._phases[phase].rules)
+        return self._phases[phase].rules
+
+    def check(self, phase: str, scope: str | None) -> None:
+        """Check that the rules of a phase can run for the nodes of a scope.
+
+        :raises RuleFailed: one of them is broken
+        """
+        if broken := self._phases[phase].broken_for(scope):
+            raise broken.failure()
 
     def run(self, phase: str, facts: Facts, *, explain: bool = False) -> list[Trace]:
         """Run the rules of a phase on one node.
 
         :param explain: fill in conditions, actions and changes of the traces
-        :returns: a trace for each rule in scope, in order
-        :raises RuleFailed: at the first failing rule, whose changes are undone; ``traces`` of the exception has the
-            traces up to and including that rule
+        :returns: a trace for each rule that matches, in order; if explained, for each rule in scope
+        :raises RuleFailed: at the first failing rule, whose changes are undone, or for a broken rule; ``traces`` of the
+            exception has the traces up to and including that rule
         """
         if phase not in self._phases:
             raise ValueError(f"phase must be one of {', '.join(PHASES)}")
         rules = self._phases[phase]
-        if not rules.rules:
+        if not rules:
             return []
         if phase != "early" and facts.task is None:
             raise ValueError("only early rules run without a node")
@@ -94,12 +121,22 @@ class RuleSet:
         return _Run(rules, facts, task, Views(_sources(facts, task), self._mask), explain, self._http_get).all()
 
 
+def _changed(phases: Mapping[str, Phase], removed: Iterable[CompiledRule | BrokenRule],
+             added: Iterable[CompiledRule | BrokenRule]) -> dict[str, Phase]:
+    changes: dict[str, tuple[list[Any], list[Any]]] = {phase: ([], []) for phase in PHASES}
+    for side, rules in enumerate((removed, added)):
+        for rule in rules:
+            changes[rule.phase][side].append(rule)
+    return {name: phases.get(name, Phase()).changed(*change) if any(change) else phases.get(name, Phase())
+            for name, change in changes.items()}
+
+
 def evaluate(rule: CompiledRule, facts: Facts, *, explain: bool = False, **options: Any) -> Trace | None:
     """Run a single rule, in its own phase.
 
     :param options: those of :class:`RuleSet`
 
-    :returns: its trace; None if the node is not in its scope
+    :returns: its trace; None if it does not match, or, if explained, if the node is not in its scope
     :raises RuleFailed: the rule failed
     """
     traces = RuleSet([rule], **options).run(rule.phase, facts, explain=explain)
@@ -126,8 +163,8 @@ def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:
 class _Run:
     """One run of the rules of a phase on one node."""
 
-    __slots__ = (
-        "_data", "_explain", "_facts", "_http_get", "_messages", "_phase", "_plain", "_sensitive", "_task", "_views")
+    __slots__ = ("_active", "_data", "_explain", "_facts", "_http_get", "_messages", "_phase", "_plain", "_rewritten",
+                 "_scope", "_sensitive", "_task", "_traces", "_views")
 
     def __init__(self, phase: Phase, facts: Facts, task: Task | None, views: Views, explain: bool,
                  http_get: HttpGet | None) -> None:
@@ -139,79 +176,123 @@ class _Run:
         self._http_get = http_get
         self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
         self._data, self._messages = facts.plugin_data, facts.messages
+        # Without a node there is no scope to compare with: an early rule with a scope never applies.
+        self._scope = _scope(task)
+        self._traces: list[Trace] = []
+        self._active: ActiveRule | None = None
+        #: the first keys of the plugin data that rules have written since the index was asked; None: any
+        self._rewritten: frozenset[str] | None = frozenset()
 
     def all(self) -> list[Trace]:
-        # Without a node there is no scope to compare with: an early rule with a scope never applies.
-        scope = _scope(self._task)
-        traces: list[Trace] = []
-        order: int | None = -1
-        while order is not None:
-            rules = self._phase.of_scope(scope)
-            order = self._follow(rules, rules.first_after(order), scope, traces)
-            scope = _scope(self._task)
-        return traces
+        remaining = self._of_scope()
+        try:
+            while remaining:
+                remaining = self._explain_all(remaining) if self._explain else self._follow(remaining)
+        except RuleFailed as failure:
+            failure.traces[:0] = self._traces  # type: ignore[attr-defined]
+            raise
+        return self._traces
 
-    def _follow(self, rules: ScopedRules, first: int, scope: str | None, traces: list[Trace]) -> int | None:
-        """Run rules from number ``first`` on, adding a trace for each.
+    def _of_scope(self) -> list[int]:
+        """Return the numbers of the rules to evaluate.
 
-        :returns: None at the end; if a rule changes the node's scope, that rule's position in the phase
+        :raises RuleFailed: one of the rules that apply is broken
         """
-        shift = len(traces) - first
-        traces += rules.unmatched[first:]
-        entries, explain, is_scoped = rules.entries, self._explain, self._phase.is_scoped
-        for number in self._numbers(rules, first):
-            entry = entries[number]
-            view = self._sensitive if entry.sensitive else self._plain
-            try:
-                if explain:
-                    trace = self._explained(entry, view)
-                elif not entry.checks or _hold(entry.checks, view):
-                    self._act(entry, view)
-                    trace = entry.matched
-                else:
-                    continue
-            except RuleFailed as failure:
-                failure.traces[:0] = traces[:number + shift]  # type: ignore[attr-defined]
-                raise
-            traces[number + shift] = trace
-            if is_scoped and trace.matched and _scope(self._task) != scope:
-                del traces[number + shift + 1:]
-                return entry.order
-        return None
-
-    def _numbers(self, rules: ScopedRules, first: int) -> Sequence[int]:
+        broken = self._phase.broken_for(self._scope)
+        if broken is not None:
+            failure = broken.failure()
+            failure.traces = []  # type: ignore[attr-defined]
+            raise failure
         if self._explain:
-            return range(first, len(rules.entries))
-        found = rules.candidates(self._plain, self._sensitive)
-        return found[bisect.bisect_left(found, first):] if first else found
+            return self._phase.of_scope(self._scope)
+        self._rewritten = frozenset()
+        return self._phase.candidates(self._scope, self._plain, self._sensitive)
+
+    def _follow(self, remaining: list[int]) -> list[int]:
+        """Run rules in order, adding their traces; return those that remain when a change affects which they are."""
+        entries, traces, plain, sensitive = self._phase.entries, self._traces, self._plain, self._sensitive
+        is_scoped, reads_data = self._phase.is_scoped, self._phase.reads_data(self._scope)
+        for place, number in enumerate(remaining):
+            entry = entries[number]
+            view = sensitive if entry.sensitive else plain
+            steps = entry.steps if entry.data_key is None else self._steps(entry)
+            if steps and not _hold(steps, view):
+                continue
+            if entry.limited and entry.rule.uuid in self._facts.spent():
+                continue
+            self._act(entry, view)
+            traces.append(entry.matched)
+            if is_scoped and entry.moves and _scope(self._task) != self._scope:
+                return self._moved(number)
+            if reads_data and entry.keeps_data:
+                return self._found_again(entry, remaining[place + 1:])
+        return []
+
+    def _explain_all(self, remaining: list[int]) -> list[int]:
+        for number in remaining:
+            entry = self._phase.entries[number]
+            trace = self._explained(entry, self._sensitive if entry.sensitive else self._plain)
+            self._traces.append(trace)
+            if trace.matched and _scope(self._task) != self._scope:
+                return self._moved(number)
+        return []
+
+    def _moved(self, number: int) -> list[int]:
+        """Return what remains after rule ``number``, which has changed the scope of the node."""
+        self._scope = _scope(self._task)
+        return [later for later in self._of_scope() if later > number]
+
+    def _steps(self, entry: Entry) -> tuple[Step, ...]:
+        """Return the steps of a rule that was found by plugin data, which may have changed since."""
+        rewritten = self._rewritten
+        decided = rewritten is not None and entry.data_key not in rewritten and (entry.data_key or not rewritten)
+        return entry.steps if decided else entry.all_steps
+
+    def _found_again(self, writer: Entry, remaining: list[int]) -> list[int]:
+        """Return what remains after a rule that wrote plugin data: also those that are found by them only now."""
+        keys = writer.rule.writes
+        self._rewritten = None if keys is None or self._rewritten is None else self._rewritten | keys
+        found = self._phase.found_again(self._scope, keys, self._plain, self._sensitive)
+        found.difference_update(remaining)
+        more = [number for number in found if number > writer.number]
+        return sorted(remaining + more) if more else remaining
 
     def _explained(self, entry: Entry, view: View) -> Trace:
         rule = entry.rule
         conditions = tuple(_condition_trace(condition, view) for condition in rule.conditions)
         shown = () if rule.sensitive else conditions
         if not all(condition.outcome for condition in conditions):
-            return Trace(rule.uuid, rule.description, False, conditions=shown)
+            return Trace(rule.uuid, rule.description, False, conditions=shown, limited=entry.limited)
+        if entry.limited and (nodes := self._facts.spent().get(rule.uuid)) is not None:
+            return Trace(rule.uuid, rule.description, False, conditions=shown, limited=True, note=_spent(nodes))
         before = _state(self._facts, self._task)
         done = self._act(entry, view, shown)
         if rule.sensitive:
             return entry.matched
         changes = _difference(before, _state(self._facts, self._task))
-        return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(rule, *done), changes)
+        return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(rule, *done), changes,
+                     limited=entry.limited)
 
     def _act(self, entry: Entry, view: View, conditions: tuple[ConditionTrace, ...] = ()) -> _Done:
         """Run the actions of a rule; return how often each ran, and in a dry run what each did not do."""
         task, rule = self._task, entry.rule
-        if task is not None:
-            if entry.keeps_node:
-                task.node.checkpoint()
-            elif entry.keeps_task:
-                task.checkpoint()
+        sign = None
+        if task is not None and (entry.keeps_node or entry.keeps_task):
+            draft = task.node if entry.keeps_node else task
+            draft.checkpoint(rule)
+            sign = draft.sign
         kept = _kept(rule, self._data) if entry.keeps_data else None
         dry_run = self._facts.dry_run
-        active = ActiveRule(rule, self._data, self._messages, dry_run, self._http_get)
+        active = self._active
+        if active is None:
+            active = self._active = ActiveRule(rule, self._data, self._messages, dry_run, self._http_get)
+        else:
+            active.follow(rule)
         times: list[int] = []
         notes: list[tuple[str, ...]] = []
         for action in entry.actions:
+            if sign is not None:
+                sign(action)
             try:
                 times.append(action.run(task, active, view, self._views))
             except IronicRulesError as exc:
@@ -241,10 +322,19 @@ class _Run:
         self._views.forget(EVERYTHING)
 
 
-def _hold(checks: tuple[Callable[[View], bool], ...], view: View) -> bool:
+def _hold(steps: tuple[Step, ...], view: View) -> bool:
+    """Return whether all conditions hold; those that several rules have are evaluated once."""
     try:
-        for check in checks:
-            if not check(view):
+        for call, stable in steps:
+            if stable is None:
+                if call(view):
+                    continue
+                return False
+            known = view.stable if stable else view.volatile
+            if call not in known:
+                known[call] = False
+                known[call] = call(view)
+            if not known[call]:
                 return False
     except CannotEvaluate:
         return False
@@ -254,6 +344,10 @@ def _hold(checks: tuple[Callable[[View], bool], ...], view: View) -> bool:
 def _action_traces(rule: CompiledRule, times: list[int], notes: list[tuple[str, ...]]) -> tuple[ActionTrace, ...]:
     done = zip(rule.actions, times, notes or itertools.repeat(()), strict=False)  # only actions that ran
     return tuple(ActionTrace(action.where, action.op, count, note) for action, count, note in done)
+
+
+def _spent(nodes: int) -> str:
+    return f"not applied: it has been applied to {nodes} other node{'' if nodes == 1 else 's'}, and may not to more"
 
 
 def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:
@@ -272,7 +366,7 @@ def _failure(rule: CompiledRule, action: CompiledAction, reason: str, cause: Exc
 
 def _condition_trace(condition: Any, view: View) -> ConditionTrace:
     try:
-        return ConditionTrace(condition.where, condition.op, condition.check(view))
+        return ConditionTrace(condition.where, condition.op, condition.check.call(view))
     except CannotEvaluate as exc:
         return ConditionTrace(condition.where, condition.op, None, str(exc))
 

@@ -1,107 +1,148 @@
-"""An index of rules: finds the rules that can match an inventory without evaluating the others.
+"""An index of rules: finds the rules that can match a machine's data without evaluating the others.
 
-The inventory does not change while rules run. A condition that is true if and only if one of its values equals a
-constant (``eq``, ``one-of``) becomes an entry of a table: the value is looked up once per inspection and table, and
-rules with other constants are skipped.
+Of each rule, at most one condition is in the index: one that is expected to be true seldom. The rules are numbers,
+their places in the order of a phase. There is a table for each way in which conditions test the same value
+(:mod:`ironic_rules.rules.index_tables`).
+
+Indexes are immutable. A changed one shares with the old one all that is not affected.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from ironic_rules.rules.arguments import Bound
+from ironic_rules.rules import lookups
+from ironic_rules.rules.getters import Getter
+from ironic_rules.rules.index_tables import CLASSES, Table
+from ironic_rules.rules.lookups import Lookup
 from ironic_rules.rules.mask import View
-from ironic_rules.rules.operators import CONSTANTS
-from ironic_rules.rules.values import Const, Getter, Path
 
-_INDEXED = frozenset({str, bool, int, float, type(None)})
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """A condition that is true if and only if the value at ``steps`` of the inventory has one of the ``keys``."""
-
-    steps: tuple[str, ...]
-    get: Getter
-    keys: frozenset[Hashable]
+#: What a lookup tests: a root, the path to the value there, and whether the rule is sensitive.
+_Place = tuple[str, tuple[str, ...], bool]
+_Kind = tuple[str, bool]
+#: Lookups of rules, with their numbers: first of those that are removed, then of those that are added.
+_Changes = tuple[list[tuple[Lookup, int]], list[tuple[Lookup, int]]]
 
 
-def lookup(function: Callable[..., bool], bound: Bound) -> Lookup | None:
-    """Return the lookup of a condition; None if it has no such form."""
-    if function not in CONSTANTS or bound.named or bound.rest is not None or len(bound.positional) != 2:
-        return None
-    path, constant = bound.positional
-    if isinstance(path, Const) and CONSTANTS[function].symmetric:
-        path, constant = constant, path
-    if not isinstance(path, Path) or path.field.root != "inventory" or not isinstance(constant, Const):
-        return None
-    constants = CONSTANTS[function].of(constant.value)
-    if not all(type(value) in _INDEXED for value in constants):
-        return None
-    return Lookup(path.field.steps, path.get, frozenset(map(key, constants)))
+class Tables:
+    """The tables of all tests of one value."""
 
+    __slots__ = ("_by_kind", "_get", "_sensitive")
 
-def key(value: Any) -> Hashable:
-    """Return the key of a value: equal for two values if and only if ``eq`` finds them equal.
+    def __init__(self, get: Getter, sensitive: bool, by_kind: Mapping[_Kind, Table]) -> None:
+        self._get = get
+        self._sensitive = sensitive
+        self._by_kind = by_kind
 
-    The key of dicts and lists is that of no constant.
-    """
-    if type(value) is str:
-        return value
-    if isinstance(value, bool):
-        return bool, value
-    if isinstance(value, (int, float)):
-        return float, value
-    return (None,) if value is None else ()
+    def __len__(self) -> int:
+        return len(self._by_kind)
+
+    def get(self, kind: _Kind) -> Table | None:
+        """Return the table of a test or of its inverse."""
+        return self._by_kind.get(kind)
+
+    def find(self, view: View, sensitive_view: View, found: list[int]) -> None:
+        """Add the numbers of the rules whose condition is true."""
+        value = self._get(sensitive_view if self._sensitive else view)
+        for table in self._by_kind.values():
+            table.find(value, found)
+
+    def all(self, found: list[int]) -> None:
+        """Add the numbers of all rules."""
+        for table in self._by_kind.values():
+            found += itertools.chain.from_iterable(table.groups.values())
+
+    def changed(self, changes: Mapping[_Kind, _Changes]) -> Tables:
+        """Return the tables with other rules, without those that are empty."""
+        by_kind = dict(self._by_kind)
+        for kind, (removed, added) in changes.items():
+            test, inverted = kind
+            table = by_kind.pop(kind, None) or CLASSES[test][inverted](test)
+            if (table := table.changed(removed, added)).groups:
+                by_kind[kind] = table
+        return Tables(self._get, self._sensitive, by_kind)
+
+    def tidied(self) -> Tables:
+        """Return the tables with their regular expressions in sets; these if most of them are."""
+        tidied = {kind: table.tidied() for kind, table in self._by_kind.items()}
+        return self if tidied == self._by_kind else Tables(self._get, self._sensitive, tidied)
 
 
 class Index:
-    """Rules by their lookups.
+    """Rules by one lookup of each.
 
-    :param rules: for each rule, in order: the lookups of its conditions (None if they have none), whether it is
-        sensitive
+    :ivar places: the tables by what they test
     """
 
-    __slots__ = ("_always", "_tables", "chosen")
+    __slots__ = ("places",)
 
-    def __init__(self, rules: Sequence[tuple[Sequence[Lookup | None], bool]]) -> None:
-        common = Counter(
-            (found.steps, value) for lookups, _ in rules for found in lookups if found is not None
-            for value in found.keys)
-        tables: dict[tuple[tuple[str, ...], bool], tuple[Getter, dict[Hashable, list[int]]]] = {}
-        always = []
-        #: for each rule the position of the condition that is true whenever the rule is a candidate, or None
-        self.chosen: list[int | None] = []
-        for number, (lookups, sensitive) in enumerate(rules):
-            # The rarest constant excludes the rule most often.
-            usable = [
-                (sum(common[found.steps, value] for value in found.keys), place)
-                for place, found in enumerate(lookups) if found is not None]
-            place = min(usable)[1] if usable else None
-            self.chosen.append(place)
-            found = None if place is None else lookups[place]
-            if found is None:
-                always.append(number)
-                continue
-            _, table = tables.setdefault((found.steps, sensitive), (found.get, {}))
-            for value in found.keys:
-                table.setdefault(value, []).append(number)
-        self._always = tuple(always)
-        self._tables = tuple((sensitive, get, table) for (_, sensitive), (get, table) in tables.items())
+    def __init__(self, places: Mapping[_Place, Tables] | None = None) -> None:
+        self.places = places or {}
 
-    def candidates(self, view: View, sensitive_view: View) -> Sequence[int]:
-        """Return the numbers of the rules that may match, in order.
+    def changed(self, removed: Iterable[tuple[Lookup, bool, int]], added: Iterable[tuple[Lookup, bool, int]]) -> Index:
+        """Return the index with other rules.
 
-        :param view: the view of rules that are not sensitive
-        :param sensitive_view: the view of those that are
+        :param removed: the lookup of each, whether the rule is sensitive, and its number; so ``added``
         """
-        found: list[int] = []
-        for is_sensitive, get, table in self._tables:
-            found += table.get(key(get(sensitive_view if is_sensitive else view)), ())
-        if not found:
-            return self._always
-        # Sorting a concatenation of sorted sequences merges them.
-        return sorted((*self._always, *found))
+        changes: defaultdict[_Place, defaultdict[_Kind, _Changes]] = defaultdict(
+            lambda: defaultdict(lambda: ([], [])))
+        getters: dict[_Place, Getter] = {}
+        for side, given in enumerate((removed, added)):
+            for found, sensitive, number in given:
+                place = _place(found, sensitive)
+                getters[place] = found.get
+                changes[place][found.test, found.inverted][side].append((found, number))
+        places = dict(self.places)
+        for place, by_kind in changes.items():
+            tables = places.pop(place, None) or Tables(getters[place], place[2], {})
+            if tables := tables.changed(by_kind):
+                places[place] = tables
+        return Index(places)
+
+    def tidied(self) -> Index:
+        """Return the index with its regular expressions in sets; this one if most of them are."""
+        tidied = {place: tables.tidied() for place, tables in self.places.items()}
+        return self if tidied == self.places else Index(tidied)
+
+
+class Chooser:
+    """Chooses the lookups by which rules are added to an index: those that are true for the fewest machines.
+
+    It does not know the machines. A rule is skipped most often by a constant that few other rules have.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._groups: Counter[Hashable] = Counter()
+        self._tables: Counter[Hashable] = Counter()
+
+    def choose(self, candidates: Sequence[Lookup | None], sensitive: bool) -> int | None:
+        """Return the position of the best lookup of a rule, None if it has none; the rule counts from then on."""
+        usable = [(self._expected(found, sensitive), place) for place, found in enumerate(candidates) if found]
+        if not usable:
+            return None
+        best = min(usable)[1]
+        found = candidates[best]
+        assert found is not None
+        kind = _place(found, sensitive), found.test, found.inverted
+        self._tables[kind] += 1
+        self._groups.update((kind, group) for group in CLASSES[found.test][found.inverted].keys(found))
+        return best
+
+    def _expected(self, found: Lookup, sensitive: bool) -> float:
+        """Return how many rules this lookup is expected to find together with its own."""
+        place = _place(found, sensitive)
+        tables = self._index.places.get(place)
+        table = None if tables is None else tables.get((found.test, found.inverted))
+        groups = {} if table is None else table.groups
+        kind = place, found.test, found.inverted
+        if found.test in lookups.SELECTIVE and not found.inverted:
+            return sum(len(groups.get(group, ())) + self._groups[kind, group]
+                       for group in CLASSES[found.test][False].keys(found))
+        return (len(groups) + self._tables[kind]) / 2 + 1
+
+
+def _place(found: Lookup, sensitive: bool) -> _Place:
+    return found.root, found.steps, sensitive

@@ -6,7 +6,7 @@ once, when the rule is compiled; a value with templates is converted at each eva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from ironic_rules.rules import capabilities, paths
 from ironic_rules.rules.errors import OperandError
 from ironic_rules.rules.limits import DEFAULT, MAX_LEVELS, Limits
 from ironic_rules.rules.networks import Network, parse_address, parse_network
-from ironic_rules.rules.regex import Pattern, compile_regex
+from ironic_rules.rules.regex import Pattern, cautions, compile_regex
 from ironic_rules.text import is_uuid, nearest
 
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
@@ -33,6 +33,7 @@ class Kind:
     :ivar regex: the text is a regular expression, so ``{2,3}`` in it is not a template
     :ivar prefix: checks, by the limits, the literal beginning of a text that continues with a template
     :ivar check: a further check of literals; it does not apply to data, which are not the rule author's mistake
+    :ivar cautions: returns the warnings about a valid text; instead of its templates the text has letters
     """
 
     name: str
@@ -44,16 +45,16 @@ class Kind:
     regex: bool = False
     prefix: Callable[[str, Limits], Any] | None = None
     check: Callable[[Any], Any] | None = None
+    cautions: Callable[[str], Iterable[str]] | None = None
 
     def converter(self, limits: Limits) -> Callable[[Any], Any] | None:
         """Return the function that converts a value to what the operation receives; None if it is unchanged."""
         limited = self.limited
         return self.convert if limited is None else lambda value: limited(value, limits)
 
-    @property
-    def takes_text(self) -> bool:
-        """Whether a text can be of this kind."""
-        return self.literal is None or str in self.literal
+    def takes(self, given: type) -> bool:
+        """Return whether a value of this type, found at run time, can be of this kind."""
+        return self.literal is None or given in self.literal or self.convert is _text
 
     def literal_problem(self, value: Any, limits: Limits = DEFAULT) -> str | None:
         """Return why ``value`` is not valid in a rule; None if it is. Never quotes the value."""
@@ -76,7 +77,8 @@ def _text(value: Any) -> str:
 def _regex(value: Any, limits: Limits) -> Pattern:
     if not isinstance(value, str):
         raise OperandError("a regular expression must be a string")
-    return Pattern(compile_regex(value), limits.subject)
+    compile_regex(value)
+    return Pattern(value, limits.subject)
 
 
 def _check_address(text: str) -> None:
@@ -200,7 +202,8 @@ BOOLEAN = Kind("boolean", {"type": ["boolean", "string"]}, (bool,), "true or fal
 INTEGER = Kind("integer", {"type": ["integer", "string"]}, (int,), "an integer", _integer)
 LIST = Kind("list", {"type": ["array", "string"]}, (list,), "a list, or a template that gives one", _list)
 OBJECT = Kind("object", {"type": ["object", "string"]}, (dict,), "an object, or a template that gives one", _object)
-REGEX = Kind("regular expression", _STRING, (str,), "a string", limited=_regex, regex=True)
+REGEX = Kind("regular expression", _STRING, (str,), "a string", limited=_regex, regex=True,
+             cautions=cautions)
 NETWORK = Kind("network", _STRING, (str,), "a string", _network)
 LEVEL = Kind("log level", _STRING, (str,), "a string", _level)
 TRAIT = Kind("trait", _STRING, (str,), "a string", _trait)

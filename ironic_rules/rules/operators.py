@@ -8,10 +8,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
+from ironic_rules.models.json_values import same
 from ironic_rules.rules.kinds import Address, Flag, Regex, Subnet, Values
 from ironic_rules.rules.networks import parse_address
+from ironic_rules.rules.regex import Pattern
 from ironic_rules.rules.registry import Operation, Registry, read_parameters
 
 
@@ -32,7 +34,7 @@ def is_true(value: Any) -> bool:
 
     :param value: anything; some values are neither true nor false
 
-    .. rule:: {op: is-true, args: ["{inventory[boot][secure]}"]}
+    .. rule:: {op: is-true, args: {value: "{inventory[interfaces][0][has_carrier]}"}}
     """
     if isinstance(value, str):
         return value.lower() in ("yes", "true")
@@ -69,7 +71,7 @@ def is_empty(value: Any) -> bool:
 
     :param value: anything
 
-    .. rule:: {op: is-empty, args: {value: "{inventory[serial_number]}"}}
+    .. rule:: {op: is-empty, args: {value: "{inventory[system_vendor][serial_number]}"}}
     """
     return value is None or (isinstance(value, (str, list, dict)) and not value)
 
@@ -94,11 +96,11 @@ def contains(value: Any, regex: Regex) -> bool:
     :param value: a string; numbers and Booleans are converted to text, null and objects never match
     :param regex: a regular expression in RE2 syntax (linear time; no look-around, no back references)
 
-    .. rule:: {op: contains, args: ["{inventory[system_vendor][manufacturer]}", "(?i)dell"]}
+    .. rule:: {op: contains, args: {value: "{inventory[system_vendor][manufacturer]}", regex: "(?i)dell"}}
     """
     if isinstance(value, list):
-        return regex.is_in_any([text for item in value if (text := _text(item)) is not None])
-    text = _text(value)
+        return regex.is_in_any(searched_texts(value))
+    text = text_of(value)
     return text is not None and regex.is_in(text)
 
 
@@ -109,17 +111,36 @@ def matches(value: Any, regex: Regex) -> bool:
     :param value: a string; numbers and Booleans are converted to text, null, lists and objects never match
     :param regex: a regular expression in RE2 syntax (linear time; no look-around, no back references)
 
+    If ``regex`` has no templates, the rule's actions can read its named groups: ``(?P<rack>..)`` is ``{match[rack]}``.
+
     .. rule:: {op: matches, args: {value: "{inventory[hostname]}", regex: "rack[0-9]{2}-.*"}}
     """
-    text = _text(value)
+    text = text_of(value)
     return text is not None and regex.is_all_of(text)
 
 
-def _text(value: Any) -> bytes | None:
+def _matched_groups(value: Any, regex: Pattern) -> dict[str, str | None] | None:
+    text = text_of(value)
+    return None if text is None else regex.groups_of(text)
+
+
+#: Operators whose named groups actions can read; each with a function that returns the groups instead of true, and None
+#: instead of false.
+CAPTURES: dict[Callable[..., bool], Callable[[Any, Pattern], dict[str, str | None] | None]] = {
+    matches: _matched_groups}
+
+
+def text_of(value: Any) -> bytes | None:
+    """Return the text that regular expressions are applied to, None if they never match the value."""
     if isinstance(value, str):
         # "replace": UTF-8 has no lone surrogates, but JSON escapes can contain them.
         return value.encode("utf-8", "replace")
     return str(value).encode() if isinstance(value, (int, float)) else None
+
+
+def searched_texts(value: Any) -> list[bytes]:
+    """Return the texts that ``contains`` applies an expression to: those of the elements of a list."""
+    return [text for item in (value if isinstance(value, list) else [value]) if (text := text_of(item)) is not None]
 
 
 @OPERATORS.add("one-of")
@@ -131,16 +152,16 @@ def one_of(value: Any, values: Values) -> bool:
 
     .. rule:: {op: one-of, args: {value: "{inventory[cpu][count]}", values: [8, 16, 40]}}
     """
-    return any(_equal(value, item) for item in values)
+    return any(same(value, item) for item in values)
 
 
-def _equal(a: Any, b: Any) -> bool:
-    if type(a) is type(b):
-        return bool(a == b)
-    return _is_number(a) and _is_number(b) and bool(a == b)
+_PLAIN_NUMBERS = frozenset({int, float})
 
 
 def _less(a: Any, b: Any) -> bool:
+    kind, other = a.__class__, b.__class__
+    if kind in _PLAIN_NUMBERS and other in _PLAIN_NUMBERS:
+        return bool(a < b)
     if (isinstance(a, str) and isinstance(b, str)) or (_is_number(a) and _is_number(b)):
         return bool(a < b)
     return False
@@ -180,8 +201,8 @@ _PAIRWISE_DOC = """True when {meaning}. Always true for a single value; false fo
     .. rule:: {example}
     """
 
-_pairwise("eq", _equal, _PAIRWISE_DOC.format(
-    meaning="all values are equal (40 and 40.0 are, 40 and \"40\" are not)",
+_pairwise("eq", same, _PAIRWISE_DOC.format(
+    meaning="all values are equal, at any depth (40 and 40.0 are, 40 and \"40\" or 1 and true are not)",
     example='{op: eq, args: ["{inventory[cpu][architecture]}", x86_64]}'))
 _pairwise("lt", _less, _PAIRWISE_DOC.format(
     meaning="each value is less than the next",
@@ -190,23 +211,6 @@ _pairwise("gt", _greater, _PAIRWISE_DOC.format(
     meaning="each value is greater than the next",
     example='{op: gt, args: ["{inventory[cpu][count]}", 16]}'))
 
-
-class Constants(NamedTuple):
-    """How an operator of two arguments compares the first one with constants, one of which must equal it.
-
-    :ivar of: converts the second argument to the constants
-    :ivar symmetric: whether the constant may be the first argument
-    """
-
-    of: Callable[[Any], list[Any]]
-    symmetric: bool
-
-
-#: Operators that are true if and only if a value equals one of some constants: the index skips rules by them.
-CONSTANTS: dict[Callable[..., bool], Constants] = {
-    OPERATORS.get("eq").call: Constants(lambda value: [value], True),
-    one_of: Constants(lambda values: values, False),
-}
 
 #: Operators of ironic-inspector that are written as an inverse here.
 INVERSES = {"ne": "!eq", "le": "!gt", "ge": "!lt"}

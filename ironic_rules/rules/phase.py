@@ -1,92 +1,288 @@
-"""The rules of a phase for the nodes of each scope, prepared once for all nodes."""
+"""The rules of a phase, prepared for the nodes of every scope, and changed without preparing them all again."""
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from ironic_rules.rules.compiled_actions import CompiledAction
-from ironic_rules.rules.compiler import CompiledRule
-from ironic_rules.rules.index import Index
+from ironic_rules.rules.compiler import BrokenRule, Check, CompiledRule
+from ironic_rules.rules.index import Chooser, Index
+from ironic_rules.rules.lookups import Lookup
 from ironic_rules.rules.mask import View
 from ironic_rules.rules.traces import Trace
 
+#: A rule's number consists of its priority, its position, and its place among the rules with the same of both, each
+#: smaller than these. Stored rules have distinct positions.
+_POSITIONS = 1 << 64
+_PLACES = 1 << 24
 
-@dataclass(frozen=True, slots=True)
+#: What tells whether a condition holds; for one that several rules have also whether it is stable, otherwise None.
+Step = tuple[Callable[[View], bool], bool | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """The precomputed attributes of a rule that the loop over the rules reads.
 
-    :ivar order: its position among all rules of the phase
-    :ivar checks: the checks of those of its conditions that the index does not decide
+    :ivar number: its place in the order of the phase, where numbers increase
+    :ivar chosen: the lookup by which the index finds it; None: it is always found
+    :ivar steps: those of its conditions that the index does not decide
+    :ivar data_key: the first key of the plugin data that ``chosen`` tests
+    :ivar all_steps: those of all conditions, for when that key was written since the rule was found
+    :ivar limited: whether it runs on a limited number of nodes
     :ivar keeps_node: whether its actions change the node, but nothing else of the task
     :ivar keeps_task: whether they change other parts of the task
     :ivar keeps_data: whether they change plugin data
+    :ivar moves: whether they may change the node's scope
     """
 
     rule: CompiledRule
-    order: int
+    number: int
+    chosen: Lookup | None
     actions: tuple[CompiledAction, ...]
-    checks: tuple[Callable[[View], bool], ...]
+    steps: tuple[Step, ...]
+    data_key: str | None
+    all_steps: tuple[Step, ...]
     sensitive: bool
+    limited: bool
     keeps_node: bool
     keeps_task: bool
     keeps_data: bool
+    moves: bool
     matched: Trace
 
 
-class ScopedRules:
-    """The rules that apply to the nodes of one scope, in order. Immutable, shared by threads.
+#: The tests of what a rule has just written are repeated for at most so many paths; then its rules are all evaluated.
+MAX_PATHS = 64
 
-    :param rules: with their positions among all rules of the phase
+
+@dataclass(slots=True)
+class _Change:
+    """A change of the rules of one scope.
+
+    :ivar added: with their numbers
+    :ivar mended: broken rules that are removed, or mended
     """
 
-    __slots__ = ("_index", "_orders", "entries", "unmatched")
-
-    def __init__(self, rules: Iterable[tuple[int, CompiledRule]]) -> None:
-        numbered = list(rules)
-        self._index = Index([([c.lookup for c in rule.conditions], rule.sensitive) for _, rule in numbered])
-        self.entries = tuple(
-            _entry(order, rule, answered)
-            for (order, rule), answered in zip(numbered, self._index.chosen, strict=True))
-        #: a trace for each rule: what a run returns if none of them matches
-        self.unmatched = tuple(Trace(rule.uuid, rule.description, False) for _, rule in numbered)
-        self._orders = [order for order, _ in numbered]
-
-    def candidates(self, view: View, sensitive_view: View) -> Sequence[int]:
-        """Return the numbers of the entries that may match, in order; others have a condition known to be false."""
-        return self._index.candidates(view, sensitive_view)
-
-    def first_after(self, order: int) -> int:
-        """Return the number of the first entry after a position among all rules of the phase."""
-        return bisect.bisect_right(self._orders, order)
+    removed: list[Entry] = field(default_factory=list)
+    added: list[tuple[int, CompiledRule]] = field(default_factory=list)
+    mended: set[BrokenRule] = field(default_factory=set)
+    broken: list[BrokenRule] = field(default_factory=list)
 
 
-def _entry(order: int, rule: CompiledRule, answered: int | None) -> Entry:
-    checks = tuple(condition.check for place, condition in enumerate(rule.conditions) if place != answered)
-    keeps_task = not rule.touches <= {"node", "plugin_data"}
-    keeps_node = "node" in rule.touches and not keeps_task
-    return Entry(rule, order, rule.actions, checks, rule.sensitive, keeps_node, keeps_task,
-                "plugin_data" in rule.touches, Trace(rule.uuid, rule.description, True, sensitive=rule.sensitive))
+class _Part:
+    """The rules of one scope, or those without a scope."""
+
+    __slots__ = ("_always", "_data", "_index", "_inventory", "broken")
+
+    def __init__(self, index: Index, always: tuple[int, ...], broken: tuple[BrokenRule, ...]) -> None:
+        self._index = index
+        self._always = always
+        self.broken = broken
+        self._inventory = tuple(tables for place, tables in index.places.items() if place[0] == "inventory")
+        self._data = tuple((data_key(place[1]), tables) for place, tables in index.places.items()
+                           if place[0] == "plugin_data")
+
+    def changed(self, change: _Change) -> tuple[_Part, list[Entry]]:
+        """Return the part with other rules, and the entries of those that were added."""
+        chooser = Chooser(self._index)
+        entries = [_entry(number, rule, chooser) for number, rule in change.added]
+        gone = {entry.number for entry in change.removed}
+        always = sorted([*(number for number in self._always if number not in gone),
+                         *(entry.number for entry in entries if entry.chosen is None)])
+        broken = (*(rule for rule in self.broken if rule not in change.mended), *change.broken)
+        return _Part(self._index.changed(_lookups(change.removed), _lookups(entries)), tuple(always), broken), entries
+
+    def tidied(self) -> _Part:
+        index = self._index.tidied()
+        return self if index is self._index else _Part(index, self._always, self.broken)
+
+    def find(self, view: View, sensitive_view: View, found: list[int]) -> None:
+        found += self._always
+        for tables in self._inventory:
+            tables.find(view, sensitive_view, found)
+        for _, tables in self._data:
+            tables.find(view, sensitive_view, found)
+
+    def find_again(self, keys: frozenset[str] | None, view: View, sensitive_view: View, found: list[int]) -> None:
+        paths = [tables for key, tables in self._data if keys is None or not key or key in keys]
+        for tables in paths:
+            if len(paths) > MAX_PATHS:
+                tables.all(found)
+            else:
+                tables.find(view, sensitive_view, found)
+
+    @property
+    def reads_data(self) -> bool:
+        return bool(self._data)
+
+    def __bool__(self) -> bool:
+        return bool(self._always or self._index.places or self.broken)
 
 
 class Phase:
-    """The rules of a phase, in order, and those for each scope, prepared for the first node of that scope."""
+    """The rules of a phase. Immutable, shared by threads.
 
-    def __init__(self, rules: Iterable[CompiledRule]) -> None:
-        self.rules = tuple(rules)
-        self._scopes = frozenset(rule.scope for rule in self.rules if rule.scope is not None)
-        self._by_scope: dict[str | None, ScopedRules] = {}
+    :ivar entries: by number
+    :param users: for each check that the index does not decide, one of the rules that have had it, and how many have it
+    """
+
+    def __init__(self, entries: Mapping[int, Entry] | None = None, parts: Mapping[str | None, _Part] | None = None,
+                 users: Mapping[Check, tuple[int, int]] | None = None) -> None:
+        self.entries = entries or {}
+        self._parts = parts or {}
+        self._users = users or {}
+        #: whether the scope of a node affects which rules run
+        self.is_scoped = any(scope is not None for scope in self._parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self._parts)
 
     @property
-    def is_scoped(self) -> bool:
-        """Whether the scope of a node affects which rules run."""
-        return bool(self._scopes)
+    def rules(self) -> list[CompiledRule]:
+        """The rules in the order in which they run."""
+        return [self.entries[number].rule for number in sorted(self.entries)]
 
-    def of_scope(self, scope: str | None) -> ScopedRules:
-        """Return the rules without a scope, and those of the given one."""
-        known = scope if scope in self._scopes else None
-        if known not in self._by_scope:
-            self._by_scope[known] = ScopedRules(
-                (order, rule) for order, rule in enumerate(self.rules) if rule.scope in (None, known))
-        return self._by_scope[known]
+    def changed(self, removed: Iterable[CompiledRule | BrokenRule],
+                added: Iterable[CompiledRule | BrokenRule]) -> Phase:
+        """Return the phase with other rules: it takes time for these, and little for the others."""
+        changes: defaultdict[str | None, _Change] = defaultdict(_Change)
+        entries = dict(self.entries)
+        for rule in removed:
+            change = changes[rule.scope]
+            if isinstance(rule, BrokenRule):
+                change.mended.add(rule)
+            else:
+                numbers = itertools.count(_first_number(rule))
+                change.removed.append(entries.pop(next(each for each in numbers if entries[each].rule is rule)))
+        taken = set(entries)
+        for rule in added:
+            change = changes[rule.scope]
+            if isinstance(rule, BrokenRule):
+                change.broken.append(rule)
+            else:
+                number = next(each for each in itertools.count(_first_number(rule)) if each not in taken)
+                taken.add(number)
+                change.added.append((number, rule))
+        parts = dict(self._parts)
+        for scope, change in changes.items():
+            part, made = (parts.pop(scope, None) or _Part(Index(), (), ())).changed(change)
+            entries.update((entry.number, entry) for entry in made)
+            if part:
+                parts[scope] = part
+        users = dict(self._users)
+        for change in changes.values():
+            _share(entries, users, change)
+        return Phase(entries, parts, users)
+
+    def tidied(self) -> Phase:
+        """Return the phase with its regular expressions in sets; itself if most of them are."""
+        parts = {scope: part.tidied() for scope, part in self._parts.items()}
+        return self if parts == self._parts else Phase(self.entries, parts, self._users)
+
+    def broken_for(self, scope: str | None) -> BrokenRule | None:
+        """Return a rule that applies to the nodes of a scope and cannot run."""
+        return next((rule for part in self._of(scope) for rule in part.broken), None)
+
+    def of_scope(self, scope: str | None) -> list[int]:
+        """Return the numbers of the rules that apply to the nodes of a scope, in order."""
+        return sorted(number for number, entry in self.entries.items() if entry.rule.scope in (None, scope))
+
+    def candidates(self, scope: str | None, view: View, sensitive_view: View) -> list[int]:
+        """Return the numbers of those that may match, in order; others have a condition known to be false.
+
+        :param view: the view of rules that are not sensitive
+        :param sensitive_view: the view of those that are
+        """
+        found: list[int] = []
+        for part in self._of(scope):
+            part.find(view, sensitive_view, found)
+        # Sorting a concatenation of sorted sequences merges them.
+        found.sort()
+        return found
+
+    def found_again(self, scope: str | None, keys: frozenset[str] | None, view: View, sensitive_view: View) -> set[int]:
+        """Return the numbers of the rules that may match now that a rule has written plugin data.
+
+        :param keys: the first keys that it wrote; None: any
+        """
+        found: list[int] = []
+        for part in self._of(scope):
+            part.find_again(keys, view, sensitive_view, found)
+        return set(found)
+
+    def reads_data(self, scope: str | None) -> bool:
+        """Return whether rules are found by plugin data."""
+        return any(part.reads_data for part in self._of(scope))
+
+    def _of(self, scope: str | None) -> Iterator[_Part]:
+        for known in (None,) if scope is None else (None, scope):
+            if known in self._parts:
+                yield self._parts[known]
+
+
+def data_key(steps: tuple[str, ...]) -> str:
+    """Return the first key of a path in the plugin data; "" for all of them."""
+    return steps[0] if steps else ""
+
+
+def _first_number(rule: CompiledRule) -> int:
+    return (rule.position - rule.priority * _POSITIONS) * _PLACES
+
+
+def _entry(number: int, rule: CompiledRule, chooser: Chooser) -> Entry:
+    place = chooser.choose([condition.check.lookup for condition in rule.conditions], rule.sensitive)
+    chosen = None if place is None else rule.conditions[place].check.lookup
+    steps: tuple[Step, ...] = tuple((condition.check.call, None) for condition in rule.conditions)
+    if place is None or rule.conditions[place].check.captures:
+        # The index finds rules that read groups too, but the condition that stores them is still called.
+        undecided = steps
+    else:
+        undecided = steps[:place] + steps[place + 1:]
+    keeps_task = not rule.touches <= {"node", "plugin_data"}
+    limited = rule.max_nodes is not None
+    return Entry(
+        rule, number, chosen, rule.actions, undecided,
+        data_key(chosen.steps) if chosen is not None and chosen.root == "plugin_data" else None, steps, rule.sensitive,
+        limited, "node" in rule.touches and not keeps_task, keeps_task, "plugin_data" in rule.touches,
+        any(action.moves for action in rule.actions),
+        Trace(rule.uuid, rule.description, True, sensitive=rule.sensitive, limited=limited))
+
+
+def _share(entries: dict[int, Entry], users: dict[Check, tuple[int, int]], change: _Change) -> None:
+    """Note which checks the rules of a change have, and of which several rules need only one outcome."""
+    for entry in change.removed:
+        for check in _undecided(entry):
+            first, count = users.pop(check)
+            if count > 1:
+                users[check] = first, count - 1
+    for number, _ in change.added:
+        affected = {number}
+        for check in _undecided(entries[number]):
+            first, count = users.get(check, (number, 0))
+            users[check] = first, count + 1
+            # Later ones are added as shared; the first one may be gone, after others were.
+            if count == 1 and first in entries:
+                affected.add(first)
+        for each in affected:
+            entries[each] = _with_shared(entries[each], users)
+
+
+def _undecided(entry: Entry) -> set[Check]:
+    calls = {call for call, _ in entry.steps}
+    return {condition.check for condition in entry.rule.conditions if condition.check.call in calls}
+
+
+def _with_shared(entry: Entry, users: Mapping[Check, tuple[int, int]]) -> Entry:
+    stable = {check.call: check.stable for check in _undecided(entry) if users.get(check, (0, 0))[1] > 1}
+    if not stable:
+        return entry
+    return replace(entry, steps=tuple((call, stable.get(call, known)) for call, known in entry.steps),
+                   all_steps=tuple((call, stable.get(call, known)) for call, known in entry.all_steps))
+
+
+def _lookups(entries: Iterable[Entry]) -> Iterator[tuple[Lookup, bool, int]]:
+    return ((entry.chosen, entry.sensitive, entry.number) for entry in entries if entry.chosen is not None)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import re2
 
 from ironic_rules.rules.errors import CannotEvaluate, OperandError
-from ironic_rules.rules.limits import MAX_PROGRAM, MAX_REGEX
+from ironic_rules.rules.limits import MAX_GROUPS, MAX_PROGRAM, MAX_REGEX
 
 _HINTS = {
     "invalid perl operator": " (RE2 has no look-around)",
     "invalid escape sequence": " (RE2 has no back references)",
 }
+#: Hints for the parts that RE2 quotes, instead of those for its reasons.
+_PART_HINTS = {r"\Z": r" (the end of the text is \z)"}
 #: Maximum number of places in an expression that are tried as the position of RE2's error.
 _MAX_PLACES = 10
 #: Bytes that RE2 may use for one expression, most of them for its cache of states; with fewer it becomes slow for
@@ -24,41 +26,97 @@ _MAX_MEMORY = 2 * 1024 * 1024
 _TOO_LARGE = "pattern too large - compile failed"
 #: A parenthesis, or what may contain a literal one: an escape, a quotation, a character class.
 _PARENTHESES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|[()]", re.DOTALL)
+#: An escape or the begin of a character class; inside one an escape, a named class or its end.
+_OUTSIDE = re.compile(r"\\.|\[\^?\]?", re.DOTALL)
+_INSIDE = re.compile(r"\\(?:[pP](?:\{[^{}]*\}|.)|.)|\[:\^?[A-Za-z]+:\]|\]", re.DOTALL)
+#: Why escapes are not those of Python.
+_ASCII = {"w": "é is no letter", "d": "only 0 to 9 are digits", "s": "a no-break space is no white space",
+          "b": "é ends a word"}
+#: The Unicode forms of escapes that are ASCII: alone, and in a character class; None if there is none.
+_UNICODE: dict[str, tuple[str | None, str | None]] = {
+    r"\w": (r"[\pL\pN_]", r"\pL\pN_"), r"\W": (r"[^\pL\pN_]", None),
+    r"\d": (r"\p{Nd}", r"\p{Nd}"), r"\D": (r"\P{Nd}", r"\P{Nd}"),
+    r"\s": (r"[\s\v\pZ]", r"\s\v\pZ"), r"\S": (r"[^\s\v\pZ]", None),
+    r"\b": (None, None), r"\B": (None, None),
+}
+#: What a character class has if it is not meant to be ASCII only.
+_UNICODE_PARTS = {r"\w": {r"\pL", r"\p{L}"}, r"\d": {r"\pN", r"\p{N}", r"\p{Nd}"}, r"\s": {r"\pZ", r"\p{Z}"}}
+
+_GROUP = re.compile(rb"\(\?P?<([^>]+)>")
 
 
 class Pattern:
-    """A regular expression for texts of at most ``most`` bytes: the time of a match grows with the text."""
+    """A regular expression for texts of at most ``most`` bytes: the time of a match grows with the text.
 
-    __slots__ = ("_fullmatch", "_most", "_search")
+    RE2's program is made when it is needed first: most expressions are only applied as parts of a set.
+    """
 
-    def __init__(self, compiled: Any, most: int) -> None:
-        self._search = compiled.search
-        self._fullmatch = compiled.fullmatch
-        self._most = most
+    __slots__ = ("_fullmatch", "_search", "most", "text")
+
+    def __init__(self, text: str, most: int) -> None:
+        self.text = text
+        self.most = most
+        self._search: Any = None
+        self._fullmatch: Any = None
 
     def is_in(self, text: bytes) -> bool:
         """Return whether it matches anywhere in ``text``.
 
         :raises CannotEvaluate: the text is too long
         """
-        if len(text) > self._most:
+        if len(text) > self.most:
             raise self._too_long()
-        return self._search(text) is not None
+        search = self._search or self._compiled().search
+        return search(text) is not None
 
     def is_in_any(self, texts: Sequence[bytes]) -> bool:
         """Return whether it matches anywhere in one of ``texts``, which together must not be too long."""
-        if sum(map(len, texts)) > self._most:
+        if sum(map(len, texts)) > self.most:
             raise self._too_long()
-        return any(self._search(text) is not None for text in texts)
+        search = self._search or self._compiled().search
+        return any(search(text) is not None for text in texts)
 
     def is_all_of(self, text: bytes) -> bool:
         """Return whether it matches the whole of ``text``."""
-        if len(text) > self._most:
+        if len(text) > self.most:
             raise self._too_long()
-        return self._fullmatch(text) is not None
+        fullmatch = self._fullmatch or self._compiled().fullmatch
+        return fullmatch(text) is not None
+
+    def _compiled(self) -> Any:
+        compiled = compile_regex(self.text)
+        self._search, self._fullmatch = compiled.search, compiled.fullmatch
+        return compiled
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of its named groups; one that several groups have, as alternatives, is repeated."""
+        if "<" not in self.text:
+            return ()
+        compiled = compile_regex(self.text)
+        names = tuple(compiled.groupindex)
+        if len(names) < compiled.groups:
+            # RE2 returns only the first of them, and does not say which name it is.
+            names = tuple(_GROUP.findall(compiled.pattern))
+        return tuple(name.decode() for name in names)
+
+    def groups_of(self, text: bytes) -> dict[str, str | None] | None:
+        """Return the text of each named group, None for one without a part in the match of the whole of ``text``.
+
+        :returns: None if it does not match
+        """
+        if len(text) > self.most:
+            raise self._too_long()
+        fullmatch = self._fullmatch or self._compiled().fullmatch
+        found = fullmatch(text)
+        if found is None:
+            return None
+        # "replace": \C matches a single byte.
+        return {name.decode(): None if part is None else part.decode("utf-8", "replace")
+                for name, part in found.groupdict().items()}
 
     def _too_long(self) -> CannotEvaluate:
-        return CannotEvaluate(f"the text is longer than the {self._most} bytes that regular expressions are applied to")
+        return CannotEvaluate(f"the text is longer than the {self.most} bytes that regular expressions are applied to")
 
 
 @functools.lru_cache(maxsize=512)
@@ -71,6 +129,8 @@ def compile_regex(text: str) -> Any:
         raise OperandError(f"a regular expression has at most {MAX_REGEX} characters")
     try:
         compiled = _compiled(text)
+        if compiled.groups > MAX_GROUPS:
+            raise OperandError(f"a regular expression has at most {MAX_GROUPS} named groups")
         if compiled.programsize <= MAX_PROGRAM:
             return compiled
         reason = part = _TOO_LARGE
@@ -84,12 +144,56 @@ def compile_regex(text: str) -> Any:
     # RE2 quotes a part, or all, of the expression; the quotation is left out, because it may be a secret.
     column = _column(text, reason, part)
     place = "" if column is None else f" at column {column}"
-    raise OperandError(f"not a regular expression that RE2 accepts: {reason}{_HINTS.get(reason, '')}{place}")
+    hint = _PART_HINTS.get(part) or _HINTS.get(reason, "")
+    raise OperandError(f"not a regular expression that RE2 accepts: {reason}{hint}{place}")
+
+
+def cautions(text: str) -> Iterator[str]:
+    """Yield what a regular expression does otherwise than those of Python, once for each escape; quotes only that."""
+    told: set[tuple[str, bool]] = set()
+    for at, escape, parts in _escapes(text):
+        in_class = parts is not None
+        if (escape, in_class) in told or (parts and not parts.isdisjoint(_UNICODE_PARTS.get(escape, ()))):
+            continue
+        told.add((escape, in_class))
+        if escape in _UNICODE:
+            yield f"column {at + 1}: {escape} of RE2 is ASCII: {_ASCII[escape[1].lower()]}; {_advice(escape, in_class)}"
+        elif escape in _PART_HINTS:
+            yield f"column {at + 1}: RE2 refuses {escape}{_PART_HINTS[escape]}"
+
+
+def _advice(escape: str, in_class: bool) -> str:
+    form = _UNICODE[escape][in_class]
+    if form is not None:
+        return f"the Unicode form is {form}"
+    return "in a character class it has no Unicode form" if _UNICODE[escape][0] else "it has no Unicode form"
+
+
+def _escapes(text: str) -> Iterator[tuple[int, str, set[str] | None]]:
+    """Yield position and text of each escape, and the escapes of the character class that it is in."""
+    at = 0
+    while found := _OUTSIDE.search(text, at):
+        at = found.end()
+        token = found.group()
+        if token == r"\Q":
+            end = text.find(r"\E", at)
+            at = len(text) if end < 0 else end + 2
+        elif token[0] == "\\":
+            yield found.start(), token, None
+        else:
+            inside = []
+            while (part := _INSIDE.search(text, at)) and (at := part.end()) and part.group() != "]":
+                inside.append(part)
+            parts = {part.group() for part in inside}
+            yield from ((part.start(), part.group(), parts) for part in inside)
+            if part is None:
+                return
 
 
 def _compiled(text: str) -> Any:
     options = re2.Options()
     options.log_errors = False
+    # Named groups are captured nevertheless.
     options.never_capture = True
     options.max_mem = _MAX_MEMORY
     return re2.compile(text.encode("utf-8"), options)

@@ -32,6 +32,8 @@ class Trace:
     """The result of a rule. Conditions, actions and changes are set if explained, and never for a sensitive rule.
 
     :ivar changes: the changes by the rule, secrets masked: ``node``, ``traits``, ``ports``, ``plugin_data``
+    :ivar limited: whether the rule runs on a limited number of nodes
+    :ivar note: why a rule whose conditions hold does not match; only explained
     """
 
     uuid: str
@@ -42,3 +44,5 @@ class Trace:
     actions: tuple[ActionTrace, ...] = ()
     changes: Mapping[str, Any] = field(default_factory=dict)
     sensitive: bool = False
+    limited: bool = False
+    note: str | None = None

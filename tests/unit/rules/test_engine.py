@@ -92,8 +92,10 @@ def test_unknown_phase_is_refused() -> None:
 
 
 def test_trace_says_which_rules_matched() -> None:
-    traces = world.run(world.rule(description="a"), world.rule(conditions=[{"op": "is-true", "args": [False]}]))
-    assert [(trace.description, trace.matched) for trace in traces] == [("a", True), (None, False)]
+    given = world.rule(description="a"), world.rule(conditions=[{"op": "is-true", "args": [False]}])
+    assert [(trace.description, trace.matched) for trace in world.run(*given)] == [("a", True)]
+    assert [(trace.description, trace.matched) for trace in world.run(*given, explain=True)] == [
+        ("a", True), (None, False)]
 
 
 def test_explanation_has_every_condition_and_what_changed() -> None:
@@ -338,3 +340,74 @@ def test_the_deepest_value_at_the_end_of_the_longest_path_can_be_stored(op: str)
     world.run(world.rule(actions=[{"op": op, "args": [path, "{plugin_data[deep]}"]}]), given=facts)
     assert facts.task is not None
     assert orjson.loads(orjson.dumps([facts.plugin_data, facts.task.node.read()]))
+
+
+def broken(**fields: Any) -> rules.CompiledRule | rules.BrokenRule:
+    """Return a stored rule that does not compile."""
+    found = rules.compile_stored(rules.Rule.of(world.rule(conditions=[{"op": "nosuch"}], **fields)))
+    assert isinstance(found, rules.BrokenRule)
+    return found
+
+
+def test_a_broken_rule_fails_the_nodes_that_it_applies_to_and_no_others() -> None:
+    stored = broken(scope="a")
+    rule_set = rules.RuleSet([stored, world.compiled(world.rule())])
+    assert len(rule_set.run("main", world.facts())) == len(rule_set.run("preprocess", world.facts())) + 1
+    for explain in (False, True):
+        with pytest.raises(RuleFailed, match="/conditions/0/op: it is no longer valid: there is no such") as caught:
+            rule_set.run("main", world.facts(node={"inspection_scope": "a"}), explain=explain)
+        assert caught.value.traces == []  # type: ignore[attr-defined]
+    mended = rule_set.changed([stored], [world.compiled(world.rule(scope="a"))])
+    assert len(mended.run("main", world.facts(node={"inspection_scope": "a"}))) == 2
+
+
+def test_a_node_that_moves_to_the_scope_of_a_broken_rule_fails() -> None:
+    mover = world.rule(actions=[{"op": "set-attribute", "args": ["/inspection_scope", "a"]}])
+    with pytest.raises(RuleFailed, match="no longer valid") as caught:
+        rules.RuleSet([broken(scope="a"), world.compiled(mover)]).run("main", world.facts())
+    assert len(caught.value.traces) == 1  # type: ignore[attr-defined]
+
+
+def test_a_broken_sensitive_rule_does_not_say_what_it_does() -> None:
+    with pytest.raises(RuleFailed, match=r"at /: it is no longer valid$"):
+        rules.RuleSet([broken(sensitive=True)]).run("main", world.facts())
+
+
+def test_a_broken_early_rule_fails_every_machine_unless_it_never_applies() -> None:
+    rules.RuleSet([broken(phase="early", scope="a")]).check("early", None)
+    with pytest.raises(RuleFailed):
+        rules.RuleSet([broken(phase="early")]).check("early", None)
+
+
+def limited(key: str, **values: Any) -> dict[str, Any]:
+    return world.rule(uuid=f"0d2f8a52-70f4-4f3b-8b4e-8f2f7d6f3a1{key}", max_nodes=2, actions=[
+        {"op": "set-attribute", "args": [f"/extra/{key}", 1]}], **values)
+
+
+@pytest.mark.parametrize("sensitive", [False, True])
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_spent_rule_does_not_run(explain: bool, sensitive: bool) -> None:
+    facts = world.facts()
+    spent, other = limited("a", sensitive=sensitive), limited("b")
+    facts.spent = lambda: {spent["uuid"]: 5, "another": 2}
+    traces = world.run(spent, other, world.rule(), given=facts, explain=explain)
+    assert facts.task is not None
+    assert facts.task.node.extra == {"old": "x", "list": [1, 2], "b": 1}
+    note = "not applied: it has been applied to 5 other nodes, and may not to more"
+    expected = [(spent["uuid"], False, True, note), (other["uuid"], True, True, None),
+                (world.rule()["uuid"], True, False, None)]
+    assert [(trace.uuid, trace.matched, trace.limited, trace.note) for trace in traces] == expected[not explain:]
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_it_is_not_asked_which_rules_are_spent_unless_one_could_be(explain: bool) -> None:
+    facts = world.facts()
+
+    def spent() -> dict[str, int]:
+        raise AssertionError("a query for nothing")
+
+    facts.spent = spent
+    never = [{"op": "eq", "args": ["{inventory[hostname]}", "x"]}]
+    traces = world.run(limited("a", conditions=never), limited("b", scope="y"), world.rule(), given=facts,
+                       explain=explain)
+    assert [trace.matched for trace in traces][-1:] == [True]

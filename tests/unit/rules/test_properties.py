@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -14,7 +16,10 @@ from hypothesis import strategies as st
 
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
+from ironic_rules.models import traits
 from ironic_rules.rules import template
+from ironic_rules.rules.conversions import CONVERSIONS, MAX_CHAIN
+from ironic_rules.rules.errors import OperandError
 from tests import strategies
 from tests.unit.rules import world
 
@@ -26,7 +31,7 @@ TEMPLATES = st.sampled_from([
     "{inventory}", "{inventory[cpu][count]}", "{inventory[hostname]}-{inventory[cpu][count]}", "{inventory[nosuch]}",
     "{inventory[interfaces][0][name]}", "{plugin_data}", "{plugin_data[a]}", "x{plugin_data[a]}", "{node.extra}",
     "{node.driver_info[ipmi_password]}", "{ports}", "{port_groups}", "{item}", "{item[key]}", "{{", "{", "{x", "}",
-    "{node!r}",
+    "{node!r}", "{inventory[hostname]|slug}", "x{plugin_data[a]|int}", "{match[a]}", "{match[a]|trait}", "{item|upper}",
 ])
 TEXTS = st.one_of(TEMPLATES, st.text(max_size=8), st.sampled_from([
     "/extra/a", "/traits/-", "/traits", "/name", "/extra", "a.b", "/a/0", "10.0.0.0/8", "192.0.2.1", "(", "a+",
@@ -42,6 +47,11 @@ ARGUMENTS = st.one_of(
     st.dictionaries(st.sampled_from(["value", "values", "regex", "path", "msg", "name", "port_id",
     "unique"]), VALUES, max_size=4),
 )
+
+
+def escaped(text: str) -> str:
+    """Return a template that gives the text."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def operations(names: list[str]) -> st.SearchStrategy[Any]:
@@ -65,7 +75,7 @@ RULES = st.fixed_dictionaries(
 #: Arguments that pass validation, so that evaluation is reached.
 GOOD_TEXT = st.sampled_from([
     "{inventory}", "{inventory[cpu][count]}", "{inventory[nosuch]}", "{plugin_data[a]}", "x{plugin_data[a]}", "text",
-    "{node.extra}", "{ports}", "{item}", "{item[key]}",
+    "{node.extra}", "{ports}", "{item}", "{item[key]}", "{plugin_data[a]|int}", "x{item|slug}",
 ])
 GOOD_VALUES = st.one_of(GOOD_TEXT, st.none(), st.booleans(), st.integers(), st.lists(GOOD_TEXT, max_size=2))
 GOOD_URLS = st.sampled_from(["https://cmdb.example.org/{plugin_data[a]}", "https://cmdb.example.org/x?{item}"])
@@ -137,7 +147,7 @@ def test_evaluation_only_fails_cleanly(conditions: Any, actions: Any, data: Any,
 
 
 @SETTINGS
-@given(st.text(alphabet="{}[].!:ab0 \\", max_size=20), st.booleans())
+@given(st.lists(st.sampled_from([*"{}[].!:|ab0 \\", "|lower", "|int"]), max_size=20).map("".join), st.booleans())
 def test_a_template_parses_or_is_refused(text: str, regex: bool) -> None:
     try:
         template.parse(text, regex)
@@ -145,11 +155,46 @@ def test_a_template_parses_or_is_refused(text: str, regex: bool) -> None:
         assert 1 <= exc.column <= len(text) + 1
 
 
+KEY = st.text(st.characters(exclude_characters="[]{}"), min_size=1, max_size=5).filter(lambda key: key[0] not in "'\"")
+FIELD = st.builds(
+    lambda steps, names: "{node" + "".join(f"[{step}]" for step in steps) + "".join(f"|{name}" for name in names) + "}",
+    st.lists(KEY, max_size=3), st.lists(st.sampled_from([*CONVERSIONS]), max_size=MAX_CHAIN))
+
+
+@SETTINGS
+@given(st.lists(st.one_of(FIELD, st.text(max_size=5).map(escaped)), max_size=4).map("".join))
+def test_a_template_is_its_parts(text: str) -> None:
+    parts = template.parse(text)
+    assert "".join(escaped(part) if isinstance(part, str) else part.text for part in parts) == text
+    for part in parts:
+        if isinstance(part, template.Field):
+            assert part.text == text[part.column - 1:part.column - 1 + len(part.text)]
+            assert template.parse(part.text)[0] == replace(part, column=1)
+
+
+@SETTINGS
+@given(st.sampled_from(["slug", "trait", "upper", "lower", "int"]), st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.none()), st.just({}),
+    st.text(alphabet="+-0123456789 ", max_size=30)))
+def test_a_conversion_gives_what_it_says_or_cannot_be_evaluated(name: str, value: Any) -> None:
+    try:
+        converted = CONVERSIONS[name](value)
+    except OperandError:
+        return
+    assert CONVERSIONS[name](converted) == converted
+    if name == "slug":
+        assert isinstance(converted, str) and len(converted) <= 255
+        assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", converted)
+    if name == "trait":
+        assert traits.is_trait(converted)
+    if name == "int":
+        assert type(converted) is int and -(2**63) <= converted < 2**64
+
+
 @SETTINGS
 @given(st.text(max_size=30))
 def test_escaped_text_means_itself(text: str) -> None:
-    escaped = text.replace("{", "{{").replace("}", "}}")
-    assert "".join(str(part) for part in template.parse(escaped)) == text
+    assert "".join(str(part) for part in template.parse(escaped(text))) == text
 
 
 @SETTINGS
