@@ -1,7 +1,7 @@
 """The rule engine: applies rules to drafts, without configuration, database, RPC or clock.
 
-``validate`` a rule as a user writes it, ``compile`` it once, add it to a ``RuleSet`` and ``run`` that over the
-``Facts`` of each inspection.
+``check`` a rule as a user writes it (or ``validate`` it, without warnings), ``compile`` it once, add it to a
+``RuleSet`` and ``run`` that over the ``Facts`` of each inspection.
 """
 
 from ironic_rules.exceptions import Problem
@@ -10,16 +10,27 @@ from ironic_rules.rules import built_in
 from ironic_rules.rules.action_plugins import load_plugins
 from ironic_rules.rules.actions import ACTIONS, api_call
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
-from ironic_rules.rules.compiler import CompiledRule, compile, validate
-from ironic_rules.rules.engine import ActionTrace, ConditionTrace, Facts, RuleSet, Trace, evaluate
+from ironic_rules.rules.compiler import (
+    BrokenRule,
+    Checked,
+    CompiledRule,
+    check,
+    compile,
+    compile_stored,
+    reads_groups,
+    validate,
+)
+from ironic_rules.rules.engine import ActionTrace, ConditionTrace, Facts, RuleSet, SpentRules, Trace, evaluate
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.operators import OPERATORS
+from ironic_rules.rules.rule_warnings import RuleWarning
 from ironic_rules.rules.schema import rule_schema
 from ironic_rules.rules.wire import from_wire
 
 __all__ = [
-    "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "CompiledRule",
-    "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule", "RuleSet", "Trace", "api_call",
-    "built_in", "compile", "evaluate", "from_wire", "load_plugins", "rule_schema", "validate",
+    "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "BrokenRule",
+    "Checked", "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule",
+    "RuleSet", "RuleWarning", "SpentRules", "Trace", "api_call", "built_in", "check", "compile", "compile_stored",
+    "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
 ]

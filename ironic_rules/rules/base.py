@@ -47,7 +47,6 @@ class ActiveRule:
 
     def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]],
                  dry_run: bool = False, http_get: HttpGet | None = None) -> None:
-        # Created for every match of a rule, so rarely used attributes are only looked up on access.
         self._rule = rule
         self.plugin_data = plugin_data
         self.messages = messages
@@ -55,6 +54,12 @@ class ActiveRule:
         self.requests = 0
         self.dry_run = dry_run
         self.withheld: tuple[str, ...] = ()
+
+    def follow(self, rule: Identity) -> None:
+        """Become the next rule that runs on the node: to make an object for each match takes longer."""
+        self._rule = rule
+        self.requests = 0
+        self.withheld = ()
 
     @property
     def uuid(self) -> str:
@@ -125,6 +130,12 @@ class InspectionRuleActionBase(metaclass=abc.ABCMeta):
 
     touches: ClassVar[frozenset[str]] = EVERYTHING
     """Which of node, ports, port_groups and plugin_data the action changes."""
+
+    node_path: ClassVar[str | None] = None
+    """The parameter with the path on the node outside of which the action does not change the node; None: any."""
+
+    data_path: ClassVar[str | None] = None
+    """The parameter with the path in the plugin data outside of which the action does not change them; None: any."""
 
     def call_early(self, rule: ActiveRule, *args: Any, **kwargs: Any) -> None:
         """Run the action in the early phase, with the arguments of ``__call__``."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import orjson
 
 from ironic_rules.exceptions import ConfigurationError, Problem
-from ironic_rules.models.inspection_rules import SEALED, WRITABLE, Rule
+from ironic_rules.models.inspection_rules import RULE, SEALED, WRITABLE, Rule
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.rules import strict_yaml
 from ironic_rules.rules.compiler import validate
@@ -25,6 +25,8 @@ from ironic_rules.rules.wire import from_wire
 MAX_FILE_BYTES = 8 * 1024 * 1024
 #: The column ``position`` of stored rules has 32 bits.
 FIRST_POSITION = 1 << 32
+#: Fields that earlier versions did not have: the UUIDs of rules that do not use them are unchanged.
+_ADDED = frozenset({"name", "bundle", "enabled", "max_nodes"})
 _NAMESPACE = uuid.UUID("6f2f1c0e-7f5b-5d0a-9c57-3b1e4f0d8a61")
 
 
@@ -122,13 +124,17 @@ def _checked(found: _Found, limits: Limits, problems: list[str]) -> JSONObject |
 
 def _identity(rule: JSONObject) -> str:
     names = [name for name in WRITABLE if name != "uuid" and not (rule["sensitive"] and name in SEALED)]
-    content = orjson.dumps({name: rule[name] for name in names}, option=orjson.OPT_SORT_KEYS)
+    said = {name: rule[name] for name in names if name not in _ADDED or rule[name] != RULE[name].initial()}
+    content = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
     return str(uuid.uuid5(_NAMESPACE, content.decode()))
 
 
 def _repeated(found: list[_Found], rules: list[JSONObject]) -> Iterator[str]:
     first: dict[str, _Found] = {}
+    named: dict[str, _Found] = {}
     for each, rule in zip(found, rules, strict=True):
+        if rule["name"] is not None and (other := named.setdefault(rule["name"], each)) is not each:
+            yield f"{each.file}: {each.where or '/'}: this name is already that of {other.file}: {other.where or '/'}"
         known = first.setdefault(rule["uuid"], each)
         if known is each:
             continue

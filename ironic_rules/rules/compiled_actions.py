@@ -8,9 +8,9 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from ironic_rules.models import json_values
+from ironic_rules.models import json_values, pointer
 from ironic_rules.models.task import Task
-from ironic_rules.rules import arguments
+from ironic_rules.rules import arguments, paths
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.limits import MAX_LEVELS
@@ -22,17 +22,22 @@ from ironic_rules.rules.values import Compiled, Const, as_getter
 _SCALARS = frozenset({int, float, bool, type(None)})
 #: The size of a value besides its characters: approximately its overhead in JSON.
 _PER_VALUE = 8
+_NO_KEYS: frozenset[str] = frozenset()
 
 
 class CompiledAction(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
-    __slots__ = ("most", "op", "touches", "where")
+    __slots__ = ("data_keys", "most", "moves", "op", "touches", "where")
 
     def __init__(self, where: str, operation: Operation, most: int) -> None:
         self.where = where
         self.op = operation.name
         self.touches: frozenset[str] = operation.call.touches
+        #: the first keys of the plugin data that it changes; None if these are only known when it runs
+        self.data_keys: frozenset[str] | None = _NO_KEYS if "plugin_data" not in self.touches else None
+        #: whether it may change the node's scope
+        self.moves = "node" in self.touches
         #: maximum size of what all actions together may write for a node
         self.most = most
 
@@ -55,7 +60,14 @@ def compile_action(where: str, operation: Operation, bound: arguments.Bound, ite
         once = _PathAndValue(where, operation, bound.positional[0].value, bound.positional[1], most)
     else:
         once = _Any(where, operation, bound, early, most)
-    return once if items is None else _Loop(where, operation, once, items, most)
+    made = once if items is None else _Loop(where, operation, once, items, most)
+    path = bound.literals.get(operation.call.data_path)
+    if path is not None:
+        made.data_keys = frozenset(paths.parse(path)[:1])
+    path = bound.literals.get(operation.call.node_path)
+    if path is not None:
+        made.moves = pointer.parse(path, relative=True)[:1] == ("inspection_scope",)
+    return made
 
 
 class _Any(CompiledAction):

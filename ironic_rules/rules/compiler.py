@@ -2,54 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import functools
+import hashlib
+import re
+import weakref
+from collections.abc import Callable, Collection, Hashable, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ironic_rules.exceptions import InvalidRule, Problem
+import orjson
+
+from ironic_rules.exceptions import InvalidRule, Problem, RuleFailed
 from ironic_rules.models import pointer
-from ironic_rules.models.inspection_rules import Rule
-from ironic_rules.rules import arguments, compiled_actions, fields, index, loop
+from ironic_rules.models.inspection_rules import SEALED, Rule
+from ironic_rules.rules import arguments, compiled_actions, fields, groups, lookups, loop
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.compiled_actions import CompiledAction
-from ironic_rules.rules.index import Lookup
+from ironic_rules.rules.groups import Groups
 from ironic_rules.rules.limits import DEFAULT, Limits
+from ironic_rules.rules.lookups import Lookup
 from ironic_rules.rules.mask import View
 from ironic_rules.rules.operators import INVERSES, OPERATORS, PAIRS
 from ironic_rules.rules.registry import Operation, UnknownName
+from ironic_rules.rules.rule_warnings import KnownPaths, RuleWarning, Warnings
 from ironic_rules.rules.values import EARLY_ROOTS, ROOTS, Scope
 from ironic_rules.text import is_storable, nearest
+
+INVALID = "it is no longer valid"
+ELSEWHERE = "it was valid on the host that stored the rule, so a plug-in is missing on this host"
+_OP = re.compile(r"/(?:conditions|actions)/[0-9]+/op")
 
 _CONDITION_KEYS = ("op", "args", "loop", "multiple")
 _ACTION_KEYS = ("op", "args", "loop")
 
+#: The checks in use by a digest of their conditions, and what else they depend on.
+_checks: weakref.WeakValueDictionary[Hashable, Check] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Check:
+    """What a condition tests; conditions of different rules that are written alike share it.
+
+    :ivar call: returns whether it holds; raises CannotEvaluate if it cannot be evaluated for the data
+    :ivar stable: whether it depends on nothing that rules can change
+    :ivar lookup: the lookup that is equivalent to ``call``, if there is one
+    :ivar captures: ``call`` also stores groups in the view that it gets. It must be called for its rule, with the view
+        of the actions and before them: neither an index nor the outcome for another rule can replace it
+    """
+
+    call: Callable[[View], bool]
+    stable: bool
+    lookup: Lookup | None
+    captures: bool
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledCondition:
-    """``check`` returns whether it holds; it raises CannotEvaluate if it cannot be evaluated for the data.
+    """A condition at ``where`` in its rule.
 
-    :ivar lookup: the lookup that is equivalent to ``check``, if there is one
+    :ivar groups: names of the groups that its regular expression can provide to the rule's actions
     """
 
     where: str
     op: str
-    check: Callable[[View], bool]
-    lookup: Lookup | None = None
+    check: Check
+    groups: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CompiledRule:
-    """A rule ready to be evaluated; immutable, shared by threads."""
+    """A rule ready to be evaluated; immutable, shared by threads and rule sets.
+
+    :ivar max_nodes: on how many nodes it runs; None: no limit
+    :ivar touches: which of node, ports, port_groups and plugin_data its actions change
+    :ivar writes: the first keys of the plugin data that they change; None if these are only known when they run
+    """
 
     uuid: str
     description: str | None
     priority: int
     phase: str
     scope: str | None
+    max_nodes: int | None
     sensitive: bool
     position: int
     conditions: tuple[CompiledCondition, ...]
     actions: tuple[CompiledAction, ...]
     touches: frozenset[str]
+    writes: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class BrokenRule:
+    """A rule that cannot be compiled: it would be wrong to inspect a node to which it applies without it.
+
+    :ivar problems: all of them; those of a sensitive rule are not shown
+    """
+
+    uuid: str
+    phase: str
+    scope: str | None
+    sensitive: bool
+    problems: tuple[Problem, ...]
+
+    def failure(self) -> RuleFailed:
+        """Return the error that an inspection ends with."""
+        first = self.problems[0]
+        if self.sensitive:
+            return RuleFailed(rule=self.uuid, where="/", reason=INVALID)
+        return RuleFailed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
 
 
 def compile(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule:
@@ -60,10 +121,30 @@ def compile(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule:
     problems, conditions, actions = build(rule.said(), built_in=rule.built_in, limits=limits)
     if problems:
         raise InvalidRule(problems=problems)
+    keys = [action.data_keys for action in actions]
     return CompiledRule(
         uuid=rule.uuid, description=rule.description, priority=rule.priority, phase=rule.phase, scope=rule.scope,
-        sensitive=rule.sensitive, position=rule.position, conditions=tuple(conditions), actions=tuple(actions),
-        touches=frozenset().union(*(action.touches for action in actions)))
+        max_nodes=rule.max_nodes, sensitive=rule.sensitive, position=rule.position, conditions=tuple(conditions),
+        actions=tuple(actions),
+        touches=_one(frozenset().union(*(action.touches for action in actions))),
+        writes=None if None in keys else _one(frozenset().union(*filter(None, keys))))
+
+
+@functools.lru_cache(maxsize=1024)
+def _one(names: frozenset[str]) -> frozenset[str]:
+    """Return one set for all that are equal: there are thousands of rules, and few different sets."""
+    return names
+
+
+def compile_stored(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule | BrokenRule:
+    """Compile a rule that was valid when it was stored."""
+    try:
+        return compile(rule, limits=limits)
+    except InvalidRule as exc:
+        problems = (
+            replace(problem, text=f"{problem.text}; {ELSEWHERE}") if _OP.fullmatch(problem.where) else problem
+            for problem in exc.problems)
+        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, tuple(problems))
 
 
 def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> list[Problem]:
@@ -76,22 +157,67 @@ def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> 
     return build(rule, built_in=built_in, limits=limits)[0]
 
 
-def build(rule: Any, *, built_in: bool,
-          limits: Limits) -> tuple[list[Problem], list[CompiledCondition], list[CompiledAction]]:
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The problems of a rule, or, if it has none, the warnings about it; both in the order of the rule."""
+
+    problems: list[Problem]
+    warnings: list[RuleWarning]
+
+
+def check(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT, known_paths: KnownPaths | None = None,
+          warn_of: Collection[str] = SEALED) -> Checked:
+    """Return the problems of a rule, as :func:`validate` does, or the warnings about a valid one.
+
+    :param known_paths: returns the paths that inventories have; None: paths of the inventory are not checked
+    :param warn_of: ``conditions``, ``actions``, both or neither. Nothing of the others shows in the warnings
+    """
+    warnings = Warnings(known_paths)
+    problems = build(rule, built_in=built_in, limits=limits, warnings=warnings, warn_of=warn_of)[0]
+    return Checked(problems, [] if problems else warnings.found)
+
+
+def build(rule: Any, *, built_in: bool, limits: Limits, warnings: Warnings | None = None,
+          warn_of: Collection[str] = ()) -> tuple[list[Problem], list[CompiledCondition], list[CompiledAction]]:
     """Find every problem of a rule as a user writes it; conditions and actions are only usable if there is none.
 
     :param built_in: whether any integer is a valid priority
+    :param warnings: collects the warnings about the parts ``warn_of``; None: there are none, which is faster
     """
     problems = fields.problems(rule, built_in=built_in)
     if not isinstance(rule, Mapping):
         return problems, [], []
     early = rule.get("phase") == "early"
     names = EARLY_ROOTS if early else ROOTS
-    conditions = _each(rule.get("conditions", []), "/conditions", limits.conditions, problems,
-                       lambda item, where: _condition(Scope(names, early, False, problems, limits), item, where))
-    actions = _each(rule.get("actions"), "/actions", limits.actions, problems,
-                    lambda item, where: _action(Scope(names, early, True, problems, limits), item, where))
-    return problems, conditions, actions
+    of_conditions, of_actions = (warnings if name in warn_of else None for name in SEALED)
+
+    def all_conditions(captured: Set[str], warnings: Warnings | None = None) -> list[CompiledCondition | None]:
+        return _each(
+            rule.get("conditions", []), "/conditions", limits.conditions, problems,
+            lambda item, where: _condition(
+                Scope(names, early, False, problems, limits, warnings=warnings), item, where, captured))
+
+    conditions = all_conditions(frozenset(), of_conditions)
+    is_known = not any(problem.where.startswith("/conditions") for problem in problems)
+    provided = [name for condition in conditions if condition is not None for name in condition.groups]
+    matched = Groups(provided if is_known else None)
+    known = (*names, groups.ROOT) if matched.provided else names
+    actions = _each(
+        rule.get("actions"), "/actions", limits.actions, problems,
+        lambda item, where: _action(
+            Scope(known, early, True, problems, limits, warnings=of_actions, groups=matched), item, where))
+    if matched.used and not problems:
+        # Only now is it known which groups actions read. Few rules read any, and the others do not pay for it.
+        conditions = all_conditions(matched.used)
+    return problems, [condition for condition in conditions if condition is not None], actions
+
+
+def reads_groups(actions: Any, *, limits: Limits = DEFAULT) -> bool:
+    """Return whether actions, as a user writes them, read groups of their rule's conditions: ``{match[name]}``."""
+    read = Groups(None)
+    _each(actions, "/actions", limits.actions, [],
+          lambda item, where: _action(Scope((*ROOTS, groups.ROOT), False, True, [], limits, groups=read), item, where))
+    return bool(read.used)
 
 
 def _each(items: Any, where: str, limit: int, problems: list[Problem],
@@ -101,10 +227,10 @@ def _each(items: Any, where: str, limit: int, problems: list[Problem],
     if len(items) > limit:
         problems.append(Problem(where, f"more than {limit} items"))
         return []
-    return [compile_one(item, f"{where}/{index}") for index, item in enumerate(items)]
+    return [compile_one(item, f"{where}/{number}") for number, item in enumerate(items)]
 
 
-def _condition(scope: Scope, item: Any, where: str) -> CompiledCondition | None:
+def _condition(scope: Scope, item: Any, where: str, captured: Set[str]) -> CompiledCondition | None:
     if not _is_operation(scope, item, _CONDITION_KEYS, where):
         return None
     op = item["op"]
@@ -119,13 +245,33 @@ def _condition(scope: Scope, item: Any, where: str) -> CompiledCondition | None:
     bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args") if operation else None
     if operation is None or bound is None:
         return None
-    check = arguments.condition_call(operation.call, bound, PAIRS.get(operation.call))
+    call = arguments.condition_call(operation.call, bound, PAIRS.get(operation.call))
+    # A condition that is inverted, or for all items, has no single match.
+    has_match = not inverted and (items is None or multiple != "all")
+    names, capturing = (arguments.capturing_call(operation.call, bound) if has_match else None) or ((), call)
+    captures = not captured.isdisjoint(names)
+    if captures:
+        call = capturing
     if inverted:
-        check = _inverse(check)
+        call = _inverse(call)
+    found = None
     if items is not None:
-        check = loop.join(multiple, items, check)
-    bare = not inverted and items is None
-    return CompiledCondition(where, op, check, index.lookup(operation.call, bound) if bare else None)
+        call = loop.join(multiple, items, call)
+    else:
+        found = lookups.lookup(operation.call, bound, inverted=inverted)
+    check = Check(call, scope.roots <= {"inventory", "item"}, found, captures)
+    return CompiledCondition(where, op, check if captures else _shared(scope, item, check), names)
+
+
+def _shared(scope: Scope, item: dict[str, Any], check: Check) -> Check:
+    """Return the check of the conditions that are written alike, so that it is evaluated once for all of them."""
+    try:
+        text = orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return check
+    limits = scope.limits
+    digest = hashlib.blake2b(text, digest_size=16).digest()
+    return _checks.setdefault((digest, limits.subject, limits.result, limits.loop_items), check)
 
 
 def _inverse(check: Callable[[View], bool]) -> Callable[[View], bool]:

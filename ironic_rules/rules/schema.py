@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.models.inspection_rules import MAX_PRIORITY, PHASES
+from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.fields import MAX_TEXT
 from ironic_rules.rules.limits import DEFAULT, Limits
@@ -15,6 +15,9 @@ from ironic_rules.rules.wire import BOOLEANS
 
 UUID_PATTERN = r"\A[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
 PRIORITY_PATTERN = r"\A(?:\+?0{0,5}[0-9]{1,4}|-0{1,9})\Z"
+MAX_NODES_PATTERN = r"\A\+?(?=[0-9]{1,9}\Z)0*[1-9][0-9]*\Z"
+#: One line without white space at its ends.
+NAME_PATTERN = r"\A[^\s\x00-\x1f\x7f](?:[^\n\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?\Z"
 BOOLEAN_PATTERN = rf"\A(?ai:{'|'.join(BOOLEANS)})\Z"
 
 
@@ -25,6 +28,11 @@ def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
     here; ``description`` is what it says of a value besides its type and limits.
     """
     text = {"type": ["string", "null"], "maxLength": MAX_TEXT}
+    name = {**text, "minLength": 1, "pattern": NAME_PATTERN, "description": "text, one line"}
+    flag = {"anyOf": [
+        {"type": ["boolean", "null"]},
+        {"type": "string", "pattern": BOOLEAN_PATTERN, "description": f"one of {', '.join(BOOLEANS)}"},
+    ]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Inspection rule",
@@ -33,17 +41,21 @@ def rule_schema(limits: Limits = DEFAULT) -> dict[str, Any]:
         "required": ["actions"],
         "properties": {
             "uuid": {"type": ["string", "null"], "pattern": UUID_PATTERN, "description": "a UUID"},
+            "name": name,
+            "bundle": name,
             "description": text,
+            "enabled": flag,
             "priority": {"anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": MAX_PRIORITY},
                 {"type": "string", "pattern": PRIORITY_PATTERN, "description": "the same in digits"},
             ]},
             "phase": {"enum": list(PHASES)},
             "scope": {**text, "minLength": 1},
-            "sensitive": {"anyOf": [
-                {"type": ["boolean", "null"]},
-                {"type": "string", "pattern": BOOLEAN_PATTERN, "description": f"one of {', '.join(BOOLEANS)}"},
+            "max_nodes": {"anyOf": [
+                {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_NODES},
+                {"type": "string", "pattern": MAX_NODES_PATTERN, "description": "the same in at most 9 digits"},
             ]},
+            "sensitive": flag,
             "conditions": {
                 "type": ["array", "null"], "maxItems": limits.conditions, "items": conditions_schema(limits)},
             "actions": {"type": "array", "minItems": 1, "maxItems": limits.actions, "items": actions_schema(limits)},

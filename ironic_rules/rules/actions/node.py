@@ -25,6 +25,7 @@ class SetAttribute(InspectionRuleActionBase):
 
     formatted_params = ["path", "value"]
     touches = frozenset({"node"})
+    node_path = "path"
 
     def __call__(self, task: Task, rule: ActiveRule, path: NodePath, value: Any) -> None:
         task.node.write(path, value)
@@ -51,6 +52,7 @@ class ExtendAttribute(InspectionRuleActionBase):
 
     formatted_params = ["path", "value", "unique"]
     touches = frozenset({"node"})
+    node_path = "path"
 
     def __call__(self, task: Task, rule: ActiveRule, path: NodePath, value: Any, unique: Flag = False) -> None:
         task.node.extend(path, value, unique)
@@ -73,6 +75,7 @@ class DelAttribute(InspectionRuleActionBase):
 
     formatted_params = ["path"]
     touches = frozenset({"node"})
+    node_path = "path"
 
     def __call__(self, task: Task, rule: ActiveRule, path: NodeDelPath) -> None:
         task.node.delete(path)

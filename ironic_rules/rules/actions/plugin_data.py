@@ -24,6 +24,7 @@ class SetPluginData(InspectionRuleActionBase):
     formatted_params = ["path", "value"]
     supports_early = True
     touches = frozenset({"plugin_data"})
+    data_path = "path"
 
     def __call__(self, task: Task | None, rule: ActiveRule, path: DataPath, value: Any) -> None:
         paths.write(rule.plugin_data, path, value)
@@ -46,6 +47,7 @@ class ExtendPluginData(InspectionRuleActionBase):
     formatted_params = ["path", "value", "unique"]
     supports_early = True
     touches = frozenset({"plugin_data"})
+    data_path = "path"
 
     def __call__(self, task: Task | None, rule: ActiveRule, path: DataPath, value: Any, unique: Flag = False) -> None:
         paths.extend(rule.plugin_data, path, value, unique)
@@ -67,6 +69,7 @@ class UnsetPluginData(InspectionRuleActionBase):
     formatted_params = ["path"]
     supports_early = True
     touches = frozenset({"plugin_data"})
+    data_path = "path"
 
     def __call__(self, task: Task | None, rule: ActiveRule, path: DataPath) -> None:
         paths.unset(rule.plugin_data, path)

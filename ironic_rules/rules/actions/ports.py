@@ -22,7 +22,7 @@ class SetPortAttribute(InspectionRuleActionBase):
     :param path: JSON pointer below the port, e.g. ``/extra/switch``
     :param value: any value that the field accepts
 
-    .. rule:: {op: set-port-attribute, args: ["{inventory[boot][pxe_interface]}", /extra/pxe, true]}
+    .. rule:: {op: set-port-attribute, args: {port_id: "{inventory[boot][pxe_interface]}", path: /extra/p, value: true}}
     """
 
     formatted_params = ["port_id", "path", "value"]
@@ -44,7 +44,7 @@ class ExtendPortAttribute(InspectionRuleActionBase):
     :param value: the new element
     :param unique: do nothing if the list already has the value
 
-    .. rule:: {op: extend-port-attribute, args: ["{inventory[boot][pxe_interface]}", /extra/vlans, 7]}
+    .. rule:: {op: extend-port-attribute, args: {port_id: "{inventory[boot][pxe_interface]}", path: /extra/v, value: 7}}
     """
 
     formatted_params = ["port_id", "path", "value", "unique"]

@@ -267,3 +267,18 @@ def test_a_host_that_is_none_stops_the_start(conf: cfg.ConfigOpts) -> None:
     conf.set_override("api_call_allowed_hosts", ["http://cmdb"], "inspection_rules")
     with pytest.raises(ConfigurationError, match="api_call_allowed_hosts"):
         rule_settings.prepare(conf)
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("  bundle: racks\n", "/0/bundle: a built-in rule has no bundle"),
+    ("  max_nodes: 3\n", "/0/max_nodes: the nodes of a built-in rule are not counted"),
+    ("  name: one\n" + RULE % "y" + "  name: one\n", "/1: this name is already that of "),
+])
+def test_what_only_stored_rules_can_have_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(ConfigurationError, match=expected):
+        built_in.load(write(tmp_path / "a.yaml", RULE % "x" + text))
+
+
+def test_a_built_in_rule_can_have_a_name_and_be_disabled(tmp_path: Path) -> None:
+    one, = built_in.load(write(tmp_path / "a.yaml", RULE % "x" + "  name: one\n  enabled: false\n"))
+    assert (one.name, one.enabled) == ("one", False)

@@ -26,8 +26,8 @@ VALUES: list[Any] = [
 
 def test_defaults_are_filled_in() -> None:
     assert rules.from_wire({"actions": ACTIONS}) == {
-        "actions": ACTIONS, "description": None, "priority": 0, "phase": "main", "scope": None, "sensitive": False,
-        "conditions": [],
+        "actions": ACTIONS, "name": None, "bundle": None, "description": None, "enabled": True, "priority": 0,
+        "phase": "main", "scope": None, "max_nodes": None, "sensitive": False, "conditions": [],
     }
 
 
@@ -40,7 +40,8 @@ def test_each_rule_gets_conditions_of_its_own() -> None:
     ({"priority": "5"}, {"priority": 5}), ({"priority": "-5"}, {"priority": -5}), ({"sensitive": "true"},
     {"sensitive": True}),
     ({"sensitive": "False"}, {"sensitive": False}), ({"sensitive": None}, {"sensitive": False}),
-    ({"conditions": None}, {"conditions": []}),
+    ({"conditions": None}, {"conditions": []}), ({"enabled": "off"}, {"enabled": False}),
+    ({"enabled": None}, {"enabled": True}), ({"max_nodes": "12"}, {"max_nodes": 12}),
     ({"uuid": "1BE26C0B-03F2-4D2E-AE87-C02D7F33C123"}, {"uuid": "1be26c0b-03f2-4d2e-ae87-c02d7f33c123"}),
 ])
 def test_spellings_of_clients_are_understood(sent: dict[str, Any], stored: dict[str, Any]) -> None:
@@ -58,6 +59,9 @@ def test_null_uuid_is_an_absent_one() -> None:
     {"sensitive": "maybe"}, {"sensitive": 1}, {"phase": None}, {"actions": None}, {"nosuch": 1}, {"conditions": "x"},
     {"conditions": [{"op": "eqq", "args": []}]}, {"actions": [{"op": "log", "args": {"nosuch": 1}}]}, {"actions": []},
     {"conditions": [{"op": "in-net", "args": {"address": "x", "subnet": 5}}]}, {"uuid": "x"}, {"scope": ""},
+    {"enabled": 0}, {"max_nodes": 0}, {"max_nodes": True}, {"max_nodes": 2**31}, {"max_nodes": 1.0},
+    {"max_nodes": 1, "phase": "early"}, {"name": ""}, {"name": " a"}, {"name": "a\nb"}, {"bundle": ""}, {"bundle": 1},
+    {"bundle": "b" * 256},
 ])
 def test_what_can_not_be_understood_is_refused(sent: dict[str, Any]) -> None:
     assert world.validate(rules.from_wire({"actions": ACTIONS, **sent})) != []
