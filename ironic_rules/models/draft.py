@@ -3,11 +3,14 @@
 Reading an attribute that holds JSON returns a private copy, so a change in place changes the draft and nothing else.
 ``write``, ``extend`` and ``delete`` take paths, check them against the table of fields and copy only the containers
 along the path, and the field's own dict only once, which keeps a thousand writes to one big field cheap.
+
+What is written is noted in a journal, between marks of who writes: it can be undone, and it is known who wrote a field.
 """
 
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -55,8 +58,9 @@ class _Draft:
     _owned: set[str]
     #: fields whose dict is referenced only by this draft
     _private: set[str]
-    #: changes since the last checkpoint: (field whose key was changed, or None for a field itself; key; old value)
-    _journal: list[tuple[str | None, str, Any]]
+    #: In order: changes, which are (field whose key was changed, or None for a field itself; key; old value);
+    #: checkpoints, which are (author,); and what the author does next
+    _journal: list[Any]
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         put = object.__setattr__
@@ -105,15 +109,49 @@ class _Draft:
         """Return the original value of a field. Not to be changed by the caller."""
         return self._original[name]
 
-    def checkpoint(self) -> None:
-        """Make :meth:`rollback` return to the current state."""
-        self._journal.clear()
+    def checkpoint(self, author: object = None) -> None:
+        """Make :meth:`rollback` return to the current state.
+
+        :param author: who changes the draft from now on
+        """
+        self._journal.append((author,))
         self._owned.clear()
+
+    def sign(self, action: object) -> None:
+        """Note what the author does from now on.
+
+        :param action: anything but a tuple
+        """
+        self._journal.append(action)
+
+    def author_of(self, name: str | None = None) -> tuple[Any, Any]:
+        """Return who wrote a field last and the action that did; None, None without an author.
+
+        Reading a JSON field counts as writing: its value may have been changed in place.
+
+        :param name: None: return who may be writing now
+        """
+        journal = reversed(self._journal)
+        if name is not None:
+            journal = itertools.dropwhile(
+                lambda entry: type(entry) is not tuple or len(entry) != 3 or name != (entry[0] or entry[1]), journal)
+        action = None
+        for entry in journal:
+            if type(entry) is not tuple:
+                action = entry if action is None else action
+            elif len(entry) == 1:
+                return entry[0], action
+        return None, None
 
     def rollback(self) -> None:
         """Undo everything since the last :meth:`checkpoint` (or the beginning)."""
         self._private.clear()
-        for name, key, old in reversed(self._journal):
+        journal = self._journal
+        while journal and not (type(journal[-1]) is tuple and len(journal[-1]) == 1):
+            entry = journal.pop()
+            if type(entry) is not tuple:
+                continue
+            name, key, old = entry
             if name is not None and name not in self._private:
                 # In a copy: the field may have been read meanwhile.
                 self._values[name] = dict(self._values[name])
@@ -125,7 +163,7 @@ class _Draft:
                 values.pop(key, None)
             else:
                 values[key] = old
-        self.checkpoint()
+        self._owned.clear()
 
     def write(self, path: str, value: Any) -> None:
         """Set the value at ``path`` (``/driver_info/ipmi_address``); missing dicts along the path are created.
@@ -148,7 +186,9 @@ class _Draft:
 
     def _put(self, tokens: tuple[str, ...], value: Any) -> None:
         if len(tokens) > 1:
-            pointer.put(self._open(tokens), tokens[1:], value, create=True)
+            self._open(tokens)
+            # From the root, so that errors name the whole path.
+            pointer.put(self._values, tokens, value, create=True)
             return
         reason = self.value_problem(tokens[0], value)
         if reason:
@@ -163,7 +203,8 @@ class _Draft:
         tokens = self.path_tokens(path)
         if len(tokens) == 1:
             raise InvalidParameterValue(f"{pointer.format(tokens)}: this field is not a list")
-        json_values.append(self._open(tokens), tokens[1:], json_values.clone(value), unique)
+        self._open(tokens)
+        json_values.append(self._values, tokens, json_values.clone(value), unique)
 
     def delete(self, path: str) -> None:
         """Remove the value at ``path``; a field gets its default. A missing key below a field is not an error.
@@ -175,12 +216,13 @@ class _Draft:
             self.write(path, self.fields[tokens[0]].empty())
             return
         try:
-            pointer.get(self._values.get(tokens[0]), tokens[1:])
+            pointer.get(self._values, tokens)
         except pointer.PointerError:
             return
         # In a copy: a key that is removed and restored would change its position.
         self._private.discard(tokens[0])
-        pointer.remove(self._open(tokens), tokens[1:])
+        self._open(tokens)
+        pointer.remove(self._values, tokens)
 
     @classmethod
     def path_tokens(cls, path: str, deleting: bool = False) -> tuple[str, ...]:
@@ -217,11 +259,11 @@ class _Draft:
             return "must not contain NUL or lone surrogate characters"
         return None
 
-    def _open(self, tokens: tuple[str, ...]) -> Any:
-        """Return the field's value with private copies along ``tokens``, ready to be changed in place."""
+    def _open(self, tokens: tuple[str, ...]) -> None:
+        """Replace the field's value by private copies along ``tokens``, ready to be changed in place."""
         name = tokens[0]
         if name in self._owned:
-            return self._values[name]
+            return
         if name not in self._private:
             old = self._values.get(name)
             self._set(name, dict(old) if isinstance(old, dict) else {})
@@ -230,7 +272,6 @@ class _Draft:
         self._journal.append((name, tokens[1], value.get(tokens[1], _MISSING)))
         if len(tokens) > 2 or isinstance(value.get(tokens[1]), (dict, list)):
             pointer.unshare(value, tokens[1:])
-        return value
 
     def _take(self, name: str) -> Any:
         if name not in self._owned:

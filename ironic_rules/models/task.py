@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid as uuid_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -38,11 +39,13 @@ class Task:
     shared = False
 
     def __init__(self, node: NodeDraft, ports: Iterable[PortDraft] = (), port_groups: Iterable[Mapping[str, Any]] = (),
-                 context: RequestContext | None = None) -> None:
+                 context: RequestContext | None = None, rules_revision: int | None = None) -> None:
         self.node = node
         self.ports = list(ports)
         self.port_groups: list[dict[str, Any]] = [dict(group) for group in port_groups]
         self.context = context or admin()
+        #: that of the set of inspection rules, if it was read with the node
+        self.rules_revision = rules_revision
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
         self._previous_inventory: PreviousInventory = lambda: None
@@ -67,7 +70,11 @@ class Task:
     def add_port(self, address: str, **values: Any) -> PortDraft:
         """Add a port with the given MAC address, and with a new UUID unless one is given."""
         defaults = {name: PORT[name].initial() for name in _NEW_PORT}
-        port = PortDraft({**defaults, "uuid": str(uuid_module.uuid4()), **values, "address": mac.normalize(address)})
+        port = PortDraft({**defaults, "uuid": str(uuid_module.uuid4()), **values, "address": None})
+        author, action = self.node.author_of()
+        port.checkpoint(author)
+        port.sign(action)
+        port.address = mac.normalize(address)
         self.ports.append(port)
         return port
 
@@ -100,12 +107,23 @@ class Task:
                 changes.updated[port_id] = changed
         return changes
 
-    def checkpoint(self) -> None:
-        """Make :meth:`rollback` return to the current state."""
-        self.node.checkpoint()
-        for port in self.ports:
-            port.checkpoint()
+    def copy(self) -> Task:
+        """Return a task with the same changes so far, independent of this one."""
+        return copy.deepcopy(self, {id(self.context): self.context})
+
+    def checkpoint(self, author: object = None) -> None:
+        """Make :meth:`rollback` return to the current state.
+
+        :param author: who changes the drafts from now on
+        """
+        for draft in (self.node, *self.ports):
+            draft.checkpoint(author)
         self._saved = (list(self.ports), list(self._deleted))
+
+    def sign(self, action: object) -> None:
+        """Note what the author does from now on; see the drafts' ``sign``."""
+        for draft in (self.node, *self.ports):
+            draft.sign(action)
 
     def rollback(self) -> None:
         """Undo everything since the last :meth:`checkpoint`, except log messages."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.exceptions import FieldNotWritable, Invalid, InvalidParameterValue
+from ironic_rules.models import pointer
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 
@@ -225,3 +226,76 @@ def test_task_rollback_returns_ports_and_node(task: Task) -> None:
     assert not task.port_changes()
     assert len(task.ports) == 2
     assert task.node.changes() == {}
+
+
+@pytest.mark.parametrize(("step", "arguments", "message"), [
+    ("write", ("/extra/list/3", 1), "/extra/list/3: the index is beyond the end of the list"),
+    ("write", ("extra/list/x", 1), "/extra/list/x: a list needs an index here"),
+    ("write", ("/extra/list/0/a/b", 1), "/extra/list/0: neither an object nor a list"),
+    ("write", ("/extra/number/a", 1), "/extra/number: neither an object nor a list"),
+    ("extend", ("/extra/number", 1), "/extra/number: not a list"),
+    ("extend", ("/extra/list/9/a", 1), "/extra/list/9: the index is beyond the end of the list"),
+])
+@pytest.mark.parametrize("draft", [NodeDraft, PortDraft])
+def test_an_error_names_the_path_with_its_field(draft: Any, step: str, arguments: Any, message: str) -> None:
+    made = draft({"extra": {"list": [1], "number": 2}})
+    with pytest.raises(pointer.PointerError) as caught:
+        getattr(made, step)(*arguments)
+    assert str(caught.value) == message
+
+
+def test_a_draft_knows_who_wrote_a_field_last(task: Task) -> None:
+    node = task.node
+    node.name = "hook"
+    task.checkpoint("first")
+    for action, value in (("a", "x"), ("b", "y")):
+        task.sign(action)
+        node.write("/name", value)
+        node.write(f"/extra/{value}", 1)
+    task.sign("c")
+    task.ports[0].write("/extra/x", 1)
+    task.checkpoint("second")
+    task.sign("d")
+    node.write("/extra/z", 1)
+    task.checkpoint()
+    node.driver = "hook"
+
+    assert [node.author_of(name) for name in ("name", "extra", "driver", "protected")] == [
+        ("first", "b"), ("second", "d"), (None, None), (None, None)]
+    assert [port.author_of("extra") for port in task.ports] == [("first", "c"), (None, None)]
+
+
+def test_what_was_undone_has_its_earlier_author(task: Task) -> None:
+    task.checkpoint("first")
+    task.sign("a")
+    task.node.write("/name", "x")
+    task.checkpoint("second")
+    task.sign("b")
+    task.node.write("/name", "y")
+    task.rollback()
+    assert (task.node.name, task.node.author_of("name")) == ("x", ("first", "a"))
+
+
+def test_a_port_is_by_the_author_who_added_it(task: Task) -> None:
+    task.checkpoint("first")
+    task.sign("a")
+    port = task.add_port("52:54:00:00:00:aa")
+    task.sign("b")
+    port.write("/extra/x", 1)
+    assert [port.author_of(name) for name in ("address", "extra")] == [("first", "a"), ("first", "b")]
+
+
+def test_a_copy_of_a_task_has_its_changes_and_is_independent(node: NodeDraft) -> None:
+    task = Task(node, [PortDraft({"id": 1, "uuid": VALUES["uuid"], "address": "52:54:00:00:00:01", "extra": {}})])
+    task.node.extra["read"] = [1]
+    task.add_port("52:54:00:00:00:02")
+    copied = task.copy()
+    task.node.extra["read"].append(2)
+    task.node.add_trait("CUSTOM_B")
+    task.ports[0].extra["x"] = 1
+    assert (copied.node.changes(), copied.node.trait_changes()) == ({"extra": {"a": {"b": [1]}, "read": [1]}}, None)
+    changes = copied.port_changes()
+    assert ([row["address"] for row in changes.created], changes.updated) == (["52:54:00:00:00:02"], {})
+    assert copied.context is task.context
+    copied.remove_port(copied.ports[0])
+    assert (task.port_changes().deleted, len(task.ports)) == ([], 2)
