@@ -141,7 +141,7 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     hooks = loader.load(loader.parse(conf.inspector.hooks), settings)
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
-        pipeline=Pipeline(hooks, settings), rules=RuleCache(rules or rule_settings.prepare(conf)),
+        pipeline=Pipeline(hooks, settings), rules=RuleCache(db, rules or rule_settings.prepare(conf, db)),
         workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size), work=conductor_work(),
         pxe_filter=pxe_filter or PXEFilterAPI())
 
@@ -177,8 +177,8 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
         with db.reader() as conn:
             return conductors.serves(conn, group, conf.conductor.heartbeat_timeout)
 
-    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served), rules or rule_settings.prepare(conf),
-                            pxe_filter_rpc.make_client(transport, conf))
+    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served),
+                            rules or rule_settings.prepare(conf, db), pxe_filter_rpc.make_client(transport, conf))
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,

@@ -22,8 +22,10 @@ class FakeConductorAPI:
         self._failures[method] = error
 
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None, *, group: str = "") -> None:
-        self._call("continue_inspection", node_id, inventory=inventory, plugin_data=plugin_data, group=group)
+                            plugin_data: dict[str, Any] | None = None, refusal: str | None = None, *,
+                            group: str = "") -> None:
+        more = {} if refusal is None else {"refusal": refusal}
+        self._call("continue_inspection", node_id, inventory=inventory, plugin_data=plugin_data, group=group, **more)
 
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str, *, group: str = "",
                                **args: Any) -> None:

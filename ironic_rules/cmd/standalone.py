@@ -57,7 +57,7 @@ def _run(argv: Sequence[str]) -> int:
     lock = lifecycle.lock_folder(conf.state_path)
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
-    rules = rule_settings.prepare(conf)
+    rules = rule_settings.prepare(conf, db)
     api = service.make_api(conf, db, transport, rules)
     conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules)
     try:

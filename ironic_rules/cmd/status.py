@@ -10,14 +10,14 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from ironic_rules import conf as service_conf
-from ironic_rules import service
+from ironic_rules import rules, service
 from ironic_rules.cmd import lifecycle
-from ironic_rules.db import migration
+from ironic_rules.db import inspection_rules, migration
 from ironic_rules.db.session import Database
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection import discovery, hook_settings, rule_settings
 from ironic_rules.inspection.hooks import loader
-from ironic_rules.inspection.rule_cache import RuleCache
 
 
 class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
@@ -57,12 +57,15 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return ", ".join(names)
 
     def _rules(self) -> str:
-        prepared = rule_settings.prepare(self._conf)
+        prepared = rule_settings.prepare(self._conf, self._db)
         built_in = f"{len(prepared.built_in)} built-in rules"
         if self._db is None:
             return f"{built_in}; the stored ones were not checked"
         with self._db.reader() as conn:
-            RuleCache(prepared).current(conn)
+            stored = inspection_rules.all_rules(conn)
+        compiled = [rules.compile_stored(rule, limits=prepared.limits) for rule in stored]
+        if broken := [str(rule.failure()) for rule in compiled if isinstance(rule, rules.BrokenRule)]:
+            raise ConfigurationError("\n".join(broken))
         return f"{built_in}, and the stored ones are valid"
 
     def _discovery(self) -> str:

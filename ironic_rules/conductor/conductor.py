@@ -24,7 +24,8 @@ class Result:
 
     ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
     entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
-    says that the draft has what a sensitive rule wrote, so that no error may quote it.
+    says that the draft has what a sensitive rule wrote, so that no error may quote it. ``again`` repeats the work if it
+    could not be saved because of :class:`~ironic_rules.exceptions.RuleSpent`; None: all of it is repeated.
     """
 
     event: str
@@ -32,6 +33,15 @@ class Result:
     history: str | None = None
     also: Callable[[sa.Connection], None] | None = None
     sealed: bool = False
+    again: Again | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How the work on a node is repeated: ``handle`` works on the drafts that ``task`` returns, new ones each time."""
+
+    task: Callable[[], Task]
+    handle: Callable[[Conductor, Task], Result]
 
 
 @dataclass(frozen=True, slots=True)

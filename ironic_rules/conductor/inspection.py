@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,10 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.conductor import interfaces, pxe_filter, state_machine, wait_states
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, discovery, inventory, nodes, ports
+from ironic_rules.db import clock, discovery, inventory, nodes, ports, rule_nodes
 from ironic_rules.exceptions import (
     HookFailed,
     Invalid,
@@ -41,13 +42,14 @@ _NAMED_RULES = 50
 
 
 def accept(conductor: Conductor, context: RequestContext, node_id: str | int, data: dict[str, Any],
-           plugin_data: dict[str, Any]) -> None:
+           plugin_data: dict[str, Any], refusal: str | None = None) -> None:
     """Store a ramdisk's data, move its node to INSPECTING under this conductor's lock, and start processing.
 
     When this returns, one transaction has committed the data, the state and the lock: even if this conductor dies now,
     the data will be processed. A node in ENROLL is accepted only once, and only if discovery has created it for these
     data.
 
+    :param refusal: why the inspection has to fail; None: the data are processed
     :raises NotFound: the node is not in INSPECT WAIT;  NodeLocked: 409;  NoFreeWorker: 503
     """
     if isinstance(node_id, str):
@@ -55,13 +57,13 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
             node_id = nodes.get_id(conn, node_id)
     found = node_id
     with _slot(conductor, found) as slot:
-        if conductor.db.write(lambda conn: _store(conn, conductor, context, found, data, plugin_data)):
+        if conductor.db.write(lambda conn: _store(conn, conductor, context, found, data, plugin_data, refusal)):
             pxe_filter.look(conductor, context)
         slot.run(state_machine.run, conductor, found, context)
 
 
 def _store(conn: sa.Connection, conductor: Conductor, context: RequestContext, node_id: int, data: dict[str, Any],
-           plugin_data: dict[str, Any]) -> bool:
+           plugin_data: dict[str, Any], refusal: str | None) -> bool:
     """Write what :func:`accept` promises; return whether discovery has just created the node."""
 
     def reserve(state: str, event: str, **more: Any) -> None:
@@ -76,7 +78,7 @@ def _store(conn: sa.Connection, conductor: Conductor, context: RequestContext, n
         if not is_new:
             raise
         reserve(states.ENROLL, "discovered", inspection_started_at=clock.now(), inspection_finished_at=None)
-    inventory.receive(conn, node_id, data, plugin_data, context.request_id)
+    inventory.receive(conn, node_id, data, plugin_data, context.request_id, refusal)
     return is_new
 
 
@@ -104,28 +106,37 @@ def inspect(conductor: Conductor, task: Task) -> Result:
 
 def start(conductor: Conductor, task: Task) -> Result:
     """Prepare the node for its ramdisk, or inspect it out of band, as its inspect interface does."""
-    node_id = task.node.id
     task.node.inspection_started_at = clock.now()
     task.node.inspection_finished_at = None
+    data = conductor.hardware.interface(task.node, "inspect").inspect_hardware(task)
+    if data is None:
+        node_id, driver_info = task.node.id, dict(task.node.driver_info)
+        found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
+        return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    read = task.copy()
+    result = _process_read(conductor, task, data)
+    # The BMC is not read again.
+    result.again = Again(read.copy, lambda conductor, task: _process_read(conductor, task, data))
+    return result
+
+
+def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Result:
+    """Run hooks and rules over data that the inspect interface has read itself."""
+    node_id = task.node.id
     driver_info = dict(task.node.driver_info)
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = _Processing()
     try:
-        data = interface.inspect_hardware(task)
-        outcome = None if data is None else processing.run(conductor, task, interface, data)
+        outcome = processing.run(conductor, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
         return Result("fail", error=f"Inspection failed: {exc}",
-                      also=lambda conn: _add(conn, conductor, task, processing))
+                      also=lambda conn: _add(conn, conductor, task, processing.data, None))
     except IronicRulesError as exc:
         if not processing.is_sealed:
             raise
         return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {WITHHELD}")
     finally:
         _log_messages(task)
-    if outcome is None:
-        driver_info = dict(task.node.driver_info)
-        found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
-        return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
     task.node.inspection_finished_at = clock.now()
     # Host names that a rule has set are resolved by the next inspection, as in-band inspection does.
     is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
@@ -134,7 +145,8 @@ def start(conductor: Conductor, task: Task) -> Result:
     def store(conn: sa.Connection) -> None:
         if is_same:
             known_bmcs.resolved(conn, node_id, driver_info, resolved)
-        _add(conn, conductor, task, processing)
+        _add(conn, conductor, task, processing.data, outcome)
+        _count(conn, task, outcome)
 
     return Result("done", history=_summary(outcome), also=store, sealed=processing.is_sealed)
 
@@ -146,17 +158,19 @@ class _Processing:
     data: InspectionData | None = None
     outcome: Outcome | None = None
 
-    def run(self, conductor: Conductor, task: Task, interface: InspectInterface, data: InspectionData) -> Outcome:
+    def run(self, conductor: Conductor, task: Task, interface: InspectInterface, data: InspectionData,
+            rules_revision: int | None = None) -> Outcome:
         """Run hooks and rules over the data of an inspect interface, and let the interface finish.
 
+        :param rules_revision: that of the stored rules, as just read; None: it is read
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
         :raises IronicRulesError: the interface returned no data, or cannot finish
         """
         if not isinstance(data, InspectionData):
             raise IronicRulesError("The inspect interface gave no inspection data.")
         self.data = data
+        rule_set = conductor.rules.current(rules_revision)
         with conductor.db.reader() as conn:
-            rule_set = conductor.rules.current(conn)
             owners = ports.node_ids_by_addresses(conn, _addresses(data.inventory))
 
         def previous_inventory() -> dict[str, Any] | None:
@@ -164,10 +178,15 @@ class _Processing:
             with conductor.db.reader() as conn:
                 return inventory.latest_inventory(conn, task.node.id)
 
+        @functools.cache
+        def spent() -> dict[str, int]:
+            with conductor.db.reader() as conn:
+                return rule_nodes.spent(conn, task.node.uuid)
+
         task.begin_inspection(
             {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
-        self.outcome = conductor.pipeline.run(task, data.inventory, data.plugin_data, rule_set)
-        interfaces.fit(conductor, task)
+        self.outcome = conductor.pipeline.run(task, data.inventory, data.plugin_data, rule_set, spent)
+        interfaces.fit(conductor, task, sealed=self.is_sealed)
         interface.finish(task)
         return self.outcome
 
@@ -177,9 +196,9 @@ class _Processing:
         return self.outcome is not None and any(trace.sensitive and trace.matched for trace in self.outcome.traces)
 
 
-def _add(conn: sa.Connection, conductor: Conductor, task: Task, processing: _Processing) -> None:
-    """Store data that the inspect interface has read itself, with the result of processing them."""
-    data, outcome = processing.data, processing.outcome
+def _add(conn: sa.Connection, conductor: Conductor, task: Task, data: InspectionData | None,
+         outcome: Outcome | None) -> None:
+    """Store data that the inspect interface has read itself, with the result of processing them; None: it failed."""
     if data is None or conductor.conf.inventory.data_backend == "none":
         return
     added = inventory.receive(conn, task.node.id, data.inventory, data.plugin_data, task.context.request_id)
@@ -190,14 +209,27 @@ def _add(conn: sa.Connection, conductor: Conductor, task: Task, processing: _Pro
     inventory.prune(conn, task.node.id, conductor.conf.inventory.max_versions)
 
 
+def _count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
+    """Count the node for the rules that may be applied to a limited number of nodes.
+
+    Last in its transaction, because others that count for the same rules wait for its end.
+
+    :raises RuleSpent: one of them has been applied to the last one meanwhile
+    """
+    if applied := [trace.uuid for trace in outcome.traces if trace.limited and trace.matched]:
+        rule_nodes.count(conn, task.node.uuid, applied)
+
+
 def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
+    if pending.refusal is not None:
+        return Result("fail", error=f"Inspection failed: {pending.refusal}")
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = _Processing()
     try:
         outcome = processing.run(conductor, task, interface, interface.continue_inspection(
-            task, pending.inventory_data, pending.received_plugin_data))
+            task, pending.inventory_data, pending.received_plugin_data), task.rules_revision)
     except (HookFailed, RuleFailed) as exc:
         return Result("fail", error=f"Inspection failed: {exc}")
     except IronicRulesError as exc:
@@ -218,6 +250,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
         else:
             inventory.finish(conn, pending.id, outcome.plugin_data, inventory.PROCESSED)
         inventory.prune(conn, node_id, keep)
+        _count(conn, task, outcome)
 
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
     return Result(event, history=_summary(outcome), also=store, sealed=processing.is_sealed)

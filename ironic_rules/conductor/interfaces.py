@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import conductors
+from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware import selection
+from ironic_rules.inspection import authors
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS
 from ironic_rules.models.task import Task
 
 
-def fit(conductor: Conductor, task: Task) -> None:
+def fit(conductor: Conductor, task: Task, *, sealed: bool) -> None:
     """Choose interfaces that the driver of the draft offers: those set by name must be, the others get defaults.
 
-    :raises DriverNotFound: no live conductor of the node's group offers the driver
-    :raises InterfaceNotFound: the driver does not offer an interface that a rule has set
+    :param sealed: the draft contains what a sensitive rule wrote
+    :raises RuleFailed: a rule has set a driver that no live conductor of the node's group offers, a group without that
+        driver, or an interface that the driver does not offer
+    :raises DriverNotFound, InterfaceNotFound: a hook has done so
     """
     node, changed = task.node, task.node.changes().keys()
     if changed.isdisjoint(CHOOSES_INTERFACES):
@@ -22,6 +26,27 @@ def fit(conductor: Conductor, task: Task) -> None:
         alive = conductors.alive(conn, conductor.conf.conductor.heartbeat_timeout)
     offered = selection.union(row.hardware_types for row in alive if row.conductor_group == node.conductor_group)
     current = {field: getattr(node, field) for field in INTERFACE_FIELDS}
-    for field, name in selection.fit_interfaces(offered, node.driver, current, changed).items():
+    try:
+        chosen = selection.fit_interfaces(offered, node.driver, current, changed)
+    except (DriverNotFound, InterfaceNotFound) as exc:
+        error = _of_group(exc, node.conductor_group)
+        fields = _responsible(error, has_conductors=bool(offered))
+        failure = authors.rule_failure(error, [(node, field, str(error)) for field in fields], sealed=sealed)
+        raise failure or error from None
+    for field, name in chosen.items():
         if current[field] != name:
             setattr(node, field, name)
+
+
+def _of_group(error: DriverNotFound | InterfaceNotFound, group: str) -> DriverNotFound | InterfaceNotFound:
+    if isinstance(error, InterfaceNotFound) or not group:
+        return error
+    driver = error.facts["driver"]
+    return DriverNotFound(f"No conductor of the group {group} supports the hardware type {driver}.", driver=driver)
+
+
+def _responsible(error: DriverNotFound | InterfaceNotFound, *, has_conductors: bool) -> tuple[str, ...]:
+    """Return the fields because of which an error was raised, the most likely first."""
+    if isinstance(error, InterfaceNotFound):
+        return f"{error.facts['kind']}_interface", "driver"
+    return ("driver", "conductor_group") if has_conductors else ("conductor_group", "driver")

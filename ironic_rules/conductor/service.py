@@ -56,6 +56,7 @@ class ConductorService:
         """
         conductor = self._conductor
         self._follow_clock()
+        conductor.rules.current()
         conductor.db.write(lambda conn: conductors.register(
             conn, conductor.host, conductor.group, conductor.hardware.register(), self._instance))
         self._server.start()
@@ -99,6 +100,7 @@ class ConductorService:
     def _heartbeat(self) -> None:
         conductor = self._conductor
         self._follow_clock()
+        conductor.rules.current()
         if not conductor.db.write(lambda conn: conductors.touch(conn, conductor.host, self._instance)):
             LOG.critical("Another process has registered as conductor %s; this one ends. Every conductor needs a "
                          "[DEFAULT]host of its own.", conductor.host)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,10 +12,11 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import pxe_filter, task_store
-from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, errors, history, nodes
-from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound
+from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound, RuleSpent
+from ironic_rules.inspection import authors
 from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.models import states, transitions
 from ironic_rules.models.nodes import Node
@@ -25,6 +27,9 @@ LOG = logging.getLogger(__name__)
 
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 DATABASE_AWAY = errors.AWAY
+#: Maximum number of times that an inspection is repeated because a rule was applied to its last node meanwhile, each
+#: time another rule.
+_MAX_REPETITIONS = 20
 #: Errors of a save that are caused by what is to be saved.
 _BAD_DATA = (
     IronicRulesError, ArithmeticError, TypeError, ValueError, RecursionError, db_exc.DBDataError,
@@ -91,10 +96,10 @@ def give_up(conductor: Conductor, node_id: int, context: RequestContext, reason:
 
 def _read(conductor: Conductor, node_id: int) -> task_store.Record:
     with conductor.db.reader() as conn:
-        row = nodes.get_by_id(conn, node_id)
+        row, rules_revision = nodes.get_with_rules_revision(conn, node_id)
         if row.reservation != conductor.host:
             raise LockLost(node=row.uuid, host=conductor.host)
-        return task_store.read(conn, row)
+        return task_store.read(conn, row, rules_revision)
 
 
 def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
@@ -109,27 +114,38 @@ def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
         else:
             _leave(conductor, row, f"The conductor ended during \"{purpose}\"; please repeat the request.")
         return False
-    task = record.task(context)
-    result = _handle(work.handle, conductor, task)
-    if result.error is None:
+    again = Again(lambda: record.task(context), work.handle)
+    for repetition in itertools.count():
+        task = again.task()
+        result = _handle(again.handle, conductor, task)
+        if result.error is not None:
+            break
         try:
             return _save(conductor, record, task, result, context)
         except (*_BAD_DATA, db_exc.DBError) as exc:
-            if isinstance(exc, (LockLost, NodeNotFound)) or not _is_bad_data(exc):
+            if isinstance(exc, RuleSpent) and repetition < _MAX_REPETITIONS:
+                LOG.info("Node %s: %s The inspection is repeated without this rule.", row.uuid, exc)
+                again = result.again or again
+                continue
+            if isinstance(exc, (LockLost, NodeNotFound)) or not _is_bad_data(exc, task):
                 raise
-            result = _failure(row, f"the result could not be saved: {_reason(exc, row, result.sealed)}")
+            result = _unsaved(exc, record, task, result.sealed)
+            break
     task = record.task(context)
     if reason := clean_up(conductor, task):
         LOG.warning("Cleaning up after the failure of node %s failed too: %s", row.uuid, reason)
     return _save(conductor, record, task, result, context)
 
 
-def _is_bad_data(error: Exception) -> bool:
+def _is_bad_data(error: Exception, task: Task) -> bool:
     """Return whether a save failed because of what was to be saved, so that it would fail again."""
+    if isinstance(error, DATABASE_AWAY):
+        return False
     # What never got to the database: a value could not be made a parameter.
     inner = getattr(error, "inner_exception", None)
     unsendable = isinstance(inner, sa.exc.StatementError) and not isinstance(inner, sa.exc.DBAPIError)
-    return unsendable or isinstance(error, _BAD_DATA)
+    # SQLite reports some values that it cannot take as it reports its own failures.
+    return unsendable or isinstance(error, _BAD_DATA) or any(authors.unstorable(task))
 
 
 def _leave(conductor: Conductor, row: Node, reason: str) -> None:
@@ -185,11 +201,20 @@ def _failure(node: Node, reason: str) -> Result:
     return Result("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}")
 
 
-def _reason(error: Exception, row: Node, sealed: bool) -> str:
-    if isinstance(error, IronicRulesError):
-        return f"{type(error).__name__}; {WITHHELD}" if sealed else str(error)
-    LOG.error("The result of the work on node %s cannot be saved", row.uuid, exc_info=None if sealed else error)
-    return f"{type(error).__name__}; {WITHHELD}" if sealed else UNEXPECTED
+def _unsaved(error: Exception, record: task_store.Record, task: Task, sealed: bool) -> Result:
+    """Return the failure of work whose result the database did not accept.
+
+    :param sealed: the drafts of the task contain what a sensitive rule wrote
+    """
+    if not isinstance(error, IronicRulesError):
+        LOG.error("The result of the work on node %s cannot be saved", record.node.uuid,
+                  exc_info=None if sealed else error)
+    if failure := authors.rule_failure(error, authors.refused_by_save(error, task), sealed=sealed):
+        return Result("fail", error=f"Inspection failed: {failure}")
+    reason = str(error) if isinstance(error, IronicRulesError) else UNEXPECTED
+    if sealed:
+        reason = f"{type(error).__name__}; {WITHHELD}"
+    return _failure(record.node, f"the result could not be saved: {reason}")
 
 
 def event_type(state: str) -> str:

@@ -26,19 +26,23 @@ class Record:
     traits: list[str]
     ports: Sequence[Port]
     port_groups: Sequence[PortGroup]
+    rules_revision: int | None = None
 
     def task(self, context: RequestContext) -> Task:
         """Return drafts of the record: each call gives new ones."""
         return Task(
             NodeDraft(values_of(NODE, self.node), self.traits),
             [PortDraft(values_of(PORT, port)) for port in self.ports],
-            [values_of(PORT_GROUP, group) for group in self.port_groups], context)
+            [values_of(PORT_GROUP, group) for group in self.port_groups], context, self.rules_revision)
 
 
-def read(conn: sa.Connection, row: Node) -> Record:
-    """Return the record of ``row``, a row of the nodes table."""
+def read(conn: sa.Connection, row: Node, rules_revision: int | None = None) -> Record:
+    """Return the record of ``row``, a row of the nodes table.
+
+    :param rules_revision: that of the set of inspection rules, if it was read with the row
+    """
     return Record(row, traits.list_for(conn, [row.id])[row.id], ports.for_node(conn, row.id),
-                  portgroups.for_node(conn, row.id))
+                  portgroups.for_node(conn, row.id), rules_revision)
 
 
 def save(conn: sa.Connection, task: Task, owner: str, values: dict[str, Any], *, release: bool) -> None:

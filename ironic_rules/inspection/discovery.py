@@ -8,8 +8,6 @@ again, so that the inspection continues when the machine repeats its callback.
 from __future__ import annotations
 
 import datetime
-import threading
-import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,6 +24,7 @@ from ironic_rules.inspection import hook_settings
 from ironic_rules.inspection.hooks.ports import PortsHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.payload import Payload
+from ironic_rules.inspection.refusals import Refusals
 from ironic_rules.models import states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import Node
@@ -38,30 +37,9 @@ _MINUTE = datetime.timedelta(seconds=60)
 #: Discovered nodes are created in the default conductor group; a rule may move them.
 _GROUP = ""
 _IN_BAND = "agent"
-#: Seconds between two warnings about too many new machines.
-_WARNING_PERIOD_S = 10.0
 
 
-class _Warner:
-    """Logs a warning at most once in a period, so that unknown machines cannot fill the log."""
-
-    def __init__(self, period_s: float) -> None:
-        self._period_s = period_s
-        self._lock = threading.Lock()
-        self._last: float | None = None
-        self._suppressed = 0
-
-    def warn(self, text: str, *arguments: Any) -> None:
-        with self._lock:
-            now = time.monotonic()
-            if self._last is not None and now - self._last < self._period_s:
-                self._suppressed += 1
-                return
-            suppressed, self._suppressed, self._last = self._suppressed, 0, now
-        LOG.warning(f"{text} (%d similar refusals since the last message)", *arguments, suppressed)
-
-
-_too_many = _Warner(_WARNING_PERIOD_S)
+_too_many = Refusals(LOG)
 
 
 def check(conf: cfg.ConfigOpts) -> None:

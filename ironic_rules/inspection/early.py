@@ -12,11 +12,16 @@ from ironic_rules.text import enumeration, printable
 LOG = logging.getLogger(__name__)
 
 
-def run(rules: RuleSet, sent: Payload) -> None:
+def run(rules: RuleSet, sent: Payload) -> str | None:
     """Run the early rules over ``sent``, whose plugin data they may change.
 
+    :returns: None; if one of them is broken, why the inspection has to fail: then none of them is run
     :raises LookupFailed: 404, a rule refuses the machine; the reason is only logged
     """
+    try:
+        rules.check("early", None)
+    except RuleFailed as exc:
+        return printable(exc)
     facts = Facts(None, sent.inventory, sent.plugin_data)
     try:
         rules.run("early", facts)
@@ -26,3 +31,4 @@ def run(rules: RuleSet, sent: Payload) -> None:
     finally:
         for level, text in facts.messages:
             LOG.log(getattr(logging, level.upper(), logging.INFO), "Early inspection rule: %s", printable(text))
+    return None

@@ -24,8 +24,8 @@ LOG = log.getLogger(__name__)
 MAX_SHARING = 1000
 
 
-def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
-              addresses: Collection[str]) -> NodeFound:
+def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str], addresses: Collection[str],
+              owners: Collection[int]) -> NodeFound:
     """Return the one node in INSPECT WAIT that matches all data that the ramdisk has sent about itself.
 
     - The UUID is the node's. If the node has ports and the ramdisk sent MAC addresses, one of them is a port's.
@@ -35,6 +35,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
 
     :param macs: normalised MAC addresses
     :param addresses: normalised IP addresses of the BMC
+    :param owners: the ids of the nodes that have ports with any of ``macs``
     :raises Invalid: 400, there is nothing to find a node by
     :raises MachineUnknown: 404, neither a port has one of the MAC addresses nor a waiting node one of the BMC addresses
     :raises LookupFailed: 404, for any other reason
@@ -44,9 +45,8 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
                       "inventory.")
     sent = (f"node_uuid {printable(node_uuid, 64)}, MAC addresses {enumeration(macs)}, "
             f"BMC addresses {enumeration(addresses)}")
-    owners = set(ports.node_ids_by_addresses(conn, macs).values()) if macs else set()
     by_bmc = bmc_addresses.node_ids(conn, addresses) if addresses else set()
-    if not by_bmc <= owners:
+    if not by_bmc.issubset(owners):
         by_bmc = nodes.in_state(conn, by_bmc, states.INSPECTWAIT)
     if len(owners) > 1:
         _refuse(sent, "the MAC addresses belong to several nodes")

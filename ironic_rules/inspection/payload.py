@@ -12,10 +12,12 @@ from typing import Any
 
 from ironic_rules.exceptions import InvalidInventory, Problem
 from ironic_rules.models import addresses, mac
+from ironic_rules.models.inventories import AUTO_DISCOVERED
 
 _MAX_PROBLEMS = 20
 _MAX_TEXT = 4096
 _INTEGER_BOUND = 2**63
+_NOT_PLUGIN_DATA = frozenset({"inventory", "logs", AUTO_DISCOVERED})
 
 #: Reports the problems of a value: ``check(value, where, problems)``.
 Check = Callable[[Any, str, list[Problem]], None]
@@ -26,7 +28,8 @@ class Payload:
     """A ramdisk's data.
 
     :ivar inventory: as sent
-    :ivar plugin_data: everything else, without ``logs`` (an archive of the ramdisk's journal, often megabytes)
+    :ivar plugin_data: everything else, without ``logs`` (an archive of the ramdisk's journal, often megabytes) and
+        ``auto_discovered``, which the service sets itself
     :ivar macs: the interfaces' MAC addresses, normalised, without duplicates and those that no port can have
     :ivar bmc_addresses: those of the machine's BMC, normalised
     """
@@ -49,7 +52,7 @@ def split(body: Any) -> Payload:
     inventory = body["inventory"]
     found = (addresses.normalize(inventory.get(key)) for key in ("bmc_address", "bmc_v6address"))
     return Payload(
-        inventory, {key: value for key, value in body.items() if key not in ("inventory", "logs")},
+        inventory, {key: value for key, value in body.items() if key not in _NOT_PLUGIN_DATA},
         _unique(mac.normalize(item["mac_address"]) for item in inventory.get("interfaces") or ()
                 if mac.is_mac(item["mac_address"])),
         _unique(address for address in found if address is not None))

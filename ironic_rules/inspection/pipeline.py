@@ -18,8 +18,9 @@ from ironic_rules.db.errors import AWAY
 from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.models.inventories import AUTO_DISCOVERED
 from ironic_rules.models.task import Task
-from ironic_rules.rules import Facts, RuleSet, Trace
+from ironic_rules.rules import Facts, RuleSet, SpentRules, Trace
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -61,29 +62,36 @@ class Pipeline:
                 f"[inspection_rules]supported_interfaces is not a regular expression: {exc}") from exc
 
     def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
-            rule_set: RuleSet | None = None) -> Outcome:
+            rule_set: RuleSet | None = None, spent: SpentRules = dict) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         :param task: its drafts are changed; its inspection has begun
         :param rule_set: None runs only hooks
+        :param spent: see ``rules.Facts``
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed
         """
         received = _Inventory(inventory)
         sealed = False
         data: dict[str, Any] = orjson.loads(orjson.dumps(plugin_data or {}))
-        facts = Facts(task, received.data, data)
+        # Not what a machine says of itself.
+        data.pop(AUTO_DISCOVERED, None)
+        if task.node.auto_discovered:
+            data[AUTO_DISCOVERED] = True
+        facts = Facts(task, received.data, data, spent=spent)
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         traces: list[Trace] = []
         for name, hook in self._hooks:
             self._call(name, hook.preprocess, task, received, data, sealed)
         if rules is not None:
             traces += rules.run("preprocess", facts)
+            task.checkpoint()  # hooks write now
             sealed = any(trace.sensitive and trace.matched for trace in traces)
         for name, hook in self._hooks:
             self._call(name, hook, task, received, data, sealed)
         if rules is not None:
             traces += rules.run("main", facts)
+            task.checkpoint()
         return Outcome(traces, data, list(task.messages))
 
     def _call(self, name: str, hook: Callable[..., None], task: Task, received: _Inventory, data: dict[str, Any],

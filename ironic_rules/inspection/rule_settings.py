@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import weakref
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from ironic_rules.db import inventory_paths
+from ironic_rules.db.session import Database
 from ironic_rules.inspection.http_get import HttpxGet
-from ironic_rules.rules import CompiledRule, Limits, Rule, RuleSet, built_in, load_plugins
+from ironic_rules.models.inventory_paths import Catalogue
+from ironic_rules.rules import (
+    BrokenRule,
+    CompiledRule,
+    Limits,
+    Rule,
+    RuleSet,
+    built_in,
+    check,
+    compile_stored,
+    load_plugins,
+)
 from ironic_rules.rules.base import HttpGet
 from ironic_rules.rules.hosts import AllowedHosts
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
@@ -25,6 +41,7 @@ class RuleSettings:
     :ivar mask_secrets: always, never or sensitive
     :ivar default_scope: scope of rules that do not set one, except built-in ones
     :ivar built_in: in the order of the files, as returned by ``rules.built_in.load``
+    :ivar compiled: stored rules in use, by UUID and revision, for all rule sets of the process
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -32,17 +49,28 @@ class RuleSettings:
     default_scope: str | None = None
     built_in: tuple[Rule, ...] = ()
     http_get: HttpGet | None = None
+    compiled: MutableMapping[tuple[str, int], CompiledRule | BrokenRule] = field(
+        default_factory=weakref.WeakValueDictionary, compare=False, repr=False)
 
-    def rule_set(self, rules: Iterable[CompiledRule]) -> RuleSet:
+    def compile(self, rule: Rule) -> CompiledRule | BrokenRule:
+        """Return a stored rule compiled: once for all that need this revision of it."""
+        known = self.compiled.get((rule.uuid, rule.revision))
+        if known is None:
+            known = self.compiled[rule.uuid, rule.revision] = compile_stored(rule, limits=self.limits)
+        return known
+
+    def rule_set(self, rules: Iterable[CompiledRule | BrokenRule]) -> RuleSet:
         """Return a set of these rules, which runs them as configured."""
         return RuleSet(rules, mask_secrets=self.mask_secrets, http_get=self.http_get)
 
 
-def prepare(conf: cfg.ConfigOpts) -> RuleSettings:
+def prepare(conf: cfg.ConfigOpts, db: Database | None = None) -> RuleSettings:
     """Prepare this process for rules: load actions of other packages, read the built-in rules.
 
-    Called at start, before any rule is validated or compiled. Calling it again changes nothing.
+    Called at start, before any rule is validated or compiled. Calling it again changes nothing. Warnings about built-in
+    rules are logged.
 
+    :param db: without it, the paths of the inventory that built-in rules read are not checked
     :raises ConfigurationError: an action cannot be loaded, a host is invalid, or with all problems of built-in rules
     """
     load_plugins()
@@ -50,7 +78,7 @@ def prepare(conf: cfg.ConfigOpts) -> RuleSettings:
     return RuleSettings(
         limits=allowed, http_get=HttpxGet() if allowed.hosts.entries else None,
         mask_secrets=conf.inspection_rules.mask_secrets,
-        default_scope=conf.inspection_rules.default_scope or None, built_in=_built_in(conf))
+        default_scope=conf.inspection_rules.default_scope or None, built_in=_built_in(conf, db))
 
 
 def limits(conf: cfg.ConfigOpts) -> Limits:
@@ -66,12 +94,30 @@ def limits(conf: cfg.ConfigOpts) -> Limits:
         hosts=AllowedHosts.of(group.api_call_allowed_hosts))
 
 
-def _built_in(conf: cfg.ConfigOpts) -> tuple[Rule, ...]:
+def _built_in(conf: cfg.ConfigOpts, db: Database | None) -> tuple[Rule, ...]:
     path = conf.inspection_rules.built_in
     if not path:
         return ()
     rules = built_in.load(path, limits=limits(conf))
     for place in built_in.writable_by_others(path):
         LOG.warning("%s contains built-in inspection rules and can be written by users other than its owner.", place)
+    for rule in rules:
+        _log_warnings(rule, conf, db)
     LOG.info("%d built-in inspection rules from %s", len(rules), path)
     return tuple(rules)
+
+
+def _log_warnings(rule: Rule, conf: cfg.ConfigOpts, db: Database | None) -> None:
+    known_paths = None if db is None else functools.partial(_known_paths, db)
+    found = check(rule.said(), built_in=True, limits=limits(conf), known_paths=known_paths).warnings
+    if found and rule.sensitive:
+        LOG.warning("Built-in inspection rule %s has warnings (%d), not shown because it is sensitive", rule.uuid,
+                    len(found))
+        return
+    for warning in found:
+        LOG.warning("Built-in inspection rule %s: %s", rule.uuid, printable(warning))
+
+
+def _known_paths(db: Database) -> Catalogue:
+    with db.reader() as conn:
+        return inventory_paths.known(conn)

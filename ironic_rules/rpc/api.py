@@ -79,20 +79,26 @@ class ConductorAPI:
     def __init__(self, transport: messaging.RPCTransport, conf: cfg.ConfigOpts,
                  is_served: Callable[[str], bool] = lambda group: True) -> None:
         self._client = messaging.get_rpc_client(
-            transport, messaging.Target(version=rpc_transport.VERSION), serializer=Serializer(),
+            transport, messaging.Target(version=rpc_transport.BASE_VERSION), serializer=Serializer(),
             version_cap=rpc_transport.VERSION, retry=_RETRIES)
         self._is_served = is_served
         self._contact = _Contact(self._client)
         conf.set_default("rpc_response_timeout", rpc_transport.RESPONSE_TIMEOUT_S)
 
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None, *, group: str = "") -> None:
+                            plugin_data: dict[str, Any] | None = None, refusal: str | None = None, *,
+                            group: str = "") -> None:
         """Pass a ramdisk's data to a conductor; when this returns, the data is stored and the node is INSPECTING.
 
+        :param refusal: why the inspection has to fail; the data are stored nevertheless
         :raises NodeLocked: 409
         :raises NotFound: 404, the node is not in INSPECT WAIT
         """
-        self._call(context, group, "continue_inspection", node_id=node_id, inventory=inventory, plugin_data=plugin_data)
+        arguments: dict[str, Any] = {"node_id": node_id, "inventory": inventory, "plugin_data": plugin_data}
+        if refusal is None:
+            self._call(context, group, "continue_inspection", **arguments)
+        else:
+            self._call(context, group, "continue_inspection", since="1.1", refusal=refusal, **arguments)
 
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str, *, group: str = "",
                                **args: Any) -> None:
@@ -135,10 +141,13 @@ class ConductorAPI:
         if not self._is_served(group):
             raise exceptions.NoValidHost
 
-    def _call(self, context: RequestContext, group: str, method: str, **arguments: Any) -> Any:
+    def _call(self, context: RequestContext, group: str, method: str, *, since: str = rpc_transport.BASE_VERSION,
+              **arguments: Any) -> Any:
+        """Call a method of the version ``since`` of the interface, which older conductors refuse."""
         self._contact.wait(_CONTACT_TIMEOUT_S)
         try:
-            return self._client.prepare(topic=rpc_transport.conductor_topic(group)).call(context, method, **arguments)
+            client = self._client.prepare(topic=rpc_transport.conductor_topic(group), version=since)
+            return client.call(context, method, **arguments)
         except messaging.MessagingTimeout as exc:
             raise exceptions.RPCTimeout from exc
         except _UNDELIVERED as exc:

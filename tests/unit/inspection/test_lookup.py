@@ -5,11 +5,16 @@ from sqlalchemy import event
 
 from ironic_rules.db import bmc_addresses, nodes, ports
 from ironic_rules.exceptions import Invalid, LookupFailed
-from ironic_rules.inspection.lookup import find_node
+from ironic_rules.inspection import lookup
 
 MAC_A, MAC_B, MAC_NEW = "52:54:00:00:00:0a", "52:54:00:00:00:0b", "52:54:00:00:00:99"
 BMC_A, BMC_B, BMC_NEW, BMC_V6 = "192.0.2.1", "192.0.2.2", "192.0.2.99", "2001:db8::99"
 UUID_A, UUID_B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
+
+
+def find_node(conn, uuid, macs, bmcs):
+    owners, _ = ports.owners_and_rules_revision(conn, macs)
+    return lookup.find_node(conn, uuid, macs, bmcs, owners)
 
 
 @pytest.fixture

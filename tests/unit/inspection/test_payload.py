@@ -39,8 +39,8 @@ def problems(data):
     return {problem.where: problem.text for problem in caught.value.problems}
 
 
-def test_everything_but_the_inventory_and_the_logs_is_plugin_data():
-    payload = split(body())
+def test_everything_but_the_inventory_the_logs_and_the_claim_to_be_discovered_is_plugin_data():
+    payload = split({**body(), "auto_discovered": True})
 
     assert payload.inventory == BODY["inventory"]
     assert payload.plugin_data == {"error": None, "boot_interface": "01-7c-c2-55-0a-66-00"}

@@ -1,12 +1,25 @@
+import gc
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+import sqlalchemy as sa
 from sqlalchemy import event
 
 from ironic_rules.db import inspection_rules
+from ironic_rules.db.tables import revisions
 from ironic_rules.exceptions import RuleFailed
+from ironic_rules.inspection import rule_cache
 from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.models.draft import NodeDraft
+from ironic_rules.models.task import Task
+from ironic_rules.rules import Facts, Rule, compiler
 
 UUID = "8b7ee0c6-1f5c-4c1f-8a3e-6f2d9c0a4b11"
 ACTION = {"op": "set-attribute", "args": {"path": "/extra/x", "value": 1}}
+BROKEN = [{"op": "of-a-removed-plug-in", "args": {}}]
 
 
 @pytest.fixture
@@ -17,84 +30,220 @@ def queries(db):
     return texts
 
 
+def uuid(number):
+    return f"8b7ee0c6-1f5c-4c1f-8a3e-{number:012}"
+
+
 def store(db, **values):
     rule = {"uuid": UUID, "phase": "main", "priority": 0, "conditions": [], "actions": [ACTION], **values}
     with db.writer() as conn:
         inspection_rules.create(conn, rule)
 
 
-def current(db, cache):
+def change(db, uuid=UUID, **values):
+    with db.writer() as conn:
+        inspection_rules.update(conn, uuid, values)
+
+
+def revision(db):
     with db.reader() as conn:
-        return cache.current(conn)
+        return inspection_rules.revision(conn)
+
+
+def descriptions(rule_set):
+    return [rule.description for rule in rule_set.rules("main")]
+
+
+def run(rule_set, scope=None):
+    return rule_set.run("main", Facts(Task(NodeDraft({"extra": {}, "inspection_scope": scope})), {}, {}))
+
+
+def settle(cache):
+    """Wait until nothing is compiled in the background."""
+    with cache._in_background:
+        pass
 
 
 def test_without_rules_the_set_is_empty(db):
-    assert len(current(db, RuleCache())) == 0
+    assert len(RuleCache(db).current()) == 0
 
 
-def test_stored_rules_are_compiled(db):
+def test_rules_whose_revision_was_read_are_the_same_object_and_cost_no_query(db, queries):
     store(db)
-
-    assert [rule.uuid for rule in current(db, RuleCache()).rules("main")] == [UUID]
-
-
-def test_unchanged_rules_cost_one_query_and_stay_the_same_object(db, queries):
-    store(db)
-    cache = RuleCache()
-    first = current(db, cache)
+    cache = RuleCache(db)
+    first, now = cache.current(), revision(db)
     queries.clear()
 
-    assert current(db, cache) is first
-    assert len([text for text in queries if text.startswith("SELECT")]) == 1
+    assert cache.current(now) is first
+    assert queries == []
+    assert [rule.uuid for rule in first.rules("main")] == [UUID]
 
 
-def test_a_change_is_seen_at_once(db):
-    store(db)
-    cache = RuleCache()
-    current(db, cache)
+def test_a_change_is_seen_at_once_and_compiles_only_what_changed(db, monkeypatch):
+    for number in range(50):
+        store(db, uuid=uuid(number), description=str(number))
+    cache, other = (RuleCache(db, settings) for settings in [RuleSettings()] * 2)
+    before = cache.current()
+    compiled = []
+    monkeypatch.setattr(compiler, "build", lambda *args, build=compiler.build, **how: compiled.append(1) or build(
+        *args, **how))
+    change(db, uuid(7), description="new")
     with db.writer() as conn:
-        inspection_rules.update(conn, UUID, {"description": "new"})
+        inspection_rules.destroy(conn, uuid(9))
+    store(db, uuid=uuid(50), description="last")
 
-    assert [rule.description for rule in current(db, cache).rules("main")] == ["new"]
+    expected = [*map(str, range(7)), "new", "8", *map(str, range(10, 50)), "last"]
+    assert descriptions(cache.current(revision(db))) == expected
+    # Sets of one process share what they have compiled.
+    assert descriptions(other.current()) == expected
+    assert len(compiled) == 2
+    assert len(before) == 50
 
 
-def test_a_deleted_rule_is_gone_at_once(db):
+def test_a_disabled_built_in_rule_is_not_in_the_set(db):
+    settings = RuleSettings(built_in=tuple(
+        Rule(uuid=uuid(enabled), enabled=enabled, actions=[ACTION], built_in=True) for enabled in (False, True)))
+
+    assert [rule.uuid for rule in RuleCache(db, settings).current().rules("main")] == [uuid(True)]
+
+
+def test_a_disabled_rule_is_not_in_the_set(db):
     store(db)
-    cache = RuleCache()
-    current(db, cache)
-    with db.writer() as conn:
-        inspection_rules.destroy(conn, UUID)
-
-    assert len(current(db, cache)) == 0
+    cache = RuleCache(db)
+    for enabled in (False, True, False):
+        change(db, enabled=enabled)
+        assert len(cache.current()) == enabled
+    change(db, enabled=True, description="again")
+    assert descriptions(cache.current()) == ["again"]
 
 
 def test_a_rule_without_a_phase_runs_in_the_main_one(db):
     store(db, phase=None)
 
-    assert len(current(db, RuleCache()).rules("main")) == 1
+    assert len(RuleCache(db).current().rules("main")) == 1
 
 
-def test_a_rule_that_is_not_valid_any_more_fails_with_its_place(db):
-    store(db, actions=[{"op": "of-a-removed-plug-in", "args": {}}])
+def test_a_broken_rule_fails_only_the_nodes_that_it_applies_to_until_it_is_mended(db, caplog):
+    store(db, scope="a", actions=BROKEN)
+    store(db, uuid=uuid(1))
+    cache = RuleCache(db)
 
-    with pytest.raises(RuleFailed, match=f"{UUID} failed at /actions/0/op: it is no longer valid"):
-        current(db, RuleCache())
+    assert len(run(cache.current())) == 1
+    for _ in range(2):
+        with pytest.raises(RuleFailed, match=f"{UUID} failed at /actions/0/op: it is no longer valid: .* plug-in is "
+                                             "missing on this host"):
+            run(cache.current(), "a")
+    assert [(record.levelno, UUID in record.getMessage()) for record in caplog.records] == [(logging.ERROR, True)]
+    assert [problem.where for problem in cache.broken()[UUID].problems] == ["/actions/0/op"]
+    change(db, actions=[ACTION])
+    assert len(run(cache.current(), "a")) == 2
+    assert cache.broken() == {}
 
 
-def test_a_sensitive_rule_that_is_not_valid_any_more_tells_nothing(db):
+def test_a_disabled_broken_rule_fails_nothing(db):
+    store(db, actions=BROKEN, enabled=False)
+    cache = RuleCache(db)
+
+    assert run(cache.current()) == []
+    assert list(cache.broken()) == [UUID]
+
+
+def test_a_broken_sensitive_rule_tells_nothing(db, caplog):
     store(db, actions=[{"op": "set-atribute", "args": {"path": "/extra/x", "value": 1}}], sensitive=True)
 
-    with pytest.raises(RuleFailed) as caught:
-        current(db, RuleCache())
-
-    assert str(caught.value).endswith("it is no longer valid")
+    with pytest.raises(RuleFailed, match=r"at /: it is no longer valid$") as caught:
+        run(RuleCache(db).current())
     assert caught.value.__cause__ is None
+    assert "atribute" not in caplog.text
 
 
-def test_a_broken_rule_is_noticed_every_time(db):
-    store(db, actions=[{"op": "nosuch", "args": {}}])
-    cache = RuleCache()
+def test_every_thread_that_notices_a_change_has_it(db, monkeypatch):
+    """No inspection that begins after a rule was created runs without it, whichever thread compiles first."""
+    store(db)
+    cache = RuleCache(db)
+    cache.current()
+    store(db, uuid=uuid(1), description="new")
+    now, both = revision(db), threading.Barrier(2)
+    monkeypatch.setattr(RuleSettings, "compile", lambda self, rule, compile=RuleSettings.compile: (
+        both.wait(60), compile(self, rule))[1])
+    with ThreadPoolExecutor(2) as pool:
+        sets = list(pool.map(cache.current, [now, now]))
 
-    for _ in range(2):
-        with pytest.raises(RuleFailed):
-            current(db, cache)
+    assert [descriptions(rule_set) for rule_set in sets] == [[None, "new"]] * 2
+
+
+def test_many_changes_are_compiled_while_inspections_go_on_with_the_last_rules(db, monkeypatch):
+    """Neither the thread that notices nor any other waits, and the new rules follow."""
+    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    store(db, description="old")
+    cache = RuleCache(db)
+    last = cache.current()
+    for number in range(4):
+        store(db, uuid=uuid(number), description=str(number))
+    go_on = threading.Event()
+    monkeypatch.setattr(RuleSettings, "compile", lambda self, rule, compile=RuleSettings.compile: (
+        go_on.wait(60) and compile(self, rule)))
+
+    assert cache.current() is last
+    assert cache.current(revision(db)) is last
+    go_on.set()
+    settle(cache)
+    assert descriptions(cache.current(revision(db))) == ["old", "0", "1", "2", "3"]
+
+
+def test_an_error_in_the_background_is_logged_and_the_rules_are_read_again(db, monkeypatch, caplog):
+    monkeypatch.setattr(rule_cache, "_FEW", 0)
+    cache = RuleCache(db)
+    cache.current()
+    store(db)
+    with monkeypatch.context() as patch:
+        patch.setattr(RuleSettings, "compile", lambda self, rule: 1 / 0)
+        cache.current()
+        settle(cache)
+    assert "could not be prepared" in caplog.text
+    cache.current()
+    settle(cache)
+    assert len(cache.current()) == 1
+
+
+def test_the_set_is_tidied_after_many_changes(db, monkeypatch):
+    """The regular expressions of single changes are collected into sets, and rules stay the same."""
+    monkeypatch.setattr(rule_cache, "_UNTIDY", 2)
+    cache = RuleCache(db)
+    for number in range(40):
+        store(db, uuid=uuid(number), description=str(number), conditions=[
+            {"op": "matches", "args": {"value": "{inventory[hostname]}", "regex": f"x{number}"}}])
+        cache.current()
+        settle(cache)
+    facts = Facts(Task(NodeDraft({"extra": {}, "inspection_scope": None})), {"hostname": "x39"}, {})
+    rule_set = cache.current()
+    assert [trace.description for trace in rule_set.run("main", facts)] == ["39"]
+    assert rule_set.tidied() is rule_set
+
+
+def test_an_older_database_is_read_as_a_whole(db):
+    store(db, description="before the backup")
+    cache = RuleCache(db)
+    at_backup = revision(db)
+    cache.current()
+    change(db, description="after it")
+    assert descriptions(cache.current()) == ["after it"]
+    with db.writer() as conn:
+        conn.execute(sa.update(revisions).values(revision=at_backup))
+        conn.execute(sa.text("update inspection_rules set description = 'restored', revision = revision - 1"))
+
+    assert descriptions(cache.current(at_backup)) == ["restored"]
+
+
+def test_compiled_rules_are_kept_only_while_a_set_has_them(db):
+    settings = RuleSettings()
+    cache = RuleCache(db, settings)
+    for number in range(3):
+        store(db, uuid=uuid(number))
+        change(db, uuid(number), description="new")
+        cache.current()
+    with db.writer() as conn:
+        inspection_rules.destroy(conn, uuid(0))
+    cache.current()
+    gc.collect()
+    assert {uuid for uuid, _ in settings.compiled} == {uuid(1), uuid(2)}
