@@ -10,7 +10,9 @@ import orjson
 import pecan
 
 from ironic_rules.api import etags
+from ironic_rules.db import rule_filters
 from ironic_rules.db.paging import Page
+from ironic_rules.db.rule_filters import Place
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.inspection_rules import Rule
 
@@ -45,16 +47,26 @@ def refuse(uuid: str) -> None:
 def page(filters: Mapping[str, Any], asked: Page, taken: int) -> list[Rule]:
     """Return the built-in rules of a page that already has ``taken`` stored rules: they come after those.
 
-    :param filters: the request's values for ``phase``, ``scope`` and ``priority``
+    :param filters: as for ``rule_filters.conditions``
     """
-    found = [rule for rule in pecan.request.rules.built_in
-             if all(getattr(rule, name) == value for name, value in filters.items())]
+    found = [rule for rule in pecan.request.rules.built_in if rule_filters.matches(rule, filters)]
     if asked.sort_key not in ("id", "created_at", "updated_at"):
         found.sort(key=lambda rule: _order(getattr(rule, asked.sort_key)))
     if asked.sort_dir == "desc":
         found.reverse()
     places = [index for index, rule in enumerate(found) if rule.uuid == asked.marker]
     return found[places[0] + 1 if places else 0:][:asked.limit - taken]
+
+
+def after(filters: Mapping[str, Any], place: Place | None, *, ascending: bool) -> list[Rule]:
+    """Return the built-in rules beyond ``place`` in the order in which rules run.
+
+    :param filters: as for ``rule_filters.conditions``
+    :param place: None: all of them
+    """
+    found = [rule for rule in pecan.request.rules.built_in if rule_filters.matches(rule, filters) and (
+        place is None or (rule_filters.place_of(rule) > place if ascending else rule_filters.place_of(rule) < place))]
+    return sorted(found, key=rule_filters.place_of, reverse=not ascending)
 
 
 def _order(value: Any) -> tuple[bool, Any]:

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from ironic_rules.api import schema
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import mac as mac_addresses
+from ironic_rules.models import pointer
 from ironic_rules.models.fields import Fields, Filter, Text, Type
 from ironic_rules.text import is_uuid, pointer_token
 
@@ -64,6 +65,14 @@ def uuid(value: str) -> str:
 def mac(value: str) -> str:
     """A MAC address, normalised."""
     return mac_addresses.normalize(value)
+
+
+def json_pointer(value: str) -> str:
+    """A JSON pointer, e.g. ``/driver_info``."""
+    try:
+        return pointer.format(pointer.parse(text(value)))
+    except pointer.PointerError as error:
+        raise ValueError(error.reason) from error
 
 
 def names(value: str) -> tuple[str, ...]:
@@ -141,14 +150,16 @@ class Listing(Query):
             detail=boolean, **kinds)
 
     @classmethod
-    def of(cls, table: Fields, *, checked: bool = True, without: Collection[str] = ()) -> Listing:
+    def of(cls, table: Fields, *, checked: bool = True, without: Collection[str] = (),
+           sort_keys: Iterable[str] = ()) -> Listing:
         """Return the parameters of a list of a resource, from the table of its fields.
 
         :param checked: ``fields`` may name the fields of replies, in any version; else the method checks it itself
         :param without: filters that do not apply to this list
+        :param sort_keys: in addition to the fields of the table
         """
         kinds = {name: _kind(entry) for name, entry in table.filters.items() if name not in without}
-        return cls(sort_keys=sorted(table.sort_keys), fields=table.shown if checked else None, **kinds)
+        return cls(sort_keys=sorted({*table.sort_keys, *sort_keys}), fields=table.shown if checked else None, **kinds)
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
         if given.get("detail") and "fields" in given:
@@ -165,7 +176,7 @@ def _kind(entry: Filter) -> Kind:
         return names
     if entry.type in (Type.BOOLEAN, Type.INTEGER):
         return boolean if entry.type is Type.BOOLEAN else integer
-    return {Text.UUID: uuid, Text.MAC: mac}.get(entry.text, text)
+    return {Text.UUID: uuid, Text.MAC: mac, Text.POINTER: json_pointer}.get(entry.text, text)
 
 
 def check_fields(requested: Iterable[str], known: Iterable[str]) -> None:

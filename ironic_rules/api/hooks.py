@@ -1,7 +1,7 @@
 """The attributes of ``pecan.request`` in every request.
 
-``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``offered_steps``
-and ``version`` (the minor).
+``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
+``rule_problems``, ``offered_steps`` and ``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pecan import hooks
 
 from ironic_rules.api import auth
 from ironic_rules.api.offered_steps import OfferedSteps
+from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
@@ -31,7 +32,10 @@ class DependenciesHook(hooks.PecanHook):
         self._rpc = rpc
         self._rules = rules
         self._pxe_filter = pxe_filter
-        self._rule_cache = RuleCache(rules)
+        self._rule_cache = RuleCache(db, rules)
+        # Rules are compiled, and those that cannot be are logged, when the process starts.
+        self._rule_cache.current()
+        self._rule_problems = RuleProblems(rules)
         self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
 
     def on_route(self, state: Any) -> None:
@@ -42,6 +46,7 @@ class DependenciesHook(hooks.PecanHook):
         request.pxe_filter = self._pxe_filter
         request.rules = self._rules
         request.rule_cache = self._rule_cache
+        request.rule_problems = self._rule_problems
         request.offered_steps = self._offered_steps
         request.version = request.environ["ironic_rules.version"]
         request.context = auth.context(request.environ, self._conf.auth_strategy)

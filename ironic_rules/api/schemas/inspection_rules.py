@@ -5,9 +5,14 @@ The rule is checked by the rule engine, which reports every problem at once; the
 
 from __future__ import annotations
 
+from typing import Any
+
 from ironic_rules.api import schema
 from ironic_rules.models.inspection_rules import RULE
-from ironic_rules.rules import rule_schema
+from ironic_rules.rules import fields, rule_schema
+
+#: Maximum number of rules of one request; the size of its body is limited as well.
+MAX_RULES = 100_000
 
 
 class Rule(schema.Map):
@@ -17,6 +22,24 @@ class Rule(schema.Map):
     json_schema = staticmethod(rule_schema)
 
 
+class RuleOfSet(schema.Anything):
+    """A rule, as for ``POST``."""
+
+
+class Bundle(schema.Schema):
+    """A name."""
+
+    def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
+        if reason := fields.name_problem(value):
+            raise ValueError(reason)
+        return value
+
+
 CREATE = Rule()
+#: Each rule is checked like that of a POST; all problems of all rules are reported together.
+APPLY = schema.Object(
+    {"rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES), "prune": schema.Boolean(),
+     "dry_run": schema.Boolean(), "bundle": Bundle(nullable=True)}, required=("rules",))
+ROLLBACK = schema.Object({"dry_run": schema.Boolean()}, nullable=True)
 #: Every field that a PATCH may write; the rest can be read by a patch.
 PATCHABLE = RULE.where(lambda entry: entry.patch)

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from ironic_rules.api import links
 from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import Problem
 from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
 from ironic_rules.models.json_values import JSONObject
+from ironic_rules.rules import RuleWarning
 
 _STORED = RULE.where(lambda entry: entry.shown and entry.column)
+
+
+_VALIDITY = ("valid", "problems")
 
 
 def columns(fields: Collection[str]) -> tuple[str, ...]:
     """Return the columns that ``rules`` needs for ``fields``."""
     needed = {"uuid", "sensitive", *fields}
-    return tuple(name for name in _STORED if name in needed)
+    shown = tuple(name for name in _STORED if name in needed)
+    return (*shown, "revision") if needed.intersection(_VALIDITY) else shown
 
 
-def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown) -> list[JSONObject]:
+def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown,
+          problems: Mapping[str, Sequence[Problem]] | None = None) -> list[JSONObject]:
     """Return rules in the order of ``rows``; conditions and actions of sensitive rules are never shown.
 
-    :param rows: with exactly ``columns(fields)``, JSON columns as text; or built-in rules, which are not stored
+    :param rows: beginning with ``columns(fields)``, JSON columns as text; or built-in rules, which are not stored
+    :param problems: of those that are invalid, by UUID
     """
-    names = columns(fields)
+    names = [name for name in columns(fields) if name != "revision"]
     sealed = [name for name in names if name in SEALED]
+    validity = [name for name in _VALIDITY if name in fields]
     shows_sensitive, shows_built_in = "sensitive" in fields, "built_in" in fields
     shows_uuid = "uuid" in fields
     fragments = links.Fragments("inspection_rules")
@@ -36,12 +45,15 @@ def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown) -> l
         if isinstance(row, Rule):
             is_built_in, values = True, _values(row, names)
         else:
-            is_built_in, values = False, row
+            is_built_in, values = False, row[:len(names)]
         reply: JSONObject = dict(zip(names, values, strict=True))
         for name in sealed:
             reply[name] = None if reply["sensitive"] else orjson.Fragment(reply[name])
         if shows_built_in:
             reply["built_in"] = is_built_in
+        if validity:
+            found = _validity((problems or {}).get(reply["uuid"], ()))
+            reply |= {name: found[name] for name in validity}
         if not shows_sensitive:
             del reply["sensitive"]
         reply["links"] = fragments.of(reply["uuid"] if shows_uuid else reply.pop("uuid"))
@@ -49,15 +61,34 @@ def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown) -> l
     return replies
 
 
+def warnings(found: Iterable[RuleWarning]) -> list[JSONObject]:
+    """Return warnings."""
+    return [{"pointer": warning.where, "text": warning.text, "nearest": warning.nearest} for warning in found]
+
+
+def warned(found: Rule, about: Sequence[RuleWarning]) -> JSONObject:
+    """Return a rule with the warnings about it; without any it has no such field."""
+    return rule(found) | ({"warnings": warnings(about)} if about else {})
+
+
 def _values(rule: Rule, names: Collection[str]) -> Sequence[Any]:
     """Return the fields of a rule like a row whose JSON columns are text."""
     return [orjson.dumps(getattr(rule, name)) if name in RULE.json else getattr(rule, name) for name in names]
 
 
-def rule(found: Rule, fields: Collection[str] = RULE.shown) -> JSONObject:
-    """Return one rule, stored or built-in."""
+def rule(found: Rule, fields: Collection[str] = RULE.shown, problems: Sequence[Problem] = ()) -> JSONObject:
+    """Return one rule, stored or built-in.
+
+    :param problems: why it is invalid
+    """
     sealed = SEALED if found.sensitive else ()
     shown: JSONObject = {
         name: None if name in sealed else getattr(found, name) for name in RULE.columns if name in fields}
+    shown |= {name: value for name, value in _validity(problems).items() if name in fields}
     shown["links"] = links.resource("inspection_rules", found.uuid)
     return shown
+
+
+def _validity(problems: Sequence[Problem]) -> JSONObject:
+    told = [{"pointer": problem.where, "text": problem.text} for problem in problems]
+    return {"valid": not told, "problems": told or None}

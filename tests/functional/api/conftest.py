@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 import sqlalchemy as sa
 import webtest
@@ -16,6 +18,7 @@ from ironic_rules import conf as service_conf
 from ironic_rules import rules
 from ironic_rules.api import versions
 from ironic_rules.api.app import make_app
+from ironic_rules.api.server import ApiServer
 from ironic_rules.conf import opts
 from ironic_rules.db import conductors, deploy_templates, inspection_rules, nodes, portgroups, ports, traits
 from ironic_rules.db.session import Database
@@ -128,3 +131,32 @@ def make_node(db: Database) -> Callable[..., Any]:
         return db.write(lambda conn: nodes.create(conn, {"driver": "fake-hardware", **values}))
 
     return make
+
+
+@contextlib.contextmanager
+def served(db: Database) -> Iterator[httpx.Client]:
+    """Yield a client of the API on a real server."""
+    conf = cfg.ConfigOpts()
+    service_conf.register_opts(conf)
+    db_options.set_defaults(conf)
+    conf([], project="ironic-rules", default_config_files=[], default_config_dirs=[])
+    conf.set_override("port", 0, group="api")
+    server = ApiServer(conf, make_app(conf, db, FakeConductorAPI()))
+    conf.clear_override("port", group="api")
+    server.start()
+    with httpx.Client(base_url=server.url, headers={"X-OpenStack-Ironic-API-Version": "1.96"},
+                      trust_env=False) as client:
+        yield client
+    server.stop()
+    server.wait()
+
+
+@pytest.fixture(params=[
+    "sqlite", pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
+    """A client of a service on each database."""
+    with databases.migrated_database(request.param) as url:
+        database = databases.open_database(url)
+        with served(database) as client:
+            yield client
+        database.dispose()

@@ -13,11 +13,13 @@ PORT = "55555555-5555-4555-8555-555555555555"
 PORTGROUP = "66666666-6666-4666-8666-666666666666"
 RULE = "77777777-7777-4777-8777-777777777777"
 TEMPLATE = "88888888-8888-4888-8888-888888888888"
+#: The fixture stores one rule, which makes this revision.
+REVISION = "1"
 MAC = "52:54:00:aa:00:01"
 
 _IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "template": TEMPLATE,
            "trait": "CUSTOM_A", "vif": "vif-1", "event": NODE, "hostname": "conductor-1",
-           "driver": "fake-hardware"}
+           "driver": "fake-hardware", "revision": REVISION}
 STEP = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
 _PATCH = [{"op": "add", "path": "/extra/a", "value": 1}]
 _BODIES: dict[tuple[str, str], Any] = {
@@ -28,6 +30,7 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/portgroups"): {"node_uuid": NODE},
     ("PATCH", "/v1/portgroups/{portgroup}"): _PATCH,
     ("POST", "/v1/inspection_rules"): {"actions": [{"op": "log", "args": {"msg": "x"}}]},
+    ("PUT", "/v1/inspection_rules"): {"rules": [{"actions": [{"op": "log", "args": {"msg": "x"}}]}], "prune": True},
     ("PATCH", "/v1/inspection_rules/{uuid}"): [{"op": "add", "path": "/priority", "value": 1}],
     **{("POST", f"/v1/deploy{mark}templates"): {"name": "CUSTOM_B", "steps": [STEP]} for mark in "-_"},
     **{("PATCH", f"/v1/deploy{mark}templates/{{template}}"): _PATCH for mark in "-_"},
@@ -61,6 +64,7 @@ class Known(NamedTuple):
 
 def _idents(pattern: str) -> list[str]:
     of_item = {"/v1/portgroups": PORTGROUP, "/v1/drivers": "fake-hardware", "/v1/deploy-templates": TEMPLATE,
+               "/v1/inspection_rules/revisions": REVISION,
                "/v1/deploy_templates": TEMPLATE}.get(pattern.partition("/{")[0], NODE)
     return [of_item if name == "ident" else _IDENTS[name] for name in re.findall(r"\{(\w+)\}", pattern)]
 

@@ -244,3 +244,25 @@ def test_what_is_refused_at_once_is_logged_under_its_own_id_and_nobodys_name(key
         reply = keystone.get("/v1/nodes", headers=headers, status=status)
         logged = context.get_current()
         assert (logged.request_id, logged.user_id) == (reply.headers["openstack-request-id"], None)
+
+
+def test_a_request_for_many_rules_needs_what_its_single_changes_need(conf, tmp_path, keystone):
+    """A user who may create and change rules may do so by PUT; to delete, or to roll back, needs another policy."""
+    (tmp_path / "policy.yaml").write_text(
+        '"baremetal:inspection_rule:create": "role:creator or role:author or role:admin"\n'
+        '"baremetal:inspection_rule:update": "role:author or role:admin"\n'
+        '"baremetal:inspection_rule:revisions": "role:author"\n')
+    oslo_policy.Enforcer(conf)  # registers its options
+    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    url, body = "/v1/inspection_rules", {"rules": [{"actions": [{"op": "log", "args": {"msg": "hi"}}]}]}
+
+    def asked(role: str, path: str = url, method: str = "put", **body: Any) -> Any:
+        reply = getattr(keystone, f"{method}_json")(path, body, headers={"X-Auth-Token": role}, expect_errors=True)
+        return reply.fault["faultstring"].rpartition(":")[2] if reply.status_int == 403 else reply.status_int
+
+    assert (asked("creator", **body), asked("creator", **body, dry_run=True)) == ("update", "update")
+    assert (asked("author", **body), asked("author", **body, prune=True)) == (200, "delete")
+    assert asked("author", f"{url}/revisions/1/rollback", "post") == "delete"
+    assert asked("admin", **body, prune=True) == 200
+    revision, = keystone.get(f"{url}/revisions", headers={"X-Auth-Token": "author"}).json["revisions"]
+    assert revision["user"] == "author"

@@ -98,7 +98,7 @@ def test_an_unknown_path_is_404_in_ironics_form(app, path):
 
 
 @pytest.mark.parametrize(("method", "path", "allow"), [
-    ("DELETE", "/v1", "GET"), ("PATCH", "/v1/inspection_rules", "DELETE, GET, POST"), ("OPTIONS", "/", "GET"),
+    ("DELETE", "/v1", "GET"), ("PATCH", "/v1/inspection_rules", "DELETE, GET, POST, PUT"), ("OPTIONS", "/", "GET"),
     ("POST", "/v1/inspection_rules/11111111-1111-4111-8111-111111111111", "DELETE, GET, PATCH"),
     ("GET", "/v1/continue_inspection", "POST"), ("TRACE", "/v1", "GET"),
 ])
@@ -242,7 +242,8 @@ def test_dots_are_part_of_the_ident(app):
 
 
 def test_the_healthcheck_needs_a_database_and_a_living_conductor(app, db):
-    assert app.get("/healthcheck").json == {"status": "OK", "database": True, "conductors": 1}
+    assert app.get("/healthcheck").json == {
+        "status": "OK", "database": True, "conductors": 1, "invalid_rules": 0}
 
     with db.writer() as conn:
         conductors.unregister(conn, "conductor-1", "instance-1")

@@ -23,7 +23,7 @@ FULL = {
          "multiple": "all"},
     ],
     "actions": [
-        {"op": "set-attribute", "args": ["/extra/arch", "{inventory[cpu][architecture]}"]},
+        {"op": "set-attribute", "args": {"path": "/extra/arch", "value": "{inventory[cpu][architecture]}"}},
         {"op": "set-attribute", "args": {"path": "/extra/{item[p]}", "value": "{item[v]}"},
          "loop": [{"p": "a", "v": "1"}, {"p": "b", "v": "2"}]},
     ],
@@ -124,7 +124,8 @@ def test_the_list_is_in_the_order_of_creation_without_conditions_and_actions(app
     listed = app.get(RULES).json["inspection_rules"]
 
     assert [rule["uuid"] for rule in listed] == uuids
-    assert listed[0].keys() == {"uuid", "description", "priority", "phase", "scope", "sensitive", "built_in", "links"}
+    assert listed[0].keys() == {"uuid", "name", "bundle", "description", "enabled", "priority", "phase", "scope",
+                                "sensitive", "built_in", "valid", "links"}
 
 
 @pytest.mark.parametrize("query", ["/?detail=True", "?detail=true", "?details=True"])
@@ -275,7 +276,7 @@ def test_patch_of_an_unknown_rule_is_404(app):
 def test_a_change_in_between_is_409(app, monkeypatch):
     app.post_json(RULES, FULL)
 
-    def changed(conn: Any, uuid: str, values: Any, *, revision: int) -> None:
+    def changed(conn: Any, uuid: str, values: Any, *, revision: int, author: Any) -> None:
         raise RuleChanged(rule=uuid)
 
     monkeypatch.setattr("ironic_rules.db.inspection_rules.update", changed)
@@ -352,6 +353,24 @@ def test_a_sensitive_rule_can_be_replaced_and_stays_hidden(app):
     rule = patched(app, {"op": "replace", "path": "/actions", "value": [LOG]}, {"op": "remove", "path": "/conditions"})
 
     assert rule["actions"] is None
+
+
+def test_no_patch_finds_the_names_of_groups_in_a_sensitive_rule(app):
+    def matches(name: str) -> list[dict[str, Any]]:
+        return [{"op": "matches", "args": ["{inventory[hostname]}", f"(?P<{name}>.*)"]}]
+
+    def log(name: str) -> list[dict[str, Any]]:
+        return [{"op": "log", "args": [f"{{match[{name}]}}"]}]
+
+    app.post_json(RULES, {**SECRET, "conditions": matches("hunter"), "actions": log("hunter")})
+
+    answers = {patched(app, {"op": "replace", "path": path, "value": make(name)}, status=400)
+               for path, make in (("/conditions", matches), ("/actions", log)) for name in ("hunter", "other")}
+    answer, = answers
+    assert "can only be replaced together" in answer
+    assert patched(app, {"op": "replace", "path": "/conditions", "value": matches("other")},
+                   {"op": "replace", "path": "/actions", "value": log("other")})["actions"] is None
+    assert patched(app, {"op": "replace", "path": "/actions", "value": [LOG]})["actions"] is None
 
 
 def test_a_rule_can_become_sensitive(app):

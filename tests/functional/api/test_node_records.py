@@ -101,15 +101,58 @@ def test_the_history_of_another_node_is_not_found(app, entries, make_node):
     assert app.get(f"/v1/nodes/{other.uuid}/history/{entry['uuid']}", expect_errors=True).status_int == 404
 
 
-def test_the_inventory_is_what_the_last_good_inspection_found(app, db, node):
-    with db.writer() as conn:
-        done = inventory.receive(conn, node.id, {"cpu": {"count": 4, "frequency": "2.0"}}, {"x": None}, None)
-        inventory.finish(conn, done, {"made": [1]}, "processed")
-        inventory.receive(conn, node.id, {"not": "yet"}, {}, None)
+@pytest.fixture
+def inventories(db, node):
+    """Return a function that stores data of the node as the inspections with these statuses leave them."""
+    def store(*statuses):
+        with db.writer() as conn:
+            for number, status in enumerate(statuses):
+                row = inventory.receive(conn, node.id, {"number": number, "x": "2.0"}, {"sent": number}, None)
+                if status == "processed":
+                    inventory.finish(conn, row, {"made": number}, status)
+                elif status == "failed":
+                    inventory.supersede(conn, node.id)
+    return store
+
+
+def data_of(number, status):
+    return {"inventory": {"number": number, "x": "2.0"}, "status": status,
+            "plugin_data": {"made" if status == "processed" else "sent": number}}
+
+
+@pytest.mark.parametrize(("stored", "number", "status"), [
+    (["failed"], 0, "failed"), (["failed", "failed"], 1, "failed"), (["received"], 0, "pending"),
+    (["failed", "received"], 1, "pending"), (["failed", "processed", "failed", "received"], 1, "processed"),
+])
+def test_the_inventory_is_that_of_the_last_good_inspection_or_else_the_newest(app, inventories, stored, number, status):
+    inventories(*stored)
 
     for ident in (UUID, "n"):
-        assert app.get(f"/v1/nodes/{ident}/inventory").json == {
-            "inventory": {"cpu": {"count": 4, "frequency": "2.0"}}, "plugin_data": {"made": [1]}}
+        assert app.get(f"/v1/nodes/{ident}/inventory").json == data_of(number, status)
+
+
+def test_the_status_of_the_inventory_can_be_chosen(app, inventories):
+    inventories("processed", "failed", "failed", "received")
+
+    shown = [app.get(f"{URL}/inventory?status={status}").json for status in ("processed", "failed", "pending")]
+
+    assert shown == [data_of(0, "processed"), data_of(2, "failed"), data_of(3, "pending")]
+
+
+@pytest.mark.parametrize(("query", "status", "reason"), [
+    ("status=processed", 404, f"Node {UUID} has no inspection inventory that is processed."),
+    ("status=pending", 404, f"Node {UUID} has no inspection inventory that is pending."),
+    ("status=received", 400, "status: must be one of processed, failed, pending"),
+    ("status=", 400, "status: must be one of processed, failed, pending"),
+    ("status=failed&status=failed", 400, "status: is given more than once"),
+    ("state=failed", 400, "Unexpected query parameters: state."),
+])
+def test_an_inventory_that_there_is_not_and_bad_statuses(app, inventories, query, status, reason):
+    inventories("failed")
+
+    reply = app.get(f"{URL}/inventory?{query}", expect_errors=True)
+
+    assert (reply.status_int, reply.fault["faultstring"]) == (status, reason)
 
 
 def test_without_an_inspection_there_is_no_inventory_and_the_error_names_the_uuid(app, node):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pecan
-import sqlalchemy as sa
 from oslo_log import log
 
 from ironic_rules.api import filters, ramdisk, versions
@@ -13,12 +12,17 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.api.views import ramdisk as views
-from ironic_rules.exceptions import LookupFailed, MachineUnknown, NodeLocked, NotFound, RuleFailed, Unavailable
+from ironic_rules.db import ports
+from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown, NodeLocked, NotFound, Unavailable
 from ironic_rules.inspection import discovery, early, lookup, payload
+from ironic_rules.inspection.refusals import Refusals
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.policies import ramdisk as policies
+from ironic_rules.text import enumeration
 
 LOG = log.getLogger(__name__)
+
+_CLOSED = Refusals(LOG)
 
 
 class ContinueInspectionController(Resource):
@@ -43,8 +47,8 @@ class ContinueInspectionController(Resource):
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
         sent = payload.split(body)
-        node, is_new = _find(query.get("node_uuid"), sent)
-        _hand_over(node, sent, is_new)
+        node, is_new, refusal = _find(query.get("node_uuid"), sent)
+        _hand_over(node, sent, is_new, refusal)
         if minor < versions.CONTINUE_INSPECTION:
             return {"uuid": node.uuid}
         token = ramdisk.void_token() if is_new else request.db.write(
@@ -52,20 +56,39 @@ class ContinueInspectionController(Resource):
         return views.lookup(node, token, request.conf)
 
 
-def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool]:
-    """Return the node of the machine, and whether discovery has created it.
+def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool, str | None]:
+    """Return the node of the machine, whether discovery has created it, and why its inspection has to fail, or None.
 
     :raises LookupFailed: 404
     """
     request = pecan.request
+    node: NodeFound | None = None
+    unknown: Exception | None = None
     with request.db.reader() as conn:
-        _run_early_rules(conn, sent)
+        owners, revision = ports.owners_and_rules_revision(conn, sent.macs)
         try:
-            return lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses), False
-        except LookupFailed as error:
-            refusal = error
-    if not request.conf.auto_discovery.enabled or node_uuid:
-        raise refusal
+            node = lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses, owners)
+        except (Invalid, LookupFailed) as error:
+            unknown = error
+    # Before anything is done with what the lookup has found, and not in its transaction: rules take their time.
+    refusal = early.run(request.rule_cache.current(revision), sent)
+    if node is not None:
+        return node, False, refusal
+    if refusal is not None:
+        _CLOSED.warn("A machine that no lookup finds is refused: %s. It sent the MAC addresses %s", refusal,
+                     enumeration(sent.macs))
+        raise LookupFailed from unknown
+    return *_discovered(node_uuid, sent, unknown), None
+
+
+def _discovered(node_uuid: str | None, sent: payload.Payload, refusal: Exception | None) -> tuple[NodeFound, bool]:
+    """Return the node of a machine that the lookup does not find, and whether discovery has created it.
+
+    :raises LookupFailed: 404
+    """
+    request = pecan.request
+    if not request.conf.auto_discovery.enabled or node_uuid or not isinstance(refusal, LookupFailed):
+        raise refusal or LookupFailed()
     if isinstance(refusal, MachineUnknown):
         return discovery.find_or_create(request.db, request.conf, sent), True
     node = discovery.find_unaccepted(request.db, sent)
@@ -74,16 +97,17 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
     return node, True
 
 
-def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool) -> None:
+def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None) -> None:
     """Pass the data to a conductor; when this returns, they are stored.
 
     :param is_new: discovery has created the node for these data; it is deleted if no conductor accepts them
+    :param refusal: why the inspection has to fail, or None
     :raises LookupFailed: 404, the node is not, or no longer, waiting for data
     :raises Unavailable: 503
     """
     request = pecan.request
     try:
-        request.rpc.continue_inspection(request.context, node.id, sent.inventory, sent.plugin_data,
+        request.rpc.continue_inspection(request.context, node.id, sent.inventory, sent.plugin_data, refusal,
                                         group=node.conductor_group)
     except NotFound as error:
         raise LookupFailed() from error
@@ -95,17 +119,3 @@ def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool) -> None:
         if is_new:
             discovery.withdraw(request.db, node.id)
         raise
-
-
-def _run_early_rules(conn: sa.Connection, sent: payload.Payload) -> None:
-    """Run the early rules.
-
-    :raises LookupFailed: 404, one of them refuses the machine
-    """
-    try:
-        rules = pecan.request.rule_cache.current(conn)
-    except RuleFailed as error:
-        # A conductor gets the same error and fails the inspection with this text, where the operator sees it.
-        LOG.error("No early rules are run: %s", error)
-    else:
-        early.run(rules, sent)

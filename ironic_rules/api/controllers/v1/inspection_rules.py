@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules import rules
-from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, versions
+from ironic_rules import policy, rules
+from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, rule_list, rule_set, versions
+from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
 from ironic_rules.api.views import inspection_rules as views
-from ironic_rules.db import inspection_rules
+from ironic_rules.api.views import rule_set as set_views
+from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.exceptions import (
     InspectionRuleAlreadyExists,
     Invalid,
@@ -22,12 +24,13 @@ from ironic_rules.exceptions import (
     Problem,
     RuleChanged,
 )
-from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
+from ironic_rules.models.inspection_rules import RULE, SEALED, SUMMARY, Rule
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import inspection_rules as policies
+from ironic_rules.rules import RuleWarning
 from ironic_rules.text import is_uuid
 
-_LIST = filters.Listing.of(RULE)
+_LIST = filters.Listing.of(RULE, sort_keys=[rule_list.EXECUTION])
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 
 _READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
@@ -38,25 +41,38 @@ _ALIASES = {"condition": "conditions", "action": "actions"}
 class InspectionRulesController(Resource):
     """Since API 1.96. Rules are identified by UUID."""
 
+    below: ClassVar = {"revisions": RuleRevisionsController()}
+
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List rules in the order of their creation, the built-in ones last.
 
-        Conditions and actions are shown only with ``detail`` or ``fields``.
+        ``sort_key=execution`` is the order in which they run: phase, priority descending, creation, the built-in rules
+        in their places. ``description`` matches a part of it, without case; ``op`` an operator or action by its name,
+        which includes the inverse (``!eq`` only the inverse); ``writes`` rules with an action that writes at or below a
+        path of the node (``/driver``, ``/properties/capabilities``, ``/traits``), of its ports (``/ports/extra``) or of
+        the plug-in data (``/plugin_data/site``), as far as the rule itself has the path. ``op`` and ``writes`` never
+        match a sensitive rule.
+
+        Conditions and actions are shown only with ``detail`` or ``fields``. The ``ETag`` is that of the whole set of
+        rules, whatever the list shows.
         """
-        fields = query.get("fields") or (RULE.shown if query.get("detail") else RULE.summary)
+        fields = query.get("fields") or (RULE.shown if query.get("detail") else SUMMARY)
         asked = pagination.page(query)
-        wanted = pagination.filters(query)
-        rows: list[Any] = []
-        if built_in_rules.find(asked.marker) is None:
-            with pecan.request.db.reader() as conn:
-                rows = inspection_rules.list_rules(conn, wanted, asked, views.columns(fields), raw_json=True)
-        rows += built_in_rules.page(wanted, asked, len(rows))
-        return pagination.collection("inspection_rules", rows, asked, lambda shown: views.rules(shown, fields))
+        with pecan.request.db.reader() as conn:
+            # Read first: if the set changes in between, the tag is already an old one.
+            pecan.response.extra_headers.append(("ETag", rule_set.tag(inspection_rules.revision(conn))))
+            rows = rule_list.page(conn, asked, pagination.filters(query), fields)
+            problems = rule_list.problems(conn, rows, fields)
+        return pagination.collection(
+            "inspection_rules", rows, asked, lambda shown: views.rules(shown, fields, problems))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
     def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any] | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
+
+        ``nodes_counted`` is the number of nodes, of ``max_nodes``, that the rule has run on. The ``ETag`` does not
+        change with it, so a rule with ``max_nodes`` is shown in any case.
 
         :raises InspectionRuleNotFound: 404
         :raises PreconditionFailed: 412, by ``If-Match``
@@ -71,14 +87,15 @@ class InspectionRulesController(Resource):
             tag = _tag(found)
         conditions.check_match(tag)
         pecan.response.extra_headers.append(("ETag", tag))
-        if conditions.has(tag):
+        if conditions.has(tag) and found.max_nodes is None:
             pecan.response.status_override = 304
             return None
-        return views.rule(found, query.get("fields") or RULE.shown)
+        problems = () if found.built_in else pecan.request.rule_problems.invalid([found]).get(found.uuid, ())
+        return views.rule(found, query.get("fields") or RULE.shown, problems)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Create a rule and return it, with its ``ETag``.
+        """Create a rule and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises InvalidRule: 400, with every problem
         :raises InspectionRuleAlreadyExists: 409
@@ -86,17 +103,44 @@ class InspectionRulesController(Resource):
         rule = rules.from_wire(body)
         if "scope" not in body:
             rule["scope"] = pecan.request.rules.default_scope
-        _check(rule)
+        warnings = _check(rule)
         if built_in_rules.find(rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
-        stored = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule))
+        stored = pecan.request.db.write(lambda conn: inspection_rules.create(conn, rule, author=rule_set.author()))
         pecan.response.extra_headers += [
             ("Location", links.url("inspection_rules", stored.uuid)), ("ETag", _tag(stored))]
-        return views.rule(stored)
+        return views.warned(stored, warnings)
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
+    def put(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Make the rules of a bundle those of the request, as one revision or not at all.
+
+        A rule is matched with a stored one of the bundle (null: those without a bundle) by ``uuid``, else by ``name``,
+        without either by equal content with one that has no name; what matches none is created. Fields that a rule does
+        not have get their defaults. With ``prune`` the other rules of the bundle are deleted. With ``dry_run`` nothing
+        is written. Needs the policies for creating and changing rules, with ``prune`` also that for deleting them.
+
+        The answer has the lists ``created``, ``changed`` (each with the ``patch``, RFC 6902, that makes the new rule of
+        the stored one), ``replaced`` (sensitive rules, whether or not they differ), ``unchanged`` and ``removed``; and
+        ``revision`` with its ``ETag``. ``If-Match`` is compared with that tag, which the list of rules has, too.
+
+        :raises InvalidRule: 400, with every problem of every rule, below ``/rules/N``
+        :raises PreconditionFailed: 412, by ``If-Match``
+        """
+        prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
+        for name in (policies.UPDATE, policies.DELETE)[:1 + prune]:
+            policy.authorize(pecan.request.conf, name, pecan.request.context)
+        conditions = etags.read(pecan.request.environ)
+        made = rule_set.apply(body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
+        pecan.response.extra_headers.append(("ETag", rule_set.tag(made.revision)))
+        return set_views.result(made, bundle, dry_run=dry_run)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
-        """Change a rule and return it, with its new ``ETag``. With ``If-Match`` only if it has one of those tags.
+        """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
+
+        With ``If-Match`` it is changed only if it has one of those tags. Of a sensitive rule, there are warnings only
+        about the conditions and actions of this request.
 
         :raises InspectionRuleNotFound: 404
         :raises InvalidPatch, InvalidRule: 400
@@ -108,25 +152,25 @@ class InspectionRulesController(Resource):
         uuid = _uuid(uuid)
         built_in_rules.refuse(uuid)
 
-        def write(conn: sa.Connection) -> Rule:
+        def write(conn: sa.Connection) -> tuple[Rule, list[RuleWarning]]:
             old = inspection_rules.get(conn, uuid)
             conditions.check(_tag(old))
-            changes = _patched(old, operations)
-            return inspection_rules.update(conn, uuid, changes, revision=old.revision)
+            changes, warnings = _patched(conn, old, operations)
+            changed = inspection_rules.update(conn, uuid, changes, revision=old.revision, author=rule_set.author())
+            return changed, warnings
 
         with conditions.guard(RuleChanged):
-            changed = pecan.request.db.write(write)
+            changed, warnings = pecan.request.db.write(write)
         pecan.response.extra_headers.append(("ETag", _tag(changed)))
-        return views.rule(changed)
+        return views.warned(changed, warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self) -> None:
-        """Delete every rule but the built-in ones. The collection has no ``ETag``: ``If-Match`` can only be ``*``.
+        """Delete every rule but the built-in ones. ``If-Match`` is compared with the tag of the list of rules.
 
         :raises PreconditionFailed: 412, by ``If-Match``
         """
-        etags.read(pecan.request.environ).check(None)
-        pecan.request.db.write(inspection_rules.destroy_all)
+        rule_set.destroy(etags.read(pecan.request.environ))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete(self, uuid: str) -> None:
@@ -140,8 +184,7 @@ class InspectionRulesController(Resource):
         """
         conditions = etags.read(pecan.request.environ)
         if uuid == "all":
-            conditions.check(None)
-            pecan.request.db.write(inspection_rules.destroy_all)
+            rule_set.destroy(conditions)
             return
         ident = _uuid(uuid)
         built_in_rules.refuse(ident)
@@ -149,7 +192,8 @@ class InspectionRulesController(Resource):
         def write(conn: sa.Connection) -> None:
             old = inspection_rules.get(conn, ident)
             conditions.check(_tag(old))
-            inspection_rules.destroy(conn, ident, revision=old.revision if conditions.given else None)
+            inspection_rules.destroy(conn, ident, revision=old.revision if conditions.given else None,
+                                     author=rule_set.author())
 
         with conditions.guard(RuleChanged):
             pecan.request.db.write(write)
@@ -166,14 +210,17 @@ def _uuid(ident: str) -> str:
     return ident.lower()
 
 
-def _check(rule: dict[str, Any]) -> None:
-    problems = rules.validate(rule, limits=pecan.request.rules.limits)
-    if problems:
-        raise InvalidRule(problems=problems)
+def _check(rule: dict[str, Any]) -> list[RuleWarning]:
+    """Return the warnings about a new rule."""
+    checked = rules.check(rule, limits=pecan.request.rules.limits, known_paths=rule_set.known_paths)
+    if checked.problems:
+        raise InvalidRule(problems=checked.problems)
+    return checked.warnings
 
 
-def _patched(old: Rule, operations: list[patch.Operation]) -> JSONObject:
-    """Return the columns of a rule after a patch."""
+def _patched(conn: sa.Connection, old: Rule,
+             operations: list[patch.Operation]) -> tuple[JSONObject, list[RuleWarning]]:
+    """Return the columns of a rule after a patch, and the warnings about it."""
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
     document = {name: getattr(old, name) for name in RULE.columns}
@@ -184,12 +231,15 @@ def _patched(old: Rule, operations: list[patch.Operation]) -> JSONObject:
     # The result is checked: many different operations can end in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:
         raise InvalidPatch(problems=[Problem("/sensitive", "a sensitive rule cannot be made non-sensitive")])
-    problems = rules.validate(new, limits=settings.limits)
+    touched = patch.touched(operations)
     if old.sensitive:
-        problems = _without_secrets(problems, patch.touched(operations))
+        _refuse_guesses_of_groups(new, touched)
+    checked = rules.check(new, limits=settings.limits, known_paths=lambda: inventory_paths.known(conn),
+                          warn_of=touched if new["sensitive"] else SEALED)
+    problems = _without_secrets(checked.problems, touched) if old.sensitive else checked.problems
     if problems:
         raise InvalidRule(problems=problems)
-    return new
+    return new, checked.warnings
 
 
 def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
@@ -203,6 +253,18 @@ def _refuse_looks_at_secrets(operations: list[patch.Operation]) -> None:
         if secret and not whole:
             raise InvalidPatch(problems=[Problem(
                 f"/{index}/path", "of a sensitive rule, conditions and actions can only be replaced as a whole")])
+
+
+def _refuse_guesses_of_groups(new: JSONObject, touched: set[str]) -> None:
+    """Refuse to combine new actions with the groups of stored conditions, or the reverse: whether they fit tells names.
+
+    :raises InvalidPatch: 400, with a text that does not depend on these names
+    """
+    if len(touched.intersection(SEALED)) == 1 and rules.reads_groups(
+            new["actions"], limits=pecan.request.rules.limits):
+        raise InvalidPatch(problems=[Problem(
+            "", "of a sensitive rule with actions that read {match[..]}, conditions and actions can only be replaced "
+                "together")])
 
 
 def _without_secrets(problems: list[Problem], touched: set[str]) -> list[Problem]:

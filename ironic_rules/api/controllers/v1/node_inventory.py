@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pecan
 
-from ironic_rules.api import versions
+from ironic_rules.api import filters, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -15,20 +15,32 @@ from ironic_rules.db import inventory
 from ironic_rules.exceptions import InventoryNotFound
 from ironic_rules.policies import nodes as policies
 
+#: The values of ``status`` in requests and replies, and those in the table.
+_STATUSES = {"processed": inventory.PROCESSED, "failed": inventory.FAILED, "pending": inventory.RECEIVED}
+_WORDS = {stored: word for word, stored in _STATUSES.items()}
+_QUERY = filters.Query(status=filters.one_of(*_STATUSES))
+
 
 class InventoryController(Resource):
-    """The result of the last successful inspection of a node."""
+    """The data of an inspection of a node."""
 
-    @expose(since=versions.INVENTORY, policy=policies.GET_INVENTORY)
-    def get_all(self, node: str) -> dict[str, Any]:
-        """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest, processed by hooks and rules}``.
+    @expose(since=versions.INVENTORY, policy=policies.GET_INVENTORY, query=_QUERY)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest, "status": how far it came}``.
+
+        These are the newest data with the requested ``status``; if none is requested, those of the last successful
+        inspection, and without one the newest. Plug-in data are as hooks and rules have changed them, or, unless
+        ``processed``, as they were received.
 
         :raises NodeNotFound, InventoryNotFound: 404
         """
+        wanted = query.get("status")
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
-            found = inventory.latest(conn, row.id, raw_json=True)
+            found = inventory.latest(conn, row.id, wanted and _STATUSES[wanted], raw_json=True)
         if found is None:
-            raise InventoryNotFound(node=row.uuid)
-        return {"inventory": orjson.Fragment(found.inventory_data),
-                "plugin_data": orjson.Fragment(found.plugin_data or "{}")}
+            raise InventoryNotFound(wanted and f"Node {row.uuid} has no inspection inventory that is {wanted}.",
+                                    node=row.uuid)
+        plugin_data = found.plugin_data if found.status == inventory.PROCESSED else found.received_plugin_data
+        return {"inventory": orjson.Fragment(found.inventory_data), "plugin_data": orjson.Fragment(plugin_data or "{}"),
+                "status": _WORDS[found.status]}

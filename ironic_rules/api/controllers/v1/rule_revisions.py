@@ -1,0 +1,82 @@
+"""``/v1/inspection_rules/revisions``: the history of the rule set, and the way back."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pecan
+
+from ironic_rules import policy
+from ironic_rules.api import etags, filters, pagination, rule_set, versions
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import inspection_rules as schemas
+from ironic_rules.api.views import rule_set as views
+from ironic_rules.db import rule_revisions
+from ironic_rules.exceptions import Invalid
+from ironic_rules.policies import inspection_rules as policies
+
+_LIST = filters.Query(limit=filters.positive, marker=filters.positive, sort_dir=filters.one_of("asc", "desc"))
+
+
+class RollbackController(Resource):
+    """``POST`` makes a revision the current one again."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=schemas.ROLLBACK)
+    def post(self, revision: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        """Make the rules those of a revision, as a new revision.
+
+        Rules that were deleted exist again, with the same UUID; rules that were created since are deleted. Rules that
+        are sensitive stay sensitive. Needs the policies for creating, changing and deleting rules. The answer is that
+        of ``PUT /v1/inspection_rules``.
+
+        :raises RuleRevisionNotFound: 404, it is not kept
+        :raises InvalidRule: 400, rules of the revision are no longer valid
+        :raises PreconditionFailed: 412, by ``If-Match``
+        """
+        for name in (policies.CREATE, policies.DELETE):
+            policy.authorize(pecan.request.conf, name, pecan.request.context)
+        conditions = etags.read(pecan.request.environ)
+        dry_run = (body or {}).get("dry_run", False)
+        made = rule_set.rollback(_number(revision), conditions, dry_run=dry_run)
+        pecan.response.extra_headers.append(("ETag", rule_set.tag(made.revision)))
+        return views.result(made, None, dry_run=dry_run)
+
+
+class RuleRevisionsController(Resource):
+    """Every change of the rules is a revision; ``[inspection_rules]keep_revisions`` of them are kept."""
+
+    below_item: ClassVar = {"rollback": RollbackController()}
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS, query=_LIST)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List the revisions that are kept, the newest first.
+
+        ``marker`` is the number of a revision.
+        """
+        asked = pagination.page({"sort_dir": "desc", **query})
+        with pecan.request.db.reader() as conn:
+            rows = rule_revisions.list_revisions(
+                conn, asked.limit, query.get("marker"), ascending=asked.sort_dir == "asc")
+        return pagination.collection("revisions", rows, asked, views.revisions, marker="revision")
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.REVISIONS)
+    def get_one(self, revision: str) -> dict[str, Any]:
+        """Show a revision with its rules, in the order of their creation.
+
+        Conditions and actions are null for rules that are or became sensitive.
+
+        :raises RuleRevisionNotFound: 404, it is not kept
+        """
+        number = _number(revision)
+        with pecan.request.db.reader() as conn:
+            found = rule_revisions.rules_at(conn, number)
+            row = rule_revisions.get(conn, number)
+        return views.revision(row, found, pecan.request.rule_problems.invalid(found))
+
+
+def _number(revision: str) -> int:
+    # Columns have 32 bits.
+    if not (revision.isascii() and revision.isdecimal() and len(revision) < 10):
+        raise Invalid("A revision is identified by its number.")
+    return int(revision)

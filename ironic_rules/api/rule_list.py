@@ -1,0 +1,67 @@
+"""Pages of the list of rules, stored and built-in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import built_in_rules
+from ironic_rules.api.rule_problems import Problems
+from ironic_rules.api.views import inspection_rules as views
+from ironic_rules.db import inspection_rules, rule_filters
+from ironic_rules.db.paging import Page
+from ironic_rules.db.projection import Row
+from ironic_rules.models.inspection_rules import Rule
+
+#: Sort key of the order in which rules run: phase, priority descending, creation, the built-in rules in their places.
+EXECUTION = "execution"
+
+
+def page(conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
+         fields: Collection[str]) -> list[Row | Rule]:
+    """Return the rules of a page: rows with at least ``views.columns(fields)``, and built-in rules.
+
+    :param filters: the request's
+    :raises MarkerNotFound: 404
+    """
+    wanted = dict(filters)
+    kind, valid = wanted.pop("built_in", None), wanted.pop("valid", None)
+    if valid is not None:
+        wanted["uuid_not_in" if valid else "uuid_in"] = pecan.request.rule_problems.of_all(conn).keys()
+    if asked.sort_key == EXECUTION:
+        return _in_order(conn, asked, wanted, fields, kind)
+    found: list[Row | Rule] = []
+    if kind is not True and built_in_rules.find(asked.marker) is None:
+        found += inspection_rules.list_rules(conn, wanted, asked, views.columns(fields), raw_json=True)
+    if kind is not False:
+        found += built_in_rules.page(wanted, asked, len(found))
+    return found
+
+
+def problems(conn: sa.Connection, rows: Collection[Row | Rule], fields: Collection[str]) -> Mapping[str, Problems]:
+    """Return the problems of the invalid ones of ``rows``, if ``fields`` show them; built-in rules are valid."""
+    if "valid" not in fields and "problems" not in fields:
+        return {}
+    versions = [(row.uuid, row.revision) for row in rows if not isinstance(row, Rule)]
+    found: Mapping[str, Problems] = pecan.request.rule_problems.of_versions(conn, versions)
+    return found
+
+
+def _in_order(conn: sa.Connection, asked: Page, wanted: Mapping[str, Any], fields: Collection[str],
+              kind: bool | None) -> list[Row | Rule]:
+    marker = built_in_rules.find(asked.marker)
+    after = None if marker is None else rule_filters.place_of(marker)
+    if asked.marker is not None and after is None:
+        after = inspection_rules.place_of_marker(conn, asked.marker)
+    found: list[Row | Rule] = []
+    if kind is not True:
+        columns = views.columns(fields)
+        columns += tuple(name for name in rule_filters.Place._fields if name not in columns)
+        found += inspection_rules.list_in_order(conn, wanted, asked, columns, after)
+    if kind is not False:
+        found += built_in_rules.after(wanted, after, ascending=asked.sort_dir == "asc")
+        found.sort(key=rule_filters.place_of, reverse=asked.sort_dir == "desc")
+    return found[:asked.limit]

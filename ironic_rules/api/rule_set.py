@@ -1,0 +1,237 @@
+"""Changes of the whole rule set by one request: as one revision, in one transaction, or not at all.
+
+What has to be changed is found without a lock, because checking rules takes time, and found again under the lock of the
+set if another request has changed it meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules import rules
+from ironic_rules.api import built_in_rules, etags
+from ironic_rules.db import clock, inspection_rules, inventory_paths, rule_revisions
+from ironic_rules.db.inspection_rules import RULE_SET, Changes
+from ironic_rules.db.projection import Row
+from ironic_rules.db.rule_revisions import Author
+from ironic_rules.exceptions import InvalidRule, Problem
+from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.inventory_paths import Catalogue
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.rules import RuleWarning, comparison
+from ironic_rules.rules.comparison import Comparison, Entry
+from ironic_rules.text import is_uuid
+
+#: Maximum number of warnings of one reply.
+_MAX_WARNINGS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a request has changed, or would change.
+
+    :ivar uuids: of the rules that were created, in the order of ``compared``; empty in a dry run
+    :ivar warnings: about the rules that are written
+    """
+
+    compared: Comparison
+    revision: int
+    uuids: Sequence[str] = ()
+    warnings: Sequence[RuleWarning] = ()
+
+
+def author() -> Author:
+    """Return the author of what this request changes."""
+    request = pecan.request
+    return Author(request.context.user_id, request.conf.inspection_rules.keep_revisions)
+
+
+def known_paths() -> Catalogue:
+    """Return the paths that inventories have."""
+    with pecan.request.db.reader() as conn:
+        return inventory_paths.known(conn)
+
+
+def tag(revision: int) -> str:
+    """Return the entity tag of the rule set."""
+    return etags.tag(RULE_SET, revision)
+
+
+def apply(given: Sequence[Any], bundle: str | None, conditions: etags.Preconditions, *, prune: bool,
+          dry_run: bool) -> Result:
+    """Make the rules of a bundle those that are given; without ``prune`` others stay.
+
+    :raises InvalidRule: 400, with every problem of every rule
+    :raises PreconditionFailed: 412
+    """
+    request = _Request(given, bundle, prune)
+    group = "" if bundle is None else f" of bundle {bundle}"
+    made = _make(request.compare, conditions, dry_run, lambda found: found.summary() + group)
+    return replace(made, warnings=request.warnings(made.compared))
+
+
+def rollback(revision: int, conditions: etags.Preconditions, *, dry_run: bool) -> Result:
+    """Make the rules those of a revision.
+
+    :raises RuleRevisionNotFound: 404, it is not kept
+    :raises InvalidRule: 400, with every problem of rules that are no longer valid
+    :raises PreconditionFailed: 412
+    """
+    def compare(conn: sa.Connection) -> Comparison:
+        then = rule_revisions.rules_at(conn, revision)
+        rule_revisions.get(conn, revision)
+        found = comparison.rollback(then, inspection_rules.all_rules(conn))
+        problems = [problem for entry in found.written for problem in _problems_of_version(entry)]
+        if problems:
+            raise InvalidRule(problems=problems)
+        return found
+
+    return _make(compare, conditions, dry_run, lambda found: f"rolled back to {revision}: {found.summary()}")
+
+
+def destroy(conditions: etags.Preconditions) -> None:
+    """Delete every rule.
+
+    :raises PreconditionFailed: 412
+    """
+    def write(conn: sa.Connection) -> None:
+        conditions.check(tag(inspection_rules.lock(conn)))
+        inspection_rules.destroy_all(conn, author=author())
+
+    pecan.request.db.write(write)
+
+
+def _make(compare: Callable[[sa.Connection], Comparison], conditions: etags.Preconditions, dry_run: bool,
+          summary: Callable[[Comparison], str]) -> Result:
+    db = pecan.request.db
+    with db.reader() as conn:
+        revision = inspection_rules.revision(conn)
+        conditions.check(tag(revision))
+        found = compare(conn)
+    if dry_run or not found:
+        return Result(found, revision)
+
+    def write(conn: sa.Connection) -> Result:
+        current, present = inspection_rules.lock(conn), found
+        if current != revision:
+            conditions.check(tag(current))
+            present = compare(conn)
+        if not present:
+            return Result(present, current)
+        made = inspection_rules.change(conn, _changes(present), summary(present), author=author())
+        return Result(present, *made)
+
+    result: Result = db.write(write)
+    entries = zip(result.compared.created, result.uuids, strict=False)
+    pecan.request.rule_problems.passed([
+        *((uuid, result.revision) for _, uuid in entries),
+        *((entry.old.uuid, result.revision) for entry in result.compared.written if entry.old is not None)])
+    return result
+
+
+class _Request:
+    """The rules of a request, checked once however often they are compared with the stored ones."""
+
+    def __init__(self, given: Sequence[Any], bundle: str | None, prune: bool) -> None:
+        self._bundle, self._prune = bundle, prune
+        self._problems = comparison.request_problems(given, bundle)
+        self._rules: dict[int, JSONObject] = {}
+        self._checked: dict[int, list[Problem]] = {}
+        self._warnings: dict[int, list[RuleWarning]] = {}
+        self._known_paths = functools.cache(known_paths)
+        scope = pecan.request.rules.default_scope
+        for place, rule in enumerate(given):
+            if isinstance(rule, Mapping):
+                self._rules[place] = rules.from_wire({"scope": scope, **rule, "bundle": bundle})
+            else:
+                self._problems.append(Problem(f"/rules/{place}", "a rule is an object"))
+        self._uuids = {rule["uuid"] for rule in self._rules.values() if is_uuid(rule.get("uuid"))}
+        # None: rules with neither are compared with all that have no name.
+        self._names = {rule["name"] for rule in self._rules.values()
+                       if isinstance(rule["name"], str) or (rule["name"] is None and "uuid" not in rule)}
+
+    def compare(self, conn: sa.Connection) -> Comparison:
+        """Return what the request changes.
+
+        :raises InvalidRule: 400, with every problem of every rule
+        """
+        stored = inspection_rules.rules_of_bundle(conn, self._bundle, self._may_match)
+        found, problems = comparison.apply(
+            self._rules, stored, prune=self._prune, elsewhere=self._elsewhere(conn, stored))
+        problems = [*self._problems, *problems]
+        for entry in found.written:
+            problems += self._check(entry)
+        invalid = pecan.request.rule_problems.invalid(entry.old for entry in found.unchanged)
+        for entry in found.unchanged:
+            problems += _placed(entry, invalid.get(entry.old.uuid, ()) if entry.old else ())
+        if problems:
+            raise InvalidRule(problems=problems)
+        return found
+
+    def _may_match(self, row: Row) -> bool:
+        return row.uuid in self._uuids or row.name in self._names
+
+    def _elsewhere(self, conn: sa.Connection, stored: Sequence[Rule]) -> dict[str, str]:
+        """Return why UUIDs of the request that are not in the bundle cannot be used."""
+        others = inspection_rules.bundles_of(conn, sorted(self._uuids - {rule.uuid for rule in stored}))
+        found = {uuid: "is that of a rule " + ("without a bundle" if bundle is None else f"of bundle {bundle}")
+                 for uuid, bundle in others.items()}
+        return found | {uuid: "is that of a built-in rule" for uuid in self._uuids if built_in_rules.find(uuid)}
+
+    def _check(self, entry: Entry) -> list[Problem]:
+        place = entry.place
+        assert place is not None
+        if place not in self._checked:
+            checked = rules.check(entry.new, limits=pecan.request.rules.limits, known_paths=self._known_paths)
+            self._checked[place] = _placed(entry, checked.problems)
+            self._warnings[place] = checked.warnings
+        return self._checked[place]
+
+    def warnings(self, compared: Comparison) -> list[RuleWarning]:
+        """Return the warnings about the rules that are written, at most ``_MAX_WARNINGS`` of them."""
+        places = sorted(entry.place for entry in compared.written if entry.place is not None)
+        found = [replace(warning, where=f"/rules/{place}{warning.where}")
+                 for place in places for warning in self._warnings.get(place, ())]
+        return found[:_MAX_WARNINGS]
+
+
+def _placed(entry: Entry, problems: Iterable[Problem]) -> list[Problem]:
+    return [Problem(f"/rules/{entry.place}{problem.where}", problem.text) for problem in problems]
+
+
+def _problems_of_version(entry: Entry) -> list[Problem]:
+    """Return why a version of a rule cannot be stored again; of a sensitive rule only that it cannot."""
+    version, new = entry.version, entry.new
+    assert version is not None and new is not None
+    where = f"/rules/{version.uuid}"
+    if built_in_rules.find(version.uuid):
+        return [Problem(where, "this is now the UUID of a built-in rule")]
+    problems = rules.validate(new, limits=pecan.request.rules.limits)
+    if problems and new["sensitive"]:
+        return [Problem(where, "the rule is no longer valid")]
+    return [Problem(where + problem.where, problem.text) for problem in problems]
+
+
+def _changes(found: Comparison) -> Changes:
+    return Changes(
+        created=[_row(entry) for entry in found.created],
+        changed={entry.old.uuid: _row(entry) for entry in (*found.changed, *found.replaced) if entry.old is not None},
+        removed=[entry.old.uuid for entry in found.removed if entry.old is not None])
+
+
+def _row(entry: Entry) -> JSONObject:
+    """Return what is written of a rule."""
+    row = dict(entry.new or {})
+    if entry.old is not None:
+        row.pop("uuid", None)
+    if entry.version is not None:
+        row |= {"created_at": entry.version.created_at, "position": entry.version.position}
+        if entry.old is None:
+            row |= {"uuid": entry.version.uuid, "updated_at": clock.now()}
+    return row
