@@ -1,8 +1,8 @@
-"""python-ironicclient's commands for inspection rules, with the options of document 000 that they lack.
+"""python-ironicclient's commands for inspection rules, with the options and columns that they lack.
 
 Entry point group ``openstack.extension``, which ``openstack`` loads after the groups of all services; of two commands
 with the same name it uses the one loaded last. So these always have precedence, whatever was installed first. A call
-without any of the options below is executed by python-ironicclient's own code.
+without any of the options below, other than of ``list``, is executed by python-ironicclient's own code.
 """
 
 from __future__ import annotations
@@ -17,11 +17,21 @@ from osc_lib import exceptions
 from osc_lib import utils as osc_utils
 from oslo_utils import strutils
 
-from ironic_rules.client import upstream
+from ironic_rules.client import rule_warnings, upstream
 from ironic_rules.client.rule_requests import Requests
 
-_TEXTS = ("uuid", "description", "phase", "scope")
+_AS_GIVEN = ("uuid", "name", "bundle", "description", "phase", "scope", "enabled", "max_nodes")
 _LISTS = ("conditions", "actions")
+#: Fields that python-ironicclient's ``create`` and ``set`` lack.
+_OURS = ("scope", "name", "bundle", "enabled", "max_nodes")
+SUMMARY = ("uuid", "description", "phase", "priority", "scope", "enabled")
+DETAILS = tuple(dict.fromkeys(
+    (*SUMMARY, "name", "bundle", "max_nodes", "nodes_counted", "built_in", "valid", "problems", *upstream.DETAILS)))
+#: Options of ``list`` that are parameters of the request.
+_FILTERS = ("scope", "phase", "name", "bundle", "enabled", "sensitive", "built_in", "valid", "description", "writes",
+            "op")
+#: The sort key that only the service can provide.
+_EXECUTION = ("execution", "execution:asc", "execution:desc")
 
 
 class CreateRule(upstream.CreateRule):
@@ -32,17 +42,19 @@ class CreateRule(upstream.CreateRule):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        parser.add_argument("--scope", metavar="<scope>", help="Only nodes with this inspection scope run the rule.")
+        _add_fields(parser)
         parser.add_argument("--sensitive", metavar="<boolean>", nargs="?", const=True,
                             help="Never show the conditions and actions of the rule again.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        if parsed_args.scope is None:
-            return super().take_action(parsed_args)
+        if not _has_any(parsed_args, _OURS):
+            with rule_warnings.shown(self.app):
+                return super().take_action(parsed_args)
         created = Requests(self.app).create(_fields(parsed_args))
-        created.pop("links", None)
-        return self.dict2columns(dict(sorted(created.items())))
+        rule_warnings.show(created)
+        return self.dict2columns({name: value for name, value in sorted(created.items())
+                                  if name not in ("links", "warnings")})
 
 
 class SetRule(upstream.SetRule):
@@ -52,20 +64,21 @@ class SetRule(upstream.SetRule):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        parser.add_argument("--scope", metavar="<scope>", help="Only nodes with this inspection scope run the rule.")
+        _add_fields(parser)
         parser.add_argument("--sensitive", action="store_true", default=None,
                             help="Never show the conditions and actions of the rule again. This cannot be undone.")
         parser.add_argument("--uuid", metavar="<uuid>", help="UUID of the rule. Services refuse to change it.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        if parsed_args.scope is parsed_args.sensitive is parsed_args.uuid is None:
+        if not _has_any(parsed_args, (*_OURS, "sensitive", "uuid")):
             if parsed_args.description:
                 # python-ironicclient parses it as JSON, in which "2024" is not a string.
                 parsed_args.description = json.dumps(parsed_args.description)
-            return super().take_action(parsed_args)
-        Requests(self.app).patch(parsed_args.rule, [
-            {"op": "add", "path": f"/{name}", "value": value} for name, value in _fields(parsed_args).items()])
+            with rule_warnings.shown(self.app):
+                return super().take_action(parsed_args)
+        rule_warnings.show(Requests(self.app).patch(parsed_args.rule, [
+            {"op": "add", "path": f"/{name}", "value": value} for name, value in _fields(parsed_args).items()]))
         return None
 
 
@@ -78,20 +91,25 @@ class UnsetRule(upstream.UnsetRule):
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument("--conditions", action="store_true", help="Unset all conditions: the rule always matches.")
         parser.add_argument("--scope", action="store_true", help="Unset the inspection scope.")
+        parser.add_argument("--name", action="store_true", help="Unset the name.")
+        parser.add_argument("--bundle", action="store_true", help="Take the rule out of its bundle.")
+        parser.add_argument("--max-nodes", action="store_true", help="Unset the maximum number of nodes.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         parsed_args.action = _last_first(parsed_args.action)
         parsed_args.condition = _last_first(parsed_args.condition)
-        if not (parsed_args.conditions or parsed_args.scope):
-            return super().take_action(parsed_args)
+        names = [name for name in ("scope", "name", "bundle", "max_nodes", "conditions") if getattr(parsed_args, name)]
+        if not names:
+            with rule_warnings.shown(self.app):
+                return super().take_action(parsed_args)
         if parsed_args.conditions and parsed_args.condition:
             raise exceptions.CommandError("--conditions and --condition cannot be used together")
-        names = [name for name in ("description", "priority", "phase", "scope", "conditions")
-                 if getattr(parsed_args, name)]
+        names = [name for name in ("description", "priority", "phase") if getattr(parsed_args, name)] + names
         names += [f"actions/{index}" for index in parsed_args.action or ()]
         names += [f"conditions/{index}" for index in parsed_args.condition or ()]
-        Requests(self.app).patch(parsed_args.rule, [{"op": "remove", "path": f"/{name}"} for name in names])
+        rule_warnings.show(
+            Requests(self.app).patch(parsed_args.rule, [{"op": "remove", "path": f"/{name}"} for name in names]))
         return None
 
 
@@ -124,20 +142,66 @@ class ListRules(upstream.ListRules):
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument("--scope", metavar="<scope>", help="Only rules of this inspection scope.")
         parser.add_argument("--phase", metavar="<phase>", help="Only rules of this phase: early, preprocess or main.")
+        parser.add_argument("--name", metavar="<name>", help="Only rules of this name.")
+        parser.add_argument("--bundle", metavar="<bundle>", help="Only rules of this bundle.")
+        parser.add_argument("--description", metavar="<text>", help="Only rules whose description contains this text.")
+        parser.add_argument("--writes", metavar="<path>",
+                            help="Only rules with an action that writes this, e.g. /driver. Never sensitive rules.")
+        parser.add_argument("--op", metavar="<op>",
+                            help="Only rules with this condition or action, e.g. in-net. Never sensitive rules.")
+        _add_switch(parser, "enabled", "--enabled", "--disabled", "Only enabled rules.", "Only disabled rules.")
+        _add_switch(parser, "sensitive", "--sensitive", "--no-sensitive", "Only sensitive rules.",
+                    "Only rules that are not sensitive.")
+        _add_switch(parser, "built_in", "--built-in", "--no-built-in", "Only built-in rules.",
+                    "Only rules that are not built-in.")
+        _add_switch(parser, "valid", "--valid", "--invalid", "Only valid rules.",
+                    "Only rules that no longer compile and therefore do not run.")
+        parser.add_argument("--sort", metavar="<key>[:<direction>]",
+                            help="Sort by fields and directions (asc or desc), separated by commas; or, as the only "
+                                 "key, by 'execution': the order in which the rules run.")
+        parser.add_argument("--fields", nargs="+", metavar="<field>", action="append", default=[], choices=DETAILS,
+                            help="Only these fields. Cannot be used with --long.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[Any]]:
-        if parsed_args.scope is parsed_args.phase is None:
-            return super().take_action(parsed_args)  # type: ignore[no-any-return]
         if parsed_args.limit is not None and parsed_args.limit < 0:
             raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
         chosen = tuple(itertools.chain.from_iterable(parsed_args.fields))
-        columns = chosen or (upstream.DETAILS if parsed_args.detail else upstream.SUMMARY)
+        if chosen and parsed_args.detail:
+            raise exceptions.CommandError("--fields and --long cannot be used together")
+        query = {name: getattr(parsed_args, name) for name in _FILTERS}
+        by_execution = parsed_args.sort in _EXECUTION
+        if by_execution:
+            query["sort_key"], _, direction = parsed_args.sort.partition(":")
+            query["sort_dir"] = direction or None
         found = Requests(self.app).list_rules(
-            {"scope": parsed_args.scope, "phase": parsed_args.phase, "marker": parsed_args.marker,
-             "detail": parsed_args.detail or None, "fields": ",".join(chosen) or None}, parsed_args.limit)
-        found = osc_utils.sort_items(found, parsed_args.sort)
+            {**query, "marker": parsed_args.marker, "detail": parsed_args.detail or None,
+             "fields": ",".join(chosen) or None}, parsed_args.limit)
+        if not by_execution:
+            found = osc_utils.sort_items(found, parsed_args.sort)
+        columns = chosen or (DETAILS if parsed_args.detail else SUMMARY)
         return columns, (osc_utils.get_dict_properties(rule, columns) for rule in found)
+
+
+def _add_fields(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``create`` and ``set`` that python-ironicclient lacks in both."""
+    parser.add_argument("--name", metavar="<name>", help="Name of the rule, unique within its bundle.")
+    parser.add_argument("--bundle", metavar="<bundle>", help="Name of the group of rules to which the rule belongs.")
+    parser.add_argument("--scope", metavar="<scope>", help="Only nodes with this inspection scope run the rule.")
+    parser.add_argument("--max-nodes", metavar="<number>", type=int,
+                        help="Run the rule on at most this number of different nodes.")
+    _add_switch(parser, "enabled", "--enabled", "--disabled", "Run the rule.", "Keep the rule, but do not run it.")
+
+
+def _add_switch(parser: argparse.ArgumentParser, field: str, yes: str, no: str, on: str, off: str) -> None:
+    """Add two options that exclude each other and set ``field`` to true or false; without them it is None."""
+    switch = parser.add_mutually_exclusive_group()
+    switch.add_argument(yes, dest=field, action="store_true", default=None, help=on)
+    switch.add_argument(no, dest=field, action="store_false", default=None, help=off)
+
+
+def _has_any(parsed_args: argparse.Namespace, names: Iterable[str]) -> bool:
+    return any(getattr(parsed_args, name) is not None for name in names)
 
 
 def _last_first(indexes: list[str] | None) -> list[str] | None:
@@ -152,7 +216,7 @@ def _fields(parsed_args: argparse.Namespace) -> dict[str, Any]:
 
     :raises CommandError: a value does not have the type of its field
     """
-    fields = {name: getattr(parsed_args, name) for name in _TEXTS}
+    fields = {name: getattr(parsed_args, name) for name in _AS_GIVEN}
     try:
         fields["priority"] = None if parsed_args.priority is None else int(parsed_args.priority)
         fields["sensitive"] = None if parsed_args.sensitive is None else strutils.bool_from_string(

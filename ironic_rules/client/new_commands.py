@@ -7,19 +7,80 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from ironic_rules.client import rule_file, upstream
+from ironic_rules.client import rule_changes, rule_file, rule_text, rule_warnings, upstream
 from ironic_rules.client.rule_requests import Requests
+
+#: The exit status of ``--detailed-exitcode``; 2 is that of a wrong command line.
+CHANGED = 3
+#: Fields of a rule that are exported unless they have this value, in the order of the file.
+_DEFAULTS: dict[str, Any] = {
+    "bundle": None, "description": None, "enabled": True, "phase": "main", "priority": 0, "scope": ...,
+    "max_nodes": None, "conditions": [], "actions": ...}
 
 Row = tuple[int, str | None, str | None, str]
 
 
+class GetRule(upstream.ShowRule):
+    """Show a rule, as ``show`` does."""
+
+
+class ApplyRules(command.Lister):
+    """Make the rules of a bundle those of a file or directory: all of them, or none if one is refused.
+
+    A rule is the stored one with its uuid, else the one with its name in the bundle, else an equal one.
+    """
+
+    _status = 0
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("source", metavar="<directory|file>",
+                            help="JSON or YAML file with one rule or a list of rules; directory of which all files "
+                                 "*.yaml, *.yml and *.json are read; '-' for the standard input.")
+        parser.add_argument("--bundle", metavar="<bundle>",
+                            help="Apply to the rules of this bundle. Default: to those without a bundle.")
+        parser.add_argument("--prune", action="store_true",
+                            help="Remove rules of the bundle that are not among those given.")
+        parser.add_argument("--dry-run", action="store_true", help="Change nothing, and show what would be changed.")
+        parser.add_argument("--revision", metavar="<revision>", type=int,
+                            help="Change nothing unless this is the current revision of the set of rules.")
+        parser.add_argument("--detailed-exitcode", action="store_true",
+                            help=f"Exit with status {CHANGED} if anything was changed, or would be with --dry-run.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> rule_changes.Rows:
+        given = rule_file.read(parsed_args.source)
+        if problems := [f"{given.places[index].of('')}: {problem}" for index, problem in given.not_json()]:
+            raise exceptions.CommandError("\n".join(problems))
+        requests = Requests(self.app)
+        tag = None if parsed_args.revision is None else _tag(requests, parsed_args.bundle, parsed_args.revision)
+        try:
+            reply, _ = requests.apply(given.rules, parsed_args.bundle, prune=parsed_args.prune,
+                                      dry_run=parsed_args.dry_run, tag=tag)
+        except exceptions.CommandError as error:
+            raise exceptions.CommandError(given.explained(str(error))) from error
+        rule_warnings.show(reply, given.located)
+        if parsed_args.detailed_exitcode and rule_changes.is_any(reply):
+            self._status = CHANGED
+        return rule_changes.table(reply, patches=parsed_args.dry_run)
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return super().run(parsed_args) or self._status
+
+
 class ImportRules(command.Lister):
-    """Create the rules of a file and show the result of each. The exit status is 1 if any of them failed."""
+    """Create or change the rules of a file and show the result of each. The exit status is 1 if any of them failed.
+
+    Which stored rule a rule changes is decided as by apply. Rules that fail do not prevent others from being imported.
+    """
 
     _failed = False
 
@@ -30,35 +91,112 @@ class ImportRules(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Row]]:
-        rules = rule_file.read(parsed_args.file)
+        given = rule_file.read(parsed_args.file)
         requests = Requests(self.app)
-        rows = [self._create(requests, number, rule) for number, rule in enumerate(rules, start=1)]
-        return ("rule", "uuid", "description", "result"), rows
+        results: dict[int, tuple[str | None, str]] = {
+            index: (None, f"failed: {problem}") for index, problem in given.not_json()}
+        by_bundle: dict[str | None, list[int]] = {}
+        for index, rule in enumerate(given.rules):
+            if index not in results:
+                by_bundle.setdefault(_text(rule, "bundle"), []).append(index)
+        for bundle, indexes in by_bundle.items():
+            results |= self._import(requests, given, bundle, indexes)
+        self._failed = any(result.startswith("failed") for _, result in results.values())
+        return ("rule", "uuid", "description", "result"), [
+            (index + 1, results[index][0] or _text(rule, "uuid"), _text(rule, "description"), results[index][1])
+            for index, rule in enumerate(given.rules)]
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
 
-    def _create(self, requests: Requests, number: int, rule: Any) -> Row:
-        """Create rule number ``number``; return its row of the table."""
+    def _import(self, requests: Requests, given: rule_file.GivenRules, bundle: str | None,
+                indexes: list[int]) -> dict[int, tuple[str | None, str]]:
+        """Import the rules of a bundle; return the UUID, if there is one, and the result of each."""
+        results: dict[int, tuple[str | None, str]] = {}
+        while indexes:
+            try:
+                reply, _ = requests.apply([given.rules[index] for index in indexes], bundle)
+            except exceptions.CommandError as error:
+                _, problems, status = rule_file.split(str(error))
+                refused: dict[int, list[str]] = {}
+                for number, problem in problems:
+                    refused.setdefault(indexes[number], []).append(problem)
+                if not refused:
+                    return results | dict.fromkeys(indexes, (None, f"failed: {error}"))
+                results |= {index: (None, f"failed: {'; '.join(texts)}{status}") for index, texts in refused.items()}
+                indexes = [index for index in indexes if index not in refused]
+            else:
+                sent = rule_file.GivenRules([given.rules[index] for index in indexes],
+                                            [given.places[index] for index in indexes])
+                rule_warnings.show(reply, sent.located)
+                return results | {
+                    indexes[int(rule["pointer"].removeprefix("/rules/"))]: (rule["uuid"], kind)
+                    for kind in rule_changes.KINDS if kind != "removed" for rule in reply[kind]}
+        return results
+
+
+class ExportRules(command.Command):
+    """Write rules as YAML, so that apply takes them. Built-in and sensitive rules are left out."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("file", metavar="<file>", nargs="?", default="-",
+                            help="File to write or overwrite. Default: '-', the standard output.")
+        chosen = parser.add_mutually_exclusive_group()
+        chosen.add_argument("--bundle", metavar="<bundle>",
+                            help="Rules of this bundle. Default: those without a bundle.")
+        chosen.add_argument("--all", action="store_true",
+                            help="Rules of all bundles, each with its bundle, which import takes but apply does not.")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        found = [rule for rule in Requests(self.app).whole_rules(parsed_args.bundle)
+                 if not rule["built_in"] and (parsed_args.all or rule["bundle"] == parsed_args.bundle)]
+        sealed = [rule for rule in found if rule["sensitive"]]
+        text = "".join(f"# {line}\n" for line in _left_out(sealed)) + rule_text.write(
+            _exported(rule, parsed_args.all) for rule in found if not rule["sensitive"])
+        for line in _left_out(sealed):
+            print(line, file=sys.stderr)
+        if parsed_args.file == "-":
+            self.app.stdout.write(text)
+            return
         try:
-            _check_is_json(rule)
-            created = requests.create(rule)
-        except exceptions.CommandError as error:
-            self._failed = True
-            return number, _text(rule, "uuid"), _text(rule, "description"), f"failed: {error}"
-        return number, created["uuid"], created["description"], "created"
+            Path(parsed_args.file).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise exceptions.CommandError(f"{parsed_args.file} cannot be written: {error}") from error
 
 
-class GetRule(upstream.ShowRule):
-    """Show a rule, as ``show`` does."""
+def _tag(requests: Requests, bundle: str | None, revision: int) -> str | None:
+    """Return the tag of the set of rules, if this is its current revision.
+
+    :raises CommandError: it is not
+    """
+    # The reply to a request that changes nothing has both the revision and the tag.
+    reply, tag = requests.apply([], bundle, dry_run=True)
+    if reply["revision"] != revision:
+        raise exceptions.CommandError(
+            f"The rules have been changed: their revision is {reply['revision']}, not {revision}. Nothing was changed.")
+    return tag
 
 
-def _check_is_json(rule: Any) -> None:
-    """Raise CommandError for values that only YAML can express, e.g. sets, bytes or keys that are lists."""
-    try:
-        json.dumps(rule, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise exceptions.CommandError(f"the rule cannot be written as JSON: {error}") from error
+def _exported(rule: Mapping[str, Any], with_bundle: bool) -> dict[str, Any]:
+    """Return the fields that a user writes, without those that have their defaults."""
+    # The default of the scope is an option of the service, so that even a scope of null is written.
+    ident = "uuid" if rule["name"] is None else "name"
+    return {ident: rule[ident]} | {
+        name: rule[name] for name, default in _DEFAULTS.items()
+        if rule[name] != default and (name != "bundle" or with_bundle)}
+
+
+def _left_out(sealed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return lines that name the sensitive rules."""
+    if not sealed:
+        return []
+    # Neither name nor description can end the comment: JSON has them on one line.
+    return ["Sensitive rules are not exported, because their content is never shown. They are removed if this file is "
+            "applied with --prune before it has them:",
+            *(f"  uuid {rule['uuid']}, name {json.dumps(rule['name'])}, description {json.dumps(rule['description'])}"
+              for rule in sealed)]
 
 
 def _text(rule: Any, name: str) -> str | None:

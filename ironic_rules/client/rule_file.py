@@ -1,79 +1,141 @@
-"""Reading rules from files."""
+"""Reading rules from files and directories, and where in them a problem is that the service reports."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from osc_lib import exceptions
 
-_TAG = "tag:yaml.org,2002:"
-_LEFT_OUT = (f"{_TAG}timestamp", f"{_TAG}int", f"{_TAG}float", f"{_TAG}value")
+from ironic_rules.client import rule_text
+
+SUFFIXES = (".yaml", ".yml", ".json")
+#: Begins a problem of one rule in an error of the service, whose problems are separated by "; ".
+_PROBLEM = re.compile(r"(?:^|; )/rules/(\d+)(?=[/:])")
+_STATUS = re.compile(r" \(HTTP \d+\)(?: \(Request-ID: [^()]*\))?$")
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML limited to the values of JSON.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rule is: a file, and the JSON pointer to the rule in it, empty if the file is that rule."""
 
-    A date is a string, and so is what YAML 1.1 reads as a base-60 number, such as the MAC address 52:54:00:12:34:56.
+    file: str
+    pointer: str
+
+    def of(self, pointer: str) -> str:
+        """Return the place of what ``pointer`` names in the rule, e.g. ``racks.yaml: /3/conditions/0``."""
+        whole = self.pointer + pointer
+        return f"{self.file}: {whole}" if whole else self.file
+
+
+@dataclass(slots=True)
+class GivenRules:
+    """Rules as their author has written them: of one file, or of all files of a directory, in their order."""
+
+    rules: list[Any] = field(default_factory=list)
+    #: The place of each rule.
+    places: list[Place] = field(default_factory=list)
+
+    def add(self, rule: Any, place: Place) -> None:
+        """Append a rule."""
+        self.rules.append(rule)
+        self.places.append(place)
+
+    def not_json(self) -> Iterator[tuple[int, str]]:
+        """Yield the index and the problem of each rule that cannot be sent, e.g. a set or a list as a key."""
+        for index, rule in enumerate(self.rules):
+            try:
+                json.dumps(rule, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                yield index, f"the rule cannot be written as JSON: {error}"
+
+    def located(self, pointer: str) -> str:
+        """Return a pointer into a request as the place in the file, e.g. ``racks.yaml: /3`` for ``/rules/17``."""
+        found = re.match(r"/rules/(\d+)(?=/|\Z)", pointer)
+        if found is None or int(found[1]) >= len(self.places):
+            return pointer
+        return self.places[int(found[1])].of(pointer[found.end():])
+
+    def explained(self, error: str) -> str:
+        """Return an error of the service with one line for each problem, each with its place in the files."""
+        general, problems, status = split(error)
+        if not problems:
+            return error
+        lines = [general] if general else []
+        for index, problem in sorted(problems, key=lambda found: found[0]):
+            pointer, _, text = problem.partition(": ") if problem.startswith("/") else ("", "", problem)
+            lines.append(f"{self.located(f'/rules/{index}{pointer}')}: {text}")
+        return "\n".join([*lines, f"Nothing was changed.{status}"])
+
+
+def split(error: str) -> tuple[str, list[tuple[int, str]], str]:
+    """Divide an error of the service into its problems.
+
+    :returns: what is not about a rule; for each problem the index of the rule in the request and the problem, e.g.
+        ``(17, "/priority: must be a number")``; HTTP status and request ID as python-ironicclient writes them
     """
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag not in _LEFT_OUT]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [(key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for number, (key, _) in enumerate(node.value):
-            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in keys[:number]:
-                raise yaml.constructor.ConstructorError(None, None, "duplicate key", key.start_mark)
-        return super().construct_mapping(node, deep)
-
-    def construct_unknown(self, node: yaml.Node) -> None:
-        raise yaml.constructor.ConstructorError(
-            None, None, "tags are not supported; a text that begins with '!' must be quoted, as in op: \"!eq\"",
-            node.start_mark)
+    status = _STATUS.search(error)
+    text = error[:status.start()] if status else error
+    general, *rest = _PROBLEM.split(text)
+    problems = [(int(index), problem.removeprefix(": ")) for index, problem in zip(rest[::2], rest[1::2], strict=True)]
+    return general, problems, status[0] if status else ""
 
 
-_Loader.add_implicit_resolver(f"{_TAG}int", re.compile(
-    r"[-+]?(?:0b[0-1_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)\Z"), list("-+0123456789"))
-_Loader.add_implicit_resolver(f"{_TAG}float", re.compile(
-    r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?)\Z"),
-    list("-+0123456789."))
-_Loader.add_constructor(None, _Loader.construct_unknown)
-
-
-def read(source: str) -> list[Any]:
-    """Return the rules of a file, in its order. The service checks whether they are valid.
+def read(source: str) -> GivenRules:
+    """Return the rules of a file or directory. The service checks whether they are valid.
 
     :param source: path of a JSON or YAML file (UTF-8) that contains one rule, a list of rules, or several YAML
-        documents of these; ``-`` is the standard input
-    :raises CommandError: it cannot be read, is neither JSON nor YAML, or contains neither an object nor a list
+        documents of these; or of a directory with such files, which are read in the order of their names, without
+        hidden ones and without those of directories in it; ``-`` is the standard input
+    :raises CommandError: a file cannot be read, is neither JSON nor YAML, or contains neither an object nor a list;
+        a directory has no such files. With the problems of all files.
     """
+    given = GivenRules()
+    problems: list[str] = []
+    for name in _files(Path(source)) if source != "-" and Path(source).is_dir() else [source]:
+        try:
+            _read(name, given)
+        except exceptions.CommandError as error:
+            problems.append(str(error))
+    if problems:
+        problems += [f"{given.places[index].of('')}: {problem}" for index, problem in given.not_json()]
+        raise exceptions.CommandError("\n".join(problems))
+    return given
+
+
+def _files(folder: Path) -> list[str]:
+    try:
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")
+                       and path.suffix.lower() in SUFFIXES and not path.is_dir())
+    except OSError as error:
+        raise exceptions.CommandError(f"{folder} cannot be read: {error}") from error
+    if not names:
+        raise exceptions.CommandError(f"{folder} has no files *{', *'.join(SUFFIXES)}; those in directories in it are "
+                                      "not read")
+    return [str(folder / name) for name in names]
+
+
+def _read(source: str, given: GivenRules) -> None:
     name = "standard input" if source == "-" else source
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise exceptions.CommandError(f"{name} cannot be read: {error}") from error
-    rules: list[Any] = []
-    for document in _documents(text, name):
-        if not isinstance(document, dict | list):
-            raise exceptions.CommandError(f"{name} contains neither a rule nor a list of rules")
-        rules += document if isinstance(document, list) else [document]
-    return rules
-
-
-def _documents(text: str, name: str) -> list[Any]:
-    # Not all JSON is valid YAML: it may have tabs, or surrogate pairs in escapes.
     try:
-        return [json.loads(text)]
-    except ValueError:
-        pass
-    try:
-        # A last line "---" begins an empty document, which is skipped.
-        return [document for document in yaml.load_all(text, _Loader) if document is not None] or [None]
-    except (yaml.YAMLError, ValueError) as error:
+        documents = rule_text.documents(text, prefer_json=name.endswith(".json"))
+    except ValueError as error:
         raise exceptions.CommandError(f"{name} is neither JSON nor YAML: {error}") from error
+    for number, document in enumerate(documents, start=1):
+        file = name if len(documents) == 1 else f"{name} (document {number})"
+        if isinstance(document, list):
+            for index, rule in enumerate(document):
+                given.add(rule, Place(file, f"/{index}"))
+        elif isinstance(document, dict):
+            given.add(document, Place(file, ""))
+        else:
+            raise exceptions.CommandError(f"{file} contains neither a rule nor a list of rules")

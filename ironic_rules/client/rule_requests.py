@@ -36,9 +36,44 @@ class Requests:
         """Create a rule; return it as stored."""
         return dict(self._json("POST", _RULES, body=rule))
 
-    def patch(self, uuid: str, operations: Sequence[Mapping[str, Any]]) -> None:
-        """Change a rule by operations of RFC 6902."""
-        self._json("PATCH", f"{_RULES}/{quote(uuid, safe='')}", body=operations)
+    def patch(self, uuid: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Change a rule by operations of RFC 6902; return it."""
+        return dict(self._json("PATCH", f"{_RULES}/{quote(uuid, safe='')}", body=operations))
+
+    def whole_rules(self, bundle: str | None) -> list[dict[str, Any]]:
+        """Return all rules of a bundle, None: of all bundles and without one, with all fields, as of one moment.
+
+        :raises CommandError: also if the rules were changed between two pages
+        """
+        tags: set[str | None] = set()
+        query = {"detail": True, "bundle": bundle}
+        found = self._collect(_RULES, "inspection_rules", query, 0, tags)
+        if len(tags) > 1:
+            raise exceptions.CommandError("The rules were changed while they were read. Repeat the command.")
+        return found
+
+    def apply(self, rules: Sequence[Any], bundle: str | None, *, prune: bool = False, dry_run: bool = False,
+              tag: str | None = None) -> tuple[dict[str, Any], str | None]:
+        """Make the rules of a bundle those given; ``tag`` is the set's, if only that may be changed.
+
+        :returns: what has changed, and the tag of the set after it
+        """
+        headers = {"If-Match": tag} if tag else {}
+        reply, changes = self._reply("PUT", _RULES, headers=headers, body={
+            "rules": rules, "bundle": bundle, "prune": prune, "dry_run": dry_run})
+        return dict(changes), reply.headers.get("ETag")
+
+    def revisions(self, marker: str | None, limit: int | None) -> list[dict[str, Any]]:
+        """Return the kept revisions of the set of rules, newest first; ``limit`` as in :meth:`list_rules`."""
+        return self._collect(f"{_RULES}/revisions", "revisions", {"marker": marker}, limit)
+
+    def revision(self, number: int) -> dict[str, Any]:
+        """Return a kept revision with its rules."""
+        return dict(self._json("GET", f"{_RULES}/revisions/{number}"))
+
+    def roll_back(self, number: int, dry_run: bool) -> dict[str, Any]:
+        """Make the set of rules as it was after a kept revision; return what has changed."""
+        return dict(self._json("POST", f"{_RULES}/revisions/{number}/rollback", body={"dry_run": dry_run}))
 
     def delete_all(self) -> None:
         """Delete all rules but the built-in ones."""
@@ -61,12 +96,16 @@ class Requests:
         """Return the nodes on which a deploy template is enabled; ``limit`` as in :meth:`list_rules`."""
         return self._collect(f"/v1/deploy_templates/{quote(template, safe='')}/nodes", "nodes", {}, limit)
 
-    def _collect(self, path: str, key: str, query: Mapping[str, Any], limit: int | None) -> list[dict[str, Any]]:
+    def _collect(self, path: str, key: str, query: Mapping[str, Any], limit: int | None,
+                 tags: set[str | None] | None = None) -> list[dict[str, Any]]:
+        """Return the items of a list; add the tag of each page to ``tags``."""
         asked = {name: value for name, value in query.items() if value is not None}
         found: list[dict[str, Any]] = []
         while True:
             size = {"limit": limit - len(found)} if limit else {}
-            reply = self._json("GET", f"{path}?{urlencode({**asked, **size})}")
+            response, reply = self._reply("GET", f"{path}?{urlencode({**asked, **size})}")
+            if tags is not None:
+                tags.add(response.headers.get("ETag"))
             found += reply[key]
             if limit is None or "next" not in reply or (limit and len(found) >= limit):
                 return found[:limit] if limit else found
@@ -74,7 +113,10 @@ class Requests:
             asked["marker"] = parse_qs(urlsplit(reply["next"]).query)["marker"][0]
 
     def _json(self, method: str, url: str, **request: Any) -> Any:
+        return self._reply(method, url, **request)[1]
+
+    def _reply(self, method: str, url: str, **request: Any) -> tuple[Any, Any]:
         try:
-            return self._http.json_request(method, url, **request)[1]
+            return self._http.json_request(method, url, **request)  # type: ignore[no-any-return]
         except (upstream.ClientException, ConnectionProblem) as error:
             raise exceptions.CommandError(str(error)) from error

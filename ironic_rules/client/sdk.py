@@ -1,7 +1,7 @@
 """The inspection rules of openstacksdk according to document 000, and the nodes according to document 001.
 
 openstacksdk's own methods cannot delete all rules, drop ``details=True`` and every filter before they send the request,
-and do not support the fields ``scope`` and ``built_in``::
+and do not support ``scope``, ``built_in`` and other fields that Ironic's rules lack::
 
     rules = InspectionRules(openstack.connect().baremetal)
     rules.create_inspection_rule(actions=[...], scope="rack-7")
@@ -26,20 +26,37 @@ from openstack.baremetal.v1 import _proxy, inspection_rules, node
 
 #: The API version that has rules.
 _VERSION = "1.96"
+#: The API version that has inventories.
+_INVENTORY_VERSION = "1.81"
 
 
 class InspectionRule(inspection_rules.InspectionRule):
     """openstacksdk's resource with all fields of the API."""
 
     _query_mapping = resource.QueryParameters(
-        "detail", "scope", "phase", "priority", "sort_key", "sort_dir", fields={"format": "csv"})
+        "detail", "scope", "phase", "priority", "name", "bundle", "enabled", "sensitive", "built_in", "valid",
+        "description", "writes", "op", "sort_key", "sort_dir", fields={"format": "csv"})
 
     # openstacksdk looks for the identifier only in the class itself, not in its base classes.
     id = resource.Body("uuid", alternate_id=True)
     #: Inspection scope of the nodes that run the rule; None = all nodes.
     scope = resource.Body("scope")
+    #: The group of rules to which it belongs, within which its ``name`` is unique.
+    bundle = resource.Body("bundle")
+    #: Whether it runs.
+    is_enabled = resource.Body("enabled", type=bool)
+    #: The number of different nodes on which it runs; None = all nodes.
+    max_nodes = resource.Body("max_nodes", type=int)
+    #: The number of those on which it has run.
+    nodes_counted = resource.Body("nodes_counted", type=int)
+    #: Whether the service can compile it, and why not: ``{"pointer", "text"}`` each.
+    is_valid = resource.Body("valid", type=bool)
+    problems = resource.Body("problems", type=list)
     #: Whether the rule is from a file of the service, and so cannot be changed.
     is_built_in = resource.Body("built_in", type=bool)
+    #: What its author should look at: objects with ``pointer``, ``text`` and ``nearest``. Only in the result of a call
+    #: that creates or changes the rule; None if there is nothing.
+    warnings = resource.Body("warnings", type=list)
 
 
 class InspectionRules:
@@ -57,8 +74,9 @@ class InspectionRules:
         """Yield rules in the order of their creation.
 
         :param details: with conditions and actions
-        :param query: filters ``scope``, ``phase``, ``priority``; ``fields``, ``limit``, ``marker``, ``sort_key``,
-            ``sort_dir``
+        :param query: filters ``scope``, ``phase``, ``priority``, ``name``, ``bundle``, ``enabled``, ``sensitive``,
+            ``built_in``, ``valid``, ``description`` (contains), ``writes``, ``op``; ``fields``, ``limit``, ``marker``,
+            ``sort_key``, ``sort_dir``
         """
         if details:
             query["detail"] = True
@@ -127,13 +145,21 @@ class Nodes:
             query["auto_discovered"] = str(bool(query["auto_discovered"])).lower()
         return iter(Node.list(self._baremetal, base_path="/nodes/detail" if details else None, **query))
 
-    def get_inventory(self, node: str | node.Node) -> dict[str, Any]:
+    def get_inventory(self, node: str | node.Node, status: str | None = None) -> dict[str, Any]:
         """Get inventory for the node.
 
         :param node: The value can be the name or ID of a node or a :class:`~openstack.baremetal.v1.node.Node` instance.
-        :returns: inspection data from the most recent successful run: ``inventory`` and ``plugin_data``.
+        :param status: ``processed``, ``failed`` or ``pending``: the newest data with this status.
+        :returns: inspection data from the most recent successful run, or if there was none, the newest data:
+            ``inventory``, ``plugin_data`` and ``status``.
         """
-        return dict(self._baremetal.get_node_inventory(node))
+        if status is None:
+            return dict(self._baremetal.get_node_inventory(node))
+        ident = node if isinstance(node, str) else node.id
+        reply = self._baremetal.get(
+            f"{Node.base_path}/{ident}/inventory", params={"status": status}, microversion=_INVENTORY_VERSION)
+        exceptions.raise_from_response(reply)
+        return dict(reply.json())
 
 
 def _known(rule: str | inspection_rules.InspectionRule) -> InspectionRule:

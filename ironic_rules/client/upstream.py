@@ -34,8 +34,9 @@ ShowRule: Any = _Missing
 UnsetRule: Any = _Missing
 #: The class by which a connection lists nodes.
 NodeManager: Any = object
-#: Columns of ``list``, and of ``list --long``.
-SUMMARY: tuple[str, ...] = ()
+#: The class by which a connection creates and changes rules.
+RuleManager: Any = object
+#: Columns of ``list --long``.
 DETAILS: tuple[str, ...] = ()
 #: The exception that its calls raise.
 ClientException: type[Exception] = exceptions.ClientException
@@ -45,7 +46,7 @@ try:
     from ironicclient.common import utils
     from ironicclient.osc.v1 import baremetal_inspection_rule as commands
     from ironicclient.osc.v1 import baremetal_node
-    from ironicclient.v1 import node, resource_fields
+    from ironicclient.v1 import inspection_rule, node, resource_fields
 except ImportError:
     pass
 else:
@@ -57,7 +58,7 @@ else:
     ShowRule = commands.ShowBaremetalInspectionRule
     UnsetRule = commands.UnsetBaremetalInspectionRule
     NodeManager = node.NodeManager
-    SUMMARY = tuple(resource_fields.INSPECTION_RULE_RESOURCE.fields)
+    RuleManager = inspection_rule.InspectionRuleManager
     DETAILS = tuple(resource_fields.INSPECTION_RULE_DETAILED_RESOURCE.fields)
     ClientException = exc.ClientException
 

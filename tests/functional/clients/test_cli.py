@@ -174,8 +174,9 @@ def test_rules_are_created_changed_and_deleted(cli, endpoint):
     shown = cli.json("inspection rule show", uuid)
     cli.run("inspection rule delete", uuid)
 
-    assert listed == [{"uuid": uuid, "description": "first"}]
-    assert detailed == [created]
+    assert listed == [{"uuid": uuid, "description": "first", "phase": "main", "priority": 5, "scope": None,
+                       "enabled": True}]
+    assert [{name: rule[name] for name in created} for rule in detailed] == [created]
     assert (created["priority"], created["sensitive"], created["conditions"], created["actions"]) == (
         5, False, conditions, actions)
     assert (shown["description"], shown["priority"], shown["conditions"], shown["actions"]) == (

@@ -89,9 +89,12 @@ def test_m_37_the_sdk_gets_the_inventory_by_uuid_and_by_node(nodes: Nodes, disco
     node = next(nodes.nodes(auto_discovered=True))
 
     assert nodes.get_inventory(node) == nodes.get_inventory(discovered[0])
+    assert nodes.get_inventory(node) == nodes.get_inventory(node, status="processed")
     assert nodes.get_inventory(node)["inventory"]["interfaces"][0]["mac_address"] == MACS[0]
     with pytest.raises(exceptions.NotFoundException):
         nodes.get_inventory("by-hand")
+    with pytest.raises(exceptions.NotFoundException, match="no inspection inventory that is failed"):
+        nodes.get_inventory(node, status="failed")
 
 
 def test_m_38_the_sdk_filters_discovered_nodes(nodes: Nodes, discovered: list[str]) -> None:

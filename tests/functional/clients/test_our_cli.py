@@ -21,8 +21,10 @@ pytestmark = pytest.mark.slow
 
 THEIRS = "ironicclient.osc.v1.baremetal_inspection_rule"
 NEW, EXTENDED = "ironic_rules.client.new_commands", "ironic_rules.client.extended_commands"
-ORIGINS = {"create": EXTENDED, "delete": EXTENDED, "get": NEW, "import": NEW, "list": EXTENDED, "set": EXTENDED,
-           "show": THEIRS, "unset": EXTENDED}
+REVISIONS = "ironic_rules.client.revision_commands"
+ORIGINS = {"apply": NEW, "create": EXTENDED, "delete": EXTENDED, "export": NEW, "get": NEW, "import": NEW,
+           "list": EXTENDED, "revision list": REVISIONS, "revision rollback": REVISIONS, "revision show": REVISIONS,
+           "set": EXTENDED, "show": THEIRS, "unset": EXTENDED}
 
 #: Starts ``openstack``, with the packages found in a given order, and prints which commands it uses.
 LOOK = """
@@ -112,6 +114,7 @@ def test_r_70_a_file_of_rules_is_imported(cli, endpoint, tmp_path):
           conditions: [{op: "!is-empty", args: {value: "{inventory[disks]}"}}]
           actions: [{op: fail, args: {msg: "no"}}]
         - description: second
+          name: hidden
           sensitive: true
           actions: [{op: fail, args: {msg: "no"}}]
         """, encoding="utf-8")
@@ -129,16 +132,17 @@ def test_r_70_rules_that_fail_are_named_with_the_reason_of_the_service(cli, endp
     taken = create(endpoint)
     (tmp_path / "rules.json").write_text(json.dumps([
         {"actions": [{"op": "no-such-action", "args": {}}]}, {"uuid": taken, "actions": FAIL}, "text",
-        {"description": "good", "actions": FAIL}]), encoding="utf-8")
+        {"description": "good", "actions": FAIL}, {"sensitive": True, "actions": FAIL}]), encoding="utf-8")
 
     status, output, _ = cli.finish(cli.start("inspection rule import rules.json -f json"))
 
     results = [row["result"] for row in json.loads(output)]
     assert status == 1
     assert results[0].startswith("failed: ") and "/actions/0/op: there is no such action" in results[0]
-    assert taken in results[1] and "409" in results[1]
-    assert results[2].startswith("failed: ")
+    assert results[1] == "unchanged"
+    assert results[2].startswith("failed: a rule is an object (HTTP 400) (Request-ID: ")
     assert results[3] == "created"
+    assert results[4].startswith("failed: a sensitive rule needs a uuid or a name by which it is found (HTTP 400)")
     assert [rule["description"] for rule in stored(endpoint)] == [None, "good"]
 
 
@@ -159,7 +163,9 @@ def test_r_71_rules_are_listed_in_short_and_in_long(cli, endpoint):
     short = cli.json("inspection rule list")
     long = cli.json("inspection rule list --long")
 
-    assert short == [{"uuid": uuid, "description": "first"}, {"uuid": hidden, "description": None}]
+    assert [list(rule.items()) for rule in short] == [
+        [("uuid", shown), ("description", text), ("phase", "main"), ("priority", 0), ("scope", scope),
+         ("enabled", True)] for shown, text, scope in ((uuid, "first", "rack"), (hidden, None, None))]
     assert [(rule["uuid"], rule["conditions"], rule["actions"]) for rule in long] == [
         (uuid, NOT_EMPTY, FAIL), (hidden, None, None)]
 
@@ -173,7 +179,7 @@ def test_r_71_rules_are_listed_by_scope_and_phase(cli, endpoint):
 
     assert [rule["uuid"] for rule in chosen] == [uuids[0], uuids[3], uuids[4]]
     assert (chosen[0]["phase"], chosen[0]["actions"]) == ("early", FAIL)
-    assert page == [{"uuid": uuids[2], "description": None}]
+    assert [rule["uuid"] for rule in page] == [uuids[2]]
     assert "phase" in cli.refused("inspection rule list --phase late")
 
 
@@ -206,12 +212,14 @@ def test_r_74_every_property_is_set(cli, endpoint):
     uuid = create(endpoint)
 
     refused = cli.refused("inspection rule set", uuid, "--uuid", "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8")
-    cli.run("inspection rule set", uuid, "--scope", "rack", "--phase", "early", "--priority", "3",
-            "--description", "new", "--conditions", json.dumps(NOT_EMPTY), "--actions", json.dumps(FAIL * 2))
+    cli.run("inspection rule set", uuid, "--scope", "rack", "--phase", "early", "--priority", "3", "--disabled",
+            "--name", "first", "--bundle", "racks", "--description", "new",
+            "--conditions", json.dumps(NOT_EMPTY), "--actions", json.dumps(FAIL * 2))
     shown = cli.json("inspection rule get", uuid)
     cli.run("inspection rule set", uuid, "--sensitive")
 
     assert "uuid" in refused
+    assert (shown["enabled"], shown["name"], shown["bundle"]) == (False, "first", "racks")
     assert {name: shown[name] for name in ("scope", "phase", "priority", "description", "conditions", "actions")} == {
         "scope": "rack", "phase": "early", "priority": 3, "description": "new", "conditions": NOT_EMPTY,
         "actions": FAIL * 2}
@@ -219,11 +227,14 @@ def test_r_74_every_property_is_set(cli, endpoint):
 
 
 def test_r_75_conditions_scope_and_description_are_unset(cli, endpoint):
-    uuid = create(endpoint, scope="rack", description="old", conditions=NOT_EMPTY)
+    uuid = create(endpoint, scope="rack", description="old", conditions=NOT_EMPTY, name="first", bundle="racks",
+                  max_nodes=3)
 
-    cli.run("inspection rule unset", uuid, "--conditions", "--scope", "--description")
+    cli.run("inspection rule unset", uuid, "--conditions", "--scope", "--description", "--name", "--bundle",
+            "--max-nodes")
 
     rule, = stored(endpoint)
+    assert (rule["name"], rule["bundle"], rule["max_nodes"]) == (None, None, None)
     assert (rule["scope"], rule["description"], rule["conditions"], rule["actions"]) == (None, None, [], FAIL)
 
 
@@ -231,14 +242,15 @@ def test_r_76_a_rule_is_created_from_fields(cli, endpoint, tmp_path):
     (tmp_path / "actions.yaml").write_text("[{op: fail, args: {msg: 'no'}}]", encoding="utf-8")
     uuid = "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8"
 
-    shown = cli.json("inspection rule create --scope rack --phase early --priority 3 --description new --actions "
-                     "actions.yaml --conditions", json.dumps(NOT_EMPTY), "--uuid", uuid)
+    shown = cli.json("inspection rule create --scope rack --phase early --priority 3 --disabled --description new "
+                     "--actions actions.yaml --conditions", json.dumps(NOT_EMPTY), "--uuid", uuid)
     cli.run("inspection rule create --sensitive --actions actions.yaml")
     error = cli.refused("inspection rule create --scope rack --actions", '[{"op": "no-such-action", "args": {}}]')
 
     first, second = stored(endpoint)
     assert shown == {name: value for name, value in first.items() if name != "links"}
     assert (first["uuid"], first["scope"], first["phase"], first["priority"]) == (uuid, "rack", "early", 3)
+    assert first["enabled"] is False
     assert (first["description"], first["conditions"], first["actions"]) == ("new", NOT_EMPTY, FAIL)
     assert second["sensitive"] is True
     assert "/actions/0/op: there is no such action" in error
@@ -246,12 +258,14 @@ def test_r_76_a_rule_is_created_from_fields(cli, endpoint, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")
 def test_r_77_the_sdk_has_every_call_of_the_document(rules, endpoint):
-    created = [rules.create_inspection_rule(actions=FAIL, scope=scope) for scope in ("rack", None, "rack")]
-    updated = rules.update_inspection_rule(created[0], description="changed", priority=7)
+    created = [rules.create_inspection_rule(actions=FAIL, scope=scope, name=name, bundle="lab", max_nodes=3)
+               for name, scope in (("a", "rack"), ("b", None), ("c", "rack"))]
+    updated = rules.update_inspection_rule(created[0], description="changed", priority=7, enabled=False)
     patched = rules.patch_inspection_rule(created[0].id, [{"op": "remove", "path": "/scope"}])
     shown = rules.get_inspection_rule(created[0].id)
     summaries = list(rules.inspection_rules())
     detailed = list(rules.inspection_rules(details=True, scope="rack"))
+    named = list(rules.inspection_rules(name="b", bundle="lab"))
     rules.delete_inspection_rule(created[1])
     rules.delete_inspection_rule(created[1].id)
     with pytest.raises(exceptions.NotFoundException):
@@ -260,7 +274,10 @@ def test_r_77_the_sdk_has_every_call_of_the_document(rules, endpoint):
     rules.delete_all_inspection_rules()
 
     assert (created[0].scope, created[0].is_built_in, created[0].actions) == ("rack", False, FAIL)
+    assert (created[0].name, created[0].bundle, created[0].max_nodes, created[0].is_enabled) == ("a", "lab", 3, True)
     assert (updated.description, updated.priority, updated.scope) == ("changed", 7, "rack")
+    assert created[0].nodes_counted == 0
+    assert (updated.is_enabled, [rule.id for rule in named]) == (False, [created[1].id])
     assert (patched.description, patched.scope) == ("changed", None)
     assert (shown.description, shown.priority, shown.scope, shown.actions) == ("changed", 7, None, FAIL)
     assert [(rule.id, rule.actions) for rule in summaries] == [(rule.id, None) for rule in created]
@@ -269,3 +286,30 @@ def test_r_77_the_sdk_has_every_call_of_the_document(rules, endpoint):
     assert stored(endpoint) == []
     with pytest.raises(exceptions.NotFoundException, match="could not be found"):
         rules.get_inspection_rule(created[0].id)
+
+
+def test_warnings_of_the_service_are_on_the_standard_error(cli, endpoint):
+    by_position = json.dumps([{"op": "fail", "args": ["no"]}])
+
+    status, output, errors = cli.finish(cli.start("inspection rule create -f json --actions", by_position))
+    uuid = json.loads(output)["uuid"]
+    others = [cli.finish(cli.start("inspection rule set", uuid, "--priority", "5")),
+              cli.finish(cli.start("inspection rule unset", uuid, "--description")),
+              cli.finish(cli.start("inspection rule set", uuid, "--scope", "rack"))]
+
+    warning = 'warning: /actions/0/args: Ironic wants arguments by name since August 2026: {"msg": ...}\n'
+    assert (status, "warnings" in json.loads(output), errors) == (0, False, warning)
+    assert others == [(0, "", warning)] * 3
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")
+def test_openstacksdk_ignores_warnings_and_its_companion_has_them(rules):
+    by_position = [{"op": "fail", "args": ["no"]}]
+
+    plain = rules._baremetal.create_inspection_rule(actions=by_position)
+    created = rules.create_inspection_rule(actions=by_position)
+    changed = rules.update_inspection_rule(created, actions=FAIL)
+
+    assert plain.actions == by_position
+    assert [warning["pointer"] for warning in created.warnings] == ["/actions/0/args"]
+    assert (changed.warnings, rules.get_inspection_rule(created.id).warnings) == (None, None)

@@ -42,13 +42,12 @@ def test_every_option_of_python_ironicclient_is_still_there(our, their):
 @pytest.mark.parametrize(("our", "their", "arguments"), [
     (*PAIRS[0], ["--actions", "[]", "--priority", "5", "--sensitive", "true"]),
     (*PAIRS[1], ["u", "v"]),
-    (*PAIRS[2], ["--long", "--limit", "3"]),
     (*PAIRS[3], ["u", "--description", "d", "--priority", "5"]),
     (*PAIRS[4], ["u", "--description", "--condition", "0"]),
 ])
 def test_a_call_without_our_options_is_carried_out_by_python_ironicclient(monkeypatch, our, their, arguments):
     monkeypatch.setattr(their, "take_action", lambda self, parsed_args: parsed_args)
-    command = our(app(None), None)
+    command = our(app(Connection(answer)), None)
     parsed = command.get_parser("openstack").parse_args(arguments)
 
     assert command.take_action(parsed) is parsed
@@ -63,6 +62,34 @@ def test_r76_a_rule_is_created_with_scope_in_the_types_of_the_api():
     assert connection.requests == [("POST", "/v1/inspection_rules", {
         "actions": [{"op": "fail"}], "scope": "s", "priority": 5, "sensitive": True, "uuid": "u", "phase": "early"})]
     assert (status, json.loads(output)) == (0, {name: value for name, value in RULE.items() if name != "links"})
+
+
+def test_the_fields_that_python_ironicclient_lacks_are_created_set_and_unset():
+    connection = Connection(answer)
+
+    run(ours.CreateRule, connection, "--actions", "[]", "--name", "n", "--bundle", "b", "--max-nodes", "3",
+        "--disabled")
+    run(ours.SetRule, connection, "u", "--enabled")
+    run(ours.UnsetRule, connection, "u", "--name", "--bundle", "--max-nodes")
+
+    assert [body for _, _, body in connection.requests] == [
+        {"actions": [], "name": "n", "bundle": "b", "max_nodes": 3, "enabled": False},
+        [{"op": "add", "path": "/enabled", "value": True}],
+        [{"op": "remove", "path": f"/{name}"} for name in ("name", "bundle", "max_nodes")]]
+
+
+@pytest.mark.parametrize(("command", "arguments"), [
+    (ours.CreateRule, ["--actions", "[]"]), (ours.CreateRule, ["--actions", "[]", "--scope", "s"]),
+    (ours.SetRule, ["u", "--priority", "5"]), (ours.SetRule, ["u", "--scope", "s"]),
+    (ours.UnsetRule, ["u", "--priority"]), (ours.UnsetRule, ["u", "--scope"]),
+])
+def test_warnings_are_shown_also_by_the_code_of_python_ironicclient(command, arguments, capsys):
+    warning = {"pointer": "/actions/0", "text": "is odd", "nearest": None}
+
+    _, output = run(command, Connection(lambda method, url, body: {**RULE, "warnings": [warning]}), *arguments)
+
+    assert capsys.readouterr().err == "warning: /actions/0: is odd\n"
+    assert "is odd" not in output
 
 
 @pytest.mark.parametrize("arguments", [["--priority", "high"], ["--sensitive", "maybe"], ["--conditions", "[,"]])
@@ -143,18 +170,38 @@ def test_r71_a_filtered_list_follows_links_as_far_as_it_must(limit, sizes, count
 
 
 @pytest.mark.parametrize(("arguments", "query", "columns"), [
-    ([], "scope=s", {"uuid", "description"}),
-    (["--long", "--marker", "m"], "scope=s&marker=m&detail=True", {
-        "uuid", "description", "priority", "sensitive", "phase", "actions", "conditions", "created_at", "updated_at"}),
-    (["--fields", "priority", "uuid"], "scope=s&fields=priority%2Cuuid", {"priority", "uuid"}),
+    ([], "", "uuid description phase priority scope enabled"),
+    (["--scope", "s", "--long", "--marker", "m"], "scope=s&marker=m&detail=True",
+     "uuid description phase priority scope enabled name bundle max_nodes nodes_counted built_in valid problems "
+     "sensitive actions conditions created_at updated_at"),
+    (["--fields", "priority", "uuid", "--sort", "execution:desc"],
+     "sort_key=execution&sort_dir=desc&fields=priority%2Cuuid", "priority uuid"),
+    (["--disabled", "--no-built-in", "--invalid", "--sensitive", "--name", "n", "--bundle", "b", "--description", "d",
+      "--writes", "/driver", "--op", "in-net"],
+     "name=n&bundle=b&enabled=False&sensitive=True&built_in=False&valid=False&description=d&writes=%2Fdriver&op=in-net",
+     "uuid description phase priority scope enabled"),
 ])
-def test_r71_a_filtered_list_has_the_columns_of_the_unfiltered(arguments, query, columns):
+def test_r71_a_list_has_the_columns_and_filters_of_its_options(arguments, query, columns):
     connection = Connection(lambda method, url, body: {"inspection_rules": [RULE]})
 
-    _, output = run(ours.ListRules, connection, "--scope", "s", *arguments, "-f", "json")
+    _, output = run(ours.ListRules, connection, *arguments, "-f", "json")
 
     assert connection.requests == [("GET", f"/v1/inspection_rules?{query}", None)]
-    assert [set(rule) for rule in json.loads(output)] == [columns]
+    assert [list(rule) for rule in json.loads(output)] == [columns.split()]
+
+
+def test_r71_a_list_is_sorted_by_fields_as_by_python_ironicclient():
+    connection = Connection(lambda method, url, body: {"inspection_rules": [
+        {**RULE, "uuid": "u", "priority": 5}, {**RULE, "uuid": "v", "priority": 7}]})
+
+    _, output = run(ours.ListRules, connection, "--sort", "priority:desc", "-f", "json")
+
+    assert [rule["uuid"] for rule in json.loads(output)] == ["v", "u"]
+
+
+def test_r71_long_and_chosen_fields_exclude_each_other():
+    with pytest.raises(CommandError, match="--fields and --long"):
+        run(ours.ListRules, Connection(answer), "--long", "--fields", "uuid")
 
 
 def test_a_fault_is_shown_with_the_reason_of_the_service():
@@ -168,7 +215,7 @@ def test_a_fault_is_shown_with_the_reason_of_the_service():
 def carried_out(monkeypatch, our, their, *arguments: str) -> argparse.Namespace:
     """Return the arguments that are passed to python-ironicclient's code."""
     monkeypatch.setattr(their, "take_action", lambda self, parsed_args: parsed_args)
-    command = our(app(None), None)
+    command = our(app(Connection(answer)), None)
     parsed: argparse.Namespace = command.take_action(command.get_parser("openstack").parse_args(arguments))
     return parsed
 

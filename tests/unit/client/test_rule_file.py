@@ -21,6 +21,22 @@ def written(tmp_path):
     return write
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A directory with rules in several files, and the name by which it is read."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "rules"
+    path.mkdir()
+    (path / "b.json").write_text('{"description": "of b"}', encoding="utf-8")
+    (path / "a.yaml").write_text("- {description: a0}\n- {description: a1}\n", encoding="utf-8")
+    (path / "c.yml").write_text("description: c0\n---\n- {description: c1}\n", encoding="utf-8")
+    (path / ".hidden.yaml").write_text("[", encoding="utf-8")
+    (path / "README.md").write_text("[", encoding="utf-8")
+    (path / "more.yaml").mkdir()
+    (path / "more.yaml" / "d.yaml").write_text("[", encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize(("text", "rules"), [
     (YAML, [RULE]),
     ("- {actions: []}\n- {actions: [1]}\n", [{"actions": []}, {"actions": [1]}]),
@@ -37,13 +53,13 @@ def written(tmp_path):
 ], ids=["one in YAML", "list in YAML", "documents", "one in JSON", "JSON that is not YAML", "none", "date", "no rule",
         "MAC address", "numbers", "merge key", "empty document"])
 def test_rules_are_read_in_order(written, text, rules):
-    assert rule_file.read(written(text)) == rules
+    assert rule_file.read(written(text)).rules == rules
 
 
 def test_a_minus_is_the_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(YAML))
 
-    assert rule_file.read("-") == [RULE]
+    assert rule_file.read("-").rules == [RULE]
 
 
 @pytest.mark.parametrize(("text", "complaint"), [
@@ -51,8 +67,8 @@ def test_a_minus_is_the_standard_input(monkeypatch):
     ("text", "contains neither a rule nor a list"),
     ("a: [", "neither JSON nor YAML"),
     ("!!python/object:os.system {}", "neither JSON nor YAML"),
-    ("- op: !eq\n", r"(?s)must be quoted, as in op: \"!eq\".*line 1, column 7"),
-    ("priority: 1\npriority: 2\n", "(?s)duplicate key.*line 2, column 1"),
+    ("- op: !eq\n", r"line 1, column 7: .*must be quoted, as in op: \"!eq\""),
+    ("priority: 1\npriority: 2\n", "line 2, column 1: duplicate key"),
     ("a: 0b_\n", "neither JSON nor YAML"),
     (b"\xff\xfe\x00", "cannot be read"),
 ])
@@ -64,3 +80,47 @@ def test_other_files_are_refused(written, text, complaint):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(CommandError, match=r"nowhere\.yaml cannot be read"):
         rule_file.read(str(tmp_path / "nowhere.yaml"))
+
+
+def test_the_files_of_a_directory_are_read_by_name(folder):
+    given = rule_file.read("rules")
+
+    assert [rule["description"] for rule in given.rules] == ["a0", "a1", "of b", "c0", "c1"]
+    assert [place.of("/op") for place in given.places] == [
+        "rules/a.yaml: /0/op", "rules/a.yaml: /1/op", "rules/b.json: /op", "rules/c.yml (document 1): /op",
+        "rules/c.yml (document 2): /0/op"]
+
+
+def test_the_problems_of_all_files_of_a_directory_are_told_at_once(folder):
+    (folder / "a.yaml").write_text("- {description: !!set {a, b}}\n", encoding="utf-8")
+    (folder / "b.json").write_text('{"description": [}', encoding="utf-8")
+    (folder / "d.yaml").symlink_to("nowhere")
+    (folder / "e.yaml").write_text("# nothing yet\n", encoding="utf-8")
+
+    with pytest.raises(CommandError) as raised:
+        rule_file.read("rules")
+
+    assert [line.partition(":")[0] for line in str(raised.value).splitlines()] == [
+        "rules/b.json is neither JSON nor YAML", "rules/d.yaml cannot be read",
+        "rules/e.yaml contains neither a rule nor a list of rules", "rules/a.yaml"]
+    assert "line 1, column 18" in str(raised.value)
+
+
+def test_a_directory_without_rules_is_refused(tmp_path):
+    with pytest.raises(CommandError, match=r"has no files \*\.yaml, \*\.yml, \*\.json"):
+        rule_file.read(str(tmp_path))
+
+
+@pytest.mark.parametrize(("error", "explained"), [
+    ("/rules/2/op: b; c: d; /rules/3: must be an object; /rules/1/conditions/0: no such operator (HTTP 400) "
+     "(Request-ID: req-1)",
+     ["rules/a.yaml: /1/conditions/0: no such operator", "rules/b.json: /op: b; c: d",
+      "rules/c.yml (document 1): must be an object", "Nothing was changed. (HTTP 400) (Request-ID: req-1)"]),
+    ("/rules/0/actions/0/args/a: b: c", ["rules/a.yaml: /0/actions/0/args/a: b: c", "Nothing was changed."]),
+    ("/bundle: too long; /rules/4/name: is taken (HTTP 400)",
+     ["/bundle: too long", "rules/c.yml (document 2): /0/name: is taken", "Nothing was changed. (HTTP 400)"]),
+    ("/rules/99/name: is taken", ["/rules/99/name: is taken", "Nothing was changed."]),
+    ("Not allowed (HTTP 403)", ["Not allowed (HTTP 403)"]),
+], ids=["several", "pointer", "not of a rule", "unknown rule", "another error"])
+def test_a_problem_is_told_with_its_place_in_the_file(folder, error, explained):
+    assert rule_file.read("rules").explained(error).splitlines() == explained
