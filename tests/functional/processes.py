@@ -149,9 +149,10 @@ class Cluster:
         """Start a command of the package."""
         return self.start(module, self.configuration(name), name, *arguments)
 
-    def start(self, module: str, file: str, name: str, *arguments: str) -> Process:
+    def start(self, module: str, file: str, name: str, *arguments: str,
+              environment: dict[str, str] | None = None) -> Process:
         """Start a command of the package with the configuration in ``file``."""
-        process = Process(module, ["--config-file", file, *arguments], self.folder, name)
+        process = Process(module, ["--config-file", file, *arguments], self.folder, name, environment)
         self._processes.append(process)
         return process
 

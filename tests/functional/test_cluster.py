@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db.tables import node_inventory, nodes
+from ironic_rules.db.tables import inspection_rule_nodes, node_inventory, node_traits, nodes
 from tests.functional.brokers import temporary_vhost
 from tests.functional.databases import temporary_database
 from tests.functional.fleets import Simulation
 from tests.functional.processes import Cluster, answers, wait_for
 
 NODES = 200
+#: The number of nodes that a rule may be applied to, by both conductors together.
+MAX_NODES = 150
+TRAIT = "CUSTOM_LIMITED"
 
 
 def states_and_inventories(database_url: str) -> tuple[dict[str, int], int, int]:
@@ -28,6 +32,25 @@ def states_and_inventories(database_url: str) -> tuple[dict[str, int], int, int]
     return found, inventories or 0, locked or 0
 
 
+def create_limited_rule(url: str) -> str:
+    reply = httpx.post(f"{url}/v1/inspection_rules", headers={"X-OpenStack-Ironic-API-Version": "1.96"}, json={
+        "max_nodes": MAX_NODES, "actions": [{"op": "add-trait", "args": {"name": TRAIT}}]})
+    assert reply.status_code == 201, reply.text
+    uuid: str = reply.json()["uuid"]
+    return uuid
+
+
+def applied_and_counted(database_url: str, rule: str) -> tuple[int, int]:
+    """Return how many nodes have what the rule sets, and how many are counted for it."""
+    engine = sa.create_engine(database_url, poolclass=sa.NullPool)
+    number = sa.select(sa.func.count())
+    with engine.connect() as conn:
+        applied = conn.scalar(number.where(node_traits.c.trait == TRAIT))
+        counted = conn.scalar(number.where(inspection_rule_nodes.c.rule_uuid == rule))
+    engine.dispose()
+    return applied or 0, counted or 0
+
+
 @pytest.mark.slow
 def test_200_nodes_over_rabbitmq_and_postgresql(tmp_path):
     with temporary_database("postgresql") as database, temporary_vhost() as transport:
@@ -37,10 +60,12 @@ def test_200_nodes_over_rabbitmq_and_postgresql(tmp_path):
             for name in ("conductor-1", "conductor-2"):
                 cluster.conductor(name)
             urls = [cluster.api(name)[1] for name in ("api-1", "api-2")]
+            rule = create_limited_rule(urls[0])
             fleets = [Simulation(url, NODES // 2, tmp_path) for url in urls]
             reports = [fleet.report() for fleet in fleets]
             assert [report["status"] for report in reports] == [0, 0], reports
             assert states_and_inventories(database) == ({"manageable": NODES}, NODES, 0)
+            assert applied_and_counted(database, rule) == (MAX_NODES, MAX_NODES)
         finally:
             cluster.close()
 
@@ -54,6 +79,7 @@ def test_200_nodes_over_rabbitmq_and_mariadb_while_a_conductor_is_killed(tmp_pat
             doomed = cluster.conductor("conductor-1")
             cluster.conductor("conductor-2")
             urls = [cluster.api(name)[1] for name in ("api-1", "api-2")]
+            rule = create_limited_rule(urls[0])
             fleets = [Simulation(url, NODES // 2, tmp_path) for url in urls]
 
             def some_are_done():
@@ -64,6 +90,7 @@ def test_200_nodes_over_rabbitmq_and_mariadb_while_a_conductor_is_killed(tmp_pat
             reports = [fleet.report() for fleet in fleets]
             assert [report["status"] for report in reports] == [0, 0], reports
             assert states_and_inventories(database) == ({"manageable": NODES}, NODES, 0)
+            assert applied_and_counted(database, rule) == (MAX_NODES, MAX_NODES)
             assert all(answers(url + "/healthcheck") for url in urls)
         finally:
             cluster.close()

@@ -20,6 +20,8 @@ from ironic_rules.hardware.agent.inspect import AgentInspect
 from tests.functional.whole import configuration, fault, running
 
 URL = "/v1/continue_inspection"
+FORMS = ("{node.auto_discovered}", "{node[auto_discovered]}", "{plugin_data.auto_discovered}",
+         "{plugin_data[auto_discovered]}")
 CONFIG = ("[auto_discovery]\nenabled = true\ndriver = fake-hardware\ninspection_scope = fresh\n"
           "max_nodes_per_minute = 1000\n")
 FAIL = {"op": "fail", "args": {"msg": "not in this house"}}
@@ -370,3 +372,39 @@ def test_the_interface_that_processes_the_data_is_the_one_for_ramdisks(whole, ma
     node = discover(whole, machine[1])
 
     assert type(whole.conductor.hardware.interface(whole.row(node["uuid"]), "inspect")) is AgentInspect
+
+
+@pytest.mark.parametrize("phase", ["preprocess", "main"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_example_of_the_document_can_ask_for_discovery_in_every_form(whole, machine, form, phase):
+    rule(whole, {"op": "set-attribute", "args": ["/driver", "faulty-hardware"]},
+         {"op": "set-attribute", "args": ["/driver_info/ipmi_address", "{plugin_data[bmc_address]}"]},
+         {"op": "set-attribute", "args": ["/extra/discovered", form]},
+         phase=phase, conditions=[{"op": "is-true", "args": [form]},
+                                  {"op": "!is-empty", "args": ["{plugin_data[bmc_address]}"]}])
+    liar = whole.machine()[1]
+
+    node = discover(whole, machine[1])
+    other = whole.inspect(whole.enroll("manageable"), {**liar, "auto_discovered": True})
+
+    assert (node["driver"], node["extra"]) == ("faulty-hardware", {"discovered": True})
+    assert node["driver_info"] == {"ipmi_address": machine[1]["inventory"]["bmc_address"]}
+    assert (other["driver"], other["driver_info"], other["extra"]) == ("fake-hardware", {}, {})
+
+
+def test_what_a_machine_says_of_its_discovery_is_not_believed(whole, machine):
+    rule(whole, FAIL, phase="early", conditions=[{"op": "!is-none", "args": ["{plugin_data[auto_discovered]}"]}])
+    rule(whole, {"op": "set-attribute", "args": ["/extra/discovered", "{plugin_data[auto_discovered]}"]},
+         conditions=[{"op": "!is-none", "args": ["{plugin_data[auto_discovered]}"]}])
+    rule(whole, {"op": "extend-attribute", "args": ["/extra/first", "once"]}, conditions=[
+        {"op": "eq", "args": ["{node.target_provision_state}", "enroll"]}])
+
+    new = discover(whole, {**machine[1], "auto_discovered": False})
+    old = whole.inspect(whole.enroll("manageable"), {**whole.machine()[1], "auto_discovered": True})
+
+    assert (new["extra"], old["extra"]) == ({"discovered": True, "first": ["once"]}, {})
+    whole.provision(new["uuid"], "manage")
+    assert whole.inspect(new["uuid"], machine[1])["extra"] == new["extra"]
+    for node, known in ((new, {"auto_discovered": True}), (old, {})):
+        data = whole.app.get(f"/v1/nodes/{node['uuid']}/inventory").json["plugin_data"]
+        assert {key: data[key] for key in data if key == "auto_discovered"} == known

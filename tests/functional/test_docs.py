@@ -82,17 +82,30 @@ def test_the_inspection_guide_leads_to_an_inspected_node(tmp_path):
         assert json.loads(outputs[-1])["inventory"]["system_vendor"]["serial_number"] == "4HT81X3"
 
 
-def test_the_rules_guide_leads_to_four_rules(tmp_path):
+def test_the_rules_guide_leads_to_rules_that_are_as_before_a_change(tmp_path):
     with standalone(tmp_path) as (_, url):
         outputs = typed("user/inspection-rules.rst", url, tmp_path)
 
-        rules = get(url + "/v1/inspection_rules")["inspection_rules"]
+        rules = get(url + "/v1/inspection_rules?detail=true")["inspection_rules"]
         assert [rule["description"] for rule in rules] == [
-            "Machines with 256 GiB or more", "x86 machines", "only flash", "NVMe"]
+            "Machines with 256 GiB or more", "x86 machines", "only flash", "NVMe", None,
+            "at least 16 GiB of memory", "at least four disks", "NVMe disks",
+            None, "Machines of rack b7, by the name of their port"]
+        assert [rule["bundle"] for rule in rules[5:]] == ["storage"] * 3 + ["racks"] * 2
+        assert rules[5]["conditions"][0]["args"]["values"][1] == 16384  # after the rollback
+        assert sum("| ~ /conditions/0/args/values/1: 32768 |" in text for text in outputs) == 1
+        warned, first, second, back = (
+            json.loads(text) for text in outputs if text.startswith('{"revision":') and "dry" in text)
+        assert [[len(reply[kind]) for kind in ("created", "unchanged")] for reply in (first, second, back)] == [
+            [2, 0], [0, 2], [0, 10]]
+        assert first["revision"] == second["revision"] == back["revision"]
         refusal = next(json.loads(json.loads(text)["error_message"])["faultstring"] for text in outputs
                        if text.startswith('{"error_message"'))
-        assert "/actions/0/args/0" in refusal
+        assert "/actions/0/args/name" in refusal
         assert "/actions/1/op" in refusal
+        assert [(warning["pointer"], warning["nearest"]) for warning in warned["warnings"]] == [
+            ("/rules/0/conditions/0/args", None), ("/rules/0/conditions/0/args/0", "inventory[bmc_address]")]
+        assert sum('"warnings":[{' in text for text in outputs) == 1
         assert json.loads(outputs[-2])["inspection_scope"] == "rack-b7"
         assert [node["name"] for node in json.loads(outputs[-1])["nodes"]] == ["lab-1"]
 

@@ -74,6 +74,16 @@ def test_the_credentials_example_works_and_shows_nothing_of_itself(whole):
     assert (rule["conditions"], rule["actions"]) == (None, None)
 
 
+def test_one_rule_of_the_models_example_gives_each_model_its_trait_and_name(whole):
+    load(whole, "models")
+
+    nodes = [inspected(whole, sample) for sample in ("dell-r660", "hpe-dl380-gen11", "ipv6-only-bmc")]
+
+    assert [(node["last_error"], node["traits"], node["name"]) for node in nodes] == [
+        (None, ["CUSTOM_R660"], "dell-inc-4ht81x3"), (None, ["CUSTOM_DL380"], "hpe-cz24310q7f"),
+        (None, ["CUSTOM_SR635"], "lenovo-j304f7kb")]
+
+
 def test_the_scope_example_puts_nodes_where_the_filter_finds_them(whole):
     load(whole, "scope")
     lab, other = whole.enroll("manageable"), whole.enroll("manageable")

@@ -99,7 +99,13 @@ def test_a_failed_inspection_leaves_the_node_as_it_was(whole, cause, backend):
     assert whole.inventories(node) == (["failed"] if backend == "database" else [])
     assert (whole.bmc_addresses(node), whole.row(node).agent_token_hash) == (["192.0.2.34"], None)
     assert "lookup_bmc_addresses" not in whole.row(node).driver_internal_info
-    assert whole.app.get(f"/v1/nodes/{node}/inventory").status_int == 404
+    stored = whole.app.get(f"/v1/nodes/{node}/inventory")
+    if backend == "none":
+        assert stored.status_int == 404
+    else:
+        assert stored.json["status"] == "failed"
+        assert stored.json["inventory"] == body["inventory"]
+        assert stored.json["plugin_data"].get("error") == body.get("error")
     assert [severity for severity, _ in whole.events(node)] == ["ERROR"]
 
 

@@ -85,10 +85,14 @@ def test_the_api_reference_shows_the_fields_of_a_rule_from_its_schema():
 
     assert {path: rest for path, *rest in cells if "[" not in path} == {
         "uuid": ["string (a UUID) or ``null``", "", ""],
+        "name": ["string (text, one line) or ``null``", "1 to 255 characters", ""],
+        "bundle": ["string (text, one line) or ``null``", "1 to 255 characters", ""],
         "description": ["string or ``null``", "at most 255 characters", ""],
+        "enabled": ["boolean, ``null`` or string (one of true, yes, on, 1, false, no, off, 0)", "", ""],
         "priority": ["integer or string (the same in digits)", "0 to 9,999", ""],
         "phase": ["one of ``early``, ``preprocess``, ``main``", "", ""],
         "scope": ["string or ``null``", "1 to 255 characters", ""],
+        "max_nodes": ["integer, ``null`` or string (the same in at most 9 digits)", "1 to 2,147,483,647", ""],
         "sensitive": ["boolean, ``null`` or string (one of true, yes, on, 1, false, no, off, 0)", "", ""],
         "conditions": ["list or ``null``", "at most 100 items", ""],
         "actions": ["list", "1 to 100 items", "yes"],

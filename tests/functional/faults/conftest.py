@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import sqlalchemy as sa
 
@@ -63,6 +66,50 @@ class FaultyCluster(Cluster):
         assert [tuple(row) for row in statuses] == [("processed", number)]
         doubled = sa.select(ports.c.address).group_by(ports.c.address).having(sa.func.count() > 1)
         assert self.select(doubled) == []
+
+
+class Api:
+    """The API as an operator and a ramdisk use it; the tests check the answers."""
+
+    def __init__(self, url: str) -> None:
+        self._http = httpx.Client(base_url=url, timeout=60, headers={"X-OpenStack-Ironic-API-Version": "1.96"})
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __call__(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        return self._http.request(method, path, json=body)
+
+    def patiently(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """Repeat a request while the node is locked or all conductors are busy."""
+        def attempt() -> httpx.Response | None:
+            answer = self(method, path, body)
+            return answer if answer.status_code not in (409, 503) else None
+
+        answer = wait_for(f"{method} {path}", attempt)
+        assert answer.status_code < 400, answer.text
+        return answer
+
+    def state(self, uuid: str) -> str:
+        node = self("GET", f"/v1/nodes/{uuid}?fields=provision_state,reservation").json()
+        return node["provision_state"] if not node["reservation"] else "locked"
+
+    @staticmethod
+    def machine() -> tuple[str, dict[str, Any]]:
+        """Return the MAC address of a new machine and the report of its ramdisk."""
+        mac = "52:54:00:" + ":".join(secrets.token_hex(1) for _ in range(3))
+        return mac, {
+            "inventory": {"interfaces": [{"name": "eth0", "mac_address": mac}], "cpu": {"architecture": "x86_64"}}}
+
+    def waiting(self, **fields: Any) -> tuple[str, dict[str, Any]]:
+        """Return the UUID of a node in INSPECT WAIT and the report of its ramdisk."""
+        mac, body = self.machine()
+        uuid = self.patiently("POST", "/v1/nodes", {"driver": "fake-hardware", **fields}).json()["uuid"]
+        self.patiently("POST", "/v1/ports", {"node_uuid": uuid, "address": mac})
+        for target, state in (("manage", "manageable"), ("inspect", "inspect wait")):
+            self.patiently("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": target})
+            wait_for(state, lambda state=state: self.state(uuid) == state)
+        return uuid, body
 
 
 @pytest.fixture(params=["mysql", "postgresql"])

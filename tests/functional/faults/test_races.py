@@ -2,60 +2,20 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db.tables import node_inventory, nodes, ports
-from tests.functional.faults.conftest import SETTLED_S
+from tests.functional.faults.conftest import SETTLED_S, Api
 from tests.functional.fleets import Simulation
 from tests.functional.processes import wait_for
 
 pytestmark = pytest.mark.slow
 
 NODES = 12
-
-
-class Api:
-    """The API as an operator and a ramdisk use it; the tests check the answers."""
-
-    def __init__(self, url):
-        self._http = httpx.Client(base_url=url, timeout=60, headers={"X-OpenStack-Ironic-API-Version": "1.96"})
-
-    def close(self):
-        self._http.close()
-
-    def __call__(self, method, path, body=None):
-        return self._http.request(method, path, json=body)
-
-    def patiently(self, method, path, body=None):
-        """Repeat a request while the node is locked or all conductors are busy."""
-        def attempt():
-            answer = self(method, path, body)
-            return answer if answer.status_code not in (409, 503) else None
-
-        answer = wait_for(f"{method} {path}", attempt)
-        assert answer.status_code < 400, answer.text
-        return answer
-
-    def state(self, uuid):
-        node = self("GET", f"/v1/nodes/{uuid}?fields=provision_state,reservation").json()
-        return node["provision_state"] if not node["reservation"] else "locked"
-
-    def waiting(self):
-        """Return the UUID of a node in INSPECT WAIT and the report of its ramdisk."""
-        mac = "52:54:00:" + ":".join(secrets.token_hex(1) for _ in range(3))
-        body = {"inventory": {"interfaces": [{"name": "eth0", "mac_address": mac}], "cpu": {"architecture": "x86_64"}}}
-        uuid = self.patiently("POST", "/v1/nodes", {"driver": "fake-hardware"}).json()["uuid"]
-        self.patiently("POST", "/v1/ports", {"node_uuid": uuid, "address": mac})
-        for target, state in (("manage", "manageable"), ("inspect", "inspect wait")):
-            self.patiently("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": target})
-            wait_for(state, lambda state=state: self.state(uuid) == state)
-        return uuid, body
 
 
 @pytest.fixture

@@ -30,13 +30,13 @@ def discovery(whole: Whole) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("ident", ["uuid", "name"])
-def test_m_13_the_inventory_of_a_node_is_an_object_with_two_keys(whole, ident):
+def test_m_13_the_inventory_of_a_node_is_an_object_with_these_keys(whole, ident):
     uuid, body = waiting(whole, name="n")
     try:
         node = finish(whole, uuid, {**body, "sent": 1})
 
         data = whole.app.get(f"/v1/nodes/{node[ident]}/inventory").json
-        assert data.keys() == {"inventory", "plugin_data"}
+        assert data.keys() == {"inventory", "plugin_data", "status"}
         assert (data["inventory"], data["plugin_data"]["sent"]) == (body["inventory"], 1)
     finally:
         whole.app.delete(f"/v1/nodes/{uuid}")

@@ -17,7 +17,8 @@ NOBODY = "22222222-2222-4222-8222-222222222222"
 BUILT_IN = "33333333-3333-4333-8333-333333333333"
 FULL = {
     "uuid": UUID, "description": "all fields", "priority": 9999, "phase": "preprocess", "scope": "lab",
-    "sensitive": False, "conditions": [{"op": "! eq", "args": [1, "{inventory[cpu][count]}"]}], "actions": [LOG],
+    "sensitive": False, "actions": [LOG],
+    "conditions": [{"op": "! eq", "args": {"values": [1, "{inventory[cpu][count]}"]}}],
 }
 
 
@@ -212,11 +213,11 @@ def test_r_66_a_patch_returns_the_changed_rule(whole):
     created = whole.app.post_json(RULES, FULL).json
 
     reply = patch(whole, created, {"op": "replace", "path": "/priority", "value": 0},
-                  {"op": "add", "path": "/actions/-", "value": {"op": "fail", "args": ["no"]}},
+                  {"op": "add", "path": "/actions/-", "value": {"op": "fail", "args": {"msg": "no"}}},
                   {"op": "remove", "path": "/conditions/0"}, {"op": "remove", "path": "/scope"})
 
     assert reply.status_int == 200
-    changed = {"priority": 0, "actions": [LOG, {"op": "fail", "args": ["no"]}], "conditions": [], "scope": None}
+    changed = {"priority": 0, "actions": [LOG, {"op": "fail", "args": {"msg": "no"}}], "conditions": [], "scope": None}
     assert reply.json == {**created, **changed, "updated_at": reply.json["updated_at"]}
     assert reply.json["updated_at"] > created["created_at"]
     assert whole.app.get(f"{RULES}/{UUID}").json == reply.json
@@ -279,7 +280,7 @@ def test_r_66_without_its_phase_a_rule_runs_in_the_default_one(whole):
 
 
 def test_r_67_a_deleted_rule_is_gone(whole):
-    kept, deleted = create(whole), create(whole, {"op": "fail", "args": ["no"]})
+    kept, deleted = create(whole), create(whole, {"op": "fail", "args": {"msg": "no"}})
 
     reply = whole.app.delete(f"{RULES}/{deleted['uuid']}")
 
