@@ -66,10 +66,10 @@ def rule(number: int, matches: bool) -> dict[str, Any]:
     }
 
 
-def create_rules(endpoint: str, count: int, matches: bool = False) -> Timing:
+def create_rules(endpoint: str, count: int, matches: bool = False, **fields: Any) -> Timing:
     """Create rules one after the other."""
     return run(endpoint, count, 1, lambda client, number: client.request(
-        "POST", "/v1/inspection_rules", rule(number, matches)))
+        "POST", "/v1/inspection_rules", {**rule(number, matches), **fields}))
 
 
 def delete_all(endpoint: str, collection: str) -> None:
@@ -103,10 +103,10 @@ def repeat_get(endpoint: str, path: str, count: int, concurrency: int = 1) -> Ti
     return run(endpoint, count, concurrency, lambda client, _: client.request("GET", path))
 
 
-def _enter_inspect_wait(client: Client, number: int) -> None:
+def _enter_inspect_wait(client: Client, number: int, fields: dict[str, Any]) -> None:
     node = client.json("POST", "/v1/nodes", {
         "driver": "fake-hardware", "name": f"bench-{number}", "inspect_interface": "agent",
-        "driver_info": {"ipmi_address": bmc(number)}})["uuid"]
+        "driver_info": {"ipmi_address": bmc(number)}, **fields})["uuid"]
     client.request("POST", "/v1/ports", {"node_uuid": node, "address": mac(number)})
     for target, state in (("manage", "manageable"), ("inspect", "inspect wait")):
         _until(lambda target=target: client.request(  # type: ignore[misc]
@@ -129,13 +129,13 @@ def _until(probe: Any, timeout_s: float = 120.0) -> None:
         time.sleep(0.02)
 
 
-def _count(client: Client, state: str) -> int:
-    path = "/v1/nodes?limit=1000&fields=uuid&provision_state=" + state.replace(" ", "%20")
+def _count(client: Client, state: str, most: int | None = None) -> int:
+    path = f"/v1/nodes?limit={most or 1000}&fields=uuid&provision_state=" + state.replace(" ", "%20")
     found = 0
     while True:
         page = client.json("GET", path)
         found += len(page["nodes"])
-        if "next" not in page:
+        if "next" not in page or found == most:
             return found
         path = "/v1/" + page["next"].partition("/v1/")[2]
 
@@ -145,13 +145,24 @@ def inspect(endpoint: str, count: int, concurrency: int) -> tuple[float, Timing]
 
     :returns: nodes per second from the first POST until every node is manageable, and the timing of the POSTs
     """
+    return report_all(endpoint, enter_inspect_wait(endpoint, count), count, concurrency)
+
+
+def enter_inspect_wait(endpoint: str, count: int, **fields: Any) -> int:
+    """Bring ``count`` nodes to INSPECT WAIT; return the number of the first one."""
     first = next(_numbers) * 100_000
-    run(endpoint, count, 4, lambda client, number: _enter_inspect_wait(client, first + number))
+    run(endpoint, count, 4, lambda client, number: _enter_inspect_wait(client, first + number, fields))
+    return first
+
+
+def report_all(endpoint: str, first: int, count: int, concurrency: int) -> tuple[float, Timing]:
+    """Let the ramdisks of the nodes from ``first`` on send their data; return the same as :func:`inspect`."""
     with Client(endpoint) as watcher:
         began = time.perf_counter()
         posts = run(endpoint, count, concurrency, lambda client, number: client.request(
             "POST", "/v1/continue_inspection", inventory(first + number)))
-        while _count(watcher, "inspecting") or _count(watcher, "inspect wait"):
+        # Only one node of each state is listed: answering the question should cost the service little.
+        while _count(watcher, "inspecting", 1) or _count(watcher, "inspect wait", 1):
             time.sleep(0.05)
         taken = time.perf_counter() - began
         manageable = _count(watcher, "manageable")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,11 @@ class Measured:
     def resident_mib(self) -> float:
         """Return the resident memory of the process and all its descendants in MiB."""
         return sum(_resident_kib(pid) for pid in _family(self.pid)) / 1024
+
+    def processor_s(self) -> float:
+        """Return the processor time of the process so far, without its descendants."""
+        # Linux: the clock of another process, as clock_getcpuclockid() returns it. /proc counts in steps of 10 ms.
+        return time.clock_gettime(~self.pid << 3 | 2)
 
 
 def _resident_kib(pid: int) -> int:

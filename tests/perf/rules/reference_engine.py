@@ -1,8 +1,8 @@
 """Measures the rule engine of the reference service. Runs with the Python of that service's virtual environment.
 
-Reads a job (``{"inventory": .., "cases": [{"kind", "repeat", "saves", "hits", "rules"}]}``) from the file that the
-first argument names and prints a JSON list of figures, one per case: seconds for all rules together, the best of the
-repetitions, ``cpu`` and ``elapsed``; of the whole (``total``) and of reading the rules alone (``reading``).
+Reads a job (``{"inventory": .., "plugin_data": .., "cases": [{"kind", "repeat", "saves", "hits", "rules"}]}``) from the
+file that the first argument names and prints a JSON list of figures, one per case: seconds for all rules together, the
+best of the repetitions, ``cpu`` and ``elapsed``; of the whole (``total``) and of reading the rules alone (``reading``).
 """
 
 import gc
@@ -34,10 +34,10 @@ def measure_all(folder, job):
 
     migration.create_schema()
     objects.register_all()
-    return [measure(case, job["inventory"]) for case in job["cases"]]
+    return [measure(case, job["inventory"], job["plugin_data"]) for case in job["cases"]]
 
 
-def measure(case, inventory):
+def measure(case, inventory, plugin_data):
     from ironic import objects
     from ironic.common import context as ironic_context
     from ironic.common.inspection_rules import engine
@@ -52,8 +52,8 @@ def measure(case, inventory):
     for _ in range(case["repeat"] + 1):
         node = make_node(objects, context, case["saves"])
         task = types.SimpleNamespace(node=node, context=context, ports=[])
-        own = json.loads(json.dumps(inventory))
-        totals.append(timed(engine.apply_rules, task, own, {}, "main"))
+        own, data = (json.loads(json.dumps(each)) for each in (inventory, plugin_data))
+        totals.append(timed(engine.apply_rules, task, own, data, "main"))
         readings.append(timed(read))
         if len(node.extra) != case["hits"]:
             raise RuntimeError(f"{case['kind']}: {len(node.extra)} attributes were set, not {case['hits']}")
