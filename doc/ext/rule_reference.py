@@ -1,4 +1,4 @@
-"""``.. rule-reference:: operators`` or ``actions``: one section per registered name, from its docstring."""
+"""``.. rule-reference:: operators``, ``actions`` or ``conversions``: one section per name, from its docstring."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from ironic_rules.rules.actions import ACTIONS
+from ironic_rules.rules.conversions import CONVERSIONS
 from ironic_rules.rules.operators import OPERATORS
 
 REGISTRIES = {"operators": OPERATORS, "actions": ACTIONS}
-EXAMPLE = re.compile(r"^\.\. rule:: (.+)$", re.MULTILINE)
+EXAMPLE = re.compile(r"^\.\. (?:rule|conversion):: (.+)$", re.MULTILINE)
 
 
 def sections() -> dict[str, str]:
     """Return the reStructuredText of each registry."""
-    return {kind: "\n".join(_section(registry.get(name)) for name in registry.names())
-            for kind, registry in REGISTRIES.items()}
+    known = {kind: {operation.name: operation.doc for operation in registry} for kind, registry in REGISTRIES.items()}
+    known["conversions"] = {name: str(function.__doc__) for name, function in CONVERSIONS.items()}
+    return {kind: "\n".join(_section(name, doc) for name, doc in docs.items()) for kind, docs in known.items()}
 
 
-def _section(operation: Any) -> str:
-    title = f"``{operation.name}``"
-    body = EXAMPLE.sub(r".. code-block:: yaml\n\n   \1", inspect.cleandoc(operation.doc))
+def _section(name: str, doc: str) -> str:
+    title = f"``{name}``"
+    body = EXAMPLE.sub(r".. code-block:: yaml\n\n   \1", inspect.cleandoc(doc))
     return f"{title}\n{'-' * len(title)}\n\n{body}\n"
 
 
