@@ -8,14 +8,21 @@ LIST = "baremetal:inspection_rule:list_all"
 GET = "baremetal:inspection_rule:get"
 CREATE = "baremetal:inspection_rule:create"
 UPDATE = "baremetal:inspection_rule:update"
+REVISIONS = "baremetal:inspection_rule:revisions"
 DELETE = "baremetal:inspection_rule:delete"
 
 _ALL = "/v1/inspection_rules"
 _ONE = "/v1/inspection_rules/{uuid}"
+_REVISIONS = "/v1/inspection_rules/revisions"
+_REVISION = "/v1/inspection_rules/revisions/{revision}"
+_ROLLBACK = "/v1/inspection_rules/revisions/{revision}/rollback"
 RULES = [
     documented(LIST, READER, "List inspection rules", ("GET", _ALL)),
     documented(GET, READER, "Show an inspection rule", ("GET", _ONE)),
-    documented(CREATE, ADMIN, "Create an inspection rule", ("POST", _ALL)),
-    documented(UPDATE, ADMIN, "Change an inspection rule", ("PATCH", _ONE)),
-    documented(DELETE, ADMIN, "Delete one or all inspection rules", ("DELETE", _ONE), ("DELETE", _ALL)),
+    documented(REVISIONS, READER, "List and show the kept revisions of the inspection rules",
+               ("GET", _REVISIONS), ("GET", _REVISION)),
+    documented(CREATE, ADMIN, "Create inspection rules", ("POST", _ALL), ("PUT", _ALL), ("POST", _ROLLBACK)),
+    documented(UPDATE, ADMIN, "Change inspection rules", ("PATCH", _ONE), ("PUT", _ALL), ("POST", _ROLLBACK)),
+    documented(DELETE, ADMIN, "Delete inspection rules; PUT needs it to delete those that it does not have",
+               ("DELETE", _ONE), ("DELETE", _ALL), ("PUT", _ALL), ("POST", _ROLLBACK)),
 ]
