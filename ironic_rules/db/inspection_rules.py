@@ -130,9 +130,9 @@ def all_rules(conn: sa.Connection) -> list[Rule]:
     return [Rule.of(row._asdict()) for row in conn.execute(query)]
 
 
-def changed_since(conn: sa.Connection, revision: int) -> list[Rule]:
-    """Return the rules that were created or changed after a revision of the set."""
-    query = sa.select(inspection_rules).where(inspection_rules.c.revision > revision)
+def changed_since(conn: sa.Connection, revision: int, limit: int | None = None) -> list[Rule]:
+    """Return the rules, at most ``limit`` of them, that were created or changed after a revision of the set."""
+    query = sa.select(inspection_rules).where(inspection_rules.c.revision > revision).limit(limit)
     return [Rule.of(row._asdict()) for row in conn.execute(query)]
 
 

@@ -46,7 +46,6 @@ class _State:
 
     :ivar broken: those that do not compile, disabled ones included
     :ivar untidy: the number of changes since the set was tidied
-    :ivar is_restored: whether it is that of an older database, which replaces a newer state
     """
 
     revision: int
@@ -54,7 +53,6 @@ class _State:
     rule_set: RuleSet
     broken: Mapping[str, BrokenRule]
     untidy: int = 0
-    is_restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,10 @@ class _Difference:
     revision: int
     changed: list[Rule]
     gone: list[str]
-    is_whole: bool = False
+
+
+class _OlderDatabase(Exception):
+    """The database is older than the rules that were read from it: it was restored."""
 
 
 class RuleCache:
@@ -72,7 +73,7 @@ class RuleCache:
 
     The revision of the set tells whether it is current; it is read together with what an inspection reads anyway. A
     thread that finds a few rules changed compiles these itself, as does any other thread meanwhile: none waits for
-    another one, but for the first set of the process, and none compiles rules in a transaction.
+    another one, but where there are no rules yet, and none compiles rules in a transaction.
     """
 
     def __init__(self, db: Database, settings: RuleSettings | None = None) -> None:
@@ -80,8 +81,9 @@ class RuleCache:
         self._settings = settings or RuleSettings()
         self._built_in = [
             compile(rule, limits=self._settings.limits) for rule in self._settings.built_in if rule.enabled]
-        self._first = threading.Lock()
-        self._in_background = threading.Lock()
+        self._loading = threading.Lock()
+        self._compiling = threading.Lock()
+        self._tidying = threading.Lock()
         self._publishing = threading.Lock()
         self._state: _State | None = None
 
@@ -99,49 +101,64 @@ class RuleCache:
         return self._current(revision).broken
 
     def _current(self, revision: int | None) -> _State:
-        state = self._state
-        if state is None:
-            with self._first:
-                state = self._state or self._publish(self._changed(None, self._whole()))
-        if state.revision == revision or self._in_background.locked():
+        state = self._state or self._load(None)
+        if state.revision == revision or self._compiling.locked():
             return state
-        difference = self._difference(state)
+        try:
+            difference = self._difference(state, _FEW + 1)
+        except _OlderDatabase:
+            return self._load(state)
         if difference is None:
             return state
         if len(difference.changed) > _FEW:
-            self._start(lambda: self._changed(state, difference))
+            self._start(self._compiling, self._compile_many)
             return state
         state = self._publish(self._changed(state, difference))
         if state.untidy >= _UNTIDY:
-            untidy = state
-            self._start(lambda: replace(untidy, rule_set=untidy.rule_set.tidied(), untidy=0))
+            self._start(self._tidying, self._tidy)
         return state
 
-    def _whole(self) -> _Difference:
-        with self._db.reader() as conn:
-            revision = inspection_rules.revision(conn)
-            return _Difference(revision, inspection_rules.all_rules(conn), [], is_whole=True)
+    def _load(self, useless: _State | None) -> _State:
+        """Read and compile all rules, unless another thread has meanwhile replaced ``useless``."""
+        with self._loading:
+            if self._state is not None and self._state is not useless:
+                return self._state
+            if useless is not None:
+                # The same revisions may be those of other rules.
+                self._settings.compiled.clear()
+            with self._db.reader() as conn:
+                revision, rules = inspection_rules.revision(conn), inspection_rules.all_rules(conn)
+            stored = {rule.uuid: self._compiled(rule) for rule in rules}
+            broken = {uuid: found.compiled for uuid, found in stored.items()
+                      if isinstance(found.compiled, BrokenRule)}
+            _tell(broken, {} if useless is None else useless.broken)
+            enabled = [found.compiled for found in stored.values() if found.enabled]
+            loaded = _State(revision, stored, self._settings.rule_set([*enabled, *self._built_in]), broken)
+            with self._publishing:
+                self._state = loaded
+            return loaded
 
-    def _difference(self, state: _State) -> _Difference | None:
-        """Read what has changed since ``state``; None if nothing has."""
+    def _compiled(self, rule: Rule) -> _Stored:
+        return _Stored(rule.revision, rule.enabled, self._settings.compile(rule))
+
+    def _difference(self, state: _State, limit: int | None = None) -> _Difference | None:
+        """Read what has changed since ``state``; None if nothing has.
+
+        :param limit: maximum number of changed rules to read
+        """
         with self._db.reader() as conn:
             revision = inspection_rules.revision(conn)
             if revision == state.revision:
                 return None
-            if revision > state.revision:
-                changed = inspection_rules.changed_since(conn, state.revision)
-                return _Difference(revision, changed, _gone(conn, state, changed))
-        # An older database was restored.
-        return self._whole()
+            if revision < state.revision:
+                raise _OlderDatabase
+            changed = inspection_rules.changed_since(conn, state.revision, limit)
+            gone = [] if len(changed) == limit else _gone(conn, state, changed)
+            return _Difference(revision, changed, gone)
 
-    def _changed(self, state: _State | None, difference: _Difference) -> _State:
-        known = {} if state is None or difference.is_whole else state.stored
-        if state is not None and difference.is_whole:
-            # The same revisions may be those of other rules.
-            self._settings.compiled.clear()
-        stored = dict(known)
+    def _changed(self, state: _State, difference: _Difference) -> _State:
         # Not all rules are looked at again: there may be many, and an inspection waits for this.
-        broken = {} if state is None or difference.is_whole else dict(state.broken)
+        stored, broken = dict(state.stored), dict(state.broken)
         for uuid in difference.gone:
             broken.pop(uuid, None)
         removed = [found.compiled for uuid in difference.gone if (found := stored.pop(uuid)).enabled]
@@ -150,41 +167,53 @@ class RuleCache:
             old = stored.get(rule.uuid)
             if old is not None and old.enabled:
                 removed.append(old.compiled)
-            new = stored[rule.uuid] = _Stored(rule.revision, rule.enabled, self._settings.compile(rule))
+            new = stored[rule.uuid] = self._compiled(rule)
             if new.enabled:
                 added.append(new.compiled)
             broken.pop(rule.uuid, None)
             if isinstance(new.compiled, BrokenRule):
                 broken[rule.uuid] = new.compiled
-        if state is None or difference.is_whole:
-            rule_set = self._settings.rule_set([*added, *self._built_in])
-        else:
-            rule_set = state.rule_set.changed(removed, added)
-        _tell(broken, {} if state is None else state.broken)
-        if state is None or difference.is_whole:
-            return _State(difference.revision, stored, rule_set, broken, is_restored=state is not None)
-        return _State(difference.revision, stored, rule_set, broken, state.untidy + len(added))
+        _tell(broken, state.broken)
+        return _State(difference.revision, stored, state.rule_set.changed(removed, added), broken,
+                      state.untidy + max(len(removed), len(added)))
 
     def _publish(self, state: _State) -> _State:
-        """Make a state that of the process, unless another thread has a newer one; return ``state``."""
+        """Make a state that of the process, unless another thread has a newer or tidier one; return ``state``."""
         with self._publishing:
             known = self._state
-            if known is None or known.revision <= state.revision or state.is_restored:
+            if known is None or (known.revision, -known.untidy) < (state.revision, -state.untidy):
                 self._state = state
         return state
 
-    def _start(self, make: Callable[[], _State]) -> None:
-        """Make the next state in a thread of its own; until then, the present one is used."""
-        if not self._in_background.acquire(blocking=False):
+    def _compile_many(self) -> None:
+        state = self._state
+        if state is not None and (difference := self._difference(state)):
+            self._publish(self._changed(state, difference))
+
+    def _tidy(self) -> None:
+        state = self._state
+        if state is None:
+            return
+        tidy = replace(state, rule_set=state.rule_set.tidied(), untidy=0)
+        # Rules that changed meanwhile are added, or this state would be older than the present one.
+        if difference := self._difference(tidy, _FEW + 1):
+            tidy = self._changed(tidy, difference)
+        self._publish(tidy)
+
+    def _start(self, lock: threading.Lock, make: Callable[[], None]) -> None:
+        """Make the next state in a thread of its own, unless one does so already."""
+        if not lock.acquire(blocking=False):
             return
 
         def run() -> None:
             try:
-                self._publish(make())
+                make()
+            except _OlderDatabase:
+                pass  # the next inspection reads all rules
             except Exception:  # otherwise the error of a thread is lost; the next inspection tries again
                 LOG.exception("The inspection rules could not be prepared")
             finally:
-                self._in_background.release()
+                lock.release()
 
         threading.Thread(target=run, name="inspection-rules", daemon=True).start()
 

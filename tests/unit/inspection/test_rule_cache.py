@@ -15,7 +15,7 @@ from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
-from ironic_rules.rules import Facts, Rule, compiler
+from ironic_rules.rules import Facts, Rule, RuleSet, compiler
 
 UUID = "8b7ee0c6-1f5c-4c1f-8a3e-6f2d9c0a4b11"
 ACTION = {"op": "set-attribute", "args": {"path": "/extra/x", "value": 1}}
@@ -59,8 +59,8 @@ def run(rule_set, scope=None):
 
 
 def settle(cache):
-    """Wait until nothing is compiled in the background."""
-    with cache._in_background:
+    """Wait until nothing is prepared in the background."""
+    with cache._compiling, cache._tidying:
         pass
 
 
@@ -221,7 +221,55 @@ def test_the_set_is_tidied_after_many_changes(db, monkeypatch):
     assert rule_set.tidied() is rule_set
 
 
-def test_an_older_database_is_read_as_a_whole(db):
+def test_a_rule_that_changes_while_the_set_is_tidied_is_in_it(db, monkeypatch):
+    monkeypatch.setattr(rule_cache, "_UNTIDY", 2)
+    cache = RuleCache(db)
+    cache.current()
+    tidying, go_ahead = threading.Event(), threading.Event()
+    monkeypatch.setattr(RuleSet, "tidied", lambda self, tidied=RuleSet.tidied: (
+        tidying.set(), go_ahead.wait(60), tidied(self))[2])
+    for number in range(2):
+        store(db, uuid=uuid(number), description=str(number))
+    cache.current()
+    assert tidying.wait(60)
+
+    store(db, uuid=uuid(2), description="2")
+    assert descriptions(cache.current()) == ["0", "1", "2"]
+    with db.writer() as conn:
+        inspection_rules.destroy(conn, uuid(0))
+    go_ahead.set()
+    settle(cache)
+    assert descriptions(cache.current()) == ["1", "2"]
+
+
+def test_of_many_changed_rules_a_thread_reads_few(db, monkeypatch):
+    """The others are read once, in the background, however many threads notice."""
+    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    cache = RuleCache(db)
+    cache.current()
+    for number in range(20):
+        store(db, uuid=uuid(number))
+    read, threads = [], 8
+    all_have_read = threading.Barrier(threads)
+
+    def changed_since(conn, revision, limit=None, real=inspection_rules.changed_since):
+        found = real(conn, revision, limit)
+        read.append(len(found))
+        if limit is not None:
+            all_have_read.wait(60)
+        return found
+
+    monkeypatch.setattr(inspection_rules, "changed_since", changed_since)
+    now = revision(db)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(cache.current, [now] * threads))
+    settle(cache)
+    assert len(cache.current(now)) == 20
+    assert sorted(read)[:threads] == [4] * threads
+    assert sorted(read)[threads:] in ([20], [])
+
+
+def test_an_older_database_is_read_as_a_whole_and_once(db, monkeypatch):
     store(db, description="before the backup")
     cache = RuleCache(db)
     at_backup = revision(db)
@@ -232,7 +280,15 @@ def test_an_older_database_is_read_as_a_whole(db):
         conn.execute(sa.update(revisions).values(revision=at_backup))
         conn.execute(sa.text("update inspection_rules set description = 'restored', revision = revision - 1"))
 
-    assert descriptions(cache.current(at_backup)) == ["restored"]
+    reads, both = [], threading.Barrier(2)
+    monkeypatch.setattr(inspection_rules, "all_rules", lambda conn, real=inspection_rules.all_rules: (
+        reads.append(1), real(conn))[1])
+    monkeypatch.setattr(RuleCache, "_difference", lambda *args, real=RuleCache._difference: (both.wait(60), real(*args)))
+    with ThreadPoolExecutor(2) as pool:
+        sets = list(pool.map(cache.current, [at_backup] * 2))
+
+    assert [descriptions(rule_set) for rule_set in sets] == [["restored"]] * 2
+    assert len(reads) == 1
 
 
 def test_compiled_rules_are_kept_only_while_a_set_has_them(db):
