@@ -8,6 +8,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -49,4 +50,12 @@ def _require(condition: bool, what_is_missing: str) -> None:
 
 
 def _control(*arguments: str) -> None:
-    subprocess.run(["rabbitmqctl", "-q", *arguments], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    """Run ``rabbitmqctl``. It fails now and then if the server is busy; its commands can be repeated."""
+    for attempt in range(3):
+        result = subprocess.run(["rabbitmqctl", "-q", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, timeout=120)
+        is_done_already = attempt > 0 and "does not exist" in result.stdout
+        if result.returncode == 0 or is_done_already:
+            return
+        assert attempt < 2, f"rabbitmqctl {arguments[0]}: {result.stdout}"
+        time.sleep(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -90,11 +91,18 @@ class Process:
         self._file.close()
 
 
+#: Ports that systems do not give to outgoing connections, nor to servers that ask for any port: such a one could be in
+#: use again when the process for which it was chosen has started.
+_PORTS = range(12_000, 28_000)
+
+
 def free_port() -> int:
     """Return a TCP port of 127.0.0.1 that is not in use at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def answers(url: str) -> bool:
