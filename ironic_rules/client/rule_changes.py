@@ -11,7 +11,7 @@ from cliff import columns
 
 #: The lists of a reply, as the rows are ordered.
 KINDS = ("created", "changed", "replaced", "removed", "unchanged")
-_SIGNS = {"add": "+", "remove": "-", "replace": "~"}
+_SIGNS = {"add": "+", "remove": "-", "replace": "~", "move": ">"}
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
@@ -43,5 +43,7 @@ def is_any(reply: Mapping[str, Any]) -> bool:
 
 
 def _line(operation: Mapping[str, Any]) -> str:
+    if "from" in operation:
+        return f"{_SIGNS[operation['op']]} {operation['path']}: from {operation['from']}"
     value = f": {json.dumps(operation['value'], ensure_ascii=False)}" if "value" in operation else ""
     return f"{_SIGNS[operation['op']]} {operation['path']}{value}"

@@ -1,4 +1,8 @@
-"""Rules of phase ``early``: they run before any other processing of a ramdisk's data, even before the lookup."""
+"""Rules of phase ``early``: they run before anything is done with a ramdisk's data.
+
+Only the query of the lookup comes before them, because it also reads the revision of the rule set; what it has found is
+used after them.
+"""
 
 from __future__ import annotations
 

@@ -150,6 +150,10 @@ class ConductorAPI:
             return client.call(context, method, **arguments)
         except messaging.MessagingTimeout as exc:
             raise exceptions.RPCTimeout from exc
+        except messaging.UnsupportedVersion as exc:
+            LOG.warning("The conductors of group %r are older than this API, which needs version %s of their interface "
+                        "for %s; upgrade them", group, since, method)
+            raise exceptions.Unavailable from exc
         except _UNDELIVERED as exc:
             LOG.warning("The message broker is unavailable, the call was not sent to a conductor: %s", exc)
             raise exceptions.Unavailable from exc

@@ -45,7 +45,7 @@ def _register_library_groups(conf: cfg.ConfigOpts) -> None:
 def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
     """Return the transport of ``[DEFAULT]transport_url``."""
     _register_library_groups(conf)
-    return messaging.get_rpc_transport(conf, allowed_remote_exmods=["ironic_rules.exceptions"])
+    return messaging.get_rpc_transport(conf, allowed_remote_exmods=["ironic_rules.exceptions", dispatcher.__name__])
 
 
 def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: Any, group: str) -> Any:

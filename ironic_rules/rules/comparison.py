@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import jsonpatch
 import orjson
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models.inspection_rules import WRITABLE, Rule
-from ironic_rules.models.json_diff import diff
 from ironic_rules.models.json_values import JSONObject
 
 #: Fields that are compared.
@@ -35,7 +35,9 @@ class Entry(NamedTuple):
     def patch(self) -> list[JSONObject]:
         """Return the operations (RFC 6902) that make the new rule of the stored one; neither may be sensitive."""
         assert self.old is not None and self.new is not None
-        return diff(_fields(self.old), {name: self.new[name] for name in _COMPARED})
+        new = {name: self.new[name] for name in _COMPARED}
+        operations: list[JSONObject] = jsonpatch.make_patch(_fields(self.old), new).patch
+        return operations
 
 
 @dataclass(slots=True)

@@ -283,7 +283,8 @@ def test_an_older_database_is_read_as_a_whole_and_once(db, monkeypatch):
     reads, both = [], threading.Barrier(2)
     monkeypatch.setattr(inspection_rules, "all_rules", lambda conn, real=inspection_rules.all_rules: (
         reads.append(1), real(conn))[1])
-    monkeypatch.setattr(RuleCache, "_difference", lambda *args, real=RuleCache._difference: (both.wait(60), real(*args)))
+    monkeypatch.setattr(RuleCache, "_difference", lambda *args, real=RuleCache._difference: (
+        both.wait(60), real(*args))[1])
     with ThreadPoolExecutor(2) as pool:
         sets = list(pool.map(cache.current, [at_backup] * 2))
 

@@ -56,6 +56,14 @@ def test_arguments_and_context_arrive_as_they_were_sent(rpc):
     assert endpoint.seen == [(ctxt.request_id, "node", inventory, None)]
 
 
+def test_what_an_older_conductor_cannot_do_is_a_503(rpc, caplog):
+    api, endpoint, group = rpc
+    with pytest.raises(exceptions.Unavailable):
+        api.continue_inspection(context.admin(), "node", {}, None, "a rule is broken", group=group)
+    assert endpoint.seen == []
+    assert f"The conductors of group '{group}' are older" in caplog.text
+
+
 def test_results_come_back(rpc):
     api, _, group = rpc
     assert api.validate_interfaces(context.admin(), 7, group=group) == {"power": {"result": True, "reason": None}}
