@@ -15,6 +15,7 @@ import orjson
 from ironic_rules.exceptions import InvalidRule, Problem, RuleFailed
 from ironic_rules.models import pointer
 from ironic_rules.models.inspection_rules import SEALED, Rule
+from ironic_rules.models.watch import is_signal
 from ironic_rules.rules import arguments, compiled_actions, fields, groups, lookups, loop
 from ironic_rules.rules.actions import ACTIONS
 from ironic_rules.rules.compiled_actions import CompiledAction
@@ -145,6 +146,11 @@ def compile_stored(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule | Br
             replace(problem, text=f"{problem.text}; {ELSEWHERE}") if _OP.fullmatch(problem.where) else problem
             for problem in exc.problems)
         return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, tuple(problems))
+    except BaseException as exc:  # whatever is wrong with one rule must not stop the others
+        if is_signal(exc):
+            raise
+        problem = Problem("", f"it cannot be compiled: {type(exc).__name__}")
+        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (problem,))
 
 
 def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> list[Problem]:
@@ -293,9 +299,16 @@ def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
     bound = arguments.bind(scope, operation, item.get("args", {}), f"{where}/args")
     if bound is None:
         return None
-    for name, reason in operation.call.problems(bound.literals):
-        place = f"/{list(operation.argument_names()).index(name)}" if isinstance(item.get("args"), list) else f"/{name}"
-        scope.complain(f"{where}/args{place}", reason)
+    names = operation.argument_names()
+    try:
+        for name, reason in operation.call.problems(bound.literals):
+            place = f"/{names.index(name)}" if isinstance(item.get("args"), list) else f"/{name}"
+            scope.complain(f"{where}/args{place}", str(reason))
+    except BaseException as exc:  # third-party code can raise anything
+        if is_signal(exc):
+            raise
+        # Without its text, which may quote the arguments.
+        scope.complain(f"{where}/args", f"the action {op} cannot check them: {type(exc).__name__}")
     return compiled_actions.compile_action(where, operation, bound, items, scope.early, scope.limits.written)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import configparser
 import importlib.util
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +91,44 @@ def test_a_plugin_that_fails_leaves_nothing_behind(sample: Any) -> None:
 def test_a_misspelt_name_is_told_the_nearest(sample: Any) -> None:
     problem, = world.validate(world.rule(actions=[{"op": "sample-tga", "args": ["x"]}]))
     assert "did you mean 'sample-tag'?" in problem.text
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, asyncio.CancelledError])
+def test_a_check_of_arguments_that_raises_refuses_the_rule(
+        sample: Any, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    def problems(self: Any, literals: Any) -> Any:
+        yield "name", "is odd"
+        raise error("swordfish")
+
+    monkeypatch.setattr(sample, "problems", problems)
+    found: list[Any] = []
+    # In a thread of the API, not the main one, which signals interrupt.
+    thread = threading.Thread(target=lambda: found.extend(world.validate(tag("a"))))
+    thread.start()
+    thread.join()
+    assert [str(problem) for problem in found] == [
+        "/actions/0/args/0: is odd", f"/actions/0/args: the action sample-tag cannot check them: {error.__name__}"]
+
+
+@pytest.mark.parametrize("problems", [[("nosuch", "x")], ["name"], None, 5])
+def test_a_check_of_arguments_that_returns_nonsense_refuses_the_rule(
+        sample: Any, monkeypatch: pytest.MonkeyPatch, problems: Any) -> None:
+    monkeypatch.setattr(sample, "problems", lambda self, literals: problems)
+    problem, = world.validate(tag("a"))
+    assert problem.where == "/actions/0/args"
+    assert "the action sample-tag cannot check them: " in problem.text
+
+
+def test_a_stored_rule_whose_compilation_raises_is_the_only_broken_one(
+        sample: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def convert(*arguments: Any) -> Any:
+        raise ZeroDivisionError("swordfish")
+
+    monkeypatch.setattr("ironic_rules.rules.compiled_actions.compile_action", convert)
+    broken = rules.compile_stored(rules.Rule.of(tag("a", phase="main", scope="lab")))
+    assert isinstance(broken, rules.BrokenRule)
+    assert [str(problem) for problem in broken.problems] == ["it cannot be compiled: ZeroDivisionError"]
+    monkeypatch.undo()
+    rule_set = rules.RuleSet([broken, world.compiled(world.rule(uuid="0d2f8a52-70f4-4f3b-8b4e-8f2f7d6f3a11"))])
+    assert len(rule_set.run("main", world.facts())) == 1
+    with pytest.raises(RuleFailed, match="it cannot be compiled: ZeroDivisionError"):
+        rule_set.check("main", "lab")
