@@ -129,6 +129,7 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     :param pxe_filter: sends messages to the PXE filters; without it none are sent
     :raises ConfigurationError: a hook, hardware type or interface is missing or does not fit, or rule_settings.prepare
     """
+    from ironic_rules.conductor import worker_pool
     from ironic_rules.conductor.conductor import Conductor
     from ironic_rules.conductor.worker_pool import WorkerPool
     from ironic_rules.hardware.enabled import EnabledHardware
@@ -142,7 +143,8 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
         pipeline=Pipeline(hooks, settings), rules=RuleCache(db, rules or rule_settings.prepare(conf, db)),
-        workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size), work=conductor_work(),
+        workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf)),
+        work=conductor_work(),
         pxe_filter=pxe_filter or PXEFilterAPI())
 
 

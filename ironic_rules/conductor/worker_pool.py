@@ -1,32 +1,84 @@
-"""The threads that work on nodes: a bounded pool with a bounded queue, one piece of work per node."""
+"""The threads that work on nodes: a bounded pool with a bounded queue, one piece of work per node.
+
+Code of a plug-in that does not end within its deadline would keep its thread for good. A watchdog looks at what each
+worker does, writes such a worker off and starts another one in its place. A thread cannot be ended from outside: when
+it returns after all, ``Watch.end`` raises in it before anything is saved.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules.exceptions import NoFreeWorker
+from ironic_rules.models import watch as watches
+from ironic_rules.models.watch import Doing, Watch
 
 LOG = logging.getLogger(__name__)
 
 #: Seconds that a request waits for a thread that has released the node's lock but has not ended yet.
 PATIENCE_S = 1.0
+#: Seconds between two looks of the watchdog, at most: by so much a deadline can be exceeded.
+_LOOK_EVERY_S = 1.0
+#: Looks within the shortest deadline, at least.
+_LOOKS = 5
+
+
+def limits_s(conf: cfg.ConfigOpts) -> dict[str, float]:
+    """Return the seconds that code of each kind of ``models.watch`` may take; 0: no limit."""
+    return {watches.HOOK: conf.inspector.hook_timeout, watches.ACTION: conf.inspection_rules.action_timeout,
+            watches.STEP: conf.conductor.step_timeout}
+
+
+class _Job:
+    """A piece of work on a node."""
+
+    __slots__ = ("args", "node_id", "seen", "since", "watch", "work")
+
+    def __init__(self, node_id: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self.node_id = node_id
+        self.work = work
+        self.args = args
+        self.watch = Watch()
+        #: what the watchdog saw it doing, and since when
+        self.seen: Doing | None = None
+        self.since = 0.0
 
 
 class WorkerPool:
     """Runs work on nodes. A slot is taken *before* a node's lock, so that accepted work always finds a thread."""
 
-    def __init__(self, size: int, queue_size: int) -> None:
-        self._executor = ThreadPoolExecutor(max_workers=size, thread_name_prefix="worker")
+    def __init__(self, size: int, queue_size: int, limits_s: Mapping[str, float] | None = None,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        """Prepare; threads start when they are needed.
+
+        :param limits_s: seconds that code of each kind of ``models.watch`` may take; 0 or missing: no limit
+        """
+        self._size = size
         self._most = size + queue_size
+        self._limits_s = {kind: limit for kind, limit in (limits_s or {}).items() if limit}
+        self._clock = clock
         self._guard = threading.Condition()
-        self._active: set[int] = set()
-        self._running: set[Future[None]] = set()
+        self._waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        #: the work on each node: None for a slot that is not used yet
+        self._active: dict[int, _Job | None] = {}
+        self._running: set[_Job] = set()
+        self._queued = 0
+        self._threads = 0
+        self._own = threading.local()
+        self._watchdog: threading.Thread | None = None
         self._stopping = False
+        self._stopped = threading.Event()
+        #: how many workers have been written off, and how many of them have not returned yet
+        self.written_off = 0
+        self.missing = 0
 
     def take(self, node_id: int, patience_s: float = 0.0) -> Slot:
         """Return a slot for work on the node.
@@ -38,7 +90,7 @@ class WorkerPool:
             free = self._guard.wait_for(lambda: self._stopping or node_id not in self._active, patience_s)
             if not free or self._stopping or len(self._active) >= self._most:
                 raise NoFreeWorker(node=node_id)
-            self._active.add(node_id)
+            self._active[node_id] = None
         return Slot(self, node_id)
 
     def is_active(self, node_id: int) -> bool:
@@ -46,41 +98,134 @@ class WorkerPool:
         with self._guard:
             return node_id in self._active
 
+    def watch(self) -> Watch:
+        """Return where the calling worker notes what it is doing; one that is not watched if it is none of ours."""
+        found: Watch | None = getattr(self._own, "watch", None)
+        return found or Watch()
+
     def stop(self, grace_s: float) -> bool:
         """Accept no further work, drop what has not begun, and wait up to ``grace_s`` seconds for the rest.
+
+        Workers that were written off are not waited for.
 
         :returns: whether all work that was accepted is finished
         """
         with self._guard:
             self._stopping = True
+            dropped = self._queued
+            with contextlib.suppress(queue.Empty):
+                while (job := self._waiting.get_nowait()) is not None:
+                    self._forget(job)
+            for _ in range(self._threads):
+                self._waiting.put(None)
             self._guard.notify_all()
-            running = set(self._running)
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        begun = {future for future in running if not future.cancelled()}
-        return not wait(begun, timeout=grace_s).not_done and len(begun) == len(running)
+            ended = self._guard.wait_for(lambda: not self._running, grace_s)
+        self._stopped.set()
+        return ended and not dropped
 
     def _submit(self, node_id: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
         with self._guard:
             if self._stopping:
-                self._active.discard(node_id)
+                self._active.pop(node_id, None)
                 return
-            future = self._executor.submit(work, *args)
-            self._running.add(future)
-        future.add_done_callback(lambda done: self._finished(node_id, done))
+            self._enqueue(_Job(node_id, work, args))
 
-    def _finished(self, node_id: int, future: Future[None]) -> None:
+    def _enqueue(self, job: _Job) -> None:
+        self._active[job.node_id] = job
+        self._queued += 1
+        self._waiting.put(job)
+        if self._threads < self._size and self._queued + len(self._running) > self._threads:
+            self._threads += 1
+            threading.Thread(target=self._serve, name="worker", daemon=True).start()
+        if self._limits_s and self._watchdog is None:
+            self._watchdog = threading.Thread(target=self._look, name="watchdog", daemon=True)
+            self._watchdog.start()
+
+    def _serve(self) -> None:
+        """Do one piece of work after the other, until the process ends or this worker is written off."""
+        while (job := self._next()) is not None:
+            error: BaseException | None = None
+            self._own.watch = job.watch
+            try:
+                job.work(*job.args)
+            except BaseException as exc:  # noqa: BLE001  (this thread must serve the next node)
+                error = exc
+            if not self._finished(job, error):
+                return
+
+    def _next(self) -> _Job | None:
+        job = self._waiting.get()
+        if job is None:
+            return None
         with self._guard:
-            self._active.discard(node_id)
-            self._running.discard(future)
-            self._guard.notify_all()
-        if not future.cancelled() and (error := future.exception()) is not None:
+            if self._stopping:
+                self._forget(job)
+                return None
+            self._queued -= 1
+            self._running.add(job)
+            return job
+
+    def _finished(self, job: _Job, error: BaseException | None) -> bool:
+        """Note that a piece of work has ended; return whether its worker still belongs to the pool."""
+        if error is not None and not job.watch.is_abandoned:
             # The node keeps its lock; recovery finds it without a worker and resumes it.
-            LOG.error("Work on node id %s ended unexpectedly; it will be resumed", node_id, exc_info=error)
+            LOG.error("Work on node id %s ended unexpectedly; it will be resumed", job.node_id, exc_info=error)
+        with self._guard:
+            if job in self._running:
+                self._running.discard(job)
+                self._forget(job)
+                return True
+            self.missing -= 1
+        LOG.warning("A worker that was written off has returned from node id %s; what it did is discarded", job.node_id)
+        return False
+
+    def _forget(self, job: _Job) -> None:
+        if self._active.get(job.node_id) is job:
+            del self._active[job.node_id]
+        self._guard.notify_all()
 
     def _give_back(self, node_id: int) -> None:
         with self._guard:
-            self._active.discard(node_id)
+            self._active.pop(node_id, None)
             self._guard.notify_all()
+
+    def _look(self) -> None:
+        every_s = min(_LOOK_EVERY_S, min(self._limits_s.values()) / _LOOKS)
+        while not self._stopped.wait(every_s):
+            self.look()
+
+    def look(self) -> None:
+        """Write off the workers that have been doing the same for too long."""
+        now = self._clock()
+        with self._guard:
+            running = list(self._running)
+        for job in running:
+            doing = job.watch.doing
+            if doing is None or doing is not job.seen:
+                job.seen, job.since = doing, now
+                continue
+            limit_s = self._limits_s.get(doing[0])
+            if limit_s is not None and now - job.since >= limit_s and job.watch.on_overdue is not None:
+                self._write_off(job, doing, limit_s)
+
+    def _write_off(self, job: _Job, doing: Doing, limit_s: float) -> None:
+        error = watches.overdue(doing, limit_s)
+        with self._guard:
+            # It may have ended since it was looked at; from here on its results do not count.
+            if job not in self._running or not job.watch.abandon(doing):
+                return
+            self._running.discard(job)
+            self._threads -= 1
+            self.written_off += 1
+            self.missing += 1
+            counts = self.written_off, self.missing
+            if self._stopping or job.watch.on_overdue is None:
+                self._forget(job)
+            else:
+                self._enqueue(_Job(job.node_id, job.watch.on_overdue, (error,)))
+        LOG.error("Node id %s: %s. The worker is written off and replaced: its thread cannot be ended, and keeps what "
+                  "it holds. Written off since the start of this process: %d, of these not returned: %d", job.node_id,
+                  str(error).rstrip("."), *counts)
 
 
 class Slot:

@@ -24,6 +24,9 @@ OPTS: list[cfg.Opt] = [
                 help="Hosts to which the action api-call may send requests: HOST, on port 80 (http) or 443 (https), "
                      "or HOST:PORT; an IPv6 address with a port is written in brackets. Empty: the action is "
                      "disabled. The list must be the same for the API and conductors."),
+    cfg.IntOpt("action_timeout", default=60, min=0,
+               help="Seconds that an action may take in the conductor, in a loop for each item. After that the "
+                    "inspection fails, and the worker is written off and replaced. 0: no limit."),
     cfg.IntOpt("max_conditions", default=100, min=1, max=10000, help="Maximum number of conditions of a rule."),
     cfg.IntOpt("max_actions", default=100, min=1, max=10000, help="Maximum number of actions of a rule."),
     cfg.IntOpt("max_loop_items", default=4096, min=1, max=1000000,

@@ -43,6 +43,9 @@ OPTS: list[cfg.Opt] = [
                help="Comma-separated inspection hooks that run by default."),
     cfg.StrOpt("hooks", default="$default_hooks",
                help="Comma-separated inspection hooks to run, in this order."),
+    cfg.IntOpt("hook_timeout", default=60, min=0,
+               help="Seconds that a hook may take, and as many for its preprocess. After that the inspection fails, "
+                    "and the worker is written off and replaced. 0: no limit."),
     cfg.StrOpt("add_ports", default="all",
                choices=[("all", "every valid interface"), ("active", "interfaces with an IP address"),
                         ("pxe", "the interface that the ramdisk booted from"), ("disabled", "none")],

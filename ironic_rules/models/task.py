@@ -12,6 +12,7 @@ from ironic_rules.context import RequestContext, admin
 from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.ports import PORT
+from ironic_rules.models.watch import Watch
 
 #: Fields besides the address of a port that inspection adds.
 _NEW_PORT = PORT.where(lambda entry: entry.column and entry.create and not entry.required)
@@ -46,6 +47,8 @@ class Task:
         self.context = context or admin()
         #: that of the set of inspection rules, if it was read with the node
         self.rules_revision = rules_revision
+        #: where the worker notes which code of a plug-in it runs
+        self.watch = Watch()
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
         self._previous_inventory: PreviousInventory = lambda: None
@@ -109,7 +112,7 @@ class Task:
 
     def copy(self) -> Task:
         """Return a task with the same changes so far, independent of this one."""
-        return copy.deepcopy(self, {id(self.context): self.context})
+        return copy.deepcopy(self, {id(self.context): self.context, id(self.watch): self.watch})
 
     def checkpoint(self, author: object = None) -> None:
         """Make :meth:`rollback` return to the current state.

@@ -6,6 +6,7 @@ import pytest
 
 from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.exceptions import NoFreeWorker
+from ironic_rules.models.watch import ACTION, HOOK, STEP
 
 
 def begin_on(workers: WorkerPool, node: int) -> threading.Event:
@@ -78,6 +79,8 @@ def test_a_failing_piece_of_work_frees_its_slot(caplog):
     workers = WorkerPool(1, 0)
     with workers.take(1) as slot:
         slot.run(lambda: 1 / 0)
+    with workers.take(1, 5):
+        pass
     workers.stop(5)
     assert not workers.is_active(1)
     assert "will be resumed" in caplog.text
@@ -100,3 +103,111 @@ def test_the_end_of_the_process_ends_patience():
         threading.Timer(0.05, workers.stop, (0,)).start()
         with pytest.raises(NoFreeWorker):
             workers.take(1, 60)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def overdue(name: str, reason: str) -> Exception:
+    return TimeoutError(f"{name}: {reason}")
+
+
+def test_a_worker_that_does_the_same_for_too_long_is_replaced(caplog):
+    clock, errors, later = Clock(), [], []
+    workers = WorkerPool(1, 5, {HOOK: 60, STEP: 0}, clock)
+    gate, began = threading.Event(), threading.Event()
+
+    def work() -> None:
+        watch = workers.watch()
+        watch.on_overdue = errors.append
+        watch.begin(HOOK, overdue, "rack")
+        began.set()
+        gate.wait(5)
+        try:
+            watch.end()
+        finally:
+            later.append(watch.is_abandoned)
+
+    with workers.take(1) as slot:
+        slot.run(work)
+    assert began.wait(5)
+    workers.look()
+    clock.now += 59.9
+    workers.look()
+    assert workers.written_off == 0
+    clock.now += 0.1
+    workers.look()
+    assert (workers.written_off, workers.missing) == (1, 1)
+    with workers.take(1, 5), workers.take(2, 5) as slot:
+        slot.run(later.append, "next")
+    with workers.take(2, 5):
+        pass
+    assert workers.stop(5)
+    assert [str(error) for error in errors] == ["rack: it has not ended within 60 seconds ([inspector]hook_timeout)"]
+    assert later == ["next"]
+    gate.set()
+    while workers.missing:
+        gate.wait(0.001)
+    assert later == ["next", True]
+    assert "will be resumed" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", [HOOK, STEP])
+def test_who_begins_something_else_in_time_or_has_no_limit_is_left_alone(kind):
+    clock = Clock()
+    workers = WorkerPool(1, 0, {ACTION: 60}, clock)
+    gate, began = threading.Event(), threading.Event()
+
+    def work() -> None:
+        watch = workers.watch()
+        watch.on_overdue = lambda error: None
+        for _ in range(3):
+            watch.begin(ACTION, overdue, "x")
+            workers.look()
+            clock.now += 50
+            workers.look()
+        watch.begin(kind, overdue, "x")
+        began.set()
+        gate.wait(5)
+        watch.end()
+
+    with workers.take(1) as slot:
+        slot.run(work)
+    assert began.wait(5)
+    workers.look()
+    clock.now += 1e6
+    workers.look()
+    gate.set()
+    with workers.take(1, 5):
+        pass
+    assert workers.written_off == 0
+    workers.stop(5)
+
+
+def test_work_that_was_written_off_does_not_delay_the_end_of_the_process():
+    clock = Clock()
+    workers = WorkerPool(1, 0, {HOOK: 60}, clock)
+    gate, began = threading.Event(), threading.Event()
+
+    def work() -> None:
+        watch = workers.watch()
+        watch.on_overdue = lambda error: None
+        watch.begin(HOOK, overdue, "x")
+        began.set()
+        gate.wait(5)
+
+    with workers.take(1) as slot:
+        slot.run(work)
+    assert began.wait(5)
+    workers.look()
+    clock.now += 61
+    workers.look()
+    with workers.take(1, 5):
+        pass
+    assert workers.stop(5)
+    gate.set()
