@@ -23,6 +23,7 @@ from ironic_rules.models import states
 from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
+from ironic_rules.models.watch import STEP
 from ironic_rules.steps import checks, execution, merge, templates
 from ironic_rules.steps import progress as step_progress
 from ironic_rules.steps.merge import ScheduledStep
@@ -102,7 +103,10 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run) -> 
     def execute() -> None:
         ends.append(execution.execute(conductor.hardware, task, progress, run.step, _lock(task.node)))
 
-    if reason := state_machine.attempt(execute, task):
+    task.watch.begin(STEP, _overdue, str(run))
+    reason = state_machine.attempt(execute, task)
+    task.watch.end()
+    if reason:
         return Result("fail", error=f"Deploy step {run} failed: {reason}")
     if ends == [DEPLOYMENT.wait_state]:
         history = None if progress.is_waiting else f"Deploy step {run} waits for the machine."
@@ -110,6 +114,10 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run) -> 
         return Result("wait", history=history)
     took_s = progress.finish(clock.now())
     return Result("next", history=f"Deploy step {run} finished after {took_s:.1f} s.")
+
+
+def _overdue(run: str, reason: str) -> IronicRulesError:
+    return IronicRulesError(f"Deploy step {run} failed: {reason}")
 
 
 def _lock(node: Node) -> str:

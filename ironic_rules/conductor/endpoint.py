@@ -30,6 +30,12 @@ def _answer(method: F) -> F:
         except state_machine.DATABASE_AWAY as exc:
             LOG.error("The database cannot serve: %s", exc)
             raise Unavailable from exc
+        except Exception:
+            raise
+        except BaseException as exc:
+            # Of an interface. oslo.messaging would end its thread and never answer.
+            LOG.exception("Unexpected failure of a call")
+            raise IronicRulesError(f"An unexpected error occurred: {type(exc).__name__}.") from exc
 
     return cast(F, call)
 

@@ -32,6 +32,7 @@ from ironic_rules.models import addresses, mac, states
 from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
+from ironic_rules.models.watch import Abandoned
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -131,10 +132,12 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
     except (HookFailed, RuleFailed) as exc:
         return Result("fail", error=f"Inspection failed: {exc}",
                       also=lambda conn: _add(conn, conductor, task, processing.data, None))
-    except IronicRulesError as exc:
+    except (*state_machine.DATABASE_AWAY, Abandoned):
+        raise
+    except BaseException as exc:
         if not processing.is_sealed:
             raise
-        return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {WITHHELD}")
+        return _withheld(exc)
     finally:
         _log_messages(task)
     task.node.inspection_finished_at = clock.now()
@@ -149,6 +152,11 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
         _count(conn, task, outcome)
 
     return Result("done", history=_summary(outcome), also=store, sealed=processing.is_sealed)
+
+
+def _withheld(error: BaseException) -> Result:
+    """Return the failure by an error that was raised after a sensitive rule: its text may quote what that wrote."""
+    return Result("fail", error=f"Inspection failed: {type(error).__name__}; {WITHHELD}")
 
 
 @dataclass(slots=True)
@@ -232,10 +240,11 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
             task, pending.inventory_data, pending.received_plugin_data), task.rules_revision)
     except (HookFailed, RuleFailed) as exc:
         return Result("fail", error=f"Inspection failed: {exc}")
-    except IronicRulesError as exc:
-        # The error was raised after the rules, and its text may quote what they wrote.
+    except (*state_machine.DATABASE_AWAY, Abandoned):
+        raise
+    except BaseException as exc:
         if processing.is_sealed:
-            return Result("fail", error=f"Inspection failed: {type(exc).__name__}; {WITHHELD}")
+            return _withheld(exc)
         if not isinstance(exc, Invalid):
             raise
         return Result("fail", error=f"Inspection failed: {exc}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,12 +16,13 @@ from ironic_rules.conductor import pxe_filter, task_store
 from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, errors, history, nodes
-from ironic_rules.exceptions import IronicRulesError, LockLost, NodeNotFound, RuleSpent
+from ironic_rules.exceptions import HookFailed, IronicRulesError, LockLost, NodeNotFound, RuleFailed, RuleSpent
 from ironic_rules.inspection import authors
 from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.models import states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
+from ironic_rules.models.watch import Abandoned
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -61,11 +63,11 @@ def attempt(action: Callable[[], object], task: Task) -> str | None:
     """
     try:
         action()
-    except DATABASE_AWAY:
+    except (*DATABASE_AWAY, Abandoned):
         raise
     except IronicRulesError as exc:
         return str(exc)
-    except Exception:  # of a plug-in, see above
+    except BaseException:
         LOG.exception("Unexpected failure in state %s of node %s", task.node.provision_state, task.node.uuid)
         return UNEXPECTED
     return None
@@ -79,9 +81,20 @@ def clean_up(conductor: Conductor, task: Task) -> str | None:
 
 def run(conductor: Conductor, node_id: int, context: RequestContext) -> None:
     """Work on a node whose lock this conductor holds, until it is in a stable state, or the lock is lost."""
+    conductor.workers.watch().on_overdue = functools.partial(fail, conductor, node_id, context)
     with lock_may_be_lost(node_id):
         while _step(conductor, node_id, context):
             pass
+
+
+def fail(conductor: Conductor, node_id: int, context: RequestContext, error: Exception) -> None:
+    """End the work on a node whose lock this conductor holds, after its worker was written off: its state fails."""
+    of_inspection = isinstance(error, (HookFailed, RuleFailed))
+    with lock_may_be_lost(node_id):
+        record = _read(conductor, node_id)
+        if conductor.work_in(record.node.provision_state).handle is not None:
+            text = f"Inspection failed: {error}" if of_inspection else str(error)
+            _save_failure(conductor, record, Result("fail", error=text), context)
 
 
 def give_up(conductor: Conductor, node_id: int, context: RequestContext, reason: str) -> None:
@@ -117,6 +130,7 @@ def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
     again = Again(lambda: record.task(context), work.handle)
     for repetition in itertools.count():
         task = again.task()
+        task.watch = conductor.workers.watch()
         result = _handle(again.handle, conductor, task)
         if result.error is not None:
             break
@@ -131,9 +145,14 @@ def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
                 raise
             result = _unsaved(exc, record, task, result.sealed)
             break
+    return _save_failure(conductor, record, result, context)
+
+
+def _save_failure(conductor: Conductor, record: task_store.Record, result: Result, context: RequestContext) -> bool:
+    """Clean up after the failure of a state and write it, as :func:`_save` does."""
     task = record.task(context)
     if reason := clean_up(conductor, task):
-        LOG.warning("Cleaning up after the failure of node %s failed too: %s", row.uuid, reason)
+        LOG.warning("Cleaning up after the failure of node %s failed too: %s", record.node.uuid, reason)
     return _save(conductor, record, task, result, context)
 
 

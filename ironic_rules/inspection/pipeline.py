@@ -20,6 +20,7 @@ from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models.inventories import AUTO_DISCOVERED
 from ironic_rules.models.task import Task
+from ironic_rules.models.watch import HOOK, Abandoned
 from ironic_rules.rules import Facts, RuleSet, SpentRules, Trace
 from ironic_rules.text import printable
 
@@ -102,11 +103,12 @@ class Pipeline:
         :raises HookFailed: for any exception of the hook, unless the database is unavailable: then the inspection is
             resumed later
         """
+        task.watch.begin(HOOK, _overdue, name)
         try:
             hook(task, received.data, data)
-        except AWAY:
+        except (*AWAY, Abandoned):
             raise
-        except Exception as exc:  # hooks can be third-party code: whatever they raise fails the inspection
+        except BaseException as exc:  # hooks can be third-party code: whatever they raise, SystemExit too, fails them
             if sealed:
                 # Without its cause: a traceback in the log would show what the rule has written.
                 raise HookFailed(hook=name, reason=f"{type(exc).__name__}; {WITHHELD}") from None
@@ -116,10 +118,16 @@ class Pipeline:
                 raise HookFailed(hook=name, reason=exc) from exc
             LOG.exception("Inspection hook %s failed for node %s", name, task.node.uuid)
             raise HookFailed(hook=name, reason=f"{type(exc).__name__}: {printable(exc)}") from exc
+        finally:
+            task.watch.end()
         if not received.is_unchanged():
             raise HookFailed(hook=name, reason="it changed the inventory, which hooks must not do")
         if name in self._foreign and (problem := _unstorable(task, data)):
             raise HookFailed(hook=name, reason=f"it left a value that cannot be stored: {problem}")
+
+
+def _overdue(name: str, reason: str) -> HookFailed:
+    return HookFailed(hook=name, reason=reason)
 
 
 class _Inventory:

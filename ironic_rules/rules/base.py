@@ -6,6 +6,7 @@ import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from ironic_rules.models.watch import Watch
 from ironic_rules.rules.errors import ActionError
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -43,11 +44,12 @@ class ActiveRule:
     action changes the drafts as usual, but nothing else: it reports what it :meth:`would` do.
     """
 
-    __slots__ = ("_http_get", "_rule", "dry_run", "messages", "plugin_data", "requests", "withheld")
+    __slots__ = ("_http_get", "_rule", "_watch", "dry_run", "messages", "plugin_data", "requests", "withheld")
 
     def __init__(self, rule: Identity, plugin_data: dict[str, Any], messages: list[tuple[str, str]],
-                 dry_run: bool = False, http_get: HttpGet | None = None) -> None:
+                 dry_run: bool = False, http_get: HttpGet | None = None, watch: Watch | None = None) -> None:
         self._rule = rule
+        self._watch = watch or Watch()
         self.plugin_data = plugin_data
         self.messages = messages
         self._http_get = http_get
@@ -60,6 +62,10 @@ class ActiveRule:
         self._rule = rule
         self.requests = 0
         self.withheld = ()
+
+    def next_item(self) -> None:
+        """Note that an action begins with its next item: its deadline is that of one item."""
+        self._watch.again()
 
     @property
     def uuid(self) -> str:

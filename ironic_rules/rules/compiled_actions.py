@@ -133,6 +133,7 @@ class _Loop(CompiledAction):
         found = list(self._items(view))
         for item in found:
             view["item"] = item
+            rule.next_item()
             self._once.run(task, rule, view, views)
         return len(found)
 

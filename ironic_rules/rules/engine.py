@@ -12,8 +12,8 @@ from ironic_rules.models import secrets
 from ironic_rules.models.inspection_rules import PHASES
 from ironic_rules.models.json_values import clone, same
 from ironic_rules.models.task import Task
+from ironic_rules.models.watch import ACTION, Abandoned, Watch
 from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
-from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import BrokenRule, CompiledRule
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.mask import MODES, View, Views
@@ -164,7 +164,7 @@ class _Run:
     """One run of the rules of a phase on one node."""
 
     __slots__ = ("_active", "_data", "_explain", "_facts", "_http_get", "_messages", "_phase", "_plain", "_rewritten",
-                 "_scope", "_sensitive", "_task", "_traces", "_views")
+                 "_scope", "_sensitive", "_task", "_traces", "_views", "_watch")
 
     def __init__(self, phase: Phase, facts: Facts, task: Task | None, views: Views, explain: bool,
                  http_get: HttpGet | None) -> None:
@@ -176,6 +176,7 @@ class _Run:
         self._http_get = http_get
         self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
         self._data, self._messages = facts.plugin_data, facts.messages
+        self._watch = Watch() if task is None else task.watch
         # Without a node there is no scope to compare with: an early rule with a scope never applies.
         self._scope = _scope(task)
         self._traces: list[Trace] = []
@@ -191,6 +192,8 @@ class _Run:
         except RuleFailed as failure:
             failure.traces[:0] = self._traces  # type: ignore[attr-defined]
             raise
+        finally:
+            self._watch.end()
         return self._traces
 
     def _of_scope(self) -> list[int]:
@@ -216,7 +219,7 @@ class _Run:
             entry = entries[number]
             view = sensitive if entry.sensitive else plain
             steps = entry.steps if entry.data_key is None else self._steps(entry)
-            if steps and not _hold(steps, view):
+            if steps and not _hold(entry.rule, steps, view):
                 continue
             if entry.limited and entry.rule.uuid in self._facts.spent():
                 continue
@@ -259,7 +262,7 @@ class _Run:
 
     def _explained(self, entry: Entry, view: View) -> Trace:
         rule = entry.rule
-        conditions = tuple(_condition_trace(condition, view) for condition in rule.conditions)
+        conditions = tuple(_condition_trace(rule, condition, view) for condition in rule.conditions)
         shown = () if rule.sensitive else conditions
         if not all(condition.outcome for condition in conditions):
             return Trace(rule.uuid, rule.description, False, conditions=shown, limited=entry.limited)
@@ -285,20 +288,25 @@ class _Run:
         dry_run = self._facts.dry_run
         active = self._active
         if active is None:
-            active = self._active = ActiveRule(rule, self._data, self._messages, dry_run, self._http_get)
+            active = self._active = ActiveRule(
+                rule, self._data, self._messages, dry_run, self._http_get, self._watch)
         else:
             active.follow(rule)
         times: list[int] = []
         notes: list[tuple[str, ...]] = []
+        begin = self._watch.begin
         for action in entry.actions:
             if sign is not None:
                 sign(action)
+            begin(ACTION, _overdue, rule, action.where)
             try:
                 times.append(action.run(task, active, view, self._views))
+            except Abandoned:
+                raise
             except IronicRulesError as exc:
-                failure = _failure(rule, action, str(exc), exc)
-            except Exception as exc:  # noqa: BLE001  (actions can be third-party code; a sensitive rule must not leak)
-                failure = _failure(rule, action, f"{type(exc).__name__}: {exc}", exc)
+                failure = _failure(rule, action.where, str(exc), exc)
+            except BaseException as exc:  # noqa: BLE001  (third-party code, also SystemExit; a sensitive rule must not leak)
+                failure = _failure(rule, action.where, f"{type(exc).__name__}: {exc}", exc)
             else:
                 if dry_run:
                     notes.append(active.take_withheld())
@@ -322,8 +330,12 @@ class _Run:
         self._views.forget(EVERYTHING)
 
 
-def _hold(steps: tuple[Step, ...], view: View) -> bool:
-    """Return whether all conditions hold; those that several rules have are evaluated once."""
+def _hold(rule: CompiledRule, steps: tuple[Step, ...], view: View) -> bool:
+    """Return whether all conditions hold; those that several rules have are evaluated once.
+
+    :raises RuleFailed: an operator raised what operators must not
+    """
+    call = None
     try:
         for call, stable in steps:
             if stable is None:
@@ -338,6 +350,9 @@ def _hold(steps: tuple[Step, ...], view: View) -> bool:
                 return False
     except CannotEvaluate:
         return False
+    except BaseException as exc:  # noqa: BLE001  (also SystemExit; a sensitive rule must not leak)
+        where = next((condition.where for condition in rule.conditions if condition.check.call is call), "/conditions")
+        raise _failed_condition(rule, where, exc) from None
     return True
 
 
@@ -355,20 +370,32 @@ def _kept(rule: CompiledRule, plugin_data: dict[str, Any]) -> dict[str, Any]:
     return dict(plugin_data) if rule.touches != EVERYTHING else clone(plugin_data)
 
 
-def _failure(rule: CompiledRule, action: CompiledAction, reason: str, cause: Exception) -> RuleFailed:
+def _failure(rule: CompiledRule, where: str, reason: str, cause: BaseException) -> RuleFailed:
     if rule.sensitive:
         # Without its cause: a traceback in the log would show what the rule does.
-        return RuleFailed(rule=rule.uuid, where=action.where, reason=WITHHELD)
-    failure = RuleFailed(rule=rule.uuid, where=action.where, reason=printable(reason, MAX_MESSAGE))
+        return RuleFailed(rule=rule.uuid, where=where, reason=WITHHELD)
+    failure = RuleFailed(rule=rule.uuid, where=where, reason=printable(reason, MAX_MESSAGE))
     failure.__cause__ = cause
     return failure
 
 
-def _condition_trace(condition: Any, view: View) -> ConditionTrace:
+def _failed_condition(rule: CompiledRule, where: str, cause: BaseException) -> RuleFailed:
+    failure = _failure(rule, where, f"{type(cause).__name__}: {cause}", cause)
+    failure.traces = []  # type: ignore[attr-defined]
+    return failure
+
+
+def _overdue(rule: CompiledRule, where: str, reason: str) -> RuleFailed:
+    return RuleFailed(rule=rule.uuid, where=where, reason=reason)
+
+
+def _condition_trace(rule: CompiledRule, condition: Any, view: View) -> ConditionTrace:
     try:
         return ConditionTrace(condition.where, condition.op, condition.check.call(view))
     except CannotEvaluate as exc:
         return ConditionTrace(condition.where, condition.op, None, str(exc))
+    except BaseException as exc:  # noqa: BLE001  (as in _hold)
+        raise _failed_condition(rule, condition.where, exc) from None
 
 
 def _state(facts: Facts, task: Task | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ironic_rules.conductor.worker_pool import Slot
 from ironic_rules.db import conductors, discovery, history, inspection_rules, inventory, nodes, ports
 from ironic_rules.db.tables import conductors as conductors_table
 from ironic_rules.exceptions import LockLost, Unavailable
+from ironic_rules.models.watch import Abandoned
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.processes import wait_for
 from tests.functional.whole import FaultyInspect, Records, configuration, make_conductor
@@ -26,7 +27,7 @@ from tests.functional.whole import FaultyInspect, Records, configuration, make_c
 ADMIN = context.admin()
 
 
-class SimulatedCrash(BaseException):
+class SimulatedCrash(Abandoned):
     """Ends a worker thread as the death of its process would: it is never caught."""
 
 
