@@ -21,6 +21,7 @@ from ironic_rules.db import clock, deploy_templates
 from ironic_rules.exceptions import Invalid, IronicRulesError
 from ironic_rules.models import states
 from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.kept import Kept
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP
@@ -101,7 +102,10 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run) -> 
     ends: list[str | None] = []
 
     def execute() -> None:
+        kept = Kept(task, "steps")
         ends.append(execution.execute(conductor.hardware, task, progress, run.step, _lock(task.node)))
+        if problem := kept.problem():
+            raise IronicRulesError(problem)
 
     task.watch.begin(STEP, _overdue, str(run))
     reason = state_machine.attempt(execute, task)

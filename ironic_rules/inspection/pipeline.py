@@ -19,6 +19,7 @@ from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesE
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models.inventories import AUTO_DISCOVERED
+from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import HOOK, Abandoned
 from ironic_rules.rules import Facts, RuleSet, SpentRules, Trace
@@ -54,8 +55,6 @@ class Pipeline:
 
     def __init__(self, hooks: Sequence[tuple[str, InspectionHook]], settings: HookSettings | None = None) -> None:
         self._hooks = tuple(hooks)
-        #: This package's hooks write only JSON, and need not be checked.
-        self._foreign = frozenset(name for name, hook in hooks if not type(hook).__module__.startswith(_OURS))
         try:
             self._with_rules = re.compile((settings or HookSettings()).supported_interfaces)
         except re.error as exc:
@@ -83,29 +82,32 @@ class Pipeline:
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         traces: list[Trace] = []
         for name, hook in self._hooks:
-            self._call(name, hook.preprocess, task, received, data, sealed)
+            self._call(name, hook, hook.preprocess, task, received, data, sealed)
         if rules is not None:
             traces += rules.run("preprocess", facts)
             task.checkpoint()  # hooks write now
             sealed = any(trace.sensitive and trace.matched for trace in traces)
         for name, hook in self._hooks:
-            self._call(name, hook, task, received, data, sealed)
+            self._call(name, hook, hook, task, received, data, sealed)
         if rules is not None:
             traces += rules.run("main", facts)
             task.checkpoint()
         return Outcome(traces, data, list(task.messages))
 
-    def _call(self, name: str, hook: Callable[..., None], task: Task, received: _Inventory, data: dict[str, Any],
-              sealed: bool) -> None:
-        """Run a hook, or its preprocess.
+    def _call(self, name: str, hook: InspectionHook, work: Callable[..., None], task: Task, received: _Inventory,
+              data: dict[str, Any], sealed: bool) -> None:
+        """Run a hook.
 
+        :param work: the hook itself, or its preprocess
         :param sealed: a sensitive rule has matched; no error may quote what it has written
         :raises HookFailed: for any exception of the hook, unless the database is unavailable: then the inspection is
             resumed later
         """
+        # This package's hooks write only what they may, and need not be checked.
+        kept = None if type(hook).__module__.startswith(_OURS) else Kept(task, "hooks")
         task.watch.begin(HOOK, _overdue, name)
         try:
-            hook(task, received.data, data)
+            work(task, received.data, data)
         except (*AWAY, Abandoned):
             raise
         except BaseException as exc:  # hooks can be third-party code: whatever they raise, SystemExit too, fails them
@@ -122,8 +124,9 @@ class Pipeline:
             task.watch.end()
         if not received.is_unchanged():
             raise HookFailed(hook=name, reason="it changed the inventory, which hooks must not do")
-        if name in self._foreign and (problem := _unstorable(task, data)):
-            raise HookFailed(hook=name, reason=f"it left a value that cannot be stored: {problem}")
+        if kept is not None and (problem := kept.problem() or problem_of_data(data)):
+            # A path can have what the rule has written.
+            raise HookFailed(hook=name, reason=WITHHELD if sealed else problem)
 
 
 def _overdue(name: str, reason: str) -> HookFailed:
@@ -142,15 +145,3 @@ class _Inventory:
             return orjson.dumps(self.data) == self._sent
         except orjson.JSONEncodeError:
             return False
-
-
-def _unstorable(task: Task, data: dict[str, Any]) -> str | None:
-    """Return why the changes so far cannot be written to the database; None if they can. Quotes no value."""
-    changes = task.port_changes()
-    # Without the names of the columns, which may be a type of text of the database driver that JSON does not support.
-    rows = [list(row.values()) for row in (task.node.changes(), *changes.created, *changes.updated.values())]
-    try:
-        orjson.dumps([data, rows])
-    except orjson.JSONEncodeError as exc:
-        return printable(exc)
-    return None

@@ -93,6 +93,8 @@ class Field:
     patch: bool = False
     required: bool = False
     rules: bool = False
+    hooks: bool = False
+    steps: bool = False
     secret: bool = False
     summary: bool = False
     state: bool = False
@@ -113,10 +115,10 @@ class Field:
 
 
 def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bool | None = None, patch: bool = False,
-          required: bool = False, rules: bool = False, secret: bool = False, summary: bool = False, state: bool = False,
-          filter: int | None = None, choices: Iterable[str] = (), text: Text = Text.LINE,
-          max_length: int = MAX_LENGTH, min_length: int = 0, default: Any = dataclasses.MISSING,
-          default_factory: Any = dataclasses.MISSING) -> Any:
+          required: bool = False, rules: bool = False, hooks: bool = False, steps: bool = False, secret: bool = False,
+          summary: bool = False, state: bool = False, filter: int | None = None, choices: Iterable[str] = (),
+          text: Text = Text.LINE, max_length: int = MAX_LENGTH, min_length: int = 0,
+          default: Any = dataclasses.MISSING, default_factory: Any = dataclasses.MISSING) -> Any:
     """Declare the properties of a field besides its type.
 
     :param since: first minor version of the API that supports it
@@ -125,7 +127,9 @@ def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bo
     :param create: a request may set it when the resource is created; as ``patch`` by default
     :param patch: PATCH may write it
     :param required: it cannot be removed; a request that creates the resource must have it, unless it has a default
-    :param rules: inspection rules may write it
+    :param rules: inspection rules may write it, and so may hooks and steps
+    :param hooks: inspection hooks may write it, and so may steps
+    :param steps: steps may write it
     :param secret: secrets in it are shown as ``******`` in replies
     :param summary: lists show it without ``detail`` and ``fields``
     :param state: a part of ``/states`` of a node
@@ -137,8 +141,9 @@ def field(*, since: int = 1, shown: bool = True, column: bool = True, create: bo
     static = None if default is dataclasses.MISSING else default
     said = {
         "since": since, "shown": shown, "column": column, "create": patch if create is None else create, "patch": patch,
-        "required": required, "rules": rules, "secret": secret, "summary": summary, "state": state, "filter": filter,
-        "choices": tuple(choices), "text": text, "max_length": max_length, "min_length": min_length, "default": static}
+        "required": required, "rules": rules, "hooks": hooks, "steps": steps, "secret": secret, "summary": summary,
+        "state": state, "filter": filter, "choices": tuple(choices), "text": text, "max_length": max_length,
+        "min_length": min_length, "default": static}
     made: Any = dataclasses.field(default=default, default_factory=default_factory, metadata={_METADATA: said})
     return made
 
@@ -239,6 +244,16 @@ class Fields(Mapping[str, Field]):
     def writable_by_rules(self) -> frozenset[str]:
         """Fields that inspection rules may write."""
         return frozenset(self.where(lambda entry: entry.rules))
+
+    @cached_property
+    def writable_by_hooks(self) -> frozenset[str]:
+        """Fields that inspection hooks may write."""
+        return self.writable_by_rules.union(self.where(lambda entry: entry.hooks))
+
+    @cached_property
+    def writable_by_steps(self) -> frozenset[str]:
+        """Fields that steps may write."""
+        return self.writable_by_hooks.union(self.where(lambda entry: entry.steps))
 
     @cached_property
     def required(self) -> tuple[str, ...]:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import copy
+import json
+import math
 from typing import Any, TypeAlias
 
+import orjson
+
 from ironic_rules.models import pointer
+from ironic_rules.text import printable
 
 #: A JSON object whose keys are defined elsewhere.
 JSONObject: TypeAlias = dict[str, Any]
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+#: Levels of lists and objects that orjson can write, and of a path that is shown if there are more.
+_DEEPEST = 250
+_DEEPEST_SHOWN = 8
 
 
 def clone(value: Any) -> Any:
@@ -35,6 +43,55 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same, a, b))
     return bool(a == b)
+
+
+def unstorable(value: Any) -> tuple[tuple[str, ...], str] | None:
+    """Return where in ``value`` something is that JSON does not have, and what it is; None if there is nothing.
+
+    Keys that are not texts are shown in the path; no value is quoted.
+    """
+    try:
+        orjson.dumps(value)
+        # Which orjson writes as null.
+        json.dumps(value, allow_nan=False, default=str)
+    except (TypeError, ValueError, RecursionError) as exc:
+        return _find_unstorable(value, (), _DEEPEST) or ((), printable(exc))
+    return None
+
+
+def _find_unstorable(value: Any, path: tuple[str, ...], levels: int) -> tuple[tuple[str, ...], str] | None:
+    if isinstance(value, (dict, list, tuple)):
+        if not levels:
+            return path[:_DEEPEST_SHOWN], f"is nested deeper than {_DEEPEST} levels"
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            below = (*path, printable(key, 64))
+            if isinstance(value, dict) and not isinstance(key, str):
+                return below, f"has a key of type {type(key).__name__}"
+            if found := _find_unstorable(item, below, levels - 1):
+                return found
+            if isinstance(key, str) and _has_surrogates(key):
+                return below, "has a key with lone surrogate characters"
+        return None
+    reason = _not_json(value)
+    return None if reason is None else (path, reason)
+
+
+def _not_json(value: Any) -> str | None:
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "is not a finite number"
+    if isinstance(value, str):
+        return "has lone surrogate characters" if _has_surrogates(value) else None
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        is_number = isinstance(value, int)
+        return "is an integer of more than 64 bits" if is_number else f"is of type {type(value).__name__}"
+    return None
+
+
+def _has_surrogates(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def append(doc: Any, tokens: tuple[str, ...], value: Any, unique: bool) -> None:

@@ -23,16 +23,19 @@ _SCALARS = frozenset({int, float, bool, type(None)})
 #: The size of a value besides its characters: approximately its overhead in JSON.
 _PER_VALUE = 8
 _NO_KEYS: frozenset[str] = frozenset()
+_OURS = "ironic_rules.rules.actions."
 
 
 class CompiledAction(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
-    __slots__ = ("data_keys", "most", "moves", "op", "touches", "where")
+    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "touches", "where")
 
     def __init__(self, where: str, operation: Operation, most: int) -> None:
         self.where = where
         self.op = operation.name
+        #: whether it is of another package
+        self.is_foreign = not type(operation.call).__module__.startswith(_OURS)
         self.touches: frozenset[str] = operation.call.touches
         #: the first keys of the plugin data that it changes; None if these are only known when it runs
         self.data_keys: frozenset[str] | None = _NO_KEYS if "plugin_data" not in self.touches else None

@@ -11,11 +11,12 @@ from ironic_rules.exceptions import IronicRulesError, RuleFailed
 from ironic_rules.models import secrets
 from ironic_rules.models.inspection_rules import PHASES
 from ironic_rules.models.json_values import clone, same
+from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import ACTION, Abandoned, Watch
 from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
 from ironic_rules.rules.compiler import BrokenRule, CompiledRule
-from ironic_rules.rules.errors import CannotEvaluate
+from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.mask import MODES, View, Views
 from ironic_rules.rules.phase import Entry, Phase, Step
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
@@ -300,7 +301,10 @@ class _Run:
                 sign(action)
             begin(ACTION, _overdue, rule, action.where)
             try:
+                problem_of = self._watched() if action.is_foreign else None
                 times.append(action.run(task, active, view, self._views))
+                if problem_of is not None and (problem := problem_of()):
+                    raise ActionError(problem)
             except Abandoned:
                 raise
             except IronicRulesError as exc:
@@ -317,6 +321,11 @@ class _Run:
                 Trace(rule.uuid, rule.description, True, str(failure), conditions, shown)]
             raise failure
         return times, notes
+
+    def _watched(self) -> Callable[[], str | None]:
+        """Return a function that tells, after an action of another package, what it has written that it may not."""
+        kept = None if self._task is None else Kept(self._task, "rules")
+        return lambda: (kept and kept.problem()) or problem_of_data(self._data)
 
     def _undo(self, entry: Entry, kept: dict[str, Any] | None) -> None:
         if self._task is not None:

@@ -1,4 +1,4 @@
-"""Hooks, actions, steps and inspect interfaces that raise what ends a process, that hang, or write what they must not."""
+"""Plug-ins (hooks, actions, steps, interfaces) that raise what ends a process, hang, or write what they must not."""
 
 from __future__ import annotations
 
@@ -230,8 +230,8 @@ def test_an_action_that_hangs_fails_its_rule(whole, behave, hanging, sensitive):
     hanging.pass_time(61)
 
     row = whole.at_rest(node)
-    assert row.last_error == (f"Inspection failed: Inspection rule {uuid} failed at /actions/1: it has not ended within "
-                              "60 seconds ([inspection_rules]action_timeout)")
+    assert row.last_error == (f"Inspection failed: Inspection rule {uuid} failed at /actions/1: it has not ended "
+                              "within 60 seconds ([inspection_rules]action_timeout)")
     hanging.end()
     assert whole.row(node).extra == {}
 
@@ -272,3 +272,66 @@ def test_a_step_that_hangs_fails_the_deployment(whole, monkeypatch, hanging):
     assert row.last_error.endswith(" failed: it has not ended within 3600 seconds ([conductor]step_timeout)")
     hanging.end()
     assert whole.row(node) == row
+
+
+WRITES = [("uuid", "zzz"), ("provision_state", "available"), ("reservation", None), ("instance_uuid", "x"), ("id", 99)]
+
+
+@pytest.mark.parametrize(("name", "value"), WRITES)
+def test_a_hook_that_writes_what_it_may_not_fails_and_the_node_stays_reachable(whole, name, value):
+    node = whole.enroll("manageable")
+    with hooks.added(whole, hooks.Calling(lambda task, *_: setattr(task.node, name, value))):
+        shown = whole.inspect(node, whole.machine()[1])
+
+    assert (shown["uuid"], shown["provision_state"], shown["reservation"]) == (node, "inspect failed", None)
+    assert shown["last_error"] == ("Inspection failed: Inspection hook added-0 failed: "
+                                   f"it wrote /{name} of the node, which hooks may not write")
+
+
+@pytest.mark.parametrize(("name", "value"), WRITES)
+def test_an_action_that_writes_what_it_may_not_fails_its_rule(whole, behave, name, value):
+    behave.work = lambda task, rule: setattr(task.node, name, value)
+    uuid = rule(whole, {"op": "misbehave", "args": {}})
+
+    shown = whole.inspect(whole.enroll("manageable"), whole.machine()[1])
+
+    assert shown["last_error"] == (f"Inspection failed: Inspection rule {uuid} failed at /actions/0: "
+                                   f"it wrote /{name} of the node, which rules may not write")
+
+
+@pytest.mark.parametrize(("name", "value"), WRITES)
+def test_a_step_that_writes_what_it_may_not_fails_the_deployment(whole, monkeypatch, name, value):
+    monkeypatch.setattr(FakeDeploy, "deploy", lambda interface, task: setattr(task.node, name, value))
+    node = whole.enroll("available")
+
+    shown = whole.provision(node, "active")
+
+    assert (shown["uuid"], shown["provision_state"]) == (node, "deploy failed")
+    assert shown["last_error"].endswith(f" failed: it wrote /{name} of the node, which steps may not write")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1}, b"x", {1: 2}, "\ud800"], ids=repr)
+@pytest.mark.parametrize("where", ["node", "data"])
+def test_a_value_that_can_not_be_stored_is_told_with_rule_action_and_path(whole, behave, where, value):
+    def work(task, rule):
+        target = task.node.extra if where == "node" else rule.plugin_data
+        target["site"] = {"rack": [1, value]}
+
+    behave.work = work
+    uuid = rule(whole, MARK, {"op": "misbehave", "args": {}})
+
+    shown = whole.inspect(whole.enroll("manageable"), whole.machine()[1])
+
+    assert shown["last_error"].startswith(
+        f"Inspection failed: Inspection rule {uuid} failed at /actions/1: it left a value that cannot be stored: ")
+    path = "/extra/site/rack/1" if where == "node" else "/site/rack/1"
+    assert f"{path}{'/1' if isinstance(value, dict) else ''} of the " in shown["last_error"]
+
+
+def test_a_hook_that_leaves_nan_is_told_with_the_path(whole):
+    with hooks.added(whole, hooks.Calling(lambda task, inventory, data: data.update(fans=[{"rpm": float("nan")}]))):
+        shown = whole.inspect(whole.enroll("manageable"), whole.machine()[1])
+
+    assert shown["last_error"] == (
+        "Inspection failed: Inspection hook added-0 failed: it left a value that cannot be stored: /fans/0/rpm of the "
+        "plug-in data is not a finite number")

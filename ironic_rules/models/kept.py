@@ -1,0 +1,120 @@
+"""What code of a plug-in must leave as it is: what identifies a node, its lock and its state. It leaves only JSON.
+
+Drafts accept any value of any field, because the conductor and its interfaces write most of them. The caller of a hook,
+an action or a step compares afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironic_rules.models import json_values, mac, pointer, traits
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.fields import Fields
+from ironic_rules.models.nodes import NODE
+from ironic_rules.models.ports import PORT
+from ironic_rules.models.task import Task
+from ironic_rules.text import is_uuid
+
+#: Who writes -> the fields of a node and of a port that it may write.
+_WRITABLE: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "rules": (NODE.writable_by_rules, PORT.writable_by_rules),
+    "hooks": (NODE.writable_by_hooks, PORT.writable_by_hooks),
+    "steps": (NODE.writable_by_steps, PORT.writable_by_steps),
+}
+#: The authors of a port may choose these once.
+_OF_NEW_PORTS = frozenset({"uuid", "address"})
+
+
+class Kept:
+    """The node and the ports of a task before code of a plug-in runs.
+
+    :param author: ``rules``, ``hooks`` or ``steps``
+    """
+
+    def __init__(self, task: Task, author: str) -> None:
+        self._author = author
+        self._task = task
+        self._node = task.node
+        of_node, self._of_port = _WRITABLE[author]
+        self._values = _values(task.node, of_node | {"traits"})
+        self._ports = {id(port): (port, _values(port, self._of_port)) for port in task.ports}
+
+    def problem(self) -> str | None:
+        """Return what was written that may not be, or cannot be stored; None if there is nothing. Quotes no value."""
+        task = self._task
+        if task.node is not self._node:
+            return "it replaced task.node"
+        if name := _changed(task.node, self._values):
+            return f"it wrote /{name} of the node, which {self._author} may not write"
+        return _unacceptable(task.node, NODE, "the node") or next(filter(None, map(self._problem_of, task.ports)), None)
+
+    def _problem_of(self, port: Any) -> str | None:
+        if not isinstance(port, PortDraft):
+            return "it put something into task.ports that is not a port; use task.add_port"
+        if id(port) in self._ports:
+            if name := _changed(port, self._ports[id(port)][1]):
+                return f"it wrote /{name} of a port, which {self._author} may not write"
+        elif problem := self._problem_of_new(port):
+            return problem
+        address = port._values.get("address")
+        if not mac.is_mac(address):
+            return "it left a port whose /address is not a MAC address"
+        return _unacceptable(port, PORT, f"port {mac.normalize(address)}")
+
+    def _problem_of_new(self, port: PortDraft) -> str | None:
+        values = port._values
+        if values.get("id") is not None:
+            return "it put a port into task.ports that is not a new one; use task.add_port"
+        if not is_uuid(values.get("uuid")):
+            return "it added a port whose /uuid is not a UUID"
+        for name in values.keys() & PORT.keys() - self._of_port - _OF_NEW_PORTS:
+            # Ironic's plug-ins say of which node it is.
+            if values[name] is not None and not (name == "node_id" and values[name] == self._node._values.get("id")):
+                return f"it wrote /{name} of a new port, which {self._author} may not write"
+        return None
+
+
+def problem_of_data(data: Mapping[str, Any]) -> str | None:
+    """Return what in the plug-in data cannot be stored; None if all can. Quotes no value."""
+    found = json_values.unstorable(data)
+    return None if found is None else _text(found, "the plug-in data")
+
+
+def _values(draft: NodeDraft | PortDraft, writable: frozenset[str]) -> dict[str, Any]:
+    return {name: json_values.clone(value) for name, value in draft._values.items() if name not in writable}
+
+
+def _changed(draft: NodeDraft | PortDraft, before: Mapping[str, Any]) -> str | None:
+    values = draft._values
+    return next((name for name, value in before.items()
+                 if values[name] is not value and not json_values.same(values[name], value)), None)
+
+
+def _unacceptable(draft: NodeDraft | PortDraft, fields: Fields, what: str) -> str | None:
+    """Return the changed value that the field does not accept, or that is not JSON."""
+    for name, value in _written(draft).items():
+        if found := json_values.unstorable(list(value) if isinstance(value, set) else value):
+            path, reason = found
+            return _text(((name, *path), reason), what)
+        if name == "traits":
+            if not all(map(traits.is_trait, value)):
+                return f"it left a value that cannot be stored: /traits of {what} has what is not a trait"
+        elif name in draft.writable and name in fields and (problem := draft.value_problem(name, value)):
+            return f"it left a value that cannot be stored: /{name} of {what} {problem}"
+    return None
+
+
+def _written(draft: NodeDraft | PortDraft) -> dict[str, Any]:
+    if draft._values.get("id") is None and isinstance(draft, PortDraft):
+        return {str(name): value for name, value in draft._values.items() if value is not None}
+    changed = {str(name): value for name, value in draft.changes().items()}
+    if isinstance(draft, NodeDraft) and draft.trait_changes() is not None:
+        changed["traits"] = draft._values["traits"]
+    return changed
+
+
+def _text(found: tuple[tuple[str, ...], str], what: str) -> str:
+    path, reason = found
+    return f"it left a value that cannot be stored: {pointer.format(path) or '/'} of {what} {reason}"
