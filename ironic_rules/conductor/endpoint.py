@@ -30,10 +30,9 @@ def _answer(method: F) -> F:
         except state_machine.DATABASE_AWAY as exc:
             LOG.error("The database cannot serve: %s", exc)
             raise Unavailable from exc
-        except Exception:
-            raise
-        except BaseException as exc:
-            # Of an interface. oslo.messaging would end its thread and never answer.
+        except BaseException as exc:  # of an interface: oslo.messaging would end its thread, and never answer
+            if isinstance(exc, Exception):
+                raise
             LOG.exception("Unexpected failure of a call")
             raise IronicRulesError(f"An unexpected error occurred: {type(exc).__name__}.") from exc
 

@@ -134,7 +134,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
                       also=lambda conn: _add(conn, conductor, task, processing.data, None))
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
-    except BaseException as exc:
+    except BaseException as exc:  # of the interface
         if not processing.is_sealed:
             raise
         return _withheld(exc)
@@ -242,7 +242,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
         return Result("fail", error=f"Inspection failed: {exc}")
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
-    except BaseException as exc:
+    except BaseException as exc:  # of the interface
         if processing.is_sealed:
             return _withheld(exc)
         if not isinstance(exc, Invalid):

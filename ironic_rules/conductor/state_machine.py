@@ -67,7 +67,7 @@ def attempt(action: Callable[[], object], task: Task) -> str | None:
         raise
     except IronicRulesError as exc:
         return str(exc)
-    except BaseException:
+    except BaseException:  # of a plug-in, see above; SystemExit would end only this thread
         LOG.exception("Unexpected failure in state %s of node %s", task.node.provision_state, task.node.uuid)
         return UNEXPECTED
     return None
