@@ -108,7 +108,8 @@ def conductor_work() -> dict[str, StateWork]:
         states.VERIFYING: StateWork(state_handlers.verify),
         states.INSPECTING: StateWork(inspection.inspect, inspection.clean_up, inspection.failed),
         states.INSPECTWAIT: StateWork(
-            clean_up=inspection.clean_up, unfinished={"abort": inspection.finish_abort}),
+            clean_up=inspection.clean_up, on_failure=inspection.failed,
+            unfinished={"abort": inspection.finish_abort}),
         states.CLEANING: StateWork(state_handlers.clean),
         states.DEPLOYING: StateWork(deployment.deploy, deployment.clean_up),
         states.DEPLOYWAIT: StateWork(clean_up=deployment.clean_up),

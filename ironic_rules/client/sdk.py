@@ -149,7 +149,7 @@ class Nodes:
         """Get inventory for the node.
 
         :param node: The value can be the name or ID of a node or a :class:`~openstack.baremetal.v1.node.Node` instance.
-        :param status: ``processed``, ``failed`` or ``pending``: the newest data with this status.
+        :param status: ``processed``, ``failed``, ``pending`` or ``waiting``: the newest data with this status.
         :returns: inspection data from the most recent successful run, or if there was none, the newest data:
             ``inventory``, ``plugin_data`` and ``status``.
         """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -28,16 +29,21 @@ from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
-from ironic_rules.models import addresses, mac, states
+from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.models.watch import Abandoned
+from ironic_rules.models.watch import STEP, Abandoned
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+#: key of ``driver_internal_info`` while the inspect interface waits for more data than it has received
+WAITS = "inspection_waits_for_more"
 ABORTED = "Inspection was aborted by request."
+_OURS = "ironic_rules.hardware."
 #: Maximum number of matching rules that the node's history names.
 _NAMED_RULES = 50
 
@@ -69,6 +75,9 @@ def _store(conn: sa.Connection, conductor: Conductor, context: RequestContext, n
 
     def reserve(state: str, event: str, **more: Any) -> None:
         values = state_machine.state_values(states.TRANSITIONS[(state, event)]) | more
+        if state == states.INSPECTWAIT:
+            # That of a discovered node which waits for more data is not the usual one.
+            del values["target_provision_state"]
         nodes.reserve_in_state(conn, node_id, conductor.host, "continue inspection", state, values)
 
     is_new = False
@@ -109,8 +118,9 @@ def start(conductor: Conductor, task: Task) -> Result:
     """Prepare the node for its ramdisk, or inspect it out of band, as its inspect interface does."""
     task.node.inspection_started_at = clock.now()
     task.node.inspection_finished_at = None
-    data = conductor.hardware.interface(task.node, "inspect").inspect_hardware(task)
-    if data is None:
+    interface = conductor.hardware.interface(task.node, "inspect")
+    data = _in_time(task, interface.inspect_hardware)
+    if data is None or data == states.INSPECTWAIT:
         node_id, driver_info = task.node.id, dict(task.node.driver_info)
         found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
         return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
@@ -166,7 +176,7 @@ class _Processing:
     data: InspectionData | None = None
     outcome: Outcome | None = None
 
-    def run(self, conductor: Conductor, task: Task, interface: InspectInterface, data: InspectionData,
+    def run(self, conductor: Conductor, task: Task, interface: InspectInterface, data: InspectionData | str,
             rules_revision: int | None = None) -> Outcome:
         """Run hooks and rules over the data of an inspect interface, and let the interface finish.
 
@@ -175,7 +185,11 @@ class _Processing:
         :raises IronicRulesError: the interface returned no data, or cannot finish
         """
         if not isinstance(data, InspectionData):
-            raise IronicRulesError("The inspect interface gave no inspection data.")
+            raise IronicRulesError(
+                f"The inspect interface returned neither inspection data nor a state in which inspection can continue, "
+                f"but {printable(data, 64) if isinstance(data, str) else type(data).__name__}.")
+        if not type(interface).__module__.startswith(_OURS):
+            _check_storable(data)
         self.data = data
         rule_set = conductor.rules.current(rules_revision)
         with conductor.db.reader() as conn:
@@ -195,13 +209,24 @@ class _Processing:
             {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
         self.outcome = conductor.pipeline.run(task, data.inventory, data.plugin_data, rule_set, spent)
         interfaces.fit(conductor, task, sealed=self.is_sealed)
-        interface.finish(task)
+        _in_time(task, interface.finish)
         return self.outcome
 
     @property
     def is_sealed(self) -> bool:
         """Whether the drafts contain what a sensitive rule wrote."""
         return self.outcome is not None and any(trace.sensitive and trace.matched for trace in self.outcome.traces)
+
+
+def _check_storable(data: InspectionData) -> None:
+    """Check that data consist of JSON only.
+
+    :raises IronicRulesError: they do not; the text has the place
+    """
+    for what, sent in (("inventory", data.inventory), ("plug-in data", data.plugin_data)):
+        if found := json_values.unstorable(sent):
+            raise IronicRulesError(f"The inspect interface returned a value that cannot be stored: "
+                                   f"{pointer.format(found[0]) or '/'} of the {what} {found[1]}.")
 
 
 def _add(conn: sa.Connection, conductor: Conductor, task: Task, data: InspectionData | None,
@@ -235,9 +260,19 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = _Processing()
+    waited = task.node.driver_internal_info.pop(WAITS, False)
+    if waited:
+        task.accepted = functools.partial(_accepted, conductor, node_id)
     try:
-        outcome = processing.run(conductor, task, interface, interface.continue_inspection(
-            task, pending.inventory_data, pending.received_plugin_data), task.rules_revision)
+        answer = _in_time(
+            task, interface.continue_inspection, pending.inventory_data, pending.received_plugin_data)
+        if answer == states.INSPECTWAIT:
+            return _wait(conductor, task, pending)
+        if answer == states.MANAGEABLE:
+            outcome = Outcome([], pending.received_plugin_data, [])
+            _in_time(task, interface.finish)
+        else:
+            outcome = processing.run(conductor, task, interface, answer, task.rules_revision)
     except (HookFailed, RuleFailed) as exc:
         return Result("fail", error=f"Inspection failed: {exc}")
     except (*state_machine.DATABASE_AWAY, Abandoned):
@@ -258,11 +293,45 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
             inventory.discard(conn, pending.id)
         else:
             inventory.finish(conn, pending.id, outcome.plugin_data, inventory.PROCESSED)
+        if waited:
+            inventory.end_wait(conn, node_id)
         inventory.prune(conn, node_id, keep)
         _count(conn, task, outcome)
 
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
     return Result(event, history=_summary(outcome), also=store, sealed=processing.is_sealed)
+
+
+def _wait(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:
+    """Return the result of data after which the inspect interface waits for more."""
+    task.node.driver_internal_info[WAITS] = True
+
+    def store(conn: sa.Connection) -> None:
+        if conductor.conf.inventory.data_backend == "none":
+            inventory.discard(conn, pending.id)
+        else:
+            inventory.finish(conn, pending.id, pending.received_plugin_data, inventory.WAITING)
+
+    return Result("wait", history="The inspect interface waits for more data.", also=store)
+
+
+def _accepted(conductor: Conductor, node_id: int) -> InspectionData | None:
+    with conductor.db.reader() as conn:
+        found = inventory.waiting(conn, node_id)
+    return None if found is None else InspectionData(found.inventory_data, found.received_plugin_data)
+
+
+def _in_time(task: Task, method: Callable[..., T], *args: Any) -> T:
+    """Return what a method of the inspect interface returns, which has the time of a step."""
+    task.watch.begin(STEP, _overdue, f"{method.__name__} of the inspect interface {task.node.inspect_interface}")
+    try:
+        return method(task, *args)
+    finally:
+        task.watch.end()
+
+
+def _overdue(method: str, reason: str) -> IronicRulesError:
+    return IronicRulesError(f"Inspection failed: {method}: {reason}")
 
 
 def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
@@ -297,6 +366,7 @@ def _log_messages(task: Task) -> None:
 def clean_up(conductor: Conductor, task: Task) -> None:
     """Clean up after a failed inspection as the inspect interface does after an aborted one: power the node off."""
     task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
+    task.node.driver_internal_info.pop(WAITS, None)
     conductor.hardware.interface(task.node, "inspect").abort(task)
 
 

@@ -57,6 +57,8 @@ def finish(conductor: Conductor, context: RequestContext, node_id: int, event: s
             task_store.save(conn, task, conductor.host, values, release=True)
             event_type = state_machine.event_type(row.provision_state)
             state_machine.add_history(conn, conductor, node_id, event_type, error, "ERROR", context)
+            if (on_failure := conductor.work_in(row.provision_state).on_failure) is not None:
+                on_failure(conn, conductor, node_id)
 
         conductor.db.write(store)
         pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)

@@ -1,6 +1,7 @@
 """Inventories: the data that ramdisks sent, stored before they are processed, and the result of their processing.
 
-A row is ``received`` until the inspection that it belongs to has ended; then it is ``processed`` or ``failed``.
+A row is ``received`` until the inspection that it belongs to has ended; then it is ``processed`` or ``failed``. Data
+after which the inspect interface waits for more are ``waiting`` until then.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from ironic_rules.models.inventories import Inventory, StoredInventory
 RECEIVED = "received"
 PROCESSED = "processed"
 FAILED = "failed"
+WAITING = "waiting"
+_UNFINISHED = (RECEIVED, WAITING)
 
 
 def _newest_of(*, raw_json: bool) -> sa.Select[Any]:
@@ -39,9 +42,9 @@ def _latest_of(*, raw_json: bool) -> sa.Select[Any]:
 _INSERT = sa.insert(table)
 # The values to set are passed on execution, as parameters with the names of the columns.
 _SUPERSEDE = sa.update(table).where(
-    table.c.node_id == sa.bindparam("of_node"), table.c.status == sa.bindparam("status_is"))
+    table.c.node_id == sa.bindparam("of_node"), table.c.status.in_(sa.bindparam("status_is", expanding=True)))
 _FINISH = sa.update(table).where(table.c.id == sa.bindparam("inventory_id"))
-_FINISHED = (table.c.node_id == sa.bindparam("of_node"), table.c.status != RECEIVED)
+_FINISHED = (table.c.node_id == sa.bindparam("of_node"), table.c.status.not_in(_UNFINISHED))
 _NEWEST_FINISHED = sa.select(table.c.id).where(*_FINISHED).order_by(table.c.id.desc())
 _TOO_OLD = _NEWEST_FINISHED.offset(sa.bindparam("keep", type_=sa.Integer)).limit(1)
 _SUCCESSFUL = _NEWEST_FINISHED.where(table.c.status == PROCESSED).limit(1)
@@ -60,7 +63,7 @@ def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plu
     :param refusal: why the inspection has to fail
     :raises NodeNotFound: 404
     """
-    supersede(conn, node_id)
+    _end(conn, node_id, [RECEIVED], FAILED)
     row = {"node_id": node_id, "inventory_data": inventory, "received_plugin_data": plugin_data or {},
            "status": RECEIVED, "refusal": refusal, "request_id": request_id, "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):
@@ -71,8 +74,22 @@ def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plu
 
 def supersede(conn: sa.Connection, node_id: int) -> None:
     """Discard unprocessed data of the node: it must not be resumed once newer data was received or requested."""
+    _end(conn, node_id, list(_UNFINISHED), FAILED)
+
+
+def waiting(conn: sa.Connection, node_id: int) -> StoredInventory | None:
+    """Return the newest data of the node that wait for more, None if there are none."""
+    return _newest(conn, node_id, WAITING)
+
+
+def end_wait(conn: sa.Connection, node_id: int) -> None:
+    """Record that the inspection whose data waited for more has succeeded."""
+    _end(conn, node_id, [WAITING], PROCESSED)
+
+
+def _end(conn: sa.Connection, node_id: int, statuses: list[str], status: str) -> None:
     conn.execute(_SUPERSEDE, {
-        "of_node": node_id, "status_is": RECEIVED, "status": FAILED, "updated_at": clock.now()})
+        "of_node": node_id, "status_is": statuses, "status": status, "updated_at": clock.now()})
 
 
 def pending(conn: sa.Connection, node_id: int) -> StoredInventory | None:
@@ -101,6 +118,8 @@ def latest_inventory(conn: sa.Connection, node_id: int) -> Inventory | None:
 
 def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, Any] | None, status: str) -> None:
     """Record how the inspection ended (``processed`` or ``failed``), and the plugin data that hooks and rules produced.
+
+    :param status: ``waiting`` if it has not ended, and waits for more data
 
     :raises InventoryNotFound: 404, e.g. the node was deleted meanwhile
     """

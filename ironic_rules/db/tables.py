@@ -167,7 +167,7 @@ node_inventory = sa.Table(
     Column("inventory_data", Json, nullable=False),
     Column("received_plugin_data", Json, nullable=False),
     Column("plugin_data", Json),
-    Column("status", String(16), nullable=False),  # received | processed | failed
+    Column("status", String(16), nullable=False),  # received | waiting | processed | failed
     # Why the inspection has to fail: known before the data were stored.
     Column("refusal", Text),
     Column("request_id", String(64)),

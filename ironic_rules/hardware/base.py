@@ -118,17 +118,20 @@ class InspectInterface(Interface, abc.ABC):
     kind = "inspect"
 
     @abc.abstractmethod
-    def inspect_hardware(self, task: Task) -> InspectionData | None:
+    def inspect_hardware(self, task: Task) -> InspectionData | str | None:
         """Read the machine's data, or boot a ramdisk that sends them.
 
-        :returns: the data, for hooks and rules; None if a ramdisk will send them, for ``continue_inspection``
+        :returns: the data, for hooks and rules; None or ``states.INSPECTWAIT`` if they will be sent to
+            ``/v1/continue_inspection``, for :meth:`continue_inspection`
         """
 
     def continue_inspection(self, task: Task, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> InspectionData:
-        """Accept the data that a ramdisk has sent.
+                            plugin_data: dict[str, Any] | None = None) -> InspectionData | str:
+        """Accept data that were sent to ``/v1/continue_inspection``. May be called again for the same data.
 
-        :returns: the data, for hooks and rules
+        :returns: the data, for hooks and rules; or the next state: ``states.INSPECTWAIT`` if the node must wait for
+            more data (these are stored, and ``task.received_before()`` returns them next time; what the interface
+            changed is saved), ``states.MANAGEABLE`` if the inspection is done and hooks and rules must not run
         :raises UnsupportedDriverExtension: this interface expects no data from a ramdisk
         """
         raise self.refuse(task, "continue_inspection")

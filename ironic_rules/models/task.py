@@ -11,6 +11,7 @@ from typing import Any
 from ironic_rules.context import RequestContext, admin
 from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.watch import Watch
 
@@ -52,6 +53,8 @@ class Task:
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
         self._previous_inventory: PreviousInventory = lambda: None
+        #: what an inspect interface has accepted of this inspection before, see :meth:`received_before`
+        self.accepted: Callable[[], InspectionData | None] = lambda: None
         #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []
         self._deleted: list[int] = []
@@ -69,6 +72,10 @@ class Task:
     def previous_inventory(self) -> Mapping[str, Any] | None:
         """Return the inventory of the node's last successful inspection before this one; None if there was none."""
         return self._previous_inventory()
+
+    def received_before(self) -> InspectionData | None:
+        """Return the data for which ``continue_inspection`` returned INSPECTWAIT last time; None if it did not."""
+        return self.accepted()
 
     def add_port(self, address: str, **values: Any) -> PortDraft:
         """Add a port with the given MAC address, and with a new UUID unless one is given."""

@@ -13,8 +13,13 @@ _REFUSED_WHEN_PROTECTED = ("deleted", "rebuild")
 
 
 def of_event(node: Node, event: str) -> Transition | None:
-    """Return where ``event`` leads the node, None if nowhere. Manual cleaning keeps its target, manageable."""
+    """Return where ``event`` leads the node, None if nowhere.
+
+    Manual cleaning keeps its target, manageable, and a discovered node that waits for more data its target, enroll.
+    """
     transition = states.transition(node.provision_state, event)
+    if node.target_provision_state == states.ENROLL and transition is not None and event == "wait":
+        return transition._replace(target=states.ENROLL)
     manual = (node.target_provision_state == states.MANAGEABLE
               and node.provision_state in (states.CLEANING, states.CLEANWAIT, states.CLEANHOLD))
     if manual and transition is not None and transition.target == states.AVAILABLE:

@@ -142,8 +142,8 @@ def test_the_status_of_the_inventory_can_be_chosen(app, inventories):
 @pytest.mark.parametrize(("query", "status", "reason"), [
     ("status=processed", 404, f"Node {UUID} has no inspection inventory that is processed."),
     ("status=pending", 404, f"Node {UUID} has no inspection inventory that is pending."),
-    ("status=received", 400, "status: must be one of processed, failed, pending"),
-    ("status=", 400, "status: must be one of processed, failed, pending"),
+    ("status=received", 400, "status: must be one of processed, failed, pending, waiting"),
+    ("status=", 400, "status: must be one of processed, failed, pending, waiting"),
     ("status=failed&status=failed", 400, "status: is given more than once"),
     ("state=failed", 400, "Unexpected query parameters: state."),
 ])

@@ -278,6 +278,40 @@ def test_m_78_one_callback_serves_an_interface_that_hands_data_to_an_inspector_a
         assert [stored(whole, node["uuid"])["plugin_data"].get("by") for node in (old, new)] == ["Inspector", None]
 
 
+class SlowProxy(Proxy):
+    """As ``Proxy``, with an Inspector that takes its time, and sends the result to the same callback."""
+
+    def continue_inspection(self, task: Any, inventory: dict[str, Any],
+                            plugin_data: dict[str, Any] | None = None) -> InspectionData | str:
+        sent = task.received_before()
+        if sent is None:
+            super().continue_inspection(task, inventory, plugin_data)
+            return states.INSPECTWAIT
+        return InspectionData(sent.inventory, {**sent.plugin_data, **(plugin_data or {})})
+
+
+def test_m_78_an_interface_waits_for_an_inspector_that_answers_later(tmp_path):
+    with (ThreadingHTTPServer(("127.0.0.1", 0), Inspector) as server,
+          drivers.running(tmp_path, "supported_interfaces = ^(agent|inspector)$\n", {"remote": ProxiedHardware},
+                          {"inspector": SlowProxy}) as whole):
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            create(whole, {"op": "set-attribute", "args": ["/extra/by", "{plugin_data[by]}"]})
+            where, body = {"inspector": f"http://127.0.0.1:{server.server_port}"}, whole.machine()[1]
+            node = whole.enroll("manageable", driver="remote", inspect_interface="inspector", driver_info=where)
+            assert whole.inspect(node, body)["provision_state"] == "inspect wait"
+            assert Inspector.received["inventory"] == body["inventory"]
+            assert whole.callback(node, {"inventory": body["inventory"], "by": "Inspector"}).status_int == 200
+            row = whole.at_rest(node)
+        finally:
+            server.shutdown()
+            thread.join()
+
+        assert (row.provision_state, row.last_error, row.extra) == ("manageable", None, {"by": "Inspector"})
+        assert stored(whole, node)["inventory"] == body["inventory"]
+
+
 def plain(path: str) -> str:
     """Return a path without the names of its arguments, and without the brackets of optional ones."""
     return re.sub(r"[\[\]]", "", re.sub(r"{[^}]*}", "{}", path))

@@ -16,7 +16,8 @@ from ironic_rules.exceptions import InventoryNotFound
 from ironic_rules.policies import nodes as policies
 
 #: The values of ``status`` in requests and replies, and those in the table.
-_STATUSES = {"processed": inventory.PROCESSED, "failed": inventory.FAILED, "pending": inventory.RECEIVED}
+_STATUSES = {"processed": inventory.PROCESSED, "failed": inventory.FAILED, "pending": inventory.RECEIVED,
+             "waiting": inventory.WAITING}
 _WORDS = {stored: word for word, stored in _STATUSES.items()}
 _QUERY = filters.Query(status=filters.one_of(*_STATUSES))
 
