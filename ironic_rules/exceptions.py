@@ -139,6 +139,15 @@ class LookupFailed(NotFound):
     """The only error of the ramdisk endpoints if a request does not match exactly one node. Discloses no reason."""
 
     message = "The requested node could not be found."
+    #: for the log: neither a fact nor in the text, so that no reply can have it
+    reason = ""
+
+    @classmethod
+    def because(cls, reason: str) -> LookupFailed:
+        """Return the error with a reason that is only logged."""
+        error = cls()
+        error.reason = reason
+        return error
 
 
 class MachineUnknown(LookupFailed):

@@ -16,7 +16,6 @@ from oslo_log import log
 
 from ironic_rules.db import bmc_addresses, clock, conductors, nodes, ports
 from ironic_rules.db import discovery as records
-from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError, Conflict, Invalid, LookupFailed, NodeNotFound
 from ironic_rules.hardware import selection
@@ -29,7 +28,7 @@ from ironic_rules.models import states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import PortChanges, Task
-from ironic_rules.text import enumeration
+from ironic_rules.text import enumeration, printable
 
 LOG = log.getLogger(__name__)
 
@@ -93,8 +92,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
         node, is_new = db.write(create)
     except Conflict as exc:
         # An operator has enrolled the machine in the meantime.
-        LOG.warning("A machine is not enrolled, %s. It sent %s", exc, _described(sent))
-        raise LookupFailed from exc
+        raise LookupFailed.because(f"it is not enrolled: {printable(exc)}") from exc
     if is_new:
         LOG.info("Enrolled node %s for a new machine with %s", node.uuid, _described(sent))
     return node
@@ -134,10 +132,7 @@ def _known(conn: sa.Connection, sent: Payload) -> Node | None:
         return None
     node = _unaccepted(conn, owners)
     if node is None:
-        known = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=1), ["uuid", "provision_state"])
-        LOG.warning("A machine is not enrolled: it has addresses of %d known nodes, such as %s. It sent %s",
-                    len(owners), ", ".join(f"{row.uuid} ({row.provision_state})" for row in known), _described(sent))
-        raise LookupFailed
+        raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(owners)} known nodes")
     return node
 
 
@@ -166,7 +161,7 @@ def _check_rate(conn: sa.Connection, conf: cfg.ConfigOpts) -> None:
     if records.created_since(conn, clock.now() - _MINUTE) >= limit:
         _too_many.warn("A new machine is refused: %d nodes were discovered in the last minute, as many as "
                        "[auto_discovery]max_nodes_per_minute allows", limit)
-        raise LookupFailed
+        raise LookupFailed.because("it is not enrolled: too many nodes were discovered in the last minute")
 
 
 def _node_values(conf: cfg.ConfigOpts) -> dict[str, Any]:
@@ -183,9 +178,9 @@ def _interfaces(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, str]:
     try:
         return selection.choose_interfaces(offered, driver, {"inspect_interface": _IN_BAND} if in_band else {})
     except Invalid as exc:
-        LOG.error("A new machine is refused: no online conductor of the default group has the hardware type %s "
-                  "([auto_discovery]driver)", driver)
-        raise LookupFailed from exc
+        raise LookupFailed.because(
+            f"it is not enrolled: no online conductor of the default group has the hardware type {driver} "
+            "([auto_discovery]driver)") from exc
 
 
 def _ports(conf: cfg.ConfigOpts, sent: Payload) -> PortChanges:

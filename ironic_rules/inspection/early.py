@@ -11,7 +11,7 @@ from oslo_log import log as logging
 from ironic_rules.exceptions import LookupFailed, RuleFailed
 from ironic_rules.inspection.payload import Payload
 from ironic_rules.rules import Facts, RuleSet
-from ironic_rules.text import enumeration, printable
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ def run(rules: RuleSet, sent: Payload) -> str | None:
     """Run the early rules over ``sent``, whose plugin data they may change.
 
     :returns: None; if one of them is broken, why the inspection has to fail: then none of them is run
-    :raises LookupFailed: 404, a rule refuses the machine; the reason is only logged
+    :raises LookupFailed: 404, a rule refuses the machine
     """
     try:
         rules.check("early", None)
@@ -30,8 +30,7 @@ def run(rules: RuleSet, sent: Payload) -> str | None:
     try:
         rules.run("early", facts)
     except RuleFailed as exc:
-        LOG.warning("A ramdisk with the MAC addresses %s is refused: %s", enumeration(sent.macs), printable(exc))
-        raise LookupFailed from exc
+        raise LookupFailed.because(printable(exc)) from exc
     finally:
         for level, text in facts.messages:
             LOG.log(getattr(logging, level.upper(), logging.INFO), "Early inspection rule: %s", printable(text))

@@ -1,12 +1,11 @@
 """Lookup of the node that a ramdisk runs on, with a constant number of queries however many nodes wait.
 
-A failure discloses nothing to an unauthenticated client; the reason is logged.
+A failure discloses nothing to an unauthenticated client; the caller logs the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NoReturn
 
 import sqlalchemy as sa
 from oslo_log import log
@@ -43,43 +42,42 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     if not node_uuid and not macs and not addresses:
         raise Invalid("No lookup information provided: expected a node_uuid, or interfaces or a BMC address in the "
                       "inventory.")
-    sent = (f"node_uuid {printable(node_uuid, 64)}, MAC addresses {enumeration(macs)}, "
-            f"BMC addresses {enumeration(addresses)}")
     by_bmc = bmc_addresses.node_ids(conn, addresses) if addresses else set()
     if not by_bmc.issubset(owners):
         by_bmc = nodes.in_state(conn, by_bmc, states.INSPECTWAIT)
     if len(owners) > 1:
-        _refuse(sent, "the MAC addresses belong to several nodes")
+        raise LookupFailed.because("the MAC addresses belong to several nodes")
     if node_uuid:
         found = nodes.candidates(conn, states.INSPECTWAIT, uuid=identity.canonical(node_uuid) or "")
+        if not found:
+            raise LookupFailed.because("no node with this UUID waits for inspection")
         found = [node for node in found if not owners or node.id in owners]
+        if not found:
+            raise LookupFailed.because("the UUID and the MAC addresses are of different nodes")
     else:
         if not owners and not by_bmc:
-            _refuse(sent, "no waiting node has any of them", unknown=True)
+            raise MachineUnknown.because("no waiting node has any of them")
         if not owners and len(by_bmc) > MAX_SHARING:
-            _refuse(sent, f"{len(by_bmc)} nodes have the BMC address")
+            raise LookupFailed.because(f"{len(by_bmc)} nodes have the BMC address")
         # Two are sufficient to detect an ambiguous address.
         found = nodes.candidates(conn, states.INSPECTWAIT, node_ids=sorted(owners or by_bmc)[:2])
     if not found:
-        _refuse(sent, "the node does not wait for inspection, or UUID and MAC addresses are of different nodes")
+        raise LookupFailed.because("the node does not wait for inspection")
     if len(found) > 1:
-        _refuse(sent, "several waiting nodes have the BMC address")
+        raise LookupFailed.because("several waiting nodes have the BMC address")
     node = found[0]
     if node_uuid and macs and not owners and ports.list_ports(conn, {"node_id": node.id}, Page(limit=1), ["id"]):
-        _refuse(sent, "the node with that UUID has ports, none of them with any of the MAC addresses")
+        raise LookupFailed.because(
+            f"node {node.uuid} with this UUID has ports, none of them with any of the MAC addresses")
     if by_bmc and node.id not in by_bmc:
-        _refuse(sent, f"the BMC address does not belong to node {node.uuid}, but to another one")
+        raise LookupFailed.because(f"the BMC address does not belong to node {node.uuid}, but to another one")
     if addresses and not by_bmc and _contradicts(addresses, bmc_addresses.list_for(conn, node.id)):
-        _refuse(sent, f"node {node.uuid} has another BMC address")
-    LOG.info("Lookup for inspection found node %s by %s", node.uuid, sent)
+        raise LookupFailed.because(f"node {node.uuid} has another BMC address")
+    LOG.info("Lookup for inspection found node %s by node_uuid %s, MAC addresses %s, BMC addresses %s", node.uuid,
+             printable(node_uuid, 64), enumeration(macs), enumeration(addresses))
     return node
 
 
 def _contradicts(sent: Collection[str], known: Collection[str]) -> bool:
     """Return whether both sides have addresses of the same IP version; the caller knows that none of them is equal."""
     return bool({":" in address for address in sent} & {":" in address for address in known})
-
-
-def _refuse(sent: str, reason: str, *, unknown: bool = False) -> NoReturn:
-    (LOG.info if unknown else LOG.warning)("Lookup for inspection failed, %s. The ramdisk sent %s", reason, sent)
-    raise MachineUnknown if unknown else LookupFailed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.api.controllers.v1 import continue_inspection
 from ironic_rules.conductor import recovery
 from ironic_rules.db import inspection_rules, inventory, nodes
 from ironic_rules.db.paging import Page
@@ -19,10 +18,8 @@ NOSUCH = [{"op": "of-a-removed-plug-in", "args": {}}]
 
 @pytest.fixture(scope="module")
 def service_of_module(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(continue_inspection._CLOSED, "_period_s", 0)
-        with running(tmp_path_factory.mktemp("broken"), CONFIG) as made:
-            yield made
+    with running(tmp_path_factory.mktemp("broken"), CONFIG) as made:
+        yield made
 
 
 @pytest.fixture
@@ -78,8 +75,9 @@ def test_a_machine_that_is_not_known_is_refused_while_an_early_rule_is_broken(wh
     assert [rule["uuid"] for rule in whole.app.get(f"{RULES}?valid=false").json["inspection_rules"]] == [early]
     with whole.db.reader() as conn:
         assert nodes.list_nodes(conn, {"auto_discovered": True}, Page(limit=9), ["id"]) == []
-    assert [early in record.getMessage() for record in caplog.records if "similar refusals" in record.getMessage()] == [
-        True]
+    reasons = [record.getMessage() for record in caplog.records if "A callback is refused" in record.getMessage()]
+    assert [(early in reason, "an early rule is broken" in reason) for reason in reasons] == [
+        (True, False), (True, True)]
     assert ("no such action" in caplog.text) is not sensitive
     mend(whole, early, {"op": "log", "args": ["welcome"]})
     reply = call(whole, body)

@@ -189,8 +189,15 @@ def test_m_27_the_answer_has_no_reason_and_the_log_has_it_all(whole, caplog, fou
     reply = post(whole, body)
 
     assert (reply.status_int, fault(reply)) == (404, "The requested node could not be found.")
-    assert reason in caplog.text
-    assert body["inventory"]["interfaces"][0]["mac_address"] in caplog.text
+    line, = (record.getMessage() for record in caplog.records if "A callback is refused" in record.getMessage())
+    assert reason in line
+    state = "inspect wait" if found == "other BMC" else "manageable"
+    sent = body["inventory"]["interfaces"][0]["mac_address"]
+    assert (f'node {uuid} in state "{state}" has the MAC address {sent}' in line) is (found != "nobody")
+    assert (f"no node has the MAC address {sent}" in line) is (found == "nobody")
+    assert ("no node has the BMC address 10.9.9.27" in line) is (found == "other BMC")
+    post(whole, body)
+    assert caplog.text.count("A callback is refused") == 1
     if found == "other BMC":
         whole.provision(uuid, "abort")
 

@@ -1,4 +1,3 @@
-import logging
 
 import pytest
 from sqlalchemy import event
@@ -146,16 +145,30 @@ def test_nothing_to_look_up_by_is_the_senders_fault(db):
     assert caught.value.code == 400
 
 
-def test_the_reason_is_logged_without_control_characters_and_not_told(db, add, caplog):
+def test_the_reason_is_for_the_log_and_not_told(db, add):
     add(UUID_A, [MAC_A])
-    caplog.set_level(logging.INFO)
 
     with db.reader() as conn, pytest.raises(LookupFailed) as caught:
-        find_node(conn, "x\n\x1b[31m", [MAC_A], [])
+        find_node(conn, UUID_B, [MAC_A], [])
 
-    assert str(caught.value) == LookupFailed.message
-    assert "x\\n\\x1b[31m" in caplog.text
-    assert MAC_A in caplog.text
+    assert (str(caught.value), caught.value.facts) == (LookupFailed.message, {})
+    assert caught.value.reason == "no node with this UUID waits for inspection"
+
+
+@pytest.mark.parametrize(("state", "sent", "reason"), [
+    ("inspect wait", {"uuid": UUID_B, "macs": [MAC_A]}, "the UUID and the MAC addresses are of different nodes"),
+    ("manageable", {"macs": [MAC_A]}, "the node does not wait for inspection"),
+    ("manageable", {"uuid": UUID_A, "macs": [MAC_A]}, "no node with this UUID waits for inspection"),
+    ("manageable", {"macs": [MAC_NEW]}, "no waiting node has any of them"),
+])
+def test_each_cause_has_its_own_reason(db, add, state, sent, reason):
+    add(UUID_A, [MAC_A], state=state)
+    add(UUID_B)
+
+    with db.reader() as conn, pytest.raises(LookupFailed) as caught:
+        find_node(conn, sent.get("uuid"), sent.get("macs", ()), [])
+
+    assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize("sent", [

@@ -12,17 +12,16 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.api.views import ramdisk as views
-from ironic_rules.db import ports
+from ironic_rules.db import machine_matches, ports
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown, NodeLocked, NotFound, Unavailable
 from ironic_rules.inspection import discovery, early, lookup, payload
-from ironic_rules.inspection.refusals import Refusals
+from ironic_rules.inspection.refusals import RefusedMachines
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.policies import ramdisk as policies
-from ironic_rules.text import enumeration
 
 LOG = log.getLogger(__name__)
 
-_CLOSED = Refusals(LOG)
+_REFUSALS = RefusedMachines(LOG)
 
 
 class ContinueInspectionController(Resource):
@@ -47,8 +46,12 @@ class ContinueInspectionController(Resource):
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
         sent = payload.split(body)
-        node, is_new, refusal = _find(query.get("node_uuid"), sent)
-        _hand_over(node, sent, is_new, refusal)
+        try:
+            node, is_new, refusal = _find(query.get("node_uuid"), sent)
+            _hand_over(node, sent, is_new, refusal)
+        except LookupFailed as error:
+            _log_refusal(error, query.get("node_uuid"), sent)
+            raise
         if minor < versions.CONTINUE_INSPECTION:
             return {"uuid": node.uuid}
         token = ramdisk.void_token() if is_new else request.db.write(
@@ -75,9 +78,7 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
     if node is not None:
         return node, False, refusal
     if refusal is not None:
-        _CLOSED.warn("A machine that no lookup finds is refused: %s. It sent the MAC addresses %s", refusal,
-                     enumeration(sent.macs))
-        raise LookupFailed from unknown
+        raise LookupFailed.because(f"no lookup finds it, and an early rule is broken: {refusal}") from unknown
     return *_discovered(node_uuid, sent, unknown), None
 
 
@@ -97,6 +98,16 @@ def _discovered(node_uuid: str | None, sent: payload.Payload, refusal: Exception
     return node, True
 
 
+def _log_refusal(error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:
+    """Log why a callback is refused. The same work for all reasons, which its duration must not tell."""
+    earlier = _REFUSALS.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
+    if earlier is None:
+        return
+    with pecan.request.db.reader() as conn:
+        matches = machine_matches.find(conn, node_uuid, sent.macs, sent.bmc_addresses)
+    _REFUSALS.log(error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
+
+
 def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None) -> None:
     """Pass the data to a conductor; when this returns, they are stored.
 
@@ -110,11 +121,12 @@ def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: st
         request.rpc.continue_inspection(request.context, node.id, sent.inventory, sent.plugin_data, refusal,
                                         group=node.conductor_group)
     except NotFound as error:
-        raise LookupFailed() from error
+        raise LookupFailed.because("the node no longer waits for data") from error
     except NodeLocked as error:
         # 409 would reveal the node to an unauthenticated client. A new node is locked by an earlier callback of its
         # machine.
-        raise (LookupFailed() if is_new else Unavailable()) from error
+        raise (LookupFailed.because("an earlier callback of the machine is processed") if is_new else Unavailable()
+               ) from error
     except Exception:  # only to delete the node; the error is raised again
         if is_new:
             discovery.withdraw(request.db, node.id)
