@@ -24,7 +24,10 @@ def printable(value: object, limit: int = MAX_LENGTH) -> str:
 
     Characters that are not printable, including line ends and terminal controls, are shown as backslash escapes.
     """
-    text = str(value)
+    try:
+        text = str(value)
+    except Exception:  # noqa: BLE001  # an error of a plug-in, which is reported all the same
+        text = f"{type(value).__name__} without a text"
     shown = text[:limit]
     if not shown.isprintable():
         shown = "".join(

@@ -31,6 +31,7 @@ from ironic_rules.inspection import known_bmcs
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inventories import InspectionData, StoredInventory
+from ironic_rules.models.kept import Kept
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP, Abandoned
@@ -119,7 +120,7 @@ def start(conductor: Conductor, task: Task) -> Result:
     task.node.inspection_started_at = clock.now()
     task.node.inspection_finished_at = None
     interface = conductor.hardware.interface(task.node, "inspect")
-    data = _in_time(task, interface.inspect_hardware)
+    data = _call(task, interface.inspect_hardware)
     if data is None or data == states.INSPECTWAIT:
         node_id, driver_info = task.node.id, dict(task.node.driver_info)
         found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
@@ -209,7 +210,7 @@ class _Processing:
             {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
         self.outcome = conductor.pipeline.run(task, data.inventory, data.plugin_data, rule_set, spent)
         interfaces.fit(conductor, task, sealed=self.is_sealed)
-        _in_time(task, interface.finish)
+        _call(task, interface.finish)
         return self.outcome
 
     @property
@@ -264,13 +265,13 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
     if waited:
         task.accepted = functools.partial(_accepted, conductor, node_id)
     try:
-        answer = _in_time(
+        answer = _call(
             task, interface.continue_inspection, pending.inventory_data, pending.received_plugin_data)
         if answer == states.INSPECTWAIT:
             return _wait(conductor, task, pending)
         if answer == states.MANAGEABLE:
             outcome = Outcome([], pending.received_plugin_data, [])
-            _in_time(task, interface.finish)
+            _call(task, interface.finish)
         else:
             outcome = processing.run(conductor, task, interface, answer, task.rules_revision)
     except (HookFailed, RuleFailed) as exc:
@@ -321,13 +322,21 @@ def _accepted(conductor: Conductor, node_id: int) -> InspectionData | None:
     return None if found is None else InspectionData(found.inventory_data, found.received_plugin_data)
 
 
-def _in_time(task: Task, method: Callable[..., T], *args: Any) -> T:
-    """Return what a method of the inspect interface returns, which has the time of a step."""
+def _call(task: Task, method: Callable[..., T], *args: Any) -> T:
+    """Return what a method of the inspect interface returns, which has the time of a step, and may write as much.
+
+    :raises IronicRulesError: it wrote more
+    """
+    is_ours = type(getattr(method, "__self__", None)).__module__.startswith(_OURS)
+    kept = None if is_ours else Kept(task, "interfaces")
     task.watch.begin(STEP, _overdue, f"{method.__name__} of the inspect interface {task.node.inspect_interface}")
     try:
-        return method(task, *args)
+        found = method(task, *args)
     finally:
         task.watch.end()
+    if kept is not None and (problem := kept.problem()):
+        raise IronicRulesError(f"The inspect interface failed in {method.__name__}: {problem}.")
+    return found
 
 
 def _overdue(method: str, reason: str) -> IronicRulesError:

@@ -22,6 +22,7 @@ _WRITABLE: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "rules": (NODE.writable_by_rules, PORT.writable_by_rules),
     "hooks": (NODE.writable_by_hooks, PORT.writable_by_hooks),
     "steps": (NODE.writable_by_steps, PORT.writable_by_steps),
+    "interfaces": (NODE.writable_by_steps, PORT.writable_by_steps),
 }
 #: The authors of a port may choose these once.
 _OF_NEW_PORTS = frozenset({"uuid", "address"})
@@ -30,7 +31,7 @@ _OF_NEW_PORTS = frozenset({"uuid", "address"})
 class Kept:
     """The node and the ports of a task before code of a plug-in runs.
 
-    :param author: ``rules``, ``hooks`` or ``steps``
+    :param author: ``rules``, ``hooks``, ``steps`` or ``interfaces``
     """
 
     def __init__(self, task: Task, author: str) -> None:

@@ -15,6 +15,7 @@ from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import ACTION, Abandoned, Watch
 from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
+from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import BrokenRule, CompiledRule
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.mask import MODES, View, Views
@@ -295,11 +296,14 @@ class _Run:
             active.follow(rule)
         times: list[int] = []
         notes: list[tuple[str, ...]] = []
-        begin = self._watch.begin
+        watch = self._watch
         for action in entry.actions:
             if sign is not None:
                 sign(action)
-            begin(ACTION, _overdue, rule, action.where)
+            # What watch.begin() does, without a function call for each action.
+            if watch.is_abandoned:
+                raise Abandoned
+            watch.doing = ACTION, _overdue, rule, action
             try:
                 problem_of = self._watched() if action.is_foreign else None
                 times.append(action.run(task, active, view, self._views))
@@ -310,7 +314,7 @@ class _Run:
             except IronicRulesError as exc:
                 failure = _failure(rule, action.where, str(exc), exc)
             except BaseException as exc:  # noqa: BLE001  (third-party code, also SystemExit; a sensitive rule must not leak)
-                failure = _failure(rule, action.where, f"{type(exc).__name__}: {exc}", exc)
+                failure = _failure(rule, action.where, f"{type(exc).__name__}: {printable(exc, MAX_MESSAGE)}", exc)
             else:
                 if dry_run:
                     notes.append(active.take_withheld())
@@ -389,13 +393,13 @@ def _failure(rule: CompiledRule, where: str, reason: str, cause: BaseException) 
 
 
 def _failed_condition(rule: CompiledRule, where: str, cause: BaseException) -> RuleFailed:
-    failure = _failure(rule, where, f"{type(cause).__name__}: {cause}", cause)
+    failure = _failure(rule, where, f"{type(cause).__name__}: {printable(cause, MAX_MESSAGE)}", cause)
     failure.traces = []  # type: ignore[attr-defined]
     return failure
 
 
-def _overdue(rule: CompiledRule, where: str, reason: str) -> RuleFailed:
-    return RuleFailed(rule=rule.uuid, where=where, reason=reason)
+def _overdue(rule: CompiledRule, action: CompiledAction, reason: str) -> RuleFailed:
+    return RuleFailed(rule=rule.uuid, where=action.where, reason=reason)
 
 
 def _condition_trace(rule: CompiledRule, condition: Any, view: View) -> ConditionTrace:

@@ -310,6 +310,45 @@ def test_a_step_that_writes_what_it_may_not_fails_the_deployment(whole, monkeypa
     assert shown["last_error"].endswith(f" failed: it wrote /{name} of the node, which steps may not write")
 
 
+@pytest.mark.parametrize("method", ["inspect_hardware", "continue_inspection", "finish"])
+def test_an_inspect_interface_that_writes_what_it_may_not_fails_the_inspection(whole, monkeypatch, method):
+    original = getattr(FaultyInspect, method)
+
+    def write(interface, task, *args):
+        task.node.uuid = "zzz"
+        return original(interface, task, *args)
+
+    node = whole.enroll("manageable", driver="faulty-hardware")
+    with monkeypatch.context() as patch:
+        patch.setattr(FaultyInspect, method, write)
+        whole.provision(node, "inspect")
+        if method != "inspect_hardware":
+            assert whole.callback(node, whole.machine()[1]).status_int == 200
+        row = whole.at_rest(node)
+
+    assert (row.provision_state, row.uuid) == ("inspect failed", node)
+    assert "it wrote /uuid of the node, which interfaces may not write" in row.last_error
+
+
+def test_an_error_without_a_text_has_the_name_of_its_type(whole, behave):
+    class Silent(Exception):
+        def __str__(self):
+            raise ZeroDivisionError
+
+    def fail(*arguments):
+        raise Silent
+
+    behave.work = fail
+    uuid = rule(whole, {"op": "misbehave", "args": {}}, phase="preprocess")
+    of_rule = whole.inspect(whole.enroll("manageable"), whole.machine()[1])["last_error"]
+    with hooks.added(whole, hooks.Calling(fail)):
+        behave.work = lambda *arguments: None
+        of_hook = whole.inspect(whole.enroll("manageable"), whole.machine()[1])["last_error"]
+
+    assert of_rule.endswith(f"Inspection rule {uuid} failed at /actions/0: Silent: Silent without a text")
+    assert of_hook.endswith("Inspection hook added-0 failed: Silent: Silent without a text")
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1}, b"x", {1: 2}, "\ud800"], ids=repr)
 @pytest.mark.parametrize("where", ["node", "data"])
 def test_a_value_that_can_not_be_stored_is_told_with_rule_action_and_path(whole, behave, where, value):
