@@ -13,8 +13,8 @@ import datetime
 import itertools
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
 from ironic_rules.models import json_values, pointer, traits
@@ -26,6 +26,10 @@ from ironic_rules.text import is_storable, is_uuid
 _MISSING: Any = object()
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _NAME = re.compile(r"[A-Za-z0-9._~-]+")
+
+
+#: Notes what an author does from now on; that is anything but a tuple.
+Sign: TypeAlias = Callable[[object], None]
 
 
 class FieldPath(str):
@@ -109,20 +113,21 @@ class _Draft:
         """Return the original value of a field. Not to be changed by the caller."""
         return self._original[name]
 
-    def checkpoint(self, author: object = None) -> None:
+    def checkpoint(self, author: object = None) -> Sign:
         """Make :meth:`rollback` return to the current state.
 
         :param author: who changes the draft from now on
+        :returns: :attr:`sign`
         """
-        self._journal.append((author,))
+        note = self._journal.append
+        note((author,))
         self._owned.clear()
+        return note
 
-    def sign(self, action: object) -> None:
-        """Note what the author does from now on.
-
-        :param action: anything but a tuple
-        """
-        self._journal.append(action)
+    @property
+    def sign(self) -> Sign:
+        """The function that notes what the author does from now on."""
+        return self._journal.append
 
     def author_of(self, name: str | None = None) -> tuple[Any, Any]:
         """Return who wrote a field last and the action that did; None, None without an author.
@@ -172,7 +177,8 @@ class _Draft:
         :raises InvalidParameterValue: the field does not accept such a value
         :raises PointerError: the path leads through a scalar
         """
-        tokens = self.path_tokens(path)
+        is_split = path.__class__ is FieldPath and path.of is self.__class__  # type: ignore[attr-defined]
+        tokens = path.tokens if is_split else self.path_tokens(path)  # type: ignore[attr-defined]
         if value.__class__ not in _SCALARS:
             value = json_values.clone(value)
         if len(tokens) == 2 and tokens[0] in self._private:

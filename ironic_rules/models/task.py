@@ -10,7 +10,7 @@ from typing import Any
 
 from ironic_rules.context import RequestContext, admin
 from ironic_rules.models import mac
-from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.draft import NodeDraft, PortDraft, Sign
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.watch import Watch
@@ -82,8 +82,7 @@ class Task:
         defaults = {name: PORT[name].initial() for name in _NEW_PORT}
         port = PortDraft({**defaults, "uuid": str(uuid_module.uuid4()), **values, "address": None})
         author, action = self.node.author_of()
-        port.checkpoint(author)
-        port.sign(action)
+        port.checkpoint(author)(action)
         port.address = mac.normalize(address)
         self.ports.append(port)
         return port
@@ -121,14 +120,16 @@ class Task:
         """Return a task with the same changes so far, independent of this one."""
         return copy.deepcopy(self, {id(self.context): self.context, id(self.watch): self.watch})
 
-    def checkpoint(self, author: object = None) -> None:
+    def checkpoint(self, author: object = None) -> Sign:
         """Make :meth:`rollback` return to the current state.
 
         :param author: who changes the drafts from now on
+        :returns: :meth:`sign`
         """
         for draft in (self.node, *self.ports):
             draft.checkpoint(author)
         self._saved = (list(self.ports), list(self._deleted))
+        return self.sign
 
     def sign(self, action: object) -> None:
         """Note what the author does from now on; see the drafts' ``sign``."""

@@ -143,6 +143,9 @@ class InspectionRuleActionBase(metaclass=abc.ABCMeta):
     data_path: ClassVar[str | None] = None
     """The parameter with the path in the plugin data outside of which the action does not change them; None: any."""
 
+    waits: ClassVar[bool] = False
+    """Whether it waits for another service. Actions of other packages are watched whether or not they say so."""
+
     def call_early(self, rule: ActiveRule, *args: Any, **kwargs: Any) -> None:
         """Run the action in the early phase, with the arguments of ``__call__``."""
         raise NotImplementedError

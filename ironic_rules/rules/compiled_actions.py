@@ -29,13 +29,15 @@ _OURS = "ironic_rules.rules.actions."
 class CompiledAction(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
-    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "touches", "where")
+    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "touches", "waits", "where")
 
     def __init__(self, where: str, operation: Operation, most: int) -> None:
         self.where = where
         self.op = operation.name
         #: whether it is of another package
         self.is_foreign = not type(operation.call).__module__.startswith(_OURS)
+        #: whether it may never end
+        self.waits = self.is_foreign or operation.call.waits
         self.touches: frozenset[str] = operation.call.touches
         #: the first keys of the plugin data that it changes; None if these are only known when it runs
         self.data_keys: frozenset[str] | None = _NO_KEYS if "plugin_data" not in self.touches else None

@@ -283,9 +283,7 @@ class _Run:
         task, rule = self._task, entry.rule
         sign = None
         if task is not None and (entry.keeps_node or entry.keeps_task):
-            draft = task.node if entry.keeps_node else task
-            draft.checkpoint(rule)
-            sign = draft.sign
+            sign = task.node.checkpoint(rule) if entry.keeps_node else task.checkpoint(rule)
         kept = _kept(rule, self._data) if entry.keeps_data else None
         dry_run = self._facts.dry_run
         active = self._active
@@ -296,19 +294,14 @@ class _Run:
             active.follow(rule)
         times: list[int] = []
         notes: list[tuple[str, ...]] = []
-        watch = self._watch
         for action in entry.actions:
             if sign is not None:
                 sign(action)
-            # What watch.begin() does, without a function call for each action.
-            if watch.is_abandoned:
-                raise Abandoned
-            watch.doing = ACTION, _overdue, rule, action
             try:
-                problem_of = self._watched() if action.is_foreign else None
-                times.append(action.run(task, active, view, self._views))
-                if problem_of is not None and (problem := problem_of()):
-                    raise ActionError(problem)
+                if action.waits:
+                    times.append(self._watched(rule, action, active, view))
+                else:
+                    times.append(action.run(task, active, view, self._views))
             except Abandoned:
                 raise
             except IronicRulesError as exc:
@@ -326,10 +319,19 @@ class _Run:
             raise failure
         return times, notes
 
-    def _watched(self) -> Callable[[], str | None]:
-        """Return a function that tells, after an action of another package, what it has written that it may not."""
-        kept = None if self._task is None else Kept(self._task, "rules")
-        return lambda: (kept and kept.problem()) or problem_of_data(self._data)
+    def _watched(self, rule: CompiledRule, action: CompiledAction, active: ActiveRule, view: View) -> int:
+        """Run an action that may never end, and return how often it ran.
+
+        :raises ActionError: it is of another package and wrote what it may not
+        """
+        task = self._task
+        self._watch.begin(ACTION, _overdue, rule, action)
+        kept = Kept(task, "rules") if action.is_foreign and task is not None else None
+        times = action.run(task, active, view, self._views)
+        if action.is_foreign and (problem := (kept and kept.problem()) or problem_of_data(self._data)):
+            raise ActionError(problem)
+        self._watch.end()
+        return times
 
     def _undo(self, entry: Entry, kept: dict[str, Any] | None) -> None:
         if self._task is not None:

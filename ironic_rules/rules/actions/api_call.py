@@ -83,6 +83,7 @@ class ApiCall(InspectionRuleActionBase):
 
     formatted_params = ["url", "headers", "timeout"]
     touches = frozenset()
+    waits = True
 
     def __call__(self, task: Task, rule: ActiveRule, url: Url, headers: Headers = None, timeout: Seconds = 5.0) -> None:
         rule.requests += 1
