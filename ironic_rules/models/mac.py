@@ -48,8 +48,11 @@ def is_mac(text: object) -> bool:
 
 
 def from_pxelinux(text: object) -> str | None:
-    """Return the MAC address in ``text``: a plain one, or pxelinux' ``01-aa-bb-…`` form; None if it is neither."""
-    if isinstance(text, str) and len(text) == 20 and text.startswith("01-"):
+    """Return the MAC address in ``text``: a plain one, or pxelinux' form; None if it is neither.
+
+    That form begins with the type of the hardware: ``01-aa-bb-…`` of Ethernet, ``20-aa-bb-…`` of InfiniBand.
+    """
+    if isinstance(text, str) and len(text) == 20 and text.startswith(("01-", "20-")):
         text = text[3:]
     try:
         return normalize(text)

@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from ironic_rules.inspection import shared_addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
-from ironic_rules.models.draft import PortDraft
+from ironic_rules.inspection.shared_addresses import Named
 from ironic_rules.models.task import Task
-
-Interfaces = Mapping[str, dict[str, Any]]
 
 
 class PortsHook(InspectionHook):
     """Creates, updates and deletes ports according to ``add_ports``, ``keep_ports`` and ``update_pxe_enabled``.
 
-    Every valid interface gets ``is_added``: whether ``add_ports`` selects it and the node has a port for it. For an
-    address that belongs to another node (``task.foreign_addresses``), no port is created, with a warning.
+    A port is one MAC address. Of interfaces that share an address (a bond, a VLAN or a bridge has that of its parent),
+    each counts for it: ``add_ports = active`` selects the address if one of them has an IP address.
+
+    Every valid interface gets ``is_added``: whether ``add_ports`` selects its address and the node has a port for it.
+    For an address that belongs to another node (``task.foreign_addresses``), no port is created, with a warning.
     """
 
     dependencies = ["validate-interfaces"]
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
-        known: Interfaces = plugin_data["all_interfaces"]
-        valid: Interfaces = plugin_data["valid_interfaces"]
-        selected = {name for name, interface in valid.items() if self._is_selected(interface)}
+        known = shared_addresses.by_address(plugin_data["all_interfaces"])
+        valid = shared_addresses.by_address(plugin_data["valid_interfaces"])
+        selected = {address for address, interfaces in valid.items() if self._is_selected(interfaces)}
         if valid and not selected and self.settings.add_ports in ("active", "pxe"):
             warn(task, f"no port is created: no interface is selected by add_ports = {self.settings.add_ports}")
-        self._delete(task, {
-            "all": None, "present": _addresses(known.values()), "added": _addresses(valid[name] for name in selected),
-        }[self.settings.keep_ports])
+        self._delete(task, {"all": None, "present": set(known), "added": selected}[self.settings.keep_ports])
         self._update(task, known)
         silent = "pxe_interface" not in (inventory.get("boot") or {}) and not plugin_data.get("boot_interface")
-        for name, interface in valid.items():
-            interface["is_added"] = name in selected and _ensure(task, interface, silent=silent)
+        for address in _in_order_of_names(plugin_data["valid_interfaces"].values()):
+            is_added = address in selected and _ensure(task, address, valid[address], silent=silent)
+            for _, interface in valid[address]:
+                interface["is_added"] = is_added
 
-    def _is_selected(self, interface: dict[str, Any]) -> bool:
+    def _is_selected(self, interfaces: list[Named]) -> bool:
         return {
             "all": True,
-            "active": bool(interface.get("ipv4_address") or interface.get("ipv6_address")),
-            "pxe": interface["pxe_enabled"],
+            "active": any(shared_addresses.has_ip(interface) for _, interface in interfaces),
+            "pxe": _is_boot_address(interfaces),
             "disabled": False,
         }[self.settings.add_ports]
 
@@ -54,42 +56,46 @@ class PortsHook(InspectionHook):
                                           f"{self.settings.keep_ports}"))
             task.remove_port(port)
 
-    def _update(self, task: Task, known: Interfaces) -> None:
-        by_address = {interface["mac_address"]: interface for interface in known.values()}
+    def _update(self, task: Task, known: dict[str, list[Named]]) -> None:
         # If a machine did not boot from the network, it is not known which of its interfaces could.
-        booted = any(interface["pxe_enabled"] for interface in known.values())
+        booted = any(_is_boot_address(interfaces) for interfaces in known.values())
         for port in task.ports:
-            interface = by_address.get(port.address)
-            if interface is None:
+            interfaces = known.get(port.address)
+            if interfaces is None:
                 continue
-            if booted and self.settings.update_pxe_enabled and port.pxe_enabled != interface["pxe_enabled"]:
-                port.pxe_enabled = interface["pxe_enabled"]
-            client_id = interface.get("client_id")
+            pxe_enabled = _is_boot_address(interfaces)
+            if booted and self.settings.update_pxe_enabled and port.pxe_enabled != pxe_enabled:
+                port.pxe_enabled = pxe_enabled
+            client_id = _client_id(interfaces)
             if client_id and port.extra.get("client-id") != client_id:
                 port.extra["client-id"] = client_id
 
 
-def _addresses(interfaces: Any) -> set[str]:
-    return {interface["mac_address"] for interface in interfaces}
+def _in_order_of_names(interfaces: Iterable[dict[str, Any]]) -> Iterable[str]:
+    return dict.fromkeys(interface["mac_address"] for interface in interfaces)
 
 
-def _ensure(task: Task, interface: dict[str, Any], *, silent: bool) -> bool:
-    """Return whether the node has a port for ``interface``, after creating it if that is possible.
+def _is_boot_address(interfaces: list[Named]) -> bool:
+    return any(interface["pxe_enabled"] for _, interface in interfaces)
 
+
+def _client_id(interfaces: list[Named]) -> Any:
+    return next(shared_addresses.values(interfaces, "client_id"), None)
+
+
+def _ensure(task: Task, address: str, interfaces: list[Named], *, silent: bool) -> bool:
+    """Return whether the node has a port for ``address``, after creating it if that is possible.
+
+    :param interfaces: those that have the address
     :param silent: the data do not contain a boot interface, not even an empty one
     """
-    address = interface["mac_address"]
-    if _port(task, address) is not None:
+    if any(port.address == address for port in task.ports):
         return True
     if address in task.foreign_addresses:
         warn(task, f"no port is created for {address}: it belongs to another node")
         return False
-    client_id = interface.get("client_id")
+    client_id = _client_id(interfaces)
     # A BMC's inventory has no boot interface: the port gets the default of ports that an operator creates.
-    task.add_port(address, pxe_enabled=silent or interface["pxe_enabled"],
+    task.add_port(address, pxe_enabled=silent or _is_boot_address(interfaces),
                   extra={"client-id": client_id} if client_id else {})
     return True
-
-
-def _port(task: Task, address: str) -> PortDraft | None:
-    return next((port for port in task.ports if port.address == address), None)

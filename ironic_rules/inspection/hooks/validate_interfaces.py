@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from ironic_rules.exceptions import InvalidInventory
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
+from ironic_rules.inspection.shared_addresses import has_ip, natural
 from ironic_rules.models import addresses, mac
 from ironic_rules.models.json_values import clone
 from ironic_rules.models.task import Task
+from ironic_rules.text import enumeration, printable
 
 
 class ValidateInterfacesHook(InspectionHook):
@@ -17,17 +21,19 @@ class ValidateInterfacesHook(InspectionHook):
     ``all_interfaces``
         ``{name: interface}`` of every interface with a name and an Ethernet address: the inventory's fields, with
         ``mac_address`` in lower case, ``ipv6_address`` without its zone, and the Boolean ``pxe_enabled``: whether the
-        ramdisk booted from the interface
+        ramdisk booted from the interface's address
     ``valid_interfaces``
         those of them that may become ports: not the loopback interface
     ``macs``
-        their addresses
+        their addresses, each once
     ``boot_interface``
         the interface that the ramdisk booted from, in the ramdisk's notation; missing if unknown
     ``bmc_address``
         the BMC's IPv4 address, else its IPv6 address; missing if there is none
 
-    A machine without a valid interface does not fail: it may be identified by its BMC.
+    Interfaces that share an address (a bond, a VLAN or a bridge has that of its parent) are all there. The order is
+    that of the names, because that of a report is random. A machine without a valid interface does not fail: it may be
+    identified by its BMC.
     """
 
     def preprocess(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
@@ -38,7 +44,7 @@ class ValidateInterfacesHook(InspectionHook):
         valid = {name: dict(interface) for name, interface in known.items() if not _is_loopback(name, interface)}
         plugin_data["all_interfaces"] = known
         plugin_data["valid_interfaces"] = valid
-        plugin_data["macs"] = [interface["mac_address"] for interface in valid.values()]
+        plugin_data["macs"] = list(dict.fromkeys(interface["mac_address"] for interface in valid.values()))
         _put(plugin_data, "boot_interface", boot_interface)
         _put(plugin_data, "bmc_address", addresses.normalize(inventory.get("bmc_address"))
              or addresses.normalize(inventory.get("bmc_v6address")))
@@ -48,8 +54,7 @@ class ValidateInterfacesHook(InspectionHook):
 
 
 def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    seen: set[str] = set()
+    found: dict[str, list[dict[str, Any]]] = {}
     listed = inventory.get("interfaces") or []
     if not isinstance(listed, list):
         raise InvalidInventory(node=task.node.uuid, where="/interfaces is not a list")
@@ -66,15 +71,23 @@ def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None)
         address = mac.normalize(address)
         if not isinstance(name, str) or not name:
             warn(task, f"{where} ({address}) is ignored: it has no name")
-        elif name in found or address in seen:
-            warn(task, f"{where} ({name}, {address}) is ignored: an earlier interface has the same name or address")
         else:
-            seen.add(address)
-            found[name] = {
+            found.setdefault(name, []).append({
                 **clone(interface), "mac_address": address, "pxe_enabled": address == boot_address,
                 "ipv6_address": _without_zone(interface.get("ipv6_address")),
-            }
-    return found
+            })
+    return {name: _one(task, name, found[name]) for name in sorted(found, key=natural)}
+
+
+def _one(task: Task, name: str, interfaces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the interface of a name: if the report has several, not the one that happens to be the first."""
+    if len(interfaces) > 1:
+        interfaces.sort(key=lambda each: (not each["pxe_enabled"], not has_ip(each), each["mac_address"],
+                                          orjson.dumps(each, option=orjson.OPT_SORT_KEYS)))
+        ignored = [interface["mac_address"] for interface in interfaces[1:]]
+        warn(task, f"interfaces of the name {printable(name, 64)} are ignored except for {interfaces[0]['mac_address']}"
+                   f": {enumeration(ignored)}")
+    return interfaces[0]
 
 
 def _is_loopback(name: str, interface: dict[str, Any]) -> bool:

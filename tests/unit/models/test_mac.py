@@ -23,6 +23,7 @@ def test_normalize_refuses_everything_else(text):
 
 @pytest.mark.parametrize(("text", "expected"), [
     ("01-52-54-00-12-34-ab", "52:54:00:12:34:ab"), ("52:54:00:12:34:ab", "52:54:00:12:34:ab"),
+    ("20-7c-fe-90-29-26-52", "7c:fe:90:29:26:52"), ("7f-52-54-00-12-34-ab", None), ("20:7c-fe-90-29-26-52", None),
     ("nonsense", None), (None, None),
 ])
 def test_from_pxelinux_reads_both_forms(text, expected):

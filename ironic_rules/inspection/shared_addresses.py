@@ -1,0 +1,56 @@
+"""Interfaces that share a MAC address: a bond, a VLAN or a bridge has that of its parent, and is reported beside it.
+
+A port is one address. What it gets comes from all interfaces of the address, and does not depend on their order in the
+report: agents list interfaces in the order of a directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: ``(name, interface)``
+Named = tuple[str, dict[str, Any]]
+
+_NUMBER = re.compile(r"([0-9]+)")
+_VLAN = re.compile(r".+\.[0-9]+")
+#: What only an interface with a device of its own has. Agents of before 2023 report the last two only.
+_OF_DEVICES = ("pci_address", "driver", "vendor", "product")
+
+
+def natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Return a sort key by which ``eth2`` comes before ``eth10``."""
+    parts = (part.lstrip("0") if index % 2 else part for index, part in enumerate(_NUMBER.split(name)))
+    # Of two numbers, the one with more digits is larger; they are too long to be parsed if a ramdisk wants that.
+    return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)], name
+
+
+def by_address(interfaces: Mapping[str, dict[str, Any]]) -> dict[str, list[Named]]:
+    """Return the interfaces of each MAC address.
+
+    Those that say most about the cable come first: network cards, then bonds and bridges, then VLANs; among them by
+    name. Where one value is needed, it is that of the first interface that has one.
+
+    :param interfaces: by name, with a normalised ``mac_address``
+    """
+    found: dict[str, list[Named]] = {}
+    for name, interface in sorted(interfaces.items(), key=_rank):
+        found.setdefault(interface["mac_address"], []).append((name, interface))
+    return found
+
+
+def values(interfaces: list[Named], key: str) -> Iterator[Any]:
+    """Yield the values of a field that are not empty, the best first."""
+    return (interface[key] for _, interface in interfaces if interface.get(key))
+
+
+def has_ip(interface: Mapping[str, Any]) -> bool:
+    """Return whether the interface is active in the sense of ``[inspector]add_ports``."""
+    return bool(interface.get("ipv4_address") or interface.get("ipv6_address"))
+
+
+def _rank(named: Named) -> tuple[bool, bool, tuple[list[tuple[int, str]], str]]:
+    name, interface = named
+    has_device = any(interface.get(key) for key in _OF_DEVICES)
+    return not has_device, _VLAN.fullmatch(name) is not None, natural(name)
