@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ironic_rules.inspection import lldp
+from ironic_rules.inspection import lldp, shared_addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models import mac
 from ironic_rules.models.draft import PortDraft
@@ -26,7 +26,8 @@ class LocalLinkConnectionHook(InspectionHook):
         the system name
 
     It reads ``parsed_lldp`` of the plugin data if the hook ``parse-lldp`` is enabled before it, else the frames
-    themselves. The port is the one with the interface's MAC address.
+    themselves. The port is the one with the interface's MAC address. Of interfaces that share an address, the network
+    card's frame is used; if it has none, that of a bond or bridge, then that of a VLAN.
 
     Keys that are not in the frame are unchanged. A ``switch_id`` or ``port_id`` that differs is replaced, with a
     warning, because the frame shows the current cabling. However, ``switch_info`` is replaced only together with
@@ -46,14 +47,18 @@ class LocalLinkConnectionHook(InspectionHook):
             frames, _ = lldp.received(inventory, plugin_data)
             parsed = {name: lldp.decode(tlvs).values for name, tlvs in frames.items()}
         ports = {port.address: port for port in task.ports}
-        for name, interface in plugin_data["all_interfaces"].items():
-            port, values = ports.get(interface["mac_address"]), parsed.get(name)
-            if port is not None and isinstance(values, dict):
-                _update(task, port, _link(values))
+        for address, interfaces in shared_addresses.by_address(plugin_data["all_interfaces"]).items():
+            links = (_link(parsed.get(name)) for name, _ in interfaces)
+            # One frame, because parts of several could be a port of one switch at another one.
+            seen = next((link for link in links if link), None)
+            if seen is not None and address in ports:
+                _update(task, ports[address], seen)
 
 
-def _link(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the known ones of ``switch_id``, ``port_id`` and ``switch_info``."""
+def _link(values: Any) -> dict[str, str]:
+    """Return the known ones of ``switch_id``, ``port_id`` and ``switch_info``; none if ``values`` is not an object."""
+    if not isinstance(values, dict):
+        return {}
     found: dict[str, Any] = {"port_id": values.get("switch_port_id"), "switch_info": values.get("switch_system_name")}
     if mac.is_mac(values.get("switch_chassis_id")):
         found["switch_id"] = mac.normalize(values["switch_chassis_id"])

@@ -6,6 +6,7 @@ import ipaddress
 from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.inspection import shared_addresses
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.models import addresses
@@ -23,7 +24,8 @@ class PhysicalNetworkHook(InspectionHook):
     An entry of that list looks like ``192.0.2.0/24:provider`` or ``2001:db8::/64:storage``.
     It is selected by the IPv4 address of the interface, or by its IPv6 address if no entry contains the former. Of
     several entries that contain an address, the one with the longest prefix is used. The port is the one with the
-    interface's MAC address.
+    interface's MAC address. Of interfaces that share an address, the network card is used; if no entry contains its IP
+    address, a bond or bridge, then a VLAN.
 
     A port whose address is in no entry is unchanged. A port with a different physical network gets the new one, with a
     warning: as in Ironic, the configuration takes precedence. To set other physical networks, use an inspection rule,
@@ -61,10 +63,11 @@ class PhysicalNetworkHook(InspectionHook):
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
         ports = {port.address: port for port in task.ports}
-        for interface in plugin_data["all_interfaces"].values():
-            port = ports.get(interface["mac_address"])
-            network = None if port is None else self.get_physical_network(interface)
-            if port is not None and network is not None:
+        for address, interfaces in shared_addresses.by_address(plugin_data["all_interfaces"]).items():
+            if (port := ports.get(address)) is None:
+                continue
+            networks = (self.get_physical_network(interface) for _, interface in interfaces)
+            if (network := next((each for each in networks if each is not None), None)) is not None:
                 _set(task, port, network)
 
 
