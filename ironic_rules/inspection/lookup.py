@@ -10,7 +10,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from oslo_log import log
 
-from ironic_rules.db import bmc_addresses, identity, nodes, ports
+from ironic_rules.db import bmc_addresses, discovery, identity, nodes, ports
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown
 from ironic_rules.models import states
@@ -28,7 +28,8 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     """Return the one node in INSPECT WAIT that matches all data that the ramdisk has sent about itself.
 
     - The UUID is the node's. If the node has ports and the ramdisk sent MAC addresses, one of them is a port's.
-    - All known MAC addresses belong to the node. Unknown ones are new interfaces.
+    - All known MAC addresses belong to the node. Unknown ones are new interfaces. If no port has any of them, those
+      with which a node was discovered are known: it may have no ports.
     - Known BMC addresses belong to the node, and possibly to others. Unknown ones must not contradict the known
       addresses of the node: at least one address of the same IP version must be equal.
 
@@ -45,6 +46,8 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     by_bmc = bmc_addresses.node_ids(conn, addresses) if addresses else set()
     if not by_bmc.issubset(owners):
         by_bmc = nodes.in_state(conn, by_bmc, states.INSPECTWAIT)
+    if macs and not owners:
+        owners = discovery.node_ids(conn, macs)
     if len(owners) > 1:
         raise LookupFailed.because("the MAC addresses belong to several nodes")
     if node_uuid:

@@ -2,7 +2,7 @@
 import pytest
 from sqlalchemy import event
 
-from ironic_rules.db import bmc_addresses, nodes, ports
+from ironic_rules.db import bmc_addresses, discovery, nodes, ports
 from ironic_rules.exceptions import Invalid, LookupFailed
 from ironic_rules.inspection import lookup
 
@@ -189,3 +189,15 @@ def test_the_number_of_queries_does_not_grow_with_the_nodes(db, add, find, sent)
         add(f"00000000-0000-4000-8000-{other:012}", [f"52:54:00:00:01:{other:02x}"], [f"198.51.100.{other}"])
 
     assert count() == alone <= 5
+
+
+def test_a_node_without_ports_is_found_by_the_addresses_with_which_it_was_discovered(db, add, find):
+    add(UUID_A)
+    add(UUID_B, [MAC_B])
+    with db.writer() as conn:
+        discovery.begin(conn, nodes.get_id(conn, UUID_A), [MAC_A, MAC_NEW])
+
+    assert (find(macs=[MAC_A]), find(UUID_A, [MAC_NEW]), find(macs=[MAC_A], bmcs=[BMC_NEW])) == (UUID_A,) * 3
+    assert find(UUID_B, [MAC_A]) is None
+    # A port is newer than the discovery, and certain.
+    assert find(macs=[MAC_A, MAC_B]) == UUID_B
