@@ -392,6 +392,15 @@ def test_the_example_of_the_document_can_ask_for_discovery_in_every_form(whole, 
     assert (other["driver"], other["driver_info"], other["extra"]) == ("fake-hardware", {}, {})
 
 
+def test_a_rule_as_it_was_written_for_ironic_recognizes_discovered_machines(whole, machine):
+    rule(whole, {"op": "set-attribute", "args": {"path": "/extra/hit", "value": "yes"}},
+         conditions=[{"op": "is-true", "args": {"value": "{plugin_data[auto_discovered]}"}}], phase="main")
+
+    nodes_of = [discover(whole, machine[1]), whole.inspect(whole.enroll("manageable"), whole.machine()[1])]
+
+    assert [node["extra"] for node in nodes_of] == [{"hit": "yes"}, {}]
+
+
 def test_what_a_machine_says_of_its_discovery_is_not_believed(whole, machine):
     rule(whole, FAIL, phase="early", conditions=[{"op": "!is-none", "args": ["{plugin_data[auto_discovered]}"]}])
     rule(whole, {"op": "set-attribute", "args": ["/extra/discovered", "{plugin_data[auto_discovered]}"]},
