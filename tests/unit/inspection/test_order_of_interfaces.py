@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections import Counter
 from typing import Any
 
@@ -15,12 +16,10 @@ from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.models import addresses, mac
-from tests import strategies
+from tests import corpus_reports, strategies
 from tests.unit.inspection import reports
 from tests.unit.inspection.tasks import make_task
 from tests.unit.rules import world
-
-pytestmark = pytest.mark.slow
 
 HOOKS = ["ramdisk-error", "validate-interfaces", "ports", "architecture", "parse-lldp", "local-link-connection",
          "physical-network"]
@@ -37,7 +36,10 @@ SETTINGS = st.builds(
     keep_ports=st.sampled_from(["all", "present", "added"]), update_pxe_enabled=st.booleans(),
     physical_network_cidr_map=st.just(MAP))
 
-pipelines: dict[HookSettings, Pipeline] = {}
+#: Others fail before any interface is read, or because of their disks.
+MACHINES = [machine for machine in corpus_reports.machines() if "error" not in machine["expect"]]
+
+pipelines: dict[str, Pipeline] = {}
 
 
 def pipeline(settings: HookSettings) -> Pipeline:
@@ -75,6 +77,7 @@ def ports_of(addresses_: list[str], draw: st.DrawFn) -> list[dict[str, Any]]:
              "local_link_connection": draw(st.sampled_from([{}, known]))} for address in chosen]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", strategies.batches(200))
 def test_the_node_does_not_depend_on_the_order_of_interfaces(batch):
     def holds(body, settings, data):
@@ -93,6 +96,21 @@ def test_the_node_does_not_depend_on_the_order_of_interfaces(batch):
         check_ports(before, listed, settings, ports, foreign)
 
     strategies.check(batch, holds, body=reports.bodies(), settings=SETTINGS, data=st.data())
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine["name"])
+def test_the_machines_of_the_corpus_do_not_depend_on_it_either(machine):
+    body = corpus_reports.body(machine)
+    listed = body["inventory"]["interfaces"]
+    settings = HookSettings(add_ports="active", physical_network_cidr_map=corpus_reports.NETWORKS)
+    results = [inspected(body, settings, [], [])]
+
+    for seed in range(3):
+        body["inventory"]["interfaces"] = random.Random(seed).sample(listed, len(listed))
+        results.append(inspected(body, settings, [], []))
+
+    assert results == results[:1] * 4
+    check_ports(results[0], listed, settings, [], [])
 
 
 def check_ports(result: Any, listed: list[Any], settings: HookSettings, ports: list[Any], foreign: list[str]) -> None:
