@@ -27,7 +27,7 @@ def natural(name: str) -> tuple[list[tuple[int, str]], str]:
 
 
 def by_address(interfaces: Mapping[str, dict[str, Any]]) -> dict[str, list[Named]]:
-    """Return the interfaces of each MAC address.
+    """Return the interfaces of each MAC address; the addresses in the order of ``interfaces``.
 
     Those that say most about the cable come first: network cards, then bonds and bridges, then VLANs; among them by
     name. Where one value is needed, it is that of the first interface that has one.
@@ -35,8 +35,11 @@ def by_address(interfaces: Mapping[str, dict[str, Any]]) -> dict[str, list[Named
     :param interfaces: by name, with a normalised ``mac_address``
     """
     found: dict[str, list[Named]] = {}
-    for name, interface in sorted(interfaces.items(), key=_rank):
+    for name, interface in interfaces.items():
         found.setdefault(interface["mac_address"], []).append((name, interface))
+    for sharing in found.values():
+        if len(sharing) > 1:
+            sharing.sort(key=_rank)
     return found
 
 

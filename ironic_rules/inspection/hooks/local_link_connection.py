@@ -48,11 +48,12 @@ class LocalLinkConnectionHook(InspectionHook):
             parsed = {name: lldp.decode(tlvs).values for name, tlvs in frames.items()}
         ports = {port.address: port for port in task.ports}
         for address, interfaces in shared_addresses.by_address(plugin_data["all_interfaces"]).items():
+            if (port := ports.get(address)) is None:
+                continue
             links = (_link(parsed.get(name)) for name, _ in interfaces)
             # One frame, because parts of several could be a port of one switch at another one.
-            seen = next((link for link in links if link), None)
-            if seen is not None and address in ports:
-                _update(task, ports[address], seen)
+            if (seen := next((link for link in links if link), None)) is not None:
+                _update(task, port, seen)
 
 
 def _link(values: Any) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ironic_rules.inspection import shared_addresses
@@ -32,9 +31,9 @@ class PortsHook(InspectionHook):
         self._delete(task, {"all": None, "present": set(known), "added": selected}[self.settings.keep_ports])
         self._update(task, known)
         silent = "pxe_interface" not in (inventory.get("boot") or {}) and not plugin_data.get("boot_interface")
-        for address in _in_order_of_names(plugin_data["valid_interfaces"].values()):
-            is_added = address in selected and _ensure(task, address, valid[address], silent=silent)
-            for _, interface in valid[address]:
+        for address, interfaces in valid.items():
+            is_added = address in selected and _ensure(task, address, interfaces, silent=silent)
+            for _, interface in interfaces:
                 interface["is_added"] = is_added
 
     def _is_selected(self, interfaces: list[Named]) -> bool:
@@ -69,10 +68,6 @@ class PortsHook(InspectionHook):
             client_id = _client_id(interfaces)
             if client_id and port.extra.get("client-id") != client_id:
                 port.extra["client-id"] = client_id
-
-
-def _in_order_of_names(interfaces: Iterable[dict[str, Any]]) -> Iterable[str]:
-    return dict.fromkeys(interface["mac_address"] for interface in interfaces)
 
 
 def _is_boot_address(interfaces: list[Named]) -> bool:
