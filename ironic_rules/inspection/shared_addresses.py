@@ -15,7 +15,7 @@ Named = tuple[str, dict[str, Any]]
 
 _NUMBER = re.compile(r"([0-9]+)")
 _VLAN = re.compile(r".+\.[0-9]+")
-#: What only an interface with a device of its own has. Agents of before 2023 report the last two only.
+#: What only an interface with a device of its own has. Older agents report the last two only.
 _OF_DEVICES = ("pci_address", "driver", "vendor", "product")
 
 
