@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any, TypeVar
@@ -11,6 +13,12 @@ from stevedore import NamedExtensionManager
 from ironic_rules.exceptions import ConfigurationError
 
 T = TypeVar("T")
+
+#: The groups of what operators enable by name; that of the interfaces of a kind is ``INTERFACES.KIND``.
+HARDWARE_TYPES = "ironic_rules.hardware.types"
+INTERFACES = "ironic_rules.hardware.interfaces"
+HOOKS = "ironic_rules.inspection.hooks"
+_OURS = "ironic-rules"
 
 
 def load(group: str, names: Sequence[str], base: type[T], option: str) -> dict[str, type[T]]:
@@ -44,6 +52,24 @@ def load(group: str, names: Sequence[str], base: type[T], option: str) -> dict[s
         raise ConfigurationError(f"{option} names {_quoted(missing)}, which nothing installed offers in {group}. "
                                  f"Installed: {_quoted(manager.entry_points_names())}.")
     return {name: classes[name] for name in names}
+
+
+def not_installed(group: str, names: Iterable[str]) -> list[str]:
+    """Return those of ``names`` that nothing installed offers in ``group``. Loads nothing."""
+    # Reading only our own entry points takes a tenth of the time, and usually they are enough.
+    own = {point.name for point in _own_entry_points() if point.group == group}
+    missing = [name for name in dict.fromkeys(names) if name not in own]
+    return [name for name in missing if name not in installed(group)] if missing else []
+
+
+def installed(group: str) -> list[str]:
+    """Return the names that installed packages offer in ``group``, sorted."""
+    return sorted({point.name for point in importlib.metadata.entry_points(group=group)})
+
+
+@functools.cache
+def _own_entry_points() -> tuple[EntryPoint, ...]:
+    return tuple(importlib.metadata.distribution(_OURS).entry_points)
 
 
 def _quoted(names: Iterable[str]) -> str:

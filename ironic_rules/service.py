@@ -6,6 +6,7 @@ imported by the functions that make it: API and conductor would be a third of a 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions
+from ironic_rules.conf import validation
 from ironic_rules.db import conductors, migration
 from ironic_rules.db.session import Database
 from ironic_rules.models import states
@@ -43,13 +45,23 @@ def version() -> str:
     return importlib.metadata.version(PROJECT)
 
 
-def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *,
-                   config_files: list[str] | None = None) -> cfg.ConfigOpts:
+def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, config_files: list[str] | None = None,
+                   groups: Sequence[str] = (), api: bool = False, conductor: bool = False) -> cfg.ConfigOpts:
     """Return the configuration that ``argv`` and the configuration files give, with logging not yet set up.
+
+    Every option has been read. ``groups``, ``api`` and ``conductor`` are as of ``validation.check``.
 
     :param config_files: instead of the files that are found by default (``/etc/ironic-rules/ironic-rules.conf``, …)
     :raises SystemExit: bad arguments
+    :raises ConfigurationError: options have values that are not allowed, with all of them
     """
+
+    def check(conf: cfg.ConfigOpts) -> None:
+        if not groups:
+            with contextlib.suppress(messaging.InvalidTransportURL):  # creating the transport reports it
+                rpc_transport.register_opts(conf)
+        validation.check(conf, groups=groups, api=api, conductor=conductor)
+
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     logging.register_options(conf)
@@ -58,6 +70,11 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *,
         conf(list(argv), project=PROJECT, version=version(), default_config_files=config_files)
     except cfg.ConfigFilesNotFoundError as exc:
         raise exceptions.ConfigurationError(str(exc)) from exc
+    except SystemExit as exc:
+        if exc.code:
+            check(validation.of_files(conf, argv, config_files))
+        raise
+    check(conf)
     return conf
 
 

@@ -53,7 +53,7 @@ class Application:
 def make_application() -> Application:
     """Return the application as configured by the environment."""
     files = os.environ.get("IRONIC_RULES_CONFIG_FILE")
-    conf = service.prepare_config([], config_files=files.split(os.pathsep) if files else None)
+    conf = service.prepare_config([], config_files=files.split(os.pathsep) if files else None, api=True)
     service.setup_logging(conf)
     return Application(conf)
 

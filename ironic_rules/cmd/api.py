@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = service.prepare_config(argv, lifecycle.LISTEN_OPTS)
+    conf = service.prepare_config(argv, lifecycle.LISTEN_OPTS, api=True)
     lifecycle.apply_listen_opts(conf)
     service.setup_logging(conf)
     signals = lifecycle.StopSignals(conf)

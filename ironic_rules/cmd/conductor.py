@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = service.prepare_config(argv)
+    conf = service.prepare_config(argv, conductor=True)
     service.setup_logging(conf)
     if conf.conductor.workers == 1:
         return _work(conf)

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = service.prepare_config(argv, _CLI_OPTS)
+    conf = service.prepare_config(argv, _CLI_OPTS, groups=("DEFAULT", "database"))
     service.setup_logging(conf)
     if not conf.database.connection:
         raise ConfigurationError("[database]connection is not set.")

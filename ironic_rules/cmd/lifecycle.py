@@ -156,7 +156,9 @@ def refusal(exc: Exception) -> str:
 
 
 def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
-    """Return the command's exit status; an error that prevents it from running is printed in one line, status 2.
+    """Return the command's exit status; an error that prevents it from running is printed, status 2.
+
+    An error is one line, except that each option with an invalid value has a line of its own.
 
     A process that is interrupted during start-up exits at once, with status 0.
     """
@@ -164,7 +166,8 @@ def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None 
     try:
         return command(sys.argv[1:] if argv is None else argv)
     except REFUSALS as exc:
-        print(f"{name}: {refusal(exc)}", file=sys.stderr)
+        for line in refusal(exc).splitlines():
+            print(f"{name}: {line}", file=sys.stderr)
         return 2
     except Interrupted:
         print(f"{name}: stopped while it was starting", file=sys.stderr)

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = service.prepare_config(argv, _CLI_OPTS)
+    conf = service.prepare_config(argv, _CLI_OPTS, api=True, conductor=True)
     lifecycle.apply_listen_opts(conf)
     if conf.cli_demo:
         conf.set_default("state_path", _DEMO_FOLDER)

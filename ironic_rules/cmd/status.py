@@ -28,6 +28,9 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         self._conf = conf
         self._db: Database | None = None
 
+    def _check_options(self) -> upgradecheck.Result:
+        return _result(self._options)
+
     def _check_schema(self) -> upgradecheck.Result:
         return _result(self._schema)
 
@@ -44,8 +47,15 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return _result(self._discovery)
 
     _upgrade_checks: Any = (
-        ("Database schema", _check_schema), ("Hardware types and interfaces", _check_hardware),
-        ("Inspection hooks", _check_hooks), ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery))
+        ("Options", _check_options), ("Database schema", _check_schema),
+        ("Hardware types and interfaces", _check_hardware), ("Inspection hooks", _check_hooks),
+        ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery))
+
+    def _options(self) -> str:
+        # oslo.upgradecheck has registered fewer options than the processes do.
+        folders = [f"--config-dir={folder}" for folder in self._conf.config_dirs]
+        service.prepare_config(folders, config_files=self._conf.config_file or [], api=True, conductor=True)
+        return "all values are valid"
 
     def _schema(self) -> str:
         self._db = service.make_database(self._conf)

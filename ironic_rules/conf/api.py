@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from oslo_config import cfg
+from oslo_config import cfg, types
+
+from ironic_rules.conf.value_types import HttpUrl, StepName
 
 GROUP = cfg.OptGroup("api", title="API", help="The REST API.")
 OPTS: list[cfg.Opt] = [
     cfg.HostAddressOpt("host_ip", default="127.0.0.1", help="Address that the API listens on."),
     cfg.PortOpt("port", default=6385, help="TCP port that the API listens on."),
-    cfg.StrOpt("public_endpoint",
-               help="URL under which clients reach the API, used in links. Default: the URL of the request."),
+    cfg.Opt("public_endpoint", type=HttpUrl(),
+            help="URL under which clients reach the API, used in links. Default: the URL of the request."),
     cfg.IntOpt("threads", default=10, min=1, max=500,
                help="Number of requests that one API process serves at the same time."),
     cfg.IntOpt("max_limit", default=1000, min=1, help="Maximum number of items in one page of a collection."),
@@ -22,9 +24,9 @@ OPTS: list[cfg.Opt] = [
                 help="Serve /v1/lookup, /v1/heartbeat and /v1/continue_inspection, which need no authentication."),
     cfg.IntOpt("ramdisk_heartbeat_timeout", default=300, min=10,
                help="Maximum interval in seconds between two heartbeats of a ramdisk."),
-    cfg.ListOpt("disallow_deploy_steps", default=["vendor.send_raw"],
-                help="Deploy steps, INTERFACE.STEP, that deploy templates and requests must not contain. The API "
-                     "refuses them; conductors refuse to deploy with existing templates that contain them."),
+    cfg.Opt("disallow_deploy_steps", type=types.List(StepName()), default=["vendor.send_raw"],
+            help="Deploy steps, INTERFACE.STEP, that deploy templates and requests must not contain. The API "
+                 "refuses them; conductors refuse to deploy with existing templates that contain them."),
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
 ]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from ironic_rules.conf.value_types import RegularExpression
+
 GROUP = cfg.OptGroup("inspection_rules", title="Inspection rules", help="The rule engine.")
 OPTS: list[cfg.Opt] = [
     cfg.StrOpt("mask_secrets", default="always",
                choices=[("always", "no rule can read secrets"), ("never", "every rule can read secrets"),
                         ("sensitive", "only rules marked as sensitive can read secrets")],
                help="Whether secrets (passwords, tokens, keys) are masked as ****** in rules."),
-    cfg.StrOpt("supported_interfaces", default="^(agent|inspector)$",
-               help="Regular expression that a node's inspect interface must fully match for rules to run."),
+    cfg.Opt("supported_interfaces", type=RegularExpression(), default="^(agent|inspector)$",
+            help="Regular expression that a node's inspect interface must fully match for rules to run."),
     cfg.StrOpt("built_in", deprecated_name="built_in_rules",
                help="YAML file with built-in rules, or a directory with .yaml files. Read once, at start, which fails "
                     "if a rule is not valid. The files must be the same for the API and conductors."),

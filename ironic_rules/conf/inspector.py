@@ -6,6 +6,8 @@ from typing import Any
 
 from oslo_config import cfg, types
 
+from ironic_rules.conf.value_types import HttpUrl
+
 
 class Spacing(types.Integer):
     """Whole GiB; true and false, as in Ironic, mean 1 and 0."""
@@ -15,21 +17,11 @@ class Spacing(types.Integer):
 
     def __call__(self, value: Any) -> int | None:
         words = {"true": 1, "false": 0}
-        number = super().__call__(words.get(str(value).lower(), value))
-        return None if number is None else int(number)
-
-
-class HttpUrl(types.URI):
-    """A URL with scheme http or https and a host; error messages contain an example."""
-
-    def __init__(self) -> None:
-        super().__init__(schemes=["http", "https"])
-
-    def __call__(self, value: Any) -> str:
         try:
-            return str(super().__call__(value))
+            number = super().__call__(words.get(str(value).lower(), value))
         except ValueError as exc:
-            raise ValueError("an http or https URL is expected, such as http://192.0.2.10:6385") from exc
+            raise ValueError(f"a whole number of GiB from {self.min} to {self.max} is expected") from exc
+        return None if number is None else int(number)
 
 
 GROUP = cfg.OptGroup("inspector", title="Inspection", help="In-band inspection and its hooks.")
@@ -38,6 +30,8 @@ CPU_CAPABILITIES = {
     "vmx": "cpu_vt", "svm": "cpu_vt", "aes": "cpu_aes", "pse": "cpu_hugepages", "pdpe1gb": "cpu_hugepages_1g",
     "smx": "cpu_txt",
 }
+#: Alternative forms of hook names: the specifications use both.
+HOOK_ALIASES = {"validate_interfaces": "validate-interfaces"}
 OPTS: list[cfg.Opt] = [
     cfg.StrOpt("default_hooks", default="ramdisk-error,validate-interfaces,ports,architecture",
                help="Comma-separated inspection hooks that run by default."),
@@ -91,3 +85,8 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 def list_opts() -> dict[str, list[cfg.Opt]]:
     """Return the options by group."""
     return {GROUP.name: OPTS}
+
+
+def hook_names(text: str) -> list[str]:
+    """Return the names in a comma-separated list; empty ones are left out."""
+    return [name for part in text.split(",") if (name := part.strip())]

@@ -20,8 +20,8 @@ from ironic_rules.steps.procedures import DEPLOYMENT
 
 LOG = log.getLogger(__name__)
 
-TYPES_GROUP = "ironic_rules.hardware.types"
-INTERFACES_GROUP = "ironic_rules.hardware.interfaces"
+TYPES_GROUP = entry_points.HARDWARE_TYPES
+INTERFACES_GROUP = entry_points.INTERFACES
 
 
 class EnabledHardware:

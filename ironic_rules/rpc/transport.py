@@ -21,6 +21,8 @@ RESPONSE_TIMEOUT_S = 30
 #: Number of calls that a conductor processes at the same time. They are short: the work is done in other threads.
 SERVER_THREADS = 16
 _TOPIC = "ironic_rules.conductor"
+#: The transports of oslo.messaging's driver for RabbitMQ.
+_RABBIT = ("rabbit:", "kombu+")
 
 
 def conductor_topic(group: str) -> str:
@@ -32,6 +34,21 @@ def set_default_url(conf: cfg.ConfigOpts, url: str) -> None:
     """Use ``url`` if the configuration does not set ``transport_url``."""
     messaging.TransportURL.parse(conf)  # registers the option
     conf.set_default("transport_url", url)
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options of oslo.messaging that a process with RabbitMQ reads, for others that of the transport.
+
+    The library itself registers them only when it creates its parts, and a process reads all options before that.
+    """
+    messaging.TransportURL.parse(conf)
+    if not str(conf.transport_url).startswith(_RABBIT):
+        return
+    from oslo_messaging import opts
+
+    for group, options in opts.list_opts():
+        if group in (None, "oslo_messaging_rabbit"):
+            conf.register_opts(options, group=group)
 
 
 def _register_library_groups(conf: cfg.ConfigOpts) -> None:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ironic_rules import entry_points
+from ironic_rules.conf import inspector
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 
-GROUP = "ironic_rules.inspection.hooks"
+GROUP = entry_points.HOOKS
 OPTION = "[inspector]hooks"
-#: Alternative forms of hook names: the specifications use both.
-ALIASES = {"validate_interfaces": "validate-interfaces"}
+ALIASES = inspector.HOOK_ALIASES
+parse = inspector.hook_names
 
 Hooks = list[tuple[str, InspectionHook]]
-
-
-def parse(text: str) -> list[str]:
-    """Return the names in a comma-separated list; empty ones are left out."""
-    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def load(names: Iterable[str], settings: HookSettings | None = None,

@@ -1,0 +1,209 @@
+"""Reading every option once, when a process starts: the work on a node must not be the first to find a wrong value."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from oslo_config import cfg, types
+
+from ironic_rules import entry_points
+from ironic_rules.conf import ironic_values, opts
+from ironic_rules.conf.inspector import HOOK_ALIASES, hook_names
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.models.nodes import INTERFACES
+from ironic_rules.text import enumeration, printable
+
+#: The groups of our options; in other groups, libraries decide what an empty value means.
+OWN_GROUPS = frozenset(group for group, _ in opts.list_opts()) - {"DEFAULT"}
+#: Maximum number of characters of a value that a message quotes.
+_MAX_VALUE = 200
+
+
+class Problem(NamedTuple):
+    """An option that cannot be used. ``reason`` says what is allowed; ``words`` are the parts of the value at fault."""
+
+    group: str
+    name: str
+    reason: str
+    words: Collection[str] = ()
+
+
+def check(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = False, conductor: bool = False) -> None:
+    """Read every registered option.
+
+    :param groups: read only these; empty: all
+    :param api: the process serves the API;  conductor: it works on nodes. Options must fit together only where they
+        are used: the hosts of a deployment need not have the same file.
+    :raises ConfigurationError: with all problems, each in one line: file, group, option, value, and what is allowed
+    """
+    if found := problems(conf, groups=groups, api=api, conductor=conductor):
+        raise ConfigurationError("\n".join(found))
+
+
+def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = False,
+             conductor: bool = False) -> list[str]:
+    """Return one line for each problem. Parameters as of :func:`check`."""
+    values = _Values()
+    found = list(_unreadable(conf, groups, values))
+    if api:
+        found += _discovery(values)
+    if conductor:
+        found += _heartbeats(values)
+        found += _not_installed(values)
+    return [_line(conf, problem) for problem in found]
+
+
+def of_files(conf: cfg.ConfigOpts, argv: Sequence[str], default_files: list[str] | None) -> cfg.ConfigOpts:
+    """Return the configuration of the same files without arguments, for one that cannot be read.
+
+    oslo.config takes the values of some options in files, such as ``debug``, for arguments, and its error for a wrong
+    one names no file.
+
+    :param argv: the command's arguments;  default_files: as for ``conf``
+    """
+    arguments = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("--config-file", "--config-dir"):
+        arguments.add_argument(name, action="append", default=[])
+    named, _ = arguments.parse_known_args(list(argv))
+    files = cfg.ConfigOpts()
+    for info, group in conf._all_opt_infos():
+        if info["opt"].dest not in ("config_file", "config_dir") and not isinstance(info["opt"], cfg.SubCommandOpt):
+            files.register_opt(info["opt"], group=None if group is None else group.name)
+    files([*(f"--config-file={path}" for path in named.config_file),
+           *(f"--config-dir={path}" for path in named.config_dir)], project=conf.project,
+          default_config_files=default_files)
+    return files
+
+
+class _Values(dict[tuple[str, str], Any]):
+    """The values of the options that can be read, by group and name; None for others."""
+
+    def __missing__(self, key: tuple[str, str]) -> None:
+        return None
+
+
+def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) -> Iterator[Problem]:
+    """Read the options into ``values``; yield those that cannot be read."""
+    for info, group in conf._all_opt_infos():
+        option: cfg.Opt = info["opt"]
+        name = "DEFAULT" if group is None else group.name
+        if isinstance(option, cfg.SubCommandOpt) or (groups and name not in groups):
+            continue
+        try:
+            value = conf[option.dest] if group is None else conf[name][option.dest]
+        except (ValueError, cfg.ConfigSourceValueError) as exc:
+            # oslo.config's own text does not name the group, and says the place in its own way.
+            yield Problem(name, option.dest, allowed(option) or printable(exc.__context__ or exc).rstrip("."))
+        except cfg.Error as exc:
+            yield Problem(name, option.dest, printable(exc).rstrip("."))
+        else:
+            values[name, option.dest] = value
+            # An empty text is no number, and oslo.config gives None for it. Libraries may mean something by that.
+            if value is None and isinstance(option.default, int) and name in OWN_GROUPS:
+                yield Problem(name, option.dest, allowed(option))
+
+
+def _discovery(values: _Values) -> Iterator[Problem]:
+    driver, enabled = values["auto_discovery", "driver"], values["DEFAULT", "enabled_hardware_types"]
+    if values["auto_discovery", "enabled"] and enabled is not None and driver not in enabled:
+        yield Problem("auto_discovery", "driver", "with [auto_discovery]enabled, one of "
+                      f"[DEFAULT]enabled_hardware_types is required: {enumeration(enabled)}")
+
+
+def _heartbeats(values: _Values) -> Iterator[Problem]:
+    interval, timeout = (values["conductor", f"heartbeat_{name}"] for name in ("interval", "timeout"))
+    if interval and timeout and timeout <= interval:
+        yield Problem("conductor", "heartbeat_timeout", "more than [conductor]heartbeat_interval, "
+                      f"{interval}, is required, or every conductor would be considered dead")
+
+
+def _not_installed(values: _Values) -> Iterator[Problem]:
+    """Yield options that name plug-ins twice, or plug-ins that are not installed."""
+    yield from _unknown("DEFAULT", "enabled_hardware_types", entry_points.HARDWARE_TYPES,
+                        values["DEFAULT", "enabled_hardware_types"])
+    for kind in INTERFACES:
+        option, default = f"enabled_{kind}_interfaces", f"default_{kind}_interface"
+        enabled = values["DEFAULT", option]
+        yield from _unknown("DEFAULT", option, f"{entry_points.INTERFACES}.{kind}", enabled)
+        if enabled is not None and values["DEFAULT", default] not in (None, *enabled):
+            yield Problem("DEFAULT", default, f"one of [DEFAULT]{option} is required: {enumeration(enabled)}")
+    if values["inspector", "hooks"] is not None:
+        names = hook_names(values["inspector", "hooks"])
+        yield from _unknown("inspector", "hooks", entry_points.HOOKS, [HOOK_ALIASES.get(name, name) for name in names])
+
+
+def _unknown(group: str, name: str, entry_point_group: str, names: list[str] | None) -> Iterator[Problem]:
+    names = names or []
+    if repeated := sorted({item for item in names if names.count(item) > 1}):
+        yield Problem(group, name, f"each name may occur once only: {enumeration(repeated)}")
+    if missing := entry_points.not_installed(entry_point_group, names):
+        yield Problem(group, name, f"not installed: {enumeration(missing)}; installed are "
+                      + enumeration(entry_points.installed(entry_point_group), limit=50), missing)
+
+
+def _line(conf: cfg.ConfigOpts, problem: Problem) -> str:
+    """Return the problem in one line, with the place of the value and the value as it is written there."""
+    group, name = problem.group, problem.name
+    option, raw, place = _given(conf, group, name)
+    texts = [str(item) for item in raw] if isinstance(raw, list) else [] if raw is None else [str(raw)]
+    value = f" = {printable(', '.join(texts), _MAX_VALUE)}" if texts else " is not set"
+    words = problem.words or texts
+    advice = "".join(f" {text}" for text in ironic_values.advice(group, name, words))
+    return f"{place}: [{group}]{name}{' = (not shown)' if option.secret else value}: {problem.reason}.{advice}"
+
+
+def _given(conf: cfg.ConfigOpts, group: str, name: str) -> tuple[cfg.Opt, Any, str]:
+    """Return an option, its value before it is converted, and where that is: in a file or a variable."""
+    # oslo.config has no other way to the text of a value that is invalid.
+    group_name = None if group == "DEFAULT" else group
+    option: cfg.Opt = conf._get_opt_info(name, group_name)["opt"]
+    raw, place = option.default, None
+    if conf._namespace is not None:
+        with contextlib.suppress(KeyError):
+            raw, place = option._get_from_namespace(conf._namespace, group_name)
+    if place is None or place.location is not cfg.Locations.command_line:
+        variable, variable_place = conf._env_driver.get(group_name, name, option)
+        if variable_place is not None:
+            raw, place = variable, variable_place
+    return option, raw, "default" if place is None else printable(place.detail) or "command line"
+
+
+def allowed(option: cfg.Opt) -> str:
+    """Return what is allowed as value of an option; empty for types whose errors say it."""
+    return _allowed(option.type)
+
+
+def _allowed(kind: Any) -> str:
+    # Classes that are derived from these have errors of their own.
+    if type(kind) in (types.Integer, types.Float, types.Port):
+        return _number(kind)
+    if type(kind) is types.Boolean:
+        return "true or false is required"
+    if type(kind) is types.String and kind.choices:
+        return f"one of these is required: {', '.join(map(str, kind.choices))}"
+    if type(kind) is types.String and kind.max_length:
+        return f"at most {kind.max_length} characters are allowed"
+    if type(kind) is types.HostAddress:
+        return "a host name or an IP address is required"
+    if type(kind) is types.URI:
+        begin = " or ".join(f"{scheme}://" for scheme in kind.schemes or ())
+        return "a URL is required" + (f" that begins with {begin}" if begin else "")
+    if type(kind) is types.Dict:
+        each = _allowed(kind.value_type).replace(" is required", "").replace("one of these: ", "one of ")
+        return "KEY:VALUE entries, separated by commas, are required" + (f", where VALUE is {each}" if each else "")
+    return ""
+
+
+def _number(kind: Any) -> str:
+    least, most = kind.min, kind.max
+    if type(kind) is types.Port:
+        least, most = least or 0, most or types.Port.PORT_MAX
+    noun = "a number" if type(kind) is types.Float else "a whole number"
+    if least is not None and most is not None:
+        return f"{noun} from {least} to {most} is required"
+    bound = f" of at least {least}" if least is not None else f" of at most {most}" if most is not None else ""
+    return f"{noun}{bound} is required"
+

@@ -1,0 +1,49 @@
+"""Types of option values that oslo.config does not have. Their errors say what is allowed, without the value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from oslo_config import types
+
+
+class HttpUrl(types.URI):
+    """A URL with scheme http or https and a host; error messages contain an example."""
+
+    def __init__(self) -> None:
+        super().__init__(schemes=["http", "https"])
+
+    def __call__(self, value: Any) -> str:
+        try:
+            return str(super().__call__(value))
+        except ValueError as exc:
+            raise ValueError("an http or https URL is expected, such as http://192.0.2.10:6385") from exc
+
+
+class RegularExpression(types.String):
+    """The text of a regular expression of Python."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name="regular expression")
+
+    def __call__(self, value: Any) -> str:
+        text = str(super().__call__(value))
+        try:
+            re.compile(text)
+        except re.error as exc:
+            raise ValueError(f"a regular expression is expected: {exc}") from exc
+        return text
+
+
+class StepName(types.String):
+    """INTERFACE.STEP"""
+
+    def __init__(self) -> None:
+        super().__init__(type_name="step")
+
+    def __call__(self, value: Any) -> str:
+        text = str(super().__call__(value))
+        if not re.fullmatch(r"[a-z]+\.\S+", text):
+            raise ValueError("steps are expected as INTERFACE.STEP, such as vendor.send_raw")
+        return text
