@@ -85,12 +85,22 @@ def _work(conductor: Conductor, node_id: int) -> None:
     """Continue the work on a node, and count the resumption: here, so that waiting for a thread does not count."""
     admin = context.admin()
     with state_machine.lock_may_be_lost(node_id):
-        if conductor.db.write(lambda conn: nodes.count_resumption(conn, node_id, conductor.host, MAX_RESUMPTIONS)):
-            state_machine.run(conductor, node_id, admin)
-        else:
+        resumptions = conductor.db.write(
+            lambda conn: nodes.count_resumption(conn, node_id, conductor.host, MAX_RESUMPTIONS))
+        if resumptions is None:
             state_machine.give_up(conductor, node_id, admin,
                          f"the work was begun and not finished {MAX_RESUMPTIONS + 1} times; the log of the conductors "
                          "may tell why")
+            return
+        try:
+            state_machine.run(conductor, node_id, admin)
+        except state_machine.DATABASE_AWAY:
+            raise
+        except Exception as exc:  # of a plug-in or of the database; its cause may be of the moment
+            if resumptions < MAX_RESUMPTIONS:
+                raise
+            LOG.exception("Giving up the work on node id %s, resumed %s times", node_id, resumptions)
+            state_machine.give_up(conductor, node_id, admin, state_machine.reason_of(exc))
 
 
 def fail_overdue(conductor: Conductor) -> None:

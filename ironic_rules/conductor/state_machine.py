@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import pxe_filter, task_store
 from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, errors, history, nodes
+from ironic_rules.db import clock, errors, history, inventory, nodes
 from ironic_rules.exceptions import HookFailed, IronicRulesError, LockLost, NodeNotFound, RuleFailed, RuleSpent
 from ironic_rules.inspection import authors
 from ironic_rules.inspection.pipeline import WITHHELD
@@ -65,7 +66,7 @@ def attempt(action: Callable[[], object], task: Task) -> str | None:
         action()
     except (*DATABASE_AWAY, Abandoned):
         raise
-    except IronicRulesError as exc:
+    except (IronicRulesError, cfg.Error) as exc:
         return str(exc)
     except BaseException:  # of a plug-in, see above; SystemExit would end only this thread
         LOG.exception("Unexpected failure in state %s of node %s", task.node.provision_state, task.node.uuid)
@@ -100,11 +101,33 @@ def fail(conductor: Conductor, node_id: int, context: RequestContext, error: Exc
 def give_up(conductor: Conductor, node_id: int, context: RequestContext, reason: str) -> None:
     """End the work on a node whose lock this conductor holds: its state fails, without cleaning up."""
     with lock_may_be_lost(node_id):
-        record = _read(conductor, node_id)
-        if conductor.work_in(record.node.provision_state).handle is not None:
-            _save(conductor, record, record.task(context), _failure(record.node, reason), context)
-        else:
-            _leave(conductor, record.node, reason)
+        try:
+            record = _read(conductor, node_id)
+            if conductor.work_in(record.node.provision_state).handle is not None:
+                _save(conductor, record, record.task(context), _failure(record.node, reason), context)
+            else:
+                _leave(conductor, record.node, reason)
+        except (*DATABASE_AWAY, LockLost, NodeNotFound):
+            raise
+        except Exception:  # what prevents the work may prevent this too: an option, a value in the database
+            LOG.exception("The failure of node id %s cannot be saved with all that belongs to it", node_id)
+            conductor.db.write(lambda conn: _fail_alone(conn, conductor, node_id, reason))
+
+
+def reason_of(error: Exception) -> str:
+    """Return why work ended with an error that :func:`attempt` does not handle. Its text may quote anything."""
+    return str(error) if isinstance(error, cfg.Error) else f"{UNEXPECTED} ({type(error).__name__})"
+
+
+def _fail_alone(conn: sa.Connection, conductor: Conductor, node_id: int, reason: str) -> None:
+    """Write only the new state and the reason, and release the lock."""
+    row = nodes.provision_states(conn, node_id)
+    transition = transitions.of_event(row, "fail") if conductor.work_in(row.provision_state).handle else None
+    values = {} if transition is None else {**state_values(transition), "agent_token_hash": None}
+    error = f"Failed in state \"{row.provision_state}\": {reason}"
+    nodes.release(conn, node_id, conductor.host, {
+        **values, "target_power_state": None, "last_error": printable(error, MAX_MESSAGE)})
+    inventory.supersede(conn, node_id)
 
 
 def _read(conductor: Conductor, node_id: int) -> task_store.Record:

@@ -239,20 +239,21 @@ def take_over(conn: sa.Connection, node_id: int, old_owner: str, new_owner: str)
     return conn.execute(statement.values(reservation=new_owner, reserved_at=clock.now())).rowcount == 1
 
 
-def count_resumption(conn: sa.Connection, node_id: int, owner: str, most: int) -> bool:
-    """Count a resumption of the work that the lock was taken for; False when it was resumed ``most`` times already.
+def count_resumption(conn: sa.Connection, node_id: int, owner: str, most: int) -> int | None:
+    """Count a resumption of the work that the lock was taken for; return how many there were with this one.
 
+    :returns: None: it was resumed ``most`` times already, and is not counted
     :raises NodeNotFound: 404
     :raises LockLost: 409, ``owner`` does not hold the lock
     """
     resumptions = nodes.c.reservation_resumptions
     statement = _OWNED.where(resumptions < most).values(reservation_resumptions=resumptions + 1)
     if conn.execute(statement, {"node_id": node_id, "owner_is": owner}).rowcount == 1:
-        return True
+        return int(conn.execute(sa.select(resumptions).where(nodes.c.id == node_id)).scalar_one())
     held = _hold(conn, node_id)
     if held.reservation != owner:
         raise LockLost(node=held.uuid, host=owner)
-    return False
+    return None
 
 
 class Lock(NamedTuple):
@@ -280,6 +281,18 @@ def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
     if while_in is None:
         return conn.execute(_CLAIM_TOKEN, parameters).rowcount == 1
     return conn.execute(_CLAIM_TOKEN_IN, {**parameters, "states": sorted(while_in)}).rowcount == 1
+
+
+def provision_states(conn: sa.Connection, node_id: int) -> Row:
+    """Return ``uuid``, ``provision_state`` and ``target_provision_state``: readable even if another value is not.
+
+    :raises NodeNotFound: 404
+    """
+    query = sa.select(nodes.c.uuid, nodes.c.provision_state, nodes.c.target_provision_state)
+    row = conn.execute(query.where(nodes.c.id == node_id)).one_or_none()
+    if row is None:
+        raise NodeNotFound(node=node_id)
+    return row
 
 
 def has_agent_token(conn: sa.Connection, node_id: int) -> bool:

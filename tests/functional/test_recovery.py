@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import secrets
 import threading
+from pathlib import Path
 
 import oslo_messaging as messaging
 import pytest
@@ -235,6 +237,57 @@ def test_work_that_ends_its_conductor_again_and_again_is_given_up(start_conducto
     assert "begun and not finished 6 times" in row.last_error
     assert records.inventories(node) == ["failed"]
     assert recovery.resume_orphans(conductor) == 0
+
+
+@contextlib.contextmanager
+def unusable_option(conductor):
+    """An option with a wrong value: in a process that runs, as none starts with it."""
+    file = Path(conductor.conf.config_file[0])
+    valid = file.read_text()
+    file.write_text(valid + "[inventory]\nmax_versions = 0\n")
+    conductor.conf.reload_config_files()
+    try:
+        yield "Value for option max_versions"
+    finally:
+        file.write_text(valid)
+        conductor.conf.reload_config_files()
+
+
+@contextlib.contextmanager
+def broken_row(conductor):
+    """A value of every node that cannot be read: changed by something else than this service."""
+    with conductor.db.writer() as conn:
+        conn.execute(sa.text("update nodes set properties = '{' where conductor_group = :group"),
+                     {"group": conductor.group})
+    try:
+        yield "JSONDecodeError"
+    finally:
+        with conductor.db.writer() as conn:
+            conn.execute(sa.text("update nodes set properties = '{}' where conductor_group = :group"),
+                         {"group": conductor.group})
+
+
+@pytest.mark.parametrize("obstacle", [unusable_option, broken_row])
+def test_what_fails_whenever_it_is_resumed_ends_in_a_failed_state_with_the_reason(
+        start_conductor, waiting, records, obstacle):
+    conductor = start_conductor()
+    node, data = waiting()
+    with obstacle(conductor) as reason:
+        accept(conductor, node, data)
+        for _ in range(recovery.MAX_RESUMPTIONS):
+            finish(conductor)
+            assert recovery.resume_orphans(conductor) == 1
+        finish(conductor)
+        assert recovery.resume_orphans(conductor) == 0
+
+    row = records.row(node)
+    assert (row.provision_state, row.target_provision_state, row.reservation) == ("inspect failed", "manageable", None)
+    assert reason in row.last_error
+    assert records.inventories(node) == ["failed"]
+    # It is like any other failed inspection.
+    provisioning.change_provision_state(conductor, ADMIN, row.id, "inspect", {})
+    finish(conductor)
+    assert records.row(node).provision_state == "inspect wait"
 
 
 def test_what_only_waited_for_a_thread_is_not_counted(start_conductor, waiting, records, monkeypatch):
