@@ -17,7 +17,7 @@ from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "f06b2d9c4e81"
+HEAD = "2c90f7d4a1be"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))

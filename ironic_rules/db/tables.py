@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 
+from ironic_rules.db import collation
 from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime
 
 #: Names are fixed, so that migrations can refer to them on every database. oslo.db gets the column from the name of a
@@ -18,9 +19,10 @@ metadata = sa.MetaData(naming_convention={
     "pk": "%(table_name)s_pkey",
 })
 
-#: Text compares byte by byte, as on SQLite and PostgreSQL: names that differ in case are different names.
+#: Text compares byte by byte, as on SQLite and PostgreSQL: names that differ in case, or in a blank at the end, are
+#: different names. Migrations use the collation of the server's kind, ``collation.of_server``.
 _TABLE_ARGS: dict[str, Any] = {
-    "mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin",
+    "mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": collation.MARIADB,
 }
 
 

@@ -144,8 +144,8 @@ def test_mariadb_stores_times_to_the_microsecond_and_json_of_any_size(engine: sa
     with engine.connect() as conn:
         types = {row[0]: (row[1], row[2]) for row in conn.execute(query)}
     assert types["created_at"][0] == "datetime(6)"
-    assert types["properties"] == ("longtext", "utf8mb4_bin")
-    assert types["name"] == ("varchar(255)", "utf8mb4_bin")
+    assert types["properties"] == ("longtext", "utf8mb4_nopad_bin")
+    assert types["name"] == ("varchar(255)", "utf8mb4_nopad_bin")
     assert types.keys() == set(nodes.c.keys())
 
 
