@@ -103,7 +103,8 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
     """Return the database of ``[database]connection``.
 
     :param upgrade: create or upgrade the schema first
-    :raises ConfigurationError: no connection is configured, or the schema is not the current one
+    :raises ConfigurationError: no connection is configured, the schema is not the current one, or it is that of a newer
+        version or of another program
     """
     if not conf.database.connection:
         raise exceptions.ConfigurationError("[database]connection is not set.")

@@ -43,6 +43,7 @@ def _run(argv: Sequence[str]) -> int:
     if not conf.database.connection:
         raise ConfigurationError("[database]connection is not set.")
     engine = Database(conf).engine
+    migration.is_current(engine)  # refuses databases of other programs and of newer versions
     try:
         _carry_out(conf.command, engine)
     except (CommandError, TimeoutError) as exc:

@@ -15,12 +15,22 @@ import sqlalchemy as sa
 
 from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
+from ironic_rules.db.tables import metadata
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.text import enumeration, printable
 
 #: The newest revision in ``migrations/versions``, as a test checks.
 HEAD = "2c90f7d4a1be"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))
+
+#: Tables that only one of the programs has whose databases are likely to be configured by mistake.
+_OTHERS = {"Ironic": {"chassis", "bios_settings", "node_tags"},
+           "ironic-inspector": {"introspection_data", "rule_conditions", "rule_actions"}}
+#: A table that every version of this service has, and no other program.
+_OUR_MARK = "node_bmc_addresses"
+_ANOTHER = "Set it to a database of its own, which may be empty."
 
 #: Processes that upgrade at the same time wait for this lock (SQLite: for the write transaction).
 _LOCK_NAME = "ironic_rules_migration"
@@ -33,21 +43,80 @@ _thread_lock = threading.Lock()
 def version(engine: sa.Engine) -> str | None:
     """Return the revision of the schema, None for a database without one."""
     with refusals(), engine.connect() as connection:
-        if not sa.inspect(connection).has_table("alembic_version"):
-            return None
-        return connection.scalar(sa.select(_TABLE.c.version_num))
+        return _version(connection)
+
+
+def _version(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table(_TABLE.name):
+        return None
+    return connection.scalar(sa.select(_TABLE.c.version_num))
 
 
 def is_current(engine: sa.Engine) -> bool:
-    """Return whether the schema has the version that this code requires. Runs two small queries."""
-    return version(engine) == HEAD
+    """Return whether the schema has the version that this code requires. Runs two small queries.
+
+    :raises ConfigurationError: the schema is of a newer version of this service, or of another program
+    """
+    with refusals(), engine.connect() as connection:
+        found = _version(connection)
+        if found != HEAD:
+            _check_ours(connection, found)
+    return found == HEAD
+
+
+def _check_ours(connection: sa.Connection, found: str | None) -> None:
+    if found in _revisions():
+        return
+    tables = set(sa.inspect(connection).get_table_names())
+    # Another process may be creating the tables: alembic creates its own first, and writes the revision last.
+    if found is None and (_TABLE.name in tables or tables.isdisjoint(metadata.tables)):
+        return
+    for program, marks in _OTHERS.items():
+        if not tables.isdisjoint(marks):
+            raise ConfigurationError(f"[database]connection is the database of {program}, which this service neither "
+                                     f"reads nor changes. {_ANOTHER}")
+    if found is not None and _OUR_MARK in tables:
+        raise ConfigurationError(
+            f"The database is at revision {printable(found, 64)}, of a newer version of ironic-rules; the newest that "
+            f"this version knows is {HEAD}. Start the newer version, or restore the backup from before its upgrade.")
+    raise ConfigurationError("[database]connection is the database of another program: it has tables that this service "
+                             f"did not create ({enumeration(sorted(tables))}). {_ANOTHER}")
+
+
+def _revisions() -> set[str]:
+    """Return the revisions that this version knows: the first part of the name of each migration's file."""
+    return {path.name.partition("_")[0] for path in (_SCRIPTS / "versions").glob("[0-9a-f]*_*.py")}
 
 
 def upgrade(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
-    """Upgrade the schema to ``revision``; does nothing if it has it already. Concurrent calls wait for each other."""
-    from alembic import command
+    """Upgrade the schema to ``revision``; does nothing if it has it already. Concurrent calls wait for each other.
 
-    _run(engine_or_url, lambda config: command.upgrade(config, revision))
+    :raises ConfigurationError: that would go back, or the schema is of a newer version or of another program
+    """
+    from alembic import command
+    from alembic.script import ScriptDirectory
+
+    def work(config: Any) -> None:
+        # What other processes did meanwhile has been done: this one has the lock.
+        connection = config.attributes["connection"]
+        found = _version(connection)
+        _check_ours(connection, found)
+        if found is not None and _is_before(ScriptDirectory.from_config(config), revision, found):
+            raise ConfigurationError(f"The database is at revision {found}, which is newer than {revision}: tables "
+                                     "cannot go back. Restore a backup from before the upgrade.")
+        command.upgrade(config, revision)
+
+    _run(engine_or_url, work)
+
+
+def _is_before(scripts: Any, revision: str, found: str) -> bool:
+    """Return whether ``revision`` is an earlier one than ``found``."""
+    if "+" in revision:
+        return False  # relative to the present one
+    target = scripts.get_revision(revision)
+    if target is None:
+        return True  # "base"
+    return target.revision != found and target in scripts.iterate_revisions(found, "base")
 
 
 def stamp(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
@@ -97,8 +166,12 @@ def _alone(connection: sa.Connection) -> Iterator[None]:
         name = sa.func.concat(_LOCK_NAME, sa.func.database())
         if not connection.scalar(sa.select(sa.func.get_lock(sa.func.left(name, 64), _LOCK_TIMEOUT_S))):
             raise TimeoutError(f"another process has been migrating this database for {_LOCK_TIMEOUT_S} seconds")
-    yield
-    if dialect == "mysql":
-        # DDL has committed, but the version has not been yet: the next process must read it.
-        connection.exec_driver_sql("COMMIT")
-        connection.execute(sa.select(sa.func.release_lock(sa.func.left(name, 64))))
+    try:
+        yield
+        if dialect == "mysql":
+            # DDL has committed, but the version has not been yet: the next process must read it.
+            connection.exec_driver_sql("COMMIT")
+    finally:
+        if dialect == "mysql":
+            # Also after a failure: the pool keeps the connection, and others would wait for it.
+            connection.execute(sa.select(sa.func.release_lock(sa.func.left(name, 64))))
