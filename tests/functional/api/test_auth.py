@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import sys
+import textwrap
 import types
+from pathlib import Path
 from typing import Any
 
 import bcrypt
@@ -20,6 +23,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.policies import policies
 from tests.functional.api.conftest import Client, at
 
+ROOT = Path(__file__).resolve().parents[3]
 ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.controller.route)
           for route in walk_routes(RootController())]
 PUBLIC = {"/", "/v1", "/healthcheck", "/v1/lookup", "/v1/continue_inspection", "/v1/heartbeat/node"}
@@ -117,6 +121,34 @@ def test_an_operators_policy_file_can_close_a_public_endpoint(conf, tmp_path, ke
     conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
 
     keystone.get("/v1/lookup?addresses=52:54:00:00:00:01", status=403)
+
+
+def documented_policy() -> str:
+    """Return the policy file on the page about authentication."""
+    page = (ROOT / "doc" / "source" / "admin" / "authentication.rst").read_text(encoding="utf-8")
+    block = page.partition(".. code-block:: yaml\n\n")[2]
+    return textwrap.dedent("".join(itertools.takewhile(lambda line: line.isspace() or line.startswith("   "),
+                                                       block.splitlines(keepends=True))))
+
+
+def test_the_role_of_the_documented_policy_file_reads_what_it_writes(conf, tmp_path, keystone):
+    (tmp_path / "policy.yaml").write_text(documented_policy())
+    oslo_policy.Enforcer(conf)  # registers its options
+    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    writer, rules = {"X-Auth-Token": "rule_writer"}, "/v1/inspection_rules"
+    action = {"actions": [{"op": "log", "args": {"msg": "hi"}}]}
+
+    made = keystone.post_json(rules, {"description": "of the role", **action}, headers=writer, status=201).json["uuid"]
+    assert [rule["uuid"] for rule in keystone.get(rules, headers=writer).json["inspection_rules"]] == [made]
+    assert keystone.get(f"{rules}/{made}", headers=writer).json["description"] == "of the role"
+    keystone.patch_json(f"{rules}/{made}", [{"op": "replace", "path": "/priority", "value": 5}], headers=writer)
+    revisions = keystone.get(f"{rules}/revisions", headers=writer).json["revisions"]
+    keystone.get(f"{rules}/revisions/{revisions[-1]['revision']}", headers=writer)
+    keystone.delete(f"{rules}/{made}", headers=writer, status=204)
+    # Others keep their access, and the role gets no other.
+    assert keystone.get(rules, headers={"X-Auth-Token": "observer"}).status_int == 200
+    keystone.post_json(rules, action, headers={"X-Auth-Token": "observer"}, status=403)
+    keystone.get("/v1/nodes", headers=writer, status=403)
 
 
 @pytest.mark.parametrize("token", [{}, {"X-Auth-Token": "admin"}])
