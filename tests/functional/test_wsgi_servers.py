@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +33,7 @@ OPTIONS = {
     "gunicorn": ["--workers", str(WORKERS), "--threads", "4", "--access-logfile", "-", "--access-logformat",
                  "worker %(p)s", APPLICATION],
     "uwsgi": ["--master", "--need-app", "--die-on-term", "--processes", str(WORKERS), "--threads", "4", "--module",
-              APPLICATION],
+              APPLICATION, "--binary-path", sys.executable],
 }
 
 
@@ -97,7 +100,26 @@ def test_a_wsgi_server_serves_the_api_and_each_worker_reaches_the_conductor(name
             return len(set(re.findall(SERVERS[name][2], server.text(), re.MULTILINE))) == WORKERS
 
         wait_for(f"answers from {WORKERS} workers", every_worker_has_validated)
+        if name != "gunicorn-preload":  # gunicorn keeps the application that it has loaded before it forked
+            reload(server, cluster.configuration(name), url)
     finally:
         seconds = server.terminate()
         server.close()
     assert seconds < 20, server.text()
+
+
+def reload(server: Process, config: str, url: str) -> None:
+    """Change the configuration, send SIGHUP, and wait until the same process serves with it."""
+    with open(config, "a", encoding="utf-8") as file:
+        file.write("[api]\npublic_endpoint = http://reloaded.example.org\n")
+    os.kill(server.pid, signal.SIGHUP)
+
+    def has_reloaded() -> bool:
+        assert server.is_running(), server.text()
+        try:
+            with urllib.request.urlopen(url + "/", timeout=5) as response:
+                return b"http://reloaded.example.org" in response.read()
+        except OSError:  # between the old workers and the new
+            return False
+
+    wait_for("the server to read its configuration again", has_reloaded)
