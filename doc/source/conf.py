@@ -21,6 +21,7 @@ extensions = [
     "driver_info_reference",
     "hook_reference",
     "route_table",
+    "ironic_values",
     "state_table",
     "rule_reference",
     "step_reference",

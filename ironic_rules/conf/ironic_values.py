@@ -1,4 +1,4 @@
-"""Values of options that Ironic has and this service does not offer, each with what to set instead."""
+"""Values that configuration files of Ironic contain and this service does not offer, with what to set instead."""
 
 from __future__ import annotations
 

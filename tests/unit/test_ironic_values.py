@@ -1,0 +1,36 @@
+"""The page for operators of Ironic names what the service refuses, and defaults as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ironic_rules.conf import ironic_values, opts
+from tests.unit.doc_extensions import extension
+
+TABLE = extension("ironic_values")
+PAGE = Path(__file__).resolve().parents[2] / "doc" / "source" / "admin" / "coming-from-ironic.rst"
+OPTIONS = {(group, option.dest): option for group, options in opts.list_opts() for option in options}
+
+
+def test_every_value_is_in_one_row_with_its_advice() -> None:
+    found = [(option, value, advice) for option, values, advice in TABLE.rows() for value in values]
+
+    assert len(found) == len(set(found))
+    assert set(found) == {(f"[{group}]{name}", value, advice) for (group, name), known in ironic_values.VALUES.items()
+                          for value, advice in known.items()}
+
+
+def test_every_option_with_advice_exists() -> None:
+    assert ironic_values.VALUES.keys() - OPTIONS.keys() == set()
+
+
+def test_the_defaults_of_the_page_are_those_of_the_options() -> None:
+    rows = re.findall(r"\* - ``\[(\w+)\](\w+)``\n     - .*\n     - `*([\w.-]+)", PAGE.read_text(encoding="utf-8"))
+
+    shown = {(group, name): text for group, name, text in rows}
+    assert len(shown) >= 6
+    for (group, name), text in shown.items():
+        default = OPTIONS[group, name].default
+        value = ",".join(default) if isinstance(default, list) else str(default)
+        assert text.lower() == value.lower(), (group, name)
