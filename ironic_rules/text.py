@@ -26,7 +26,7 @@ def printable(value: object, limit: int = MAX_LENGTH) -> str:
     """
     try:
         text = str(value)
-    except Exception:  # noqa: BLE001  # an error of a plug-in, which is reported all the same
+    except Exception:  # noqa: BLE001  # an error of a plug-in, which has to be reported anyway
         text = f"{type(value).__name__} without a text"
     shown = text[:limit]
     if not shown.isprintable():

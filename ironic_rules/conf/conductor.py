@@ -28,8 +28,9 @@ OPTS: list[cfg.Opt] = [
                help="Seconds that a node may wait in 'wait call-back' for the next heartbeat of its ramdisk. "
                     "0: no limit."),
     cfg.IntOpt("step_timeout", default=3600, min=0,
-               help="Seconds that the code of a step may take, without the time that the node waits for its machine. "
-                    "After that the node fails, and the worker is written off and replaced. 0: no limit."),
+               help="Seconds that the code of a step, or a call of an inspect interface, may take, without the time "
+                    "that the node waits for its machine. After that the node fails, and the worker is written off "
+                    "and replaced. 0: no limit."),
     cfg.StrOpt("pin_release_version",
                help="Set this, to the release that is upgraded from, while conductors of two releases run at the same "
                     "time: then no deploy template is applied, and a warning is logged. Unset it once all are "
