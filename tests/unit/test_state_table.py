@@ -39,5 +39,6 @@ def test_the_page_shows_every_row() -> None:
     cells = re.findall(r"   \* - (.+)\n     - (.+)\n     -(.*)\n     -(.*)", TABLE.text())
     assert [state for state, *_ in cells[1:]] == [row.state for row in TABLE.rows()]
     assert ("inspect wait", "waiting",
-            " clean-up: ``inspection.clean_up``, unfinished abort: ``inspection.finish_abort``",
+            " clean-up: ``inspection.clean_up``, on failure: ``inspection.failed``, unfinished abort: "
+            "``inspection.finish_abort``",
             " abort → inspect failed, resume → inspecting, fail → inspect failed") in cells

@@ -20,8 +20,8 @@ class InspectionHook(metaclass=abc.ABCMeta):
     ``task.ports`` (``task.add_port``, ``task.remove_port``), which are saved together when all hooks and rules are
     done; ``task.node.save()`` is allowed and does nothing. A hook that changes ``inventory`` fails, and so does one
     that writes a field which hooks may not write (``models.nodes``), leaves a value that is not JSON, or takes longer
-    than ``[inspector]hook_timeout``. To send a message to the operator it appends ``(level, text)`` to ``task.messages``; to
-    fail the inspection it raises ``HookFailed``.
+    than ``[inspector]hook_timeout``. To send a message to the operator it appends ``(level, text)`` to
+    ``task.messages``; to fail the inspection it raises ``HookFailed``.
     """
 
     #: Names of hooks that must be enabled before this one; checked when the service starts.
