@@ -170,7 +170,8 @@ def careless(monkeypatch):
 
 @pytest.mark.parametrize(("how", "reason"), [
     ("port", "/address: A port with MAC address 52:54:00:ff:00:01 already exists."),
-    ("object", "/extra: Type is not JSON serializable: object"), ("list", "/owner: must be a string"),
+    ("object", "it left a value that cannot be stored: /extra/bad of the node is of type object"),
+    ("list", "it left a value that cannot be stored: /owner of the node must be a string"),
 ])
 def test_what_an_action_of_another_package_writes_is_its_rules_too(whole, careless, body, how, reason):
     rule(whole, setting("/extra/a", 1), of_port("set-port-attribute", "/extra/a", 1), priority=9)
