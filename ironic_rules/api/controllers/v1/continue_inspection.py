@@ -46,12 +46,16 @@ class ContinueInspectionController(Resource):
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
         sent = payload.split(body)
+        refused: LookupFailed | None = None
         try:
             node, is_new, refusal = _find(query.get("node_uuid"), sent)
             _hand_over(node, sent, is_new, refusal)
         except LookupFailed as error:
-            _log_refusal(error, query.get("node_uuid"), sent)
-            raise
+            refused = error
+        if refused is not None:
+            # Not while it is handled: oslo.log would add its text to the line.
+            _log_refusal(refused, query.get("node_uuid"), sent)
+            raise refused
         if minor < versions.CONTINUE_INSPECTION:
             return {"uuid": node.uuid}
         token = ramdisk.void_token() if is_new else request.db.write(
