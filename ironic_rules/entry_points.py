@@ -59,7 +59,8 @@ def not_installed(group: str, names: Iterable[str]) -> list[str]:
     # Reading only our own entry points takes a tenth of the time, and usually they are enough.
     own = {point.name for point in _own_entry_points() if point.group == group}
     missing = [name for name in dict.fromkeys(names) if name not in own]
-    return [name for name in missing if name not in installed(group)] if missing else []
+    offered = installed(group) if missing else []
+    return [name for name in missing if name not in offered]
 
 
 def installed(group: str) -> list[str]:

@@ -18,6 +18,9 @@ from ironic_rules.text import enumeration, printable
 
 #: The groups of our options; in other groups, libraries decide what an empty value means.
 OWN_GROUPS = frozenset(group for group, _ in opts.list_opts()) - {"DEFAULT"}
+#: Maximum of numbers without one of their own. Greater numbers of seconds lead to dates before the year 1, and to waits
+#: that the operating system refuses.
+_MAX_NUMBER = 2**31 - 1
 #: Maximum number of characters of a value that a message quotes.
 _MAX_VALUE = 200
 
@@ -104,6 +107,8 @@ def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) 
             # An empty text is no number, and oslo.config gives None for it. Libraries may mean something by that.
             if value is None and isinstance(option.default, int) and name in OWN_GROUPS:
                 yield Problem(name, option.dest, allowed(option))
+            elif isinstance(value, int) and value > _MAX_NUMBER and name in OWN_GROUPS:
+                yield Problem(name, option.dest, f"at most {_MAX_NUMBER} is allowed")
 
 
 def _discovery(values: _Values) -> Iterator[Problem]:

@@ -146,7 +146,7 @@ def test_machines_of_all_kinds_pass_the_lldp_hooks(tmp_path):
 def test_without_the_package_the_hook_is_unknown_and_the_service_does_not_start(tmp_path):
     text = failed_start(tmp_path, "[inspector]\nhooks = $default_hooks,sample-rack\n")
 
-    assert "[inspector]hooks names 'sample-rack', which nothing installed offers" in text
+    assert "[inspector]hooks = $default_hooks,sample-rack: not installed: sample-rack; installed are " in text
 
 
 @pytest.mark.parametrize("hooks", ["sample-rack", "sample-rack,$default_hooks"])

@@ -17,6 +17,7 @@ import pytest
 from ironic_rules import service as composition
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.models import states
 from ironic_rules.models.inventories import InspectionData
@@ -175,7 +176,7 @@ def test_m_68_keep_ports_says_which_ports_stay_and_is_all_by_default(tmp_path, o
 
 @pytest.mark.parametrize(("option", "value"), [("add_ports", "some"), ("keep_ports", "none")])
 def test_m_68_another_value_of_either_option_stops_the_start(tmp_path, option, value):
-    with pytest.raises(ValueError, match=option), running(tmp_path, f"[inspector]\n{option} = {value}\n"):
+    with pytest.raises(ConfigurationError, match=option), running(tmp_path, f"[inspector]\n{option} = {value}\n"):
         pass
 
 
@@ -193,7 +194,7 @@ def test_m_69_local_gb_is_so_many_gib_less_than_the_disk(tmp_path, value, local_
 
 @pytest.mark.parametrize("value", ["-1", "one", "1.5"])
 def test_m_69_anything_but_whole_gib_stops_the_start(tmp_path, value):
-    with pytest.raises(ValueError, match="disk_partitioning_spacing"):
+    with pytest.raises(ConfigurationError, match="disk_partitioning_spacing"):
         composition.make_conductor(configuration(tmp_path, f"[inspector]\ndisk_partitioning_spacing = {value}\n"), None)
 
 

@@ -154,7 +154,7 @@ def test_r_82_mask_secrets_says_which_rules_read_the_secrets_of_a_node(tmp_path,
 
 
 def test_r_82_a_mode_that_does_not_exist_stops_the_start(tmp_path):
-    with pytest.raises(ValueError, match="mask_secrets"):
+    with pytest.raises(ConfigurationError, match="mask_secrets"):
         rule_settings.prepare(configuration(tmp_path, "mask_secrets = sometimes\n"))
 
 

@@ -61,6 +61,7 @@ WRONG = [
     ("conductor", "heartbeat_timeout", "5", "more than [conductor]heartbeat_interval, 10, is required"),
     ("conductor", "recovery_interval", "0", "a whole number of at least 1"),
     ("conductor", "inspect_wait_timeout", "abc", "a whole number of at least 0"),
+    ("conductor", "inspect_wait_timeout", "99999999999999", "at most 2147483647 is allowed"),
     ("conductor", "deploy_callback_timeout", "30 minutes", "a whole number of at least 0"),
     ("conductor", "power_state_change_timeout", "1", "a whole number of at least 2"),
     ("conductor", "soft_power_off_timeout", "", "a whole number of at least 2"),
@@ -219,9 +220,11 @@ def test_each_command_refuses_to_start(command, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize(("group", "name"), ironic_values.VALUES)
 def test_every_value_with_an_advice_is_refused(lines, group, name):
-    for value, advice in ironic_values.VALUES[group, name].items():
+    known = ironic_values.VALUES[group, name]
+    # Lists are given whole: looking up what is installed takes longest.
+    for value in [",".join(known)] if name.startswith("enabled_") else known:
         line, = lines(sections([(group, name, value)]))
-        assert line.endswith(f" {advice}")
+        assert all(advice in line for advice in (known.values() if "," in value else [known[value]]))
 
 
 def test_all_options_are_read_in_20_ms(tmp_path):
