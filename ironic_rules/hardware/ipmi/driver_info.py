@@ -16,7 +16,8 @@ PROPERTIES = {
     "ipmi_port": "UDP port of the BMC. Default: 623.",
     "ipmi_priv_level": "Privilege level: ADMINISTRATOR (the default), OPERATOR, USER or CALLBACK.",
     "ipmi_protocol_version": "Version of the IPMI protocol: 2.0 (the default) or 1.5.",
-    "ipmi_cipher_suite": "Number of the cipher suite, for IPMI 2.0. Default: ipmitool chooses.",
+    "ipmi_cipher_suite": "Number of the cipher suite, for IPMI 2.0. Default: those of "
+                         "[ipmi]cipher_suite_versions are tried.",
     "ipmi_hex_kg_key": "Kg key for IPMI 2.0: 40 hexadecimal digits.",
     "ipmi_disable_boot_timeout": "Whether a boot device remains set for longer than 60 seconds. Default: true.",
 }

@@ -1,4 +1,4 @@
-"""The command ``ipmitool``: one call per request, without a shell, with secrets hidden from other users."""
+"""The command ``ipmitool``: repeated until the BMC responds, without a shell, with secrets hidden from other users."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from oslo_log import log
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface
 from ironic_rules.hardware.ipmi import driver_info
+from ironic_rules.hardware.ipmi.attempts import Plan, Run, Suites
 from ironic_rules.hardware.ipmi.driver_info import DriverInfo
 from ironic_rules.models.task import Task
 
 LOG = log.getLogger(__name__)
 
-#: Seconds in addition to ``[ipmi]command_retry_timeout`` until an ipmitool that hangs is killed.
-GRACE_S = 15
 _MAX_REASON = 500
 _REMEMBERED = 4096
+#: Seconds; no run is started that would be killed before a BMC can answer all of its requests.
+_SHORTEST_RUN_S = 0.5
 
 
 class Pauses:
@@ -45,6 +46,7 @@ class Pauses:
 
 
 _PAUSES = Pauses()
+_SUITES = Suites()
 
 
 class IPMIInterface(Interface):
@@ -58,45 +60,78 @@ class IPMIInterface(Interface):
     def ipmitool(self, task: Task, *command: str) -> str:
         """Run ``ipmitool <command>`` against the node's BMC and return its output.
 
+        It is repeated until the BMC responds, for at most ``[ipmi]command_retry_timeout`` seconds.
+
         :raises InvalidParameterValue: ``driver_info`` is incomplete or invalid
         :raises BMCError: the BMC does not respond, or refuses the command
         """
         wanted = driver_info.parse(task.node.driver_info)
-        time.sleep(_PAUSES.reserve((wanted.address, wanted.port), self.conf.ipmi.min_command_interval))
-        # Only this user can open the file, and it is deleted at the end of the block.
-        with tempfile.NamedTemporaryFile("w", prefix="ironic-rules-", encoding="utf-8") as password:
-            # If the file is empty, ipmitool prompts for a password, at the terminal if there is one.
-            password.write(wanted.password or "\0")
-            password.flush()
-            arguments, environment = _call(wanted, password.name, self.conf)
+        bmc, allowed_s = (wanted.address, wanted.port), self.conf.ipmi.command_retry_timeout
+        plan = Plan(_suites(wanted, self.conf))
+        deadline: float | None = None
+        output = ""
+        for run in plan:
+            pause_s = _PAUSES.reserve(bmc, self.conf.ipmi.min_command_interval)
+            if deadline is not None and time.monotonic() + pause_s + _SHORTEST_RUN_S > deadline:
+                break
+            time.sleep(pause_s)
+            deadline = deadline or time.monotonic() + allowed_s
             try:
-                done = subprocess.run(
-                    [*arguments, *command], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                    timeout=self.conf.ipmi.command_retry_timeout + GRACE_S, check=False)
-            except FileNotFoundError as exc:
-                raise ConfigurationError("The command ipmitool is not installed on the conductor's machine.") from exc
-            except subprocess.TimeoutExpired as exc:
-                raise _error(task, wanted, f"does not answer '{' '.join(command)}' in time", "") from exc
-        output = done.stdout.decode(errors="replace")
-        LOG.debug("ipmitool %s at %s: status %s", " ".join(command), wanted.address, done.returncode)
-        if done.returncode != 0:
-            raise _error(task, wanted, f"did not execute the command '{' '.join(command)}'",
-                         done.stderr.decode(errors="replace") or output)
-        return output
+                status, told, output = _run(wanted, run, command, deadline - time.monotonic())
+            except subprocess.TimeoutExpired:
+                break
+            LOG.debug("ipmitool %s at %s: status %s", " ".join(command), wanted.address, status)
+            if status == 0:
+                if run.cipher_suite is not None:
+                    _SUITES.put(bmc, run.cipher_suite)
+                return told
+            if plan.is_final(run, output):
+                raise _error(task, wanted, _refused(plan, command, wanted), output)
+        raise _error(task, wanted, f"did not execute the command '{' '.join(command)}' within {allowed_s} seconds "
+                                   f"([ipmi]command_retry_timeout){_tried(wanted, self.conf)}", output)
 
 
-def _call(wanted: DriverInfo, password_file: str, conf: cfg.ConfigOpts) -> tuple[list[str], dict[str, str]]:
+def _suites(wanted: DriverInfo, conf: cfg.ConfigOpts) -> list[int]:
+    """Return the cipher suites to try, in order; none if there are none in this protocol, or ipmitool chooses."""
+    if wanted.version != "2.0":
+        return []
+    if wanted.cipher_suite is not None:
+        return [wanted.cipher_suite]
+    # Ironic's order: the last one is preferred.
+    preferred = dict.fromkeys(reversed(conf.ipmi.cipher_suite_versions))
+    return _SUITES.order((wanted.address, wanted.port), list(preferred))
+
+
+def _run(wanted: DriverInfo, run: Run, command: tuple[str, ...], timeout_s: float) -> tuple[int, str, str]:
+    """Run ipmitool once, and return its status, its output, and its error output, or its output if that is empty.
+
+    :raises subprocess.TimeoutExpired: it was killed after ``timeout_s`` seconds
+    """
+    # Only this user can open the file, and it is deleted at the end of the block.
+    with tempfile.NamedTemporaryFile("w", prefix="ironic-rules-", encoding="utf-8") as password:
+        # If the file is empty, ipmitool prompts for a password, at the terminal if there is one.
+        password.write(wanted.password or "\0")
+        password.flush()
+        arguments, environment = _call(wanted, run, password.name)
+        try:
+            done = subprocess.run([*arguments, *command], env=environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, timeout=max(timeout_s, 0.0), check=False)
+        except FileNotFoundError as exc:
+            raise ConfigurationError("The command ipmitool is not installed on the conductor's machine.") from exc
+    told = done.stdout.decode(errors="replace")
+    return done.returncode, told, done.stderr.decode(errors="replace") or told
+
+
+def _call(wanted: DriverInfo, run: Run, password_file: str) -> tuple[list[str], dict[str, str]]:
     """Return the start of the command line, and the environment."""
-    interval = max(conf.ipmi.min_command_interval, 1)
-    attempts = max(conf.ipmi.command_retry_timeout // interval, 1)
     arguments = ["ipmitool", "-I", "lanplus" if wanted.version == "2.0" else "lan", "-H", wanted.address,
-                 "-p", str(wanted.port), "-L", wanted.privilege, "-R", str(attempts), "-N", str(interval),
+                 "-p", str(wanted.port), "-L", wanted.privilege, "-R", str(run.sends), "-N", str(run.reply_s),
                  "-f", password_file]
     environment = {**os.environ, "LC_ALL": "C"}
     if wanted.username is not None:
         arguments += ["-U", wanted.username]
-    if wanted.cipher_suite is not None:
-        arguments += ["-C", str(wanted.cipher_suite)]
+    if run.cipher_suite is not None:
+        arguments += ["-C", str(run.cipher_suite)]
     if wanted.kg_key is not None:
         key = bytes.fromhex(wanted.kg_key)
         if b"\0" in key:
@@ -106,6 +141,26 @@ def _call(wanted: DriverInfo, password_file: str, conf: cfg.ConfigOpts) -> tuple
             arguments.append("-K")
             environment["IPMI_KGKEY"] = os.fsdecode(key)
     return arguments, environment
+
+
+def _refused(plan: Plan, command: tuple[str, ...], wanted: DriverInfo) -> str:
+    """Return what a BMC did not do that has answered."""
+    if not plan.refused:
+        return f"did not execute the command '{' '.join(command)}'"
+    option = "driver_info/ipmi_cipher_suite" if wanted.cipher_suite is not None else "[ipmi]cipher_suite_versions"
+    return f"does not accept cipher suite {_listed(plan.refused)} ({option})"
+
+
+def _tried(wanted: DriverInfo, conf: cfg.ConfigOpts) -> str:
+    suites = _suites(wanted, conf)
+    if not suites:
+        return ""
+    option = "driver_info/ipmi_cipher_suite" if wanted.cipher_suite is not None else "[ipmi]cipher_suite_versions"
+    return f", with cipher suite {_listed(suites)} ({option})"
+
+
+def _listed(suites: list[int]) -> str:
+    return " or ".join(map(str, suites))
 
 
 def _error(task: Task, wanted: DriverInfo, what: str, output: str) -> BMCError:

@@ -6,11 +6,13 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue
 from ironic_rules.hardware.ipmi import tool
+from ironic_rules.hardware.ipmi.attempts import Suites
 from ironic_rules.hardware.ipmi.management import IPMIToolManagement
 from ironic_rules.hardware.ipmi.power import IPMIToolPower
 from ironic_rules.hardware.ipmi.tool import Pauses
@@ -28,6 +30,9 @@ call = {{"arguments": arguments, "password": open(file).read(), "mode": os.stat(
 with open(folder / "calls", "a") as calls:
     calls.write(json.dumps(call) + chr(10))
 plan = json.loads((folder / "plan").read_text())
+if "runs" in plan:
+    number = len((folder / "calls").read_text().splitlines()) - 1
+    plan = plan["runs"][min(number, len(plan["runs"]) - 1)]
 time.sleep(plan.get("sleep", 0))
 print(plan.get("out", ""))
 print(plan.get("err", ""), file=sys.stderr)
@@ -46,8 +51,14 @@ class Tool:
         return [json.loads(line) for line in (self._folder / "calls").read_text().splitlines()]
 
     def commands(self) -> list[list[str]]:
-        """Return the commands without the options for host and user."""
-        return [call["arguments"][call["arguments"].index("-U") + 2:] for call in self.calls()]
+        """Return the commands without the options for host, user and cipher suite."""
+        return [call["arguments"][call["arguments"].index("-C") + 2:] for call in self.calls()]
+
+    def runs(self) -> list[tuple[str, ...]]:
+        """Return the options -C, -R and -N of each run; an empty string for none."""
+        found = [call["arguments"] for call in self.calls()]
+        return [tuple(one[one.index(option) + 1] if option in one else "" for option in ("-C", "-R", "-N"))
+                for one in found]
 
 
 @pytest.fixture
@@ -56,6 +67,8 @@ def ipmitool(tmp_path, monkeypatch, conf):
     (tmp_path / "ipmitool").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     conf.set_override("min_command_interval", 0, group="ipmi")
+    monkeypatch.setattr(tool, "_PAUSES", Pauses())
+    monkeypatch.setattr(tool, "_SUITES", Suites())
     found = Tool(tmp_path)
     found.plan()
     return found
@@ -81,8 +94,8 @@ def test_the_password_is_in_a_private_file_that_is_gone_afterwards(ipmitool, pow
     assert not os.path.exists(call["file"])
     assert not any(INFO["ipmi_password"] in text for text in call["arguments"])
     assert call["arguments"] == [
-        "-I", "lanplus", "-H", "192.0.2.1", "-p", "623", "-L", "ADMINISTRATOR", "-R", "60", "-N", "1",
-        "-f", call["file"], "-U", "u; id", "power", "status"]
+        "-I", "lanplus", "-H", "192.0.2.1", "-p", "623", "-L", "ADMINISTRATOR", "-R", "1", "-N", "2",
+        "-f", call["file"], "-U", "u; id", "-C", "17", "power", "status"]
 
 
 @pytest.mark.parametrize("password", [None, ""])
@@ -113,6 +126,7 @@ def test_protocol_1_5(ipmitool, power):
     power.get_power_state(make_task({"driver_info": {**INFO, "ipmi_protocol_version": "1.5"}}))
 
     assert ipmitool.calls()[0]["arguments"][:2] == ["-I", "lan"]
+    assert ipmitool.runs() == [("", "1", "2")]
 
 
 def test_a_failure_is_told_in_one_line_without_secrets(ipmitool, power):
@@ -125,13 +139,110 @@ def test_a_failure_is_told_in_one_line_without_secrets(ipmitool, power):
             in str(caught.value))
 
 
-def test_a_tool_that_hangs_is_ended(ipmitool, power, conf, monkeypatch):
+def test_a_tool_that_hangs_is_ended(ipmitool, power, conf):
     conf.set_override("command_retry_timeout", 1, group="ipmi")
-    monkeypatch.setattr(tool, "GRACE_S", -0.8)
     ipmitool.plan(sleep=30)
 
-    with pytest.raises(BMCError, match="does not answer 'power status' in time"):
+    with pytest.raises(BMCError, match=r"did not execute the command 'power status' within 1 seconds "
+                                       r"\(\[ipmi\]command_retry_timeout\), with cipher suite 17 or 3 "
+                                       r"\(\[ipmi\]cipher_suite_versions\)"):
         power.get_power_state(make_task({"driver_info": INFO}))
+
+
+ON = {"out": "Chassis Power is on"}
+SILENT = {"status": 1, "err": "Error: Unable to establish IPMI v2 / RMCP+ session"}
+LOST = {"status": 1, "err": "> Error: no response from RAKP 1 message\nSet Session Privilege Level to ADMINISTRATOR "
+                            "failed\nError: Unable to establish IPMI v2 / RMCP+ session"}
+REFUSED = {"status": 1, "err": "Error in open session response message : invalid authentication algorithm\n\n"
+                               "Error: Unable to establish IPMI v2 / RMCP+ session"}
+LIMITED = {"status": 1, "err": "Error in open session response message : no matching cipher suite"}
+BUSY = {"status": 1, "err": "Get Chassis Power Status failed: Node busy"}
+
+
+@pytest.mark.parametrize(("runs", "told"), [
+    ([REFUSED, ON], [("17", "1", "2"), ("3", "1", "2")]),
+    ([LOST, LIMITED, LOST, ON], [("17", "1", "2"), ("3", "1", "2"), ("17", "2", "1"), ("17", "4", "1")]),
+    ([SILENT, SILENT, LOST, BUSY, ON],
+     [("17", "1", "2"), ("3", "1", "2"), ("17", "2", "1"), ("3", "2", "1"), ("17", "4", "1")]),
+])
+def test_a_run_that_has_no_answer_is_repeated_and_the_cipher_suites_take_turns(ipmitool, power, runs, told):
+    ipmitool.plan(runs=runs)
+
+    assert power.get_power_state(make_task({"driver_info": INFO})) == "power on"
+    assert ipmitool.runs() == told
+    power.get_power_state(make_task({"driver_info": INFO}))
+    assert ipmitool.runs()[-1] == (told[-1][0], "1", "2")
+
+
+def test_the_cipher_suite_is_remembered_for_its_bmc_only(ipmitool, power):
+    ipmitool.plan(runs=[REFUSED, ON])
+    power.get_power_state(make_task({"driver_info": INFO}))
+
+    power.get_power_state(make_task({"driver_info": {**INFO, "ipmi_address": "192.0.2.2"}}))
+    power.get_power_state(make_task({"driver_info": {**INFO, "ipmi_cipher_suite": 17}}))
+
+    assert [suite for suite, _, _ in ipmitool.runs()] == ["17", "3", "17", "17"]
+
+
+def test_cipher_suites_are_tried_from_the_last_as_in_ironic_and_without_any_ipmitool_chooses(ipmitool, power, conf):
+    ipmitool.plan(runs=[REFUSED, REFUSED, ON])
+    conf.set_override("cipher_suite_versions", [1, 2, 8], group="ipmi")
+    power.get_power_state(make_task({"driver_info": INFO}))
+    conf.set_override("cipher_suite_versions", [], group="ipmi")
+    power.get_power_state(make_task({"driver_info": INFO}))
+
+    assert [suite for suite, _, _ in ipmitool.runs()] == ["8", "2", "1", ""]
+
+
+@pytest.mark.parametrize(("info", "text"), [
+    ({}, r"192.0.2.1 does not accept cipher suite 17 or 3 \(\[ipmi\]cipher_suite_versions\): Error in open session"),
+    ({"ipmi_cipher_suite": "8"}, r"does not accept cipher suite 8 \(driver_info/ipmi_cipher_suite\)"),
+])
+def test_a_bmc_that_accepts_no_cipher_suite_is_told_with_the_option(ipmitool, power, info, text):
+    ipmitool.plan(**REFUSED)
+
+    with pytest.raises(BMCError, match=text):
+        power.get_power_state(make_task({"driver_info": {**INFO, **info}}))
+
+
+@pytest.mark.parametrize("error", [
+    "RAKP 2 message indicates an error : unauthorized name\nError: Unable to establish IPMI v2 / RMCP+ session",
+    "RAKP 2 HMAC is invalid\nError: Unable to establish IPMI v2 / RMCP+ session",
+    "Address lookup for nosuch failed\nCould not open socket!\nError: Unable to establish IPMI v2 / RMCP+ session",
+    "Set Chassis Power Control to Up/On failed: Command not supported in present state\nClose Session command failed",
+    "Unable to send RAW command (channel=0x0 netfn=0x0 lun=0x0 cmd=0x8 rsp=0xc1): Invalid command",
+])
+def test_an_answer_of_the_bmc_is_not_repeated(ipmitool, power, error):
+    ipmitool.plan(status=1, err=error)
+
+    with pytest.raises(BMCError, match="did not execute the command 'power status': "):
+        power.get_power_state(make_task({"driver_info": INFO}))
+
+    assert len(ipmitool.calls()) == 1
+
+
+@pytest.mark.parametrize("error", [
+    "Unable to send RAW command (channel=0x0 netfn=0x0 lun=0x0 cmd=0x8)",
+    "Unable to set Chassis Power Control to Up/On", "Error setting Chassis Boot Parameter 5",
+    "Get Device ID command failed", "Get Chassis Status failed: Timeout",
+])
+def test_a_missing_reply_is_repeated(ipmitool, power, error):
+    ipmitool.plan(runs=[{"status": 1, "err": error}, ON])
+
+    assert power.get_power_state(make_task({"driver_info": INFO})) == "power on"
+
+
+def test_runs_keep_the_interval_between_commands_and_the_time_of_one(ipmitool, power, conf, monkeypatch):
+    conf.set_override("min_command_interval", 20, group="ipmi")
+    slept: list[float] = []
+    monkeypatch.setattr(tool, "time", SimpleNamespace(
+        monotonic=lambda: 1000.0 + sum(slept), sleep=lambda seconds: slept.append(seconds)))
+    ipmitool.plan(**SILENT)
+
+    with pytest.raises(BMCError, match=r"within 60 seconds .*, with cipher suite 17 or 3"):
+        power.get_power_state(make_task({"driver_info": INFO}))
+
+    assert slept == [0.0, 20.0, 20.0]
 
 
 def test_a_missing_tool_is_told(power, conf, monkeypatch, tmp_path):
