@@ -18,6 +18,15 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("configuration_timeout", default=1800, min=1,
                help="Seconds that a machine may take to apply the BIOS settings or volumes of a deploy step; it "
                     "reboots meanwhile."),
+    cfg.IntOpt("inspection_requests_at_once", default=8, min=1, max=64,
+               help="Maximum number of requests that an out-of-band inspection sends to one BMC at the same time. 1: "
+                    "one after the other, for BMCs that fail otherwise."),
+    cfg.IntOpt("inspection_max_requests", default=2000, min=1,
+               help="Maximum number of requests of an out-of-band inspection. Further resources are missing from the "
+                    "inventory, with a warning."),
+    cfg.IntOpt("inspection_timeout", default=300, min=1,
+               help="Seconds after which an out-of-band inspection stops reading resources. Those that have not been "
+                    "read by then are missing from the inventory, with a warning."),
     cfg.IntOpt("connection_cache_size", default=1000, min=0,
                help="Maximum number of BMCs whose sessions are cached. 0: log in for every request."),
 ]
