@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from oslo_config import cfg
@@ -120,6 +120,11 @@ class RedfishInterface(Interface):
             LOG.warning("The BMC of node %s sent an invalid response", task.node.uuid, exc_info=True)
             raise _error(task, wanted, f"{wanted.address} sent an invalid response", exc) from exc
 
+    def root(self, task: Task) -> dict[str, Any]:
+        """Return the service root of the node's BMC as it was when the connection was made."""
+        found = self._connection(self.driver_info(task)).json
+        return found if isinstance(found, dict) else {}
+
     def _connection(self, wanted: DriverInfo) -> Any:
         connection = CONNECTIONS.get(wanted)
         if connection is None:
@@ -133,6 +138,15 @@ class RedfishInterface(Interface):
                 read_timeout=options.request_timeout, connect_timeout=options.connect_timeout)
             CONNECTIONS.put(wanted, connection, options.connection_cache_size)
         return connection
+
+
+def documents(system: Any) -> Callable[[str], Any]:
+    """Return a function that reads any JSON document of the system's BMC, also in several threads at the same time.
+
+    sushy has classes for a part of the resources only, and reads members of collections one after the other.
+    """
+    connector = system._conn
+    return lambda path: connector.get(path).json()
 
 
 def _error(task: Task, wanted: DriverInfo, reason: str, exc: Exception | None) -> BMCError:

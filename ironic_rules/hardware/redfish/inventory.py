@@ -1,153 +1,202 @@
-"""The data that a BMC provides of its machine, in the format of IPA's inventory.
+"""The data that a BMC provides of its machine, in the format of IPA's inventory and plug-in data. No side effects.
 
-BMCs differ in the resources that they have. Missing ones are left out with a warning; if a BMC cannot be reached or
-refuses the user, reading the inventory fails.
+BMCs differ in the resources that they have: what a BMC does not have is missing here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
 from typing import Any
 
-from ironic_rules.hardware.redfish.client import sushy
-from ironic_rules.models import mac
+from ironic_rules.hardware.redfish import network
+from ironic_rules.hardware.redfish.resources import MAX_ITEMS, Found, Resource
 
 #: (ProcessorArchitecture or InstructionSet) -> the output of ``uname -m`` on such a machine
 _ARCHITECTURES = {
     "x86-64": "x86_64", "ARM-A64": "aarch64", "PowerISA": "ppc64le", "x86": "i686", "ARM-A32": "armv7l",
     "ARM": "aarch64", "Power": "ppc64le",
 }
+#: Processors that old BMCs describe by their name only.
+_MODELS = ((re.compile(r"\b(Xeon|EPYC|Opteron|Ryzen)\b", re.IGNORECASE), "x86_64"),
+           (re.compile(r"\b(Ampere|Altra|AmpereOne|Neoverse|Grace|Kunpeng|ThunderX2?)\b", re.IGNORECASE), "aarch64"))
 _MODES = {"UEFI": "uefi", "Legacy": "bios"}
-MAX_ITEMS = 1024
+_GIB = 1024**3
+#: Settings that may be secret, and hashes of them.
+_SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", re.IGNORECASE)
+#: What an inventory should have, with the resource that has it.
+_EXPECTED = {"interface": "EthernetInterfaces", "processor": "Processors", "storage": "Storage"}
 
-Warn = Callable[[str], None]
 
-
-def read(system: Any, warn: Warn) -> dict[str, Any]:
-    """Return the inventory of ``system``, without its BMC's addresses.
-
-    :param warn: called with a message for each resource that the BMC does not have
-    :raises sushy.exceptions.SushyError: the BMC cannot be reached, or refuses the user
-    """
-    found: dict[str, Any] = {
-        "interfaces": _part("EthernetInterfaces", lambda: interfaces(system), warn) or [],
-        "cpu": _part("Processors", lambda: _cpu(system), warn) or _cpu_summary(system),
-        "disks": _part("Storage", lambda: _disks(system), warn) or [],
-        "memory": _part("MemorySummary", lambda: _memory(system), warn) or {"physical_mb": None, "total": None},
+def of(found: Found) -> dict[str, Any]:
+    """Return the inventory, without the addresses of the BMC."""
+    system = found.of("system")[0]
+    mode = boot_mode(system.get("Boot", "BootSourceOverrideMode"))
+    maker, version = system.text("Manufacturer"), system.text("BiosVersion")
+    return {
+        "interfaces": network.interfaces(found),
+        "cpu": _cpu(found, system),
+        "disks": _disks(found),
+        "memory": _memory(system),
         "system_vendor": {
-            "product_name": system.model, "serial_number": system.serial_number, "manufacturer": system.manufacturer,
-            "firmware": {"vendor": system.manufacturer, "version": system.bios_version, "build_date": None},
+            "product_name": system.text("Model"), "serial_number": system.text("SerialNumber"), "manufacturer": maker,
+            "firmware": {"vendor": maker, "version": version, "build_date": None},
         },
-        "hostname": system.hostname,
+        "hostname": system.text("HostName"),
+        # The interface that the machine boots from is not known here; without it, hooks do not change pxe_enabled.
+        "boot": {} if mode is None else {"current_boot_mode": mode},
     }
-    mode = boot_mode(system)
-    # The interface that the machine boots from is not known here; without it, hooks do not change pxe_enabled.
-    found["boot"] = {} if mode is None else {"current_boot_mode": mode}
-    return found
 
 
-def pci_devices(system: Any, warn: Warn) -> list[dict[str, str]]:
-    """Return the PCI functions in the format of IPA's ``pci-devices`` collector."""
-    return _part("PCIeDevices", lambda: list(_pci_functions(system)), warn) or []
+def plugin_data(found: Found) -> dict[str, Any]:
+    """Return further data of the machine; what the BMC does not have is left out."""
+    data = {
+        "pci_devices": _pci_devices(found), "storage_controllers": _controllers(found), "volumes": _volumes(found),
+        "firmware": _firmware(found), "tpm": _tpm(found.of("system")[0]), "bios_settings": _bios_settings(found),
+    }
+    return {name: value for name, value in data.items() if value}
 
 
-def boot_mode(system: Any) -> str | None:
+def lacks(found: Found) -> list[str]:
+    """Return the names of what the BMC does not report of its machine."""
+    system = found.of("system")[0]
+    names = [name for kind, name in _EXPECTED.items() if not found.of(kind)]
+    return names if system.number("MemorySummary", "TotalSystemMemoryGiB") else [*names, "MemorySummary"]
+
+
+def root_disk_size(found: Found) -> int | None:
+    """Return the size in bytes of the smallest disk of at least 4 GiB that an operating system sees; None without one.
+
+    These are the volumes of the RAID controllers, and if there are none, the drives.
+    """
+    volumes = [volume["size"] for volume in _volumes(found)]
+    return min((size for size in volumes or [disk["size"] for disk in _disks(found)] if size >= 4 * _GIB), default=None)
+
+
+def boot_mode(told: Any) -> str | None:
     """Return ``uefi``, ``bios``, or None if the BMC does not report it."""
-    mode = _value(system.boot.mode) if system.boot else None
-    return _MODES.get(mode) if isinstance(mode, str) else None
+    return _MODES.get(told) if isinstance(told, str) else None
 
 
-def interfaces(system: Any) -> list[dict[str, Any]]:
-    """Return the Ethernet interfaces with a MAC address, without duplicate addresses."""
-    found: dict[str, dict[str, Any]] = {}
-    for entry in system.ethernet_interfaces.get_members()[:MAX_ITEMS]:
-        address = next((text for text in (entry.mac_address, entry.permanent_mac_address) if mac.is_mac(text)), None)
-        if address is not None:
-            address = mac.normalize(address)
-            found.setdefault(address, {
-                "name": entry.identity or entry.name, "mac_address": address, "ipv4_address": None,
-                "ipv6_address": None, "has_carrier": None, "speed_mbps": entry.speed_mbps,
-            })
-    return list(found.values())
-
-
-def _part(name: str, read_it: Callable[[], Any], warn: Warn) -> Any:
-    errors = sushy().exceptions
-    try:
-        return read_it()
-    except (errors.AccessError, errors.ConnectionError):
-        raise
-    except errors.SushyError:
-        warn(f"the BMC does not provide {name}")
-    except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        warn(f"the BMC's data of {name} cannot be read ({type(exc).__name__})")
-    return None
-
-
-def _cpu(system: Any) -> dict[str, Any] | None:
-    processors = [entry for entry in system.processors.get_members()[:MAX_ITEMS]
-                  if _value(entry.processor_type) in (None, "CPU")]
+def _cpu(found: Found, system: Resource) -> dict[str, Any]:
+    processors = [one for one in found.of("processor")
+                  if one.is_present and one.get("ProcessorType") in (None, "CPU")]
     if not processors:
-        return None
+        keys = ("LogicalProcessorCount", "CoreCount", "Count")
+        count = next((number for key in keys if (number := _whole(system.number("ProcessorSummary", key)))), None)
+        model = system.text("ProcessorSummary", "Model")
+        return {"count": count, "socket_count": _whole(system.number("ProcessorSummary", "Count")), "model_name": model,
+                "architecture": _architecture((), model), "frequency": None, "flags": []}
     first = processors[0]
-    count = sum(entry.total_threads or entry.total_cores or 0 for entry in processors)
-    kinds = (_value(first.instruction_set), _value(first.processor_architecture))
+    count = sum(int(one.number("TotalThreads") or one.number("TotalCores") or 0) for one in processors)
+    frequency = first.number("MaxSpeedMHz")
     return {
-        "count": count or None, "socket_count": len(processors), "model_name": first.model,
-        "architecture": next((_ARCHITECTURES[kind] for kind in kinds if kind in _ARCHITECTURES), None),
-        "frequency": None if first.max_speed_mhz is None else str(first.max_speed_mhz), "flags": [],
+        "count": count or None, "socket_count": len(processors), "model_name": first.text("Model"),
+        "architecture": _architecture((first.get("InstructionSet"), first.get("ProcessorArchitecture")),
+                                      first.text("Model")),
+        "frequency": None if frequency is None else str(frequency), "flags": [],
     }
 
 
-def _cpu_summary(system: Any) -> dict[str, Any]:
-    summary = system.json.get("ProcessorSummary")
-    summary = summary if isinstance(summary, dict) else {}
-    count = summary.get("LogicalProcessorCount") or summary.get("CoreCount") or summary.get("Count")
+def _architecture(told: tuple[Any, ...], model: str | None) -> str | None:
+    for name in told:
+        if isinstance(name, str) and name in _ARCHITECTURES:
+            return _ARCHITECTURES[name]
+    return next((name for pattern, name in _MODELS if pattern.search(model or "")), None)
+
+
+def _memory(system: Resource) -> dict[str, Any]:
+    size_gib = system.number("MemorySummary", "TotalSystemMemoryGiB")
+    if not size_gib:
+        return {"physical_mb": None, "total": None}
+    return {"physical_mb": int(size_gib * 1024), "total": int(size_gib * _GIB)}
+
+
+def _disks(found: Found) -> list[dict[str, Any]]:
+    drives = [_disk(one, one.text("Name") or one.text("Id")) for one in found.of("drive") if one.is_present]
+    if drives:
+        return drives
+    # BMCs without Storage have SimpleStorage, whose devices are objects in it.
+    return [_disk(Resource("device", one.path, device), Resource("device", "", device).text("Name"))
+            for one in found.of("simple_storage") for device in one.objects("Devices")]
+
+
+def _disk(drive: Resource, name: str | None) -> dict[str, Any]:
+    kind, protocol = drive.text("MediaType"), drive.text("Protocol")
     return {
-        "count": count if isinstance(count, int) else None, "socket_count": None, "model_name": summary.get("Model"),
-        "architecture": None, "frequency": None, "flags": [],
+        "name": name, "model": drive.text("Model"), "size": int(drive.number("CapacityBytes") or 0),
+        "rotational": None if kind is None else kind == "HDD", "serial": drive.text("SerialNumber"),
+        "vendor": drive.text("Manufacturer"), "wwn": _wwn(drive),
+        "tran": None if protocol is None else protocol.lower(),
     }
 
 
-def _memory(system: Any) -> dict[str, Any] | None:
-    size_gib = system.memory_summary.size_gib if system.memory_summary else None
-    return None if not size_gib else {"physical_mb": size_gib * 1024, "total": size_gib * 1024**3}
-
-
-def _disks(system: Any) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": drive.name or drive.identity, "model": drive.model, "size": drive.capacity_bytes or 0,
-            "rotational": None if drive.media_type is None else _value(drive.media_type) == "HDD",
-            "serial": drive.serial_number, "vendor": drive.manufacturer, "wwn": _wwn(drive),
-        }
-        for storage in system.storage.get_members()[:MAX_ITEMS] for drive in storage.drives[:MAX_ITEMS]
-    ]
-
-
-def _wwn(drive: Any) -> str | None:
-    for identifier in drive.identifiers or ():
-        if _value(identifier.durable_name_format) == "NAA" and identifier.durable_name:
-            text = str(identifier.durable_name).lower().replace(":", "").replace("-", "")
+def _wwn(drive: Resource) -> str | None:
+    for identifier in drive.objects("Identifiers"):
+        name = identifier.get("DurableName")
+        if identifier.get("DurableNameFormat") == "NAA" and isinstance(name, str) and name:
+            text = name.lower().replace(":", "").replace("-", "")
             return text if text.startswith("0x") else f"0x{text}"
     return None
 
 
-def _pci_functions(system: Any) -> Iterator[dict[str, str]]:
-    for device in system.pcie_devices.get_members()[:MAX_ITEMS]:
-        for function in device.pcie_functions.get_members()[:MAX_ITEMS]:
-            if function.vendor_id and function.device_id:
-                yield {
-                    "vendor_id": _hex(function.vendor_id), "product_id": _hex(function.device_id),
-                    "class": _hex(function.class_code), "revision": _hex(function.revision_id),
-                    "bus": str(function.bus_number or ""),
-                }
+def _volumes(found: Found) -> list[dict[str, Any]]:
+    """Return the volumes of RAID controllers; what a controller without RAID shows of each drive is none."""
+    return [{"name": one.text("Name") or one.text("Id"), "size": int(size), "raid_type": one.text("RAIDType"),
+             "controller": None if one.parent is None else one.parent.text("Id")}
+            for one in found.of("volume")
+            if one.get("VolumeType") != "RawDevice" and (size := one.number("CapacityBytes"))]
+
+
+def _controllers(found: Found) -> list[dict[str, Any]]:
+    """Return the storage controllers: resources of their own, or in old BMCs objects in the storage resource."""
+    controllers = []
+    for storage in found.of("storage"):
+        own = found.of("controller", storage) or [
+            Resource("controller", storage.path, entry) for entry in storage.objects("StorageControllers")]
+        controllers += [{
+            "name": one.text("Name") or storage.text("Name"), "model": one.text("Model"),
+            "vendor": one.text("Manufacturer"), "serial": one.text("SerialNumber"),
+            "firmware_version": one.text("FirmwareVersion"), "drives": len(found.of("drive", storage)),
+        } for one in own]
+    return controllers
+
+
+def _pci_devices(found: Found) -> list[dict[str, str]]:
+    """Return the PCI functions in the format of IPA's ``pci-devices`` collector."""
+    return [{
+        "vendor_id": _hex(one.get("VendorId")), "product_id": _hex(one.get("DeviceId")),
+        "class": _hex(one.get("ClassCode")), "revision": _hex(one.get("RevisionId")),
+        "bus": network.pci_address(one) or "",
+    } for one in found.of("pcie_function") if _hex(one.get("VendorId")) and _hex(one.get("DeviceId"))]
+
+
+def _firmware(found: Found) -> list[dict[str, Any]]:
+    """Return the versions of the firmware of all components. BMCs list previous versions, too: those are left out."""
+    return [{"id": one.text("Id"), "name": one.text("Name"), "version": one.text("Version"),
+             "manufacturer": one.text("Manufacturer")}
+            for one in found.of("firmware")
+            if one.text("Version") and not (one.text("Id") or "").startswith(("Previous", "Available"))]
+
+
+def _tpm(system: Resource) -> list[dict[str, Any]]:
+    modules = [Resource("module", system.path, entry) for entry in system.objects("TrustedModules")]
+    return [{"type": one.text("InterfaceType"), "firmware_version": one.text("FirmwareVersion"),
+             "state": one.text("Status", "State")} for one in modules if one.is_present]
+
+
+def _bios_settings(found: Found) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for one in found.of("bios"):
+        attributes = one.get("Attributes")
+        for name, value in list(attributes.items())[:MAX_ITEMS] if isinstance(attributes, dict) else ():
+            if isinstance(value, (str, int, float, bool)) and not _SECRET.search(name):
+                settings[name] = value
+    return settings
 
 
 def _hex(text: Any) -> str:
-    return str(text or "").lower().removeprefix("0x")
+    return text.lower().removeprefix("0x") if isinstance(text, str) else ""
 
 
-def _value(item: Any) -> Any:
-    """Return the BMC's own text of an enumerated value; sushy uses different names."""
-    return getattr(item, "value", item)
+def _whole(number: int | float | None) -> int | None:
+    return None if not number else int(number)

@@ -50,7 +50,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
 
     def get_boot_mode(self, task: Task) -> str | None:
         with self.system(task) as system:
-            return inventory.boot_mode(system)
+            return _boot_mode(system)
 
     @deploy_step(priority=0, argsinfo={
         "mode": {"description": "uefi or bios.", "required": True, "schema": arguments.one_of(_MODES)},
@@ -59,7 +59,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
         if mode not in _MODES:
             raise InvalidParameterValue(f"Unknown boot mode '{mode}'. Valid: {', '.join(_MODES)}.")
         with self.system(task) as system:
-            if inventory.boot_mode(system) != mode:
+            if _boot_mode(system) != mode:
                 system.set_system_boot_options(mode=self.sushy.BootSourceOverrideMode(_MODES[mode]))
 
     @deploy_step(priority=0, argsinfo={
@@ -78,3 +78,8 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             if not managers:
                 raise BMCError(node=task.node.uuid, reason="it does not report which manager the system has.")
             managers[0].set_datetime(wanted.isoformat(timespec="seconds"), datetime_local_offset)
+
+
+def _boot_mode(system: Any) -> str | None:
+    mode = system.boot.mode if system.boot else None
+    return inventory.boot_mode(getattr(mode, "value", mode))

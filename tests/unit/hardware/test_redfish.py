@@ -90,20 +90,24 @@ def test_the_inventory_has_the_shape_of_a_ramdisks(bmc, conf):
     assert inventory == {
         "interfaces": [
             {"name": "NIC.1", "mac_address": "52:54:00:aa:00:01", "ipv4_address": None, "ipv6_address": None,
-             "has_carrier": None, "speed_mbps": 25000},
+             "has_carrier": None, "lldp": None, "vendor": None, "product": None, "speed_mbps": 25000,
+             "pci_address": None},
             {"name": "NIC.2", "mac_address": "52:54:00:aa:00:02", "ipv4_address": None, "ipv6_address": None,
-             "has_carrier": None, "speed_mbps": None}],
+             "has_carrier": None, "lldp": None, "vendor": None, "product": None, "speed_mbps": None,
+             "pci_address": None}],
         "cpu": {"count": 32, "socket_count": 2, "model_name": "Xeon", "architecture": "x86_64", "frequency": "3400",
                 "flags": []},
         "memory": {"physical_mb": 65536, "total": 64 * 1024**3},
         "disks": [{"name": "Disk 0", "model": "M", "size": 480103981056, "rotational": False, "serial": "D1",
-                   "vendor": "V", "wwn": "0x5000c500a1b2c3d4"}],
+                   "vendor": "V", "wwn": "0x5000c500a1b2c3d4", "tran": None}],
         "system_vendor": {"product_name": "Server 9", "serial_number": "S1", "manufacturer": "Vendor",
                           "firmware": {"vendor": "Vendor", "version": "2.0", "build_date": None}},
         "hostname": "h", "boot": {"current_boot_mode": "uefi"}, "bmc_address": "192.0.2.5",
     }
-    assert plugin_data == {"pci_devices": [
-        {"vendor_id": "8086", "product_id": "159b", "class": "020000", "revision": "02", "bus": ""}]}
+    told = plugin_data.pop("redfish_inspection")
+    assert (told["requests"], told["missing"]) == (14, [])
+    assert plugin_data == {
+        "pci_devices": [{"vendor_id": "8086", "product_id": "159b", "class": "020000", "revision": "02", "bus": ""}]}
 
 
 def test_what_a_bmc_does_not_have_is_left_out(bmc, conf):
