@@ -154,12 +154,28 @@ def test_inspection_out_of_band(ironic, bmc, machine):
     assert [entry["mac_address"] for entry in stored["inventory"]["interfaces"]] == [mac(machine, 1), mac(machine, 2)]
     assert stored["inventory"]["disks"] == [{
         "name": "Bay 1", "model": "C123", "size": 899527000000, "rotational": True, "serial": "1234570",
-        "vendor": "Contoso", "wwn": None}]
+        "vendor": "Contoso", "wwn": None, "tran": "sas"}]
     assert stored["plugin_data"]["macs"] == [mac(machine, 1), mac(machine, 2)]
     # Known values are unchanged, and unknown ones are those of a new port.
     assert ironic.ports(node) == {mac(machine, 1): False, mac(machine, 2): True}
     history = [entry["event"] for entry in ironic.http.get(f"/v1/nodes/{node}/history?detail=true").json()["history"]]
     assert any(rule.json()["uuid"] in event for event in history)
+
+
+def test_a_bmc_without_processors_is_inspected_out_of_band(ironic, bmc, machine):
+    assert "Processors" not in bmc.system(machine)
+    node = ironic.enroll("redfish", bmc.settings(machine), inspect_interface="redfish")
+    ironic.provision(node, "manage")
+
+    shown = ironic.provision(node, "inspect")
+
+    assert (shown["provision_state"], shown["last_error"]) == ("manageable", None)
+    # Nor does the emulator know how much memory the machine has.
+    assert shown["properties"].keys() == {"local_gb", "capabilities"}
+    assert shown["properties"]["local_gb"] == 899527000000 // 1024**3 - 1
+    assert set(ironic.ports(node)) == {mac(machine, 1), mac(machine, 2)}
+    told = ironic.http.get(f"/v1/nodes/{node}/inventory").json()["plugin_data"]["redfish_inspection"]
+    assert told["requests"] > 5
 
 
 def test_a_rule_that_fails_ends_an_inspection_out_of_band(ironic, bmc, machine, folder):

@@ -6,8 +6,10 @@ import contextlib
 import http.server
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs
 
 ROOT, SYSTEM = "/redfish/v1/", "/redfish/v1/Systems/1"
 
@@ -38,6 +40,45 @@ class BMC:
         #: the location of the task of each change; None: changes are made immediately
         self.task: str | None = None
         self.url = ""
+        #: the paths of the GET requests, with their queries
+        self.read: list[str] = []
+        #: seconds until each response
+        self.delay_s = 0.0
+        #: path -> HTTP status; None: the connection is closed without a response
+        self.broken: dict[str, int | None] = {}
+        #: the number of members in a page of a collection; None: all
+        self.page: int | None = None
+        #: the greatest number of requests that were open at the same time
+        self.most_at_once = 0
+        self._open = 0
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def request(self, path: str) -> Iterator[None]:
+        """Record a GET request, which takes its time."""
+        with self._lock:
+            self.read.append(path)
+            self._open += 1
+            self.most_at_once = max(self.most_at_once, self._open)
+        try:
+            time.sleep(self.delay_s)
+            yield
+        finally:
+            with self._lock:
+                self._open -= 1
+
+    def document(self, path: str, query: dict[str, list[str]]) -> Any:
+        """Return a document: a page of a collection if there are pages, and with its members if that is requested."""
+        body = self.content[path]
+        if not isinstance(body, dict) or not isinstance(body.get("Members"), list):
+            return body
+        begin = int(query.get("$skip", ["0"])[0])
+        end = len(body["Members"]) if self.page is None else begin + self.page
+        shown = body["Members"][begin:end]
+        if "$expand" in query:
+            shown = [{**self.content.get(one["@odata.id"], {}), **one} for one in shown]
+        following = {"Members@odata.nextLink": f"{path}?$skip={end}"} if end < len(body["Members"]) else {}
+        return {**body, "Members": shown, **following}
 
 
 @contextlib.contextmanager
@@ -58,15 +99,27 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             self.wfile.write(data)
 
         def do_GET(self) -> None:
+            with bmc.request(self.path):
+                self._get()
+
+        def _get(self) -> None:
             bmc.logins.append(self.headers.get("Authorization"))
-            path = self.path if self.path == ROOT else self.path.rstrip("/")
+            target, _, query = self.path.partition("?")
+            path = target if target == ROOT else target.rstrip("/")
+            if path in bmc.broken or self.path in bmc.broken:
+                status = bmc.broken.get(path, bmc.broken.get(self.path))
+                if status is None:
+                    self.close_connection = True
+                else:
+                    self._reply(status, {"error": {"code": "Base.1.0.GeneralError", "message": "broken"}})
+                return
             if bmc.refuse is not None and path not in (ROOT, "/redfish/v1"):
                 status, text = bmc.refuse
                 self._reply(status, {"error": {"code": "Base.1.0.GeneralError", "message": text}})
             elif path == "/redfish/v1":
                 self._reply(200, bmc.content[ROOT])
             elif path in bmc.content:
-                self._reply(200, bmc.content[path])
+                self._reply(200, bmc.document(path, parse_qs(query)))
             else:
                 self._reply(404, {"error": {"code": "Base.1.0.GeneralError", "message": "not here"}})
 
@@ -83,7 +136,10 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
 
         do_POST = do_PATCH = do_DELETE = _change
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(http.server.ThreadingHTTPServer):
+        request_queue_size = 128
+
+    server = Server(("127.0.0.1", 0), Handler)
     bmc.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
