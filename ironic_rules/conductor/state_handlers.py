@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.db import vifs
+from ironic_rules.hardware import bmc_resolver
+from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
 from ironic_rules.steps.procedures import DEPLOYMENT
@@ -15,11 +17,16 @@ from ironic_rules.steps.progress import Progress
 
 
 def verify(conductor: Conductor, task: Task) -> Result:
-    """VERIFYING: check that the BMC answers, and read the power state."""
+    """VERIFYING: check that the BMC answers, read the power state, and store the addresses of the BMC's host names.
+
+    From then on, discovery knows the machine by its BMC, even if the node is never inspected.
+    """
     power = conductor.hardware.interface(task.node, "power")
     power.validate(task)
     task.node.power_state = power.get_power_state(task)
-    return Result("done")
+    node_id, driver_info = task.node.id, dict(task.node.driver_info)
+    found = bmc_resolver.addresses(driver_info)
+    return Result("done", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
 
 
 def clean(conductor: Conductor, task: Task) -> Result:

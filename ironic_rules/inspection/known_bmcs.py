@@ -14,7 +14,7 @@ from ironic_rules.models import addresses
 def follow(conn: sa.Connection, node_id: int, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Write the node's BMC addresses after its ``driver_info`` has changed from ``old`` to ``new``.
 
-    IP addresses are written as they are. Names are resolved when an inspection starts, and never here, because a name
+    IP addresses are written as they are. Names are resolved by manage and when an inspection starts, never here, because a name
     server must not delay a transaction. Until then a node that has only names keeps its addresses.
 
     :raises NodeNotFound: 404
@@ -28,7 +28,9 @@ def follow(conn: sa.Connection, node_id: int, old: Mapping[str, Any], new: Mappi
 
 
 def resolved(conn: sa.Connection, node_id: int, driver_info: Mapping[str, Any], found: list[str]) -> None:
-    """Write the node's BMC addresses when a ramdisk is expected; lookups compare only with these addresses.
+    """Write the node's BMC addresses when its names have been resolved: by manage, and when a ramdisk is expected.
+
+    Lookups and discovery compare only with these addresses.
 
     A node without a BMC in ``driver_info`` keeps the addresses from its discovery. A node none of whose names can be
     resolved keeps its addresses as well: while a name server is unavailable, a known machine must not become unknown.

@@ -129,6 +129,25 @@ def test_s33_a_machine_that_is_known_by_mac_or_bmc_in_any_state_is_not_enrolled(
     whole.app.delete(f"/v1/nodes/{owner}")
 
 
+def test_a_managed_node_is_known_by_the_name_of_its_bmc_before_any_inspection(whole, machine, monkeypatch):
+    _, body = machine
+    known = [body["inventory"]["bmc_address"]]
+    monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
+    monkeypatch.setattr(bmc_resolver, "_look_up", lambda name, answers: (
+        bmc_resolver._slots.release(), answers.put((name, set(known)))))
+    node = whole.enroll("enroll", driver_info={"redfish_address": "https://bmc.example"})
+    assert whole.bmc_addresses(node) == []
+    before = count(whole)
+
+    whole.app.put_json(f"/v1/nodes/{node}/states/provision", {"target": "manage"})
+    whole.at_rest(node)
+
+    assert (whole.show(node)["provision_state"], whole.bmc_addresses(node)) == ("manageable", known)
+    # The ramdisk of that machine has booted without a request to inspect it.
+    assert whole.app.post_json(URL, body, status=404)
+    assert count(whole) == before
+
+
 def test_driver_info_is_followed_by_the_table_of_bmc_addresses(whole, machine):
     _, body = machine
     node = whole.enroll()
