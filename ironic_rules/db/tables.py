@@ -145,6 +145,15 @@ node_bmc_addresses = sa.Table(
     **_TABLE_ARGS,
 )
 
+#: Serial numbers and UUIDs of machines: discovery compares with them.
+node_machine_ids = sa.Table(
+    "node_machine_ids", metadata,
+    _node_id(primary_key=True),
+    Column("value", String(64), primary_key=True),
+    Index("node_machine_ids_value_idx", "value"),
+    **_TABLE_ARGS,
+)
+
 #: MAC addresses of discovered machines that have no port ([inspector]add_ports): the machines are known by them too.
 discovered_macs = sa.Table(
     "discovered_macs", metadata,
