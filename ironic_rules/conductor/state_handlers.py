@@ -6,8 +6,12 @@ A handler gets the task, changes its drafts, and returns the event that ends the
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+from oslo_log import log
+
 from ironic_rules.conductor.conductor import Conductor, Result
-from ironic_rules.db import vifs
+from ironic_rules.db import machine_ids, vifs
+from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import states
@@ -15,18 +19,36 @@ from ironic_rules.models.task import Task
 from ironic_rules.steps.procedures import DEPLOYMENT
 from ironic_rules.steps.progress import Progress
 
+LOG = log.getLogger(__name__)
+
 
 def verify(conductor: Conductor, task: Task) -> Result:
-    """VERIFYING: check that the BMC answers, read the power state, and store the addresses of the BMC's host names.
+    """VERIFYING: check that the BMC answers, read the power state, and store what the machine is known by.
 
-    From then on, discovery knows the machine by its BMC, even if the node is never inspected.
+    From then on, discovery knows the machine by its BMC, its serial number and UUID, even if it is never inspected.
     """
     power = conductor.hardware.interface(task.node, "power")
     power.validate(task)
     task.node.power_state = power.get_power_state(task)
     node_id, driver_info = task.node.id, dict(task.node.driver_info)
     found = bmc_resolver.addresses(driver_info)
-    return Result("done", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    ids = _machine_ids(conductor, task)
+
+    def store(conn: sa.Connection) -> None:
+        known_bmcs.resolved(conn, node_id, driver_info, found)
+        if ids:
+            machine_ids.set_for(conn, node_id, ids)
+
+    return Result("done", also=store)
+
+
+def _machine_ids(conductor: Conductor, task: Task) -> set[str]:
+    try:
+        return conductor.hardware.interface(task.node, "management").machine_ids(task)
+    except IronicRulesError as exc:
+        # The node can be managed without them.
+        LOG.warning("Serial number and UUID of node %s are unknown: %s", task.node.uuid, exc)
+        return set()
 
 
 def clean(conductor: Conductor, task: Task) -> Result:

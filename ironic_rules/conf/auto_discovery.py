@@ -10,6 +10,11 @@ OPTS: list[cfg.Opt] = [
                 help="Create a node for a machine that posts inspection data, if there is no node, in any state, with "
                      "its MAC or BMC addresses."),
     cfg.StrOpt("driver", help="Hardware type of discovered nodes. Required if auto-discovery is enabled."),
+    cfg.StrOpt("known_serial", default="warn",
+               choices=[("warn", "enrol the machine and log a warning"), ("refuse", "do not enrol the machine"),
+                        ("ignore", "do not compare them")],
+               help="What happens with a machine whose MAC and BMC addresses are unknown, but whose serial number or "
+                    "system UUID is a known one."),
     cfg.StrOpt("inspection_scope", max_length=255, help="Inspection scope of discovered nodes."),
     cfg.IntOpt("max_nodes_per_minute", default=60, min=1, max=100000,
                help="Maximum number of nodes created per minute, by all API processes together. Further machines get "

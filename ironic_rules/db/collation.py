@@ -13,10 +13,12 @@ MYSQL = "utf8mb4_0900_bin"
 
 
 def of_server(connection: sa.Connection) -> str:
-    """Return the collation that the tables have on this server.
+    """Return the collation that the tables have on this server; MARIADB on other databases, which do not use it.
 
     :raises ConfigurationError: the server has none of them
     """
+    if connection.dialect.name != "mysql":
+        return MARIADB
     query = sa.text("SELECT COLLATION_NAME FROM information_schema.COLLATIONS "
                     "WHERE COLLATION_NAME IN (:mariadb, :mysql)")
     found = set(connection.scalars(query, {"mariadb": MARIADB, "mysql": MYSQL}))

@@ -204,6 +204,10 @@ class ManagementInterface(Interface, abc.ABC):
         :raises InvalidParameterValue: no such device
         """
 
+    def machine_ids(self, task: Task) -> set[str]:
+        """Return what identifies the machine, as ``models.machine_ids`` does; none if the BMC does not report it."""
+        return set()
+
     def get_supported_boot_modes(self, task: Task) -> list[str]:
         """Return the names that ``set_boot_mode`` accepts: ``uefi``, ``bios``, or none."""
         return []

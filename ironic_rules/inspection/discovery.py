@@ -16,6 +16,8 @@ from oslo_log import log
 
 from ironic_rules.db import bmc_addresses, clock, conductors, nodes, ports
 from ironic_rules.db import discovery as records
+from ironic_rules.db import machine_ids as known_ids
+from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError, Conflict, Invalid, LookupFailed, NodeNotFound
 from ironic_rules.hardware import selection
@@ -24,7 +26,7 @@ from ironic_rules.inspection.hooks.ports import PortsHook
 from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
 from ironic_rules.inspection.payload import Payload
 from ironic_rules.inspection.refusals import Refusals
-from ironic_rules.models import states
+from ironic_rules.models import machine_ids, states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import PortChanges, Task
@@ -79,7 +81,11 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
         if (known := _known(conn, sent)) is not None:
             return known, False
         _check_rate(conn, conf)
+        ids = machine_ids.of_report(sent.inventory, sent.plugin_data)
+        _compare(conn, conf, sent, ids)
         node = nodes.create(conn, made_from)
+        if ids:
+            known_ids.set_for(conn, node.id, ids)
         if created_ports:
             ports.apply_changes(conn, node.id, created_ports)
         if sent.bmc_addresses:
@@ -134,6 +140,26 @@ def _known(conn: sa.Connection, sent: Payload) -> Node | None:
     if node is None:
         raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(owners)} known nodes")
     return node
+
+
+def _compare(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload, ids: set[str]) -> None:
+    """Compare serial number and UUID of a machine whose addresses are unknown, as ``known_serial`` says.
+
+    :raises LookupFailed: 404, a node's machine has one of them, and such machines are refused
+    """
+    action = conf.auto_discovery.known_serial
+    owners = known_ids.node_ids(conn, ids) if action != "ignore" else set()
+    if not owners:
+        return
+    known = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=1), ["uuid", "provision_state"])
+    described = ", ".join(f"{row.uuid} ({row.provision_state})" for row in known)
+    if action == "refuse":
+        raise LookupFailed.because(f"it is not enrolled: it has unknown addresses, but the serial number or UUID of "
+                                   f"{len(owners)} known nodes, such as {described} "
+                                   "([auto_discovery]known_serial = refuse)")
+    LOG.warning("A machine with unknown addresses has the serial number or UUID of %d known nodes, such as %s; it is "
+                "enrolled ([auto_discovery]known_serial = %s). It sent %s, %s", len(owners), described, action,
+                enumeration(sorted(ids)), _described(sent))
 
 
 def _owners(conn: sa.Connection, sent: Payload) -> set[int]:

@@ -14,8 +14,8 @@ from ironic_rules.models import addresses
 def follow(conn: sa.Connection, node_id: int, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Write the node's BMC addresses after its ``driver_info`` has changed from ``old`` to ``new``.
 
-    IP addresses are written as they are. Names are resolved by manage and when an inspection starts, never here, because a name
-    server must not delay a transaction. Until then a node that has only names keeps its addresses.
+    IP addresses are written as they are. Names are resolved by manage and when an inspection starts, never here,
+    because a name server must not delay a transaction. Until then a node that has only names keeps its addresses.
 
     :raises NodeNotFound: 404
     """

@@ -148,6 +148,25 @@ def test_a_managed_node_is_known_by_the_name_of_its_bmc_before_any_inspection(wh
     assert count(whole) == before
 
 
+@pytest.mark.parametrize(("action", "status", "is_told"), [
+    ("warn", 200, True), ("refuse", 404, True), ("ignore", 200, False)])
+def test_a_machine_with_a_known_serial_number(whole, machine, caplog, action, status, is_told):
+    body = machine[1]
+    body["inventory"]["system_vendor"]["serial_number"] = f" {action}-4HT81X3"
+    known = discover(whole, body)["uuid"]
+    other = whole.machine()[1]
+    other["inventory"]["bmc_address"] = f"203.0.113.{whole._serial}"
+    other["inventory"]["system_vendor"]["serial_number"] = f"{action}-4ht81x3"
+    whole.conf.set_override("known_serial", action, group="auto_discovery")
+    try:
+        assert whole.app.post_json(URL, other, status="*").status_int == status
+    finally:
+        whole.conf.clear_override("known_serial", group="auto_discovery")
+
+    told = "has the serial number or UUID of 1 known nodes, such as " + known
+    assert (told in caplog.text) == is_told
+
+
 def test_driver_info_is_followed_by_the_table_of_bmc_addresses(whole, machine):
     _, body = machine
     node = whole.enroll()

@@ -9,6 +9,7 @@ from ironic_rules.exceptions import BMCError, InvalidParameterValue
 from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.redfish import inventory
 from ironic_rules.hardware.redfish.client import RedfishInterface
+from ironic_rules.models import machine_ids
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import deploy_step
@@ -44,6 +45,10 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
         often = self.sushy.BootSourceOverrideEnabled("Continuous" if persistent else "Once")
         with self.system(task) as system:
             system.set_system_boot_options(self.sushy.BootSource(_DEVICES[device]), enabled=often)
+
+    def machine_ids(self, task: Task) -> set[str]:
+        with self.system(task) as system:
+            return machine_ids.of(system.serial_number, system.uuid)
 
     def get_supported_boot_modes(self, task: Task) -> list[str]:
         return list(_MODES)

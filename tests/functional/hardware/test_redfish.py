@@ -178,6 +178,14 @@ def test_a_bmc_without_processors_is_inspected_out_of_band(ironic, bmc, machine)
     assert told["requests"] > 5
 
 
+def test_manage_stores_the_uuid_of_the_machine(ironic, bmc, machine, managed, folder):
+    with contextlib.closing(sqlite3.connect(next(folder.glob("state/*.sqlite")))) as database:
+        stored = database.execute("SELECT m.value FROM node_machine_ids m JOIN nodes n ON n.id = m.node_id "
+                                  "WHERE n.uuid = ?", (managed,)).fetchall()
+
+    assert (f"uuid:{bmc.system(machine)['UUID']}",) in stored
+
+
 def test_a_rule_that_fails_ends_an_inspection_out_of_band(ironic, bmc, machine, folder):
     node = ironic.enroll("redfish", bmc.settings(machine), inspect_interface="redfish",
                          properties={"cpu_arch": "aarch64"})
