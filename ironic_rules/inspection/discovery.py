@@ -154,9 +154,8 @@ def _compare(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload, ids: set[
     known = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=1), ["uuid", "provision_state"])
     described = ", ".join(f"{row.uuid} ({row.provision_state})" for row in known)
     if action == "refuse":
-        raise LookupFailed.because(f"it is not enrolled: it has unknown addresses, but the serial number or UUID of "
-                                   f"{len(owners)} known nodes, such as {described} "
-                                   "([auto_discovery]known_serial = refuse)")
+        raise LookupFailed.because(f"it is not enrolled: it has the serial number or UUID of {len(owners)} known "
+                                   f"nodes, such as {described} ([auto_discovery]known_serial = refuse)")
     LOG.warning("A machine with unknown addresses has the serial number or UUID of %d known nodes, such as %s; it is "
                 "enrolled ([auto_discovery]known_serial = %s). It sent %s, %s", len(owners), described, action,
                 enumeration(sorted(ids)), _described(sent))
