@@ -53,19 +53,16 @@ class BMC:
         self._open = 0
         self._lock = threading.Lock()
 
-    @contextlib.contextmanager
-    def request(self, path: str) -> Iterator[None]:
+    def request(self, path: str) -> None:
         """Record a GET request, which takes its time."""
         with self._lock:
             self.read.append(path)
             self._open += 1
             self.most_at_once = max(self.most_at_once, self._open)
-        try:
-            time.sleep(self.delay_s)
-            yield
-        finally:
-            with self._lock:
-                self._open -= 1
+        time.sleep(self.delay_s)
+        # Before the response is sent: the client may then begin the next request.
+        with self._lock:
+            self._open -= 1
 
     def document(self, path: str, query: dict[str, list[str]]) -> Any:
         """Return a document: a page of a collection if there are pages, and with its members if that is requested."""
@@ -99,10 +96,7 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             self.wfile.write(data)
 
         def do_GET(self) -> None:
-            with bmc.request(self.path):
-                self._get()
-
-        def _get(self) -> None:
+            bmc.request(self.path)
             bmc.logins.append(self.headers.get("Authorization"))
             target, _, query = self.path.partition("?")
             path = target if target == ROOT else target.rstrip("/")
