@@ -30,7 +30,8 @@ def problem_after(work, author="hooks"):
 @pytest.mark.parametrize(("name", "value"), [
     ("uuid", "zzz"), ("id", 7), ("provision_state", "available"), ("target_provision_state", "active"),
     ("reservation", None), ("reservation", "conductor-9"), ("reservation_purpose", "x"), ("reserved_at", NOW),
-    ("instance_uuid", "1be26c0b-03f2-4d2e-ae87-c02d7f33c123"), ("created_at", None), ("revision", 9), ("auto_discovered", True),
+    ("instance_uuid", "1be26c0b-03f2-4d2e-ae87-c02d7f33c123"), ("created_at", None), ("revision", 9),
+    ("auto_discovered", True),
     ("provision_updated_at", NOW), ("inspection_started_at", None), ("last_error", "x"), ("shard", "x"),
     ("deploy_step", {"step": "x"}), ("updated_at", NOW), ("target_power_state", "power on"),
 ])
