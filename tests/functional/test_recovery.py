@@ -23,8 +23,9 @@ from ironic_rules.db.tables import conductors as conductors_table
 from ironic_rules.exceptions import LockLost, Unavailable
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.faulty import FaultyInspect
 from tests.functional.processes import wait_for
-from tests.functional.whole import FaultyInspect, Records, configuration, make_conductor
+from tests.functional.whole import Records, configuration, make_conductor
 
 ADMIN = context.admin()
 

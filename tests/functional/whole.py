@@ -1,7 +1,6 @@
 """The whole service in this process: WSGI application, in-memory transport, conductor and a SQLite file.
 
-Besides ``fake-hardware`` there is ``faulty-hardware``, whose interfaces fail where ``driver_info`` says so:
-``{"deploy": "refuse"}`` raises an error of the service, ``{"deploy": "crash"}`` an unexpected one.
+Besides ``fake-hardware`` there is ``faulty-hardware``, see :mod:`tests.functional.faulty`.
 """
 
 from __future__ import annotations
@@ -25,79 +24,14 @@ from ironic_rules.conductor.service import ConductorService
 from ironic_rules.db import nodes
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_bmc_addresses, node_history, node_inventory
-from ironic_rules.exceptions import Invalid
-from ironic_rules.hardware.agent.inspect import AgentInspect
 from ironic_rules.hardware.base import KINDS
 from ironic_rules.hardware.enabled import EnabledHardware, _load_interfaces
-from ironic_rules.hardware.fake import FakeDeploy, FakeHardware, FakePower, FakeRescue
+from ironic_rules.hardware.fake import FakeHardware
 from ironic_rules.models import states
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.faulty import FAULTY, FaultyHardware
 from tests.functional.processes import wait_for
-
-
-def fail_if_told(task: Any, what: str) -> None:
-    """Fail according to the node's ``driver_info``."""
-    how = task.node.driver_info.get(what)
-    if how == "refuse":
-        raise Invalid(f"the machine refuses to {what}")
-    if how == "crash":
-        raise ZeroDivisionError(f"{what} fails unexpectedly like this")
-
-
-class FaultyPower(FakePower):
-    def validate(self, task):
-        fail_if_told(task, "validate")
-
-    def get_power_state(self, task):
-        fail_if_told(task, "get_power_state")
-        return super().get_power_state(task)
-
-    def set_power_state(self, task, target, timeout_s=None):
-        fail_if_told(task, "set_power_state")
-        super().set_power_state(task, target, timeout_s)
-
-
-class FaultyDeploy(FakeDeploy):
-    def deploy(self, task):
-        fail_if_told(task, "deploy")
-        super().deploy(task)
-
-    def tear_down(self, task):
-        fail_if_told(task, "tear_down")
-        super().tear_down(task)
-
-
-class FaultyRescue(FakeRescue):
-    def rescue(self, task):
-        fail_if_told(task, "rescue")
-
-    def unrescue(self, task):
-        fail_if_told(task, "unrescue")
-
-
-class FaultyInspect(AgentInspect):
-    def inspect_hardware(self, task):
-        fail_if_told(task, "inspect")
-        return super().inspect_hardware(task)
-
-    def continue_inspection(self, task, inventory, plugin_data=None):
-        fail_if_told(task, "continue_inspection")
-        return super().continue_inspection(task, inventory, plugin_data)
-
-    def abort(self, task):
-        fail_if_told(task, "abort")
-        super().abort(task)
-
-
-FAULTY = {"power": FaultyPower, "deploy": FaultyDeploy, "rescue": FaultyRescue, "inspect": FaultyInspect}
-
-
-class FaultyHardware(FakeHardware):
-    supported_power_interfaces = ("faulty",)
-    supported_deploy_interfaces = ("faulty",)
-    supported_rescue_interfaces = ("faulty",)
-    supported_inspect_interfaces = ("faulty",)
 
 
 def hardware(conf: cfg.ConfigOpts) -> EnabledHardware:

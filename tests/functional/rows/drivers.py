@@ -12,7 +12,8 @@ import pytest
 from ironic_rules.hardware.base import HardwareType, Interface
 from ironic_rules.hardware.enabled import EnabledHardware
 from tests.functional import whole
-from tests.functional.whole import FaultyHardware, Whole
+from tests.functional.faulty import FaultyHardware
+from tests.functional.whole import Whole
 
 
 class ExampleHardware(FaultyHardware):

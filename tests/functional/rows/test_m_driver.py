@@ -28,10 +28,11 @@ from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.serializer import Serializer
 from tests.functional.brokers import temporary_vhost
 from tests.functional.clients import machines
+from tests.functional.faulty import FaultyHardware
 from tests.functional.processes import standalone
 from tests.functional.rows import drivers, hooks
 from tests.functional.rows.conftest import create, inspected, stored, waiting
-from tests.functional.whole import FaultyHardware, Whole, configuration, running
+from tests.functional.whole import Whole, configuration, running
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 

@@ -23,10 +23,11 @@ from ironic_rules.models import states
 from ironic_rules.models.inventories import InspectionData
 from tests.functional.clients import machines
 from tests.functional.clients.test_ipa import agent
+from tests.functional.faulty import FaultyHardware
 from tests.functional.processes import standalone
 from tests.functional.rows import drivers, hooks
 from tests.functional.rows.conftest import create, finish, inspected, stored, waiting
-from tests.functional.whole import FaultyHardware, Whole, configuration, running
+from tests.functional.whole import Whole, configuration, running
 from tests.modules import MODULES, PACKAGE, imports_of
 from tests.unit.doc_extensions import extension
 

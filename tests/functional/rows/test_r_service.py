@@ -22,10 +22,11 @@ from ironic_rules.rules import InspectionRuleActionBase
 from ironic_rules.rules.registry import Registry
 from tests.functional.clients import machines
 from tests.functional.clients.test_ipa import agent
+from tests.functional.faulty import FaultyHardware
 from tests.functional.processes import standalone
 from tests.functional.rows import drivers, identity, packages
 from tests.functional.rows.conftest import LOG, RULES, create, inspected, patch, refusal, stored
-from tests.functional.whole import FaultyHardware, Whole, configuration, fault, running
+from tests.functional.whole import Whole, configuration, fault, running
 
 UUID = "11111111-1111-4111-8111-111111111111"
 MARK = {"op": "set-attribute", "args": ["/extra/ran", True]}
