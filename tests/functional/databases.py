@@ -69,6 +69,16 @@ def open_database(url: str, **overrides: object) -> Database:
     return Database(conf)
 
 
+@contextlib.contextmanager
+def engine(url: str) -> Iterator[sa.Engine]:
+    """Open a database without the service's layers."""
+    made = sa.create_engine(url, poolclass=sa.NullPool)
+    try:
+        yield made
+    finally:
+        made.dispose()
+
+
 def insert_node(conn: sa.Connection, **values: Any) -> int:
     """Insert a node whatever the schema's version, and return its id: columns of later versions are not named."""
     row = {"uuid": str(uuid.uuid4()), "driver": "d", "provision_state": "enroll", "created_at": clock.now(), **values}

@@ -158,9 +158,14 @@ class Cluster:
         return self.start(module, self.configuration(name), name, *arguments)
 
     def start(self, module: str, file: str, name: str, *arguments: str,
-              environment: dict[str, str] | None = None) -> Process:
-        """Start a command of the package with the configuration in ``file``."""
-        process = Process(module, ["--config-file", file, *arguments], self.folder, name, environment)
+              environment: dict[str, str] | None = None, launcher: str | None = None) -> Process:
+        """Start a command of the package with the configuration in ``file``.
+
+        :param launcher: module that runs the command, whose name is then its first argument
+        """
+        arguments = ("--config-file", file, *arguments)
+        process = Process(launcher or module, (module, *arguments) if launcher else arguments, self.folder, name,
+                          environment)
         self._processes.append(process)
         return process
 
