@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ from ironic_rules.conductor.service import ConductorService
 from ironic_rules.db import nodes
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_bmc_addresses, node_history, node_inventory
-from ironic_rules.hardware.base import KINDS
+from ironic_rules.hardware.base import KINDS, HardwareType, Interface
 from ironic_rules.hardware.enabled import EnabledHardware, _load_interfaces
 from ironic_rules.hardware.fake import FakeHardware
+from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models import states
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
@@ -34,12 +35,23 @@ from tests.functional.faulty import FAULTY, FaultyHardware
 from tests.functional.processes import wait_for
 
 
-def hardware(conf: cfg.ConfigOpts) -> EnabledHardware:
-    """Return the fake and the faulty hardware."""
+def hardware(conf: cfg.ConfigOpts, types: Mapping[str, type[HardwareType]] | None = None,
+             inspect_interfaces: Mapping[str, type[Interface]] | None = None) -> EnabledHardware:
+    """Return the fake and the faulty hardware, and more ``types`` and ``inspect_interfaces``."""
     interfaces = {kind: _load_interfaces(conf, kind) for kind in KINDS}
     for kind, cls in FAULTY.items():
         interfaces[kind]["faulty"] = cls
-    return EnabledHardware(conf, {"fake-hardware": FakeHardware, "faulty-hardware": FaultyHardware}, interfaces)
+    interfaces["inspect"].update(inspect_interfaces or {})
+    return EnabledHardware(
+        conf, {"fake-hardware": FakeHardware, "faulty-hardware": FaultyHardware, **(types or {})}, interfaces)
+
+
+def options(text: str = "") -> str:
+    """Return the configuration of a service without its host name, broker and database; ``text`` is added to it."""
+    return ("[inspector]\nrequire_managed_boot = false\n"
+            # The tests run recovery themselves.
+            "[conductor]\nrecovery_interval = 3600\nheartbeat_timeout = 600\n"
+            "[inspection_rules]\nsupported_interfaces = ^(agent|faulty)$\n" + text)
 
 
 def configuration(folder: Path, text: str = "") -> cfg.ConfigOpts:
@@ -47,17 +59,13 @@ def configuration(folder: Path, text: str = "") -> cfg.ConfigOpts:
     file = folder / "whole.conf"
     file.write_text(
         "[DEFAULT]\nhost = conductor-1\ntransport_url = ironic-rules-memory://\n"
-        f"[database]\nconnection = sqlite:///{folder}/whole.sqlite\nsqlite_synchronous = false\n"
-        "[inspector]\nrequire_managed_boot = false\n"
-        # The tests run recovery themselves.
-        "[conductor]\nrecovery_interval = 3600\nheartbeat_timeout = 600\n"
-        "[inspection_rules]\nsupported_interfaces = ^(agent|faulty)$\n" + text)
+        f"[database]\nconnection = sqlite:///{folder}/whole.sqlite\nsqlite_synchronous = false\n" + options(text))
     return service.prepare_config([], config_files=[str(file)])
 
 
 def make_conductor(conf: cfg.ConfigOpts, db: Database, **changes: Any) -> Conductor:
     """Return a conductor's parts with the faulty hardware."""
-    return dataclasses.replace(service.make_conductor(conf, db), hardware=hardware(conf), **changes)
+    return dataclasses.replace(service.make_conductor(conf, db), **{"hardware": hardware(conf), **changes})
 
 
 class Client(webtest.TestApp):
@@ -111,23 +119,33 @@ class Records:
 
 
 class Whole(Records):
-    """A running service and the operations of tests on it."""
+    """A running service and the operations of tests on it.
 
-    def __init__(self, conf: cfg.ConfigOpts, db: Database, conductor: Conductor, app: Client) -> None:
+    :ivar app: its HTTP client
+    """
+
+    app: Client
+
+    def __init__(self, conf: cfg.ConfigOpts, db: Database) -> None:
         super().__init__(db)
         self.conf = conf
-        self.conductor = conductor
-        self.app = app
         self._serial = 0
 
-    @contextlib.contextmanager
-    def option(self, group: str, name: str, value: Any) -> Iterator[None]:
+    def option(self, group: str, name: str, value: Any) -> contextlib.AbstractContextManager[None]:
         """Run a test with another value of an option."""
-        self.conf.set_override(name, value, group=group)
-        try:
-            yield
-        finally:
-            self.conf.clear_override(name, group=group)
+        raise NotImplementedError
+
+    def with_hooks(self, *hooks: InspectionHook) -> contextlib.AbstractContextManager[None]:
+        """Run hooks after those that are configured."""
+        raise NotImplementedError
+
+    def resolving(self, names: Mapping[str, list[str]]) -> contextlib.AbstractContextManager[Callable[[], list[str]]]:
+        """Let the conductor resolve host names to these addresses, and no others; yield what returns those asked."""
+        raise NotImplementedError
+
+    def logs(self) -> dict[str, str]:
+        """Return what separate processes have logged so far, by their names."""
+        return {}
 
     def enroll(self, state: str = states.ENROLL, **fields: Any) -> str:
         """Create a node over HTTP, set its ``state`` without the API, and return its UUID."""
@@ -181,22 +199,62 @@ class Whole(Records):
         return self.show(uuid)
 
 
+class OneProcess(Whole):
+    """The service in this process."""
+
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, conductor: Conductor, app: Client) -> None:
+        super().__init__(conf, db)
+        self.conductor = conductor
+        self.app = app
+
+    @contextlib.contextmanager
+    def option(self, group: str, name: str, value: Any) -> Iterator[None]:
+        self.conf.set_override(name, value, group=group)
+        try:
+            yield
+        finally:
+            self.conf.clear_override(name, group=group)
+
+    @contextlib.contextmanager
+    def with_hooks(self, *hooks: InspectionHook) -> Iterator[None]:
+        pipeline = self.conductor.pipeline
+        configured = pipeline._hooks
+        pipeline._hooks = (*configured, *((f"added-{number}", hook) for number, hook in enumerate(hooks)))
+        try:
+            yield
+        finally:
+            pipeline._hooks = configured
+
+    @contextlib.contextmanager
+    def resolving(self, names: Mapping[str, list[str]]) -> Iterator[Callable[[], list[str]]]:
+        asked: list[str] = []
+
+        def getaddrinfo(host: str, *arguments: Any, **named: Any) -> list[Any]:
+            asked.append(host)
+            return [(0, 0, 0, "", (address, 0)) for address in names[host]]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ironic_rules.hardware.bmc_resolver.socket.getaddrinfo", getaddrinfo)
+            yield lambda: asked
+
+
 @contextlib.contextmanager
-def running(folder: Path, text: str = "") -> Iterator[Whole]:
-    """Run the service with its database in ``folder``."""
-    with pytest.MonkeyPatch.context() as patch:
+def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]] | None = None,
+            inspect_interfaces: Mapping[str, type[Interface]] | None = None) -> Iterator[OneProcess]:
+    """Run the service with its database in ``folder``; see ``hardware`` and ``options``."""
+    with contextlib.ExitStack() as stack:
         # The in-memory broker is one per process; a separate topic isolates it from services of other tests.
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(rpc_transport, "_TOPIC", f"test-{secrets.token_hex(4)}")
         conf = configuration(folder, text)
         db = service.make_database(conf, upgrade=True)
+        stack.callback(db.dispose)
         transport = rpc_transport.get_transport(conf)
-        conductor = make_conductor(conf, db, pxe_filter=pxe_filter_rpc.make_client(transport, conf))
+        stack.callback(transport.cleanup)
+        conductor = make_conductor(conf, db, hardware=hardware(conf, types, inspect_interfaces),
+                                   pxe_filter=pxe_filter_rpc.make_client(transport, conf))
         started = ConductorService(conductor, transport)
         started.start()
+        stack.callback(started.stop)
         app = Client(service.make_wsgi_app(conf, db, transport), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
-        try:
-            yield Whole(conf, db, conductor, app)
-        finally:
-            started.stop()
-            transport.cleanup()
-            db.dispose()
+        yield OneProcess(conf, db, conductor, app)
