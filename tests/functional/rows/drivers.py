@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ironic_rules.hardware.base import HardwareType, Interface
-from tests.functional import whole
+from tests.functional import installations
 from tests.functional.faulty import FaultyHardware
 from tests.functional.whole import Whole
 
@@ -23,5 +23,5 @@ OF_EXAMPLES: dict[str, type[HardwareType]] = {"ipmi": ExampleHardware, "idrac": 
 def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]] = OF_EXAMPLES,
             inspect_interfaces: Mapping[str, type[Interface]] | None = None,
             ) -> contextlib.AbstractContextManager[Whole]:
-    """Run the service with more hardware types and inspect interfaces; see ``whole.running``."""
-    return whole.running(folder, text, types, inspect_interfaces)
+    """Run the service with more hardware types and inspect interfaces; see ``installations.running``."""
+    return installations.running(folder, text, types=types, inspect_interfaces=inspect_interfaces)
