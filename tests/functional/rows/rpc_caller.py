@@ -1,7 +1,8 @@
 """Calls ``continue_inspection`` of a conductor over RabbitMQ with oslo.messaging only, in a separate process.
 
-Reads ``{"url", "calls": [{"version", "arguments"}]}``; prints the result of each call: null, or the names of the
-error's classes and its text. (The library leaves sockets behind that it has not closed; they end with the process.)
+Its argument is the transport URL. Each line of its input is a call, ``{"version", "arguments"}``, and each line that it
+prints the result of one: null, or the names of the error's classes and its text.
+(The library leaves sockets behind that it has not closed; they end with the process.)
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from ironic_rules.rpc.serializer import Serializer
 
 
 def main() -> None:
-    told = json.load(sys.stdin)
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[])
     rpc_transport._register_library_groups(conf)
-    transport = messaging.get_rpc_transport(conf, told["url"], allowed_remote_exmods=["ironic_rules.exceptions"])
+    transport = messaging.get_rpc_transport(conf, sys.argv[1], allowed_remote_exmods=["ironic_rules.exceptions"])
     target = messaging.Target(topic=rpc_transport.conductor_topic(""))
     client = messaging.get_rpc_client(transport, target, serializer=Serializer(), timeout=60)
-    json.dump([call(client, **each) for each in told["calls"]], sys.stdout)
+    for line in sys.stdin:
+        print(json.dumps(call(client, **json.loads(line))), flush=True)
 
 
 def call(client: Any, version: str, arguments: dict[str, Any]) -> Any:

@@ -8,13 +8,11 @@ import json
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import oslo_messaging as messaging
 import pytest
 
-from ironic_rules import context
 from ironic_rules import service as composition
 from ironic_rules.exceptions import ConfigurationError, HookFailed, NodeLocked, NotFound, UnsupportedDriverExtension
 from ironic_rules.hardware.absent import NoInspect
@@ -24,34 +22,22 @@ from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
-from ironic_rules.rpc import transport as rpc_transport
-from ironic_rules.rpc.serializer import Serializer
 from tests.functional.brokers import temporary_vhost
 from tests.functional.clients import machines
 from tests.functional.faulty import FaultyHardware
 from tests.functional.processes import standalone
 from tests.functional.rows import drivers, hooks
+from tests.functional.rows.conductor_calls import calling
 from tests.functional.rows.conftest import create, inspected, stored, waiting
 from tests.functional.whole import Whole, configuration, running
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 
 
-@contextlib.contextmanager
-def calling(whole: Whole, version: str = "1.0") -> Iterator[Any]:
-    """Yield a client of oslo.messaging that uses only our topic and our serialisation of JSON and contexts."""
-    transport = rpc_transport.get_transport(whole.conf)
-    target = messaging.Target(topic=rpc_transport.conductor_topic(""), version=version)
-    try:
-        yield messaging.get_rpc_client(transport, target, serializer=Serializer(), timeout=30)
-    finally:
-        transport.cleanup()
-
-
 def test_m_39_the_call_hands_over_data_and_raises_what_the_document_says(whole):
     with calling(whole) as client:
         def call(node_id: str | int, **more: Any) -> Any:
-            return client.call(context.admin(), "continue_inspection", node_id=node_id, inventory=data, **more)
+            return client(node_id=node_id, inventory=data, **more)
 
         (uuid, body), (other, _), (locked, _) = waiting(whole), waiting(whole), waiting(whole)
         data = body["inventory"]
@@ -78,7 +64,7 @@ def test_m_39_a_version_that_the_conductor_does_not_know_is_refused(whole, versi
     uuid, body = waiting(whole)
 
     with calling(whole, version) as client, pytest.raises(messaging.MessagingException, match="RPC version"):
-        client.call(context.admin(), "continue_inspection", node_id=uuid, inventory=body["inventory"])
+        client(node_id=uuid, inventory=body["inventory"])
 
     assert (whole.row(uuid).provision_state, whole.inventories(uuid)) == ("inspect wait", [])
 
@@ -97,11 +83,11 @@ def test_m_39_the_call_is_the_same_over_rabbitmq(tmp_path):
         calls = [{"version": version, "arguments": {"node_id": uuid, "inventory": machine.inventory}}
                  for version, uuid in (("1.0", locked.uuid), ("1.0", NOBODY), ("2.0", machine.uuid),
                                        ("1.0", machine.uuid))]
-        caller = [sys.executable, "-W", "ignore", "-m", "tests.functional.rows.rpc_caller"]
-        done = subprocess.run(caller, input=json.dumps({"url": url, "calls": calls}), text=True, timeout=120,
+        caller = [sys.executable, "-W", "ignore", "-m", "tests.functional.rows.rpc_caller", url]
+        done = subprocess.run(caller, input="\n".join(map(json.dumps, calls)), text=True, timeout=120,
                               capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
-        refused, unknown, version, accepted = json.loads(done.stdout)
+        refused, unknown, version, accepted = map(json.loads, done.stdout.splitlines())
         machines.wait_for_state(endpoint, machine.uuid, "manageable")
         inventory = machines.call(endpoint, "GET", f"nodes/{machine.uuid}/inventory")["inventory"]
 
@@ -116,7 +102,7 @@ def test_m_40_the_data_are_processed_under_a_lock_and_after_the_answer(whole):
 
     with calling(whole) as client:
         def send() -> Any:
-            return client.call(context.admin(), "continue_inspection", node_id=uuid, inventory=body["inventory"])
+            return client(node_id=uuid, inventory=body["inventory"])
 
         with hooks.held(whole, send) as answer:
             row = whole.row(uuid)
@@ -136,8 +122,8 @@ def test_m_40_the_state_is_checked_again_by_the_conductor(whole, state):
     data = whole.machine()[1]["inventory"]
 
     # Discovery is no exception: only a node that it has just created may be in enroll.
-    with (calling(whole) as client, whole.option("auto_discovery", "enabled", True), pytest.raises(NotFound)):
-        client.call(context.admin(), "continue_inspection", node_id=uuid, inventory=data)
+    with calling(whole) as client, whole.option("auto_discovery", "enabled", True), pytest.raises(NotFound):
+        client(node_id=uuid, inventory=data)
 
     row = whole.row(uuid)
     assert (row.provision_state, row.reservation, whole.inventories(uuid)) == (state, None, [])
@@ -355,8 +341,7 @@ def test_m_48_an_address_of_another_node_is_not_taken_and_its_interface_says_so(
 
     # The API would refuse such a report; a card may move after it has looked.
     with calling(whole) as client:
-        client.call(context.admin(), "continue_inspection", node_id=uuid,
-                    inventory={**body["inventory"], "interfaces": [first, second]})
+        client(node_id=uuid, inventory={**body["inventory"], "interfaces": [first, second]})
     assert whole.at_rest(uuid).provision_state == "manageable"
 
     valid = stored(whole, uuid)["plugin_data"]["valid_interfaces"]
