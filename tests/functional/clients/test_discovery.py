@@ -15,7 +15,8 @@ from openstack import exceptions
 from ironic_rules.client.sdk import Nodes
 from tests.functional.clients import machines
 from tests.functional.clients.test_cli import Cli
-from tests.functional.processes import standalone, wait_for
+from tests.functional.installations import served
+from tests.functional.processes import wait_for
 
 # The library warns of its own deprecations.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")]
@@ -27,7 +28,7 @@ MACS = [f"52:54:00:00:00:0{number}" for number in range(3)]
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a service with discovery enabled; its pages are so short that clients have to follow links."""
-    with standalone(tmp_path_factory.mktemp("discovery"), config=CONFIG) as (_, url):
+    with served(tmp_path_factory.mktemp("discovery"), CONFIG) as url:
         yield url
 
 

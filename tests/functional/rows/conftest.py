@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.functional.whole import Whole, fault, running
+from tests.functional.installations import is_one_process, running
+from tests.functional.whole import Whole, fault
 from tests.unit.rules import world
 
 RULES = "/v1/inspection_rules"
 LOG = {"op": "log", "args": {"msg": "hi"}}
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
-    """The whole service, with SQLite, RPC and a conductor; see ``whole``.
+def service_scope(fixture_name: str, config: pytest.Config) -> str:
+    """Return the scope of a running service: separate processes take seconds to start."""
+    return "module" if is_one_process() else "session"
 
-    Another one that a test starts with ``running`` must end within the test: the topic of the latest one is in effect.
+
+@pytest.fixture(scope=service_scope)
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    """The whole service in the selected installation; see ``installations``.
+
+    In one process, another one that a test starts with ``running`` must end within the test: the topic of the latest
+    one is in effect.
     """
     with running(tmp_path_factory.mktemp("rows")) as service:
         yield service
@@ -29,6 +37,15 @@ def whole(service: Whole) -> Iterator[Whole]:
     """The whole service without any rules; ``app`` is its HTTP client, which never raises."""
     yield service
     assert service.app.delete(RULES).status_int == 204
+
+
+@pytest.fixture
+def logged(whole: Whole, caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
+    """What the service has logged since the test began, from level INFO."""
+    caplog.set_level(logging.INFO)
+    before = whole.logs()
+    return lambda: caplog.text + "".join(
+        text.removeprefix(before.get(name, "")) for name, text in whole.logs().items())
 
 
 def create(whole: Whole, *actions: Any, **fields: Any) -> dict[str, Any]:

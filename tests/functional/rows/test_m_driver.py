@@ -13,23 +13,21 @@ from typing import Any
 import oslo_messaging as messaging
 import pytest
 
-from ironic_rules import service as composition
-from ironic_rules.exceptions import ConfigurationError, HookFailed, NodeLocked, NotFound, UnsupportedDriverExtension
+from ironic_rules.exceptions import ConfigurationError, NodeLocked, NotFound, UnsupportedDriverExtension
 from ironic_rules.hardware.absent import NoInspect
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models.draft import NodeDraft
-from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
 from tests.functional.brokers import temporary_vhost
 from tests.functional.clients import machines
-from tests.functional.faulty import FaultyHardware
+from tests.functional.installations import only_in_one_process, refusal, running
 from tests.functional.processes import standalone
-from tests.functional.rows import drivers, hooks
+from tests.functional.rows import drivers, hooks, interfaces
 from tests.functional.rows.conductor_calls import calling
 from tests.functional.rows.conftest import create, inspected, stored, waiting
-from tests.functional.whole import Whole, configuration, running
+from tests.functional.whole import Whole
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 
@@ -70,6 +68,7 @@ def test_m_39_a_version_that_the_conductor_does_not_know_is_refused(whole, versi
 
 
 @pytest.mark.slow
+@only_in_one_process("in the others all tests of this row call over RabbitMQ")
 def test_m_39_the_call_is_the_same_over_rabbitmq(tmp_path):
     machine, locked = machines.machine(3901), machines.machine(3902)
     settings = "[conductor]\nrecovery_interval = 3600\n"
@@ -106,7 +105,7 @@ def test_m_40_the_data_are_processed_under_a_lock_and_after_the_answer(whole):
 
         with hooks.held(whole, send) as answer:
             row = whole.row(uuid)
-            assert (answer, row.provision_state, row.reservation) == (None, "inspecting", whole.conductor.host)
+            assert (answer, row.provision_state, row.reservation) == (None, "inspecting", whole.conf.host)
             # They are already stored.
             assert whole.inventories(uuid) == ["received"]
             with pytest.raises(NodeLocked):
@@ -129,34 +128,14 @@ def test_m_40_the_state_is_checked_again_by_the_conductor(whole, state):
     assert (row.provision_state, row.reservation, whole.inventories(uuid)) == (state, None, [])
 
 
-class Silent(InspectInterface):
-    """Waits for something, but not for a ramdisk's data."""
-
-    def inspect_hardware(self, task: Any) -> None:
-        return None
-
-    def abort(self, task: Any) -> None:
-        pass
-
-
-class Own(Silent):
-    """Processes the data in its own way."""
-
-    def continue_inspection(self, task: Any, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> InspectionData:
-        task.node.extra["own"] = [sorted(inventory), plugin_data]
-        return InspectionData(inventory, {"own": True})
-
-
-class SilentHardware(FaultyHardware):
-    supported_inspect_interfaces = ("silent", "own")
+OF_SILENT = {"silent": interfaces.Silent, "own": interfaces.Own}
 
 
 def test_m_41_an_inspect_interface_takes_task_inventory_and_plugin_data(tmp_path):
     taken = inspect.signature(InspectInterface.continue_inspection).parameters
     assert [(name, parameter.default) for name, parameter in taken.items()] == [
         *((name, inspect.Parameter.empty) for name in ("self", "task", "inventory")), ("plugin_data", None)]
-    with drivers.running(tmp_path, "", {"remote": SilentHardware}, {"silent": Silent, "own": Own}) as whole:
+    with drivers.running(tmp_path, "", {"remote": interfaces.SilentHardware}, OF_SILENT) as whole:
         node = whole.inspect(whole.enroll("manageable", driver="remote", inspect_interface="own"),
                              {"inventory": {"cpu": {"architecture": "x86_64"}}, "sent": 1})
 
@@ -165,9 +144,9 @@ def test_m_41_an_inspect_interface_takes_task_inventory_and_plugin_data(tmp_path
 
 
 def test_m_41_one_that_expects_no_data_says_that_it_does_not_support_them(tmp_path):
-    with drivers.running(tmp_path, "", {"remote": SilentHardware}, {"silent": Silent, "own": Own}) as whole:
+    with drivers.running(tmp_path, "", {"remote": interfaces.SilentHardware}, OF_SILENT) as whole:
         task = Task(NodeDraft({"uuid": None, "driver": "remote"}))
-        for cls in (Silent, NoInspect):
+        for cls in (interfaces.Silent, NoInspect):
             with pytest.raises(UnsupportedDriverExtension, match="continue_inspection"):
                 cls(whole.conf, None).continue_inspection(task, {})
 
@@ -210,48 +189,35 @@ def test_m_42_what_a_hook_depends_on_must_be_enabled_before_it(order):
     assert [name for name, _ in loader.load(good.split(","), None, classes)] == good.split(",")
 
 
-def test_m_42_all_hooks_preprocess_before_the_first_is_called(whole):
-    seen: list[str] = []
+def test_m_42_all_hooks_preprocess_before_the_first_is_called(whole, tmp_path):
+    seen = tmp_path / "seen"
 
-    def hook(name: str) -> hooks.Calling:
-        return hooks.Calling(lambda *_: seen.append(name), lambda *_: seen.append(f"{name} preprocess"))
-
-    with hooks.added(whole, hook("first"), hook("second")):
+    with hooks.added(whole, hooks.Noting(seen, "first"), hooks.Noting(seen, "second")):
         inspected(whole)
 
-    assert seen == ["first preprocess", "second preprocess", "first", "second"]
+    assert seen.read_text().splitlines() == ["first preprocess", "second preprocess", "first call", "second call"]
 
 
+@pytest.mark.parametrize("in_preprocess", [False, True])
 @pytest.mark.parametrize("is_new", [False, True])
-def test_m_43_hooks_run_under_the_lock_while_the_node_is_inspecting(whole, is_new):
-    seen: list[Any] = []
-
-    def look(task: Any, *_: Any) -> None:
-        row = whole.row(task.node.uuid)
-        change = whole.app.patch_json(f"/v1/nodes/{task.node.uuid}", [{"op": "add", "path": "/extra/x", "value": 1}])
-        seen.append((row.provision_state, row.reservation, change.status_int))
-
+def test_m_43_hooks_run_under_the_lock_while_the_node_is_inspecting(whole, is_new, in_preprocess):
     uuid, body = (None, whole.machine()[1]) if is_new else waiting(whole)
     query = "" if is_new else f"?node_uuid={uuid}"
-    with (hooks.added(whole, hooks.Calling(look, look)), whole.option("auto_discovery", "enabled", is_new),
-          whole.option("auto_discovery", "driver", "fake-hardware")):
-        reply = whole.app.post_json(f"/v1/continue_inspection{query}", body)
-        whole.at_rest(reply.json["node"]["uuid"])
 
-    assert seen == [("inspecting", whole.conductor.host, 409)] * 2
+    def send() -> Any:
+        return whole.app.post_json(f"/v1/continue_inspection{query}", body)
 
-
-def change_all(task: Any, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
-    plugin_data["hook"] = ["was here"]
-    task.node.extra["hook"] = 1
-    task.node.save()
-    port, = task.ports
-    port.extra["hook"] = 2
-    port.save()
+    with (whole.option("auto_discovery", "enabled", is_new), whole.option("auto_discovery", "driver", "fake-hardware"),
+          hooks.held(whole, send, in_preprocess) as reply):
+        node = reply.json["node"]["uuid"]
+        row = whole.row(node)
+        change = whole.app.patch_json(f"/v1/nodes/{node}", [{"op": "add", "path": "/extra/x", "value": 1}])
+        assert (row.provision_state, row.reservation, change.status_int) == ("inspecting", whole.conf.host, 409)
+    assert "x" not in whole.at_rest(node).extra
 
 
 def test_m_44_a_hook_changes_plugin_data_the_node_and_ports_and_saves(whole):
-    with hooks.added(whole, hooks.Calling(change_all)):
+    with hooks.added(whole, hooks.Calling(hooks.change_all)):
         node = inspected(whole)
 
     port, = whole.app.get(f"/v1/nodes/{node['uuid']}/ports?detail=true").json["ports"]
@@ -260,28 +226,25 @@ def test_m_44_a_hook_changes_plugin_data_the_node_and_ports_and_saves(whole):
 
 
 def test_m_44_what_a_hook_has_saved_goes_if_the_inspection_fails_after_it(whole):
-    def fail(*_: Any) -> None:
-        raise HookFailed(hook="later", reason="no")
-
-    with hooks.added(whole, hooks.Calling(change_all), hooks.Calling(fail)):
+    with hooks.added(whole, hooks.Calling(hooks.change_all), hooks.Calling(hooks.fail)):
         node = inspected(whole)
 
     assert (node["provision_state"], node["extra"], node["properties"]) == ("inspect failed", {}, {})
     assert whole.app.get(f"/v1/nodes/{node['uuid']}/ports").json["ports"] == []
 
 
-def test_m_45_an_error_of_the_ramdisk_fails_the_inspection_before_anything_else(whole):
+def test_m_45_an_error_of_the_ramdisk_fails_the_inspection_before_anything_else(whole, tmp_path):
     create(whole, {"op": "set-attribute", "args": ["/extra/rule", 1]}, phase="preprocess")
-    seen: list[str] = []
+    seen = tmp_path / "seen"
 
-    with hooks.added(whole, hooks.Calling(lambda *_: seen.append("call"), lambda *_: seen.append("preprocess"))):
+    with hooks.added(whole, hooks.Noting(seen)):
         node = inspected(whole, plugin_data={"error": "the disk is on fire"})
         fine = [inspected(whole, plugin_data={"error": error})["provision_state"] for error in (None, "")]
 
     assert node["provision_state"] == "inspect failed"
     assert "the disk is on fire" in node["last_error"]
     assert (node["properties"], node["extra"]) == ({}, {})
-    assert (fine, seen) == (["manageable"] * 2, ["preprocess", "call"] * 2)
+    assert (fine, seen.read_text().splitlines()) == (["manageable"] * 2, ["hook preprocess", "hook call"] * 2)
 
 
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
@@ -293,14 +256,14 @@ def test_m_46_an_inventory_without_architecture_fails_the_inspection(whole):
     assert "/cpu/architecture is missing" in inspected(whole, {"cpu": {"count": 4}})["last_error"]
 
 
-def interfaces(whole: Whole, count: int) -> list[dict[str, Any]]:
+def cards(whole: Whole, count: int) -> list[dict[str, Any]]:
     """Return ``eth0``, which the machine boots from and which has no IP address, and others that have one."""
     return [{"name": f"eth{number}", "mac_address": whole.machine()[0],
              "ipv4_address": f"192.0.2.{number}" if number else None} for number in range(count)]
 
 
 def test_m_47_valid_interfaces_tell_which_one_the_machine_booted_from(whole):
-    sent = interfaces(whole, 2)
+    sent = cards(whole, 2)
     odd = [{"name": "lo", "mac_address": "00:00:00:00:00:01", "ipv4_address": "127.0.0.1"},
            {"name": None, "mac_address": "52:54:00:ff:00:01"}, {"name": "ib0", "mac_address": ""}]
     boot = {"pxe_interface": "01-" + sent[0]["mac_address"].replace(":", "-")}
@@ -320,7 +283,7 @@ def test_m_47_valid_interfaces_tell_which_one_the_machine_booted_from(whole):
 ])
 def test_m_48_ports_are_made_and_kept_as_the_options_say_and_interfaces_tell(tmp_path, options, added, left):
     with running(tmp_path, f"[inspector]\n{options}") as whole:
-        sent, uuid, body = interfaces(whole, 2), whole.enroll("manageable"), whole.machine()[1]
+        sent, uuid, body = cards(whole, 2), whole.enroll("manageable"), whole.machine()[1]
         names = {whole.machine()[0]: "old", **{item["mac_address"]: item["name"] for item in sent}}
         for address in [address for address, name in names.items() if name != "eth1"]:
             assert whole.app.post_json("/v1/ports", {"node_uuid": uuid, "address": address}).status_int == 201
@@ -336,7 +299,7 @@ def test_m_48_ports_are_made_and_kept_as_the_options_say_and_interfaces_tell(tmp
 
 
 def test_m_48_an_address_of_another_node_is_not_taken_and_its_interface_says_so(whole):
-    (first, second), owner, (uuid, body) = interfaces(whole, 2), whole.enroll(), waiting(whole)
+    (first, second), owner, (uuid, body) = cards(whole, 2), whole.enroll(), waiting(whole)
     assert whole.app.post_json("/v1/ports", {"node_uuid": owner, "address": second["mac_address"]}).status_int == 201
 
     # The API would refuse such a report; a card may move after it has looked.
@@ -352,7 +315,5 @@ def test_m_48_an_address_of_another_node_is_not_taken_and_its_interface_says_so(
 
 
 def test_m_48_ports_need_validate_interfaces_before_them(tmp_path):
-    conf = configuration(tmp_path, "[inspector]\nhooks = ports,validate-interfaces\n")
-
-    with pytest.raises(ConfigurationError, match="'ports' needs 'validate-interfaces' before it"):
-        composition.make_conductor(conf, None)
+    assert "'ports' needs 'validate-interfaces' before it" in refusal(
+        tmp_path, "[inspector]\nhooks = ports,validate-interfaces\n")

@@ -10,10 +10,10 @@ import pytest
 
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
-from ironic_rules.inspection.hooks.physical_network import PhysicalNetworkHook
+from tests.functional.installations import running
 from tests.functional.rows import hooks
 from tests.functional.rows.conftest import finish, inspected, stored, waiting
-from tests.functional.whole import Whole, running
+from tests.functional.whole import Whole
 
 NAMES = {point.name for point in importlib.metadata.distribution("ironic-rules").entry_points.select(
     group=loader.GROUP)}
@@ -128,15 +128,8 @@ def test_m_57_the_physical_network_comes_from_the_address(whole):
     assert port_of(whole, six)["physical_network"] == "six"
 
 
-class BySpeed(PhysicalNetworkHook):
-    """A hook of another author."""
-
-    def get_physical_network(self, interface: dict[str, Any]) -> str | None:
-        return "fast" if interface["speed_mbps"] >= 10000 else None
-
-
 def test_m_57_a_subclass_decides_by_something_else(whole):
-    hook = BySpeed()
+    hook = hooks.BySpeed()
     hook.configure(HookSettings())
     uuid, body = waiting(whole)
     body["inventory"]["interfaces"][0] |= {"ipv4_address": "198.51.100.9", "speed_mbps": 25000}
@@ -190,7 +183,7 @@ def test_m_59_a_machine_without_the_disk_of_the_hints_fails(whole):
 
 def test_m_60_no_hook_sets_cpus(whole):
     assert "cpus" not in NAMES
-    assert {name for name, _ in whole.conductor.pipeline._hooks} == NAMES
+    assert set(loader.parse(whole.conf.inspector.hooks)) == NAMES
     body = {"cpu": {"architecture": "x86_64", "count": 64, "flags": ["vmx"]}, "memory": {"physical_mb": 1024}}
 
     node = inspected(whole, {**body, **disks("one")}, {"pci_devices": [T4], "lldp_raw": {"eth0": LLDP}})

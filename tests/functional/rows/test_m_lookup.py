@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,10 +13,10 @@ import sqlalchemy as sa
 
 from ironic_rules import service as composition
 from ironic_rules.conf import auto_discovery
-from ironic_rules.exceptions import ConfigurationError
+from tests.functional.installations import only_in_one_process, refusal, running
 from tests.functional.rows import hooks
 from tests.functional.rows.conftest import create, inspected
-from tests.functional.whole import Whole, configuration, fault, running
+from tests.functional.whole import Whole, fault
 
 URL = "/v1/continue_inspection"
 _numbers = itertools.count(1)
@@ -118,26 +117,20 @@ def test_m_24_of_several_nodes_with_one_bmc_none_is_taken(whole):
         whole.provision(uuid, "abort")
 
 
-def test_m_25_bmc_addresses_are_resolved_and_kept_when_the_inspection_starts(whole, monkeypatch):
-    asked = []
-
-    def getaddrinfo(host: str, *arguments: Any, **named: Any) -> list[Any]:
-        asked.append(host)
-        return [(0, 0, 0, "", (address, 0)) for address in ("198.51.100.25", "2001:DB8::25")]
-
-    monkeypatch.setattr("ironic_rules.hardware.bmc_resolver.socket.getaddrinfo", getaddrinfo)
+def test_m_25_bmc_addresses_are_resolved_and_kept_when_the_inspection_starts(whole):
     uuid = whole.enroll("manageable", driver_info={
         "redfish_address": "https://m25.example.org/redfish", "ipmi_address": "198.51.100.26", "ipmi_username": "x"})
 
-    whole.provision(uuid, "inspect")
+    with whole.resolving({"m25.example.org": ["198.51.100.25", "2001:DB8::25"]}) as asked:
+        whole.provision(uuid, "inspect")
 
-    kept = ["198.51.100.25", "198.51.100.26", "2001:db8::25"]
-    assert asked == ["m25.example.org"]
-    assert whole.row(uuid).driver_internal_info["lookup_bmc_addresses"] == whole.bmc_addresses(uuid) == kept
-    assert post(whole, machine(whole, bmc_address="198.51.100.25")).json == {"uuid": uuid}
-    # The name is not resolved again when the report arrives.
-    assert asked == ["m25.example.org"]
-    whole.at_rest(uuid)
+        kept = ["198.51.100.25", "198.51.100.26", "2001:db8::25"]
+        assert asked() == ["m25.example.org"]
+        assert whole.row(uuid).driver_internal_info["lookup_bmc_addresses"] == whole.bmc_addresses(uuid) == kept
+        assert post(whole, machine(whole, bmc_address="198.51.100.25")).json == {"uuid": uuid}
+        # The name is not resolved again when the report arrives.
+        whole.at_rest(uuid)
+        assert asked() == ["m25.example.org"]
 
 
 def test_m_26_only_waiting_nodes_are_found_by_their_bmc(whole):
@@ -149,6 +142,7 @@ def test_m_26_only_waiting_nodes_are_found_by_their_bmc(whole):
     whole.at_rest(uuid)
 
 
+@only_in_one_process("it listens to the queries, and reads SQLite's plans, which do not depend on the number of rows")
 def test_m_26_a_lookup_by_bmc_reads_no_table_from_end_to_end(whole):
     uuids = [whole.enroll("manageable", driver_info={"ipmi_address": bmc()}) for _ in range(5)]
     for uuid in uuids:
@@ -177,8 +171,7 @@ def test_m_26_a_lookup_by_bmc_reads_no_table_from_end_to_end(whole):
     ("nobody", "no waiting node has any of them"), ("resting", "the node does not wait for inspection"),
     ("two", "the MAC addresses belong to several nodes"), ("other BMC", "has another BMC address"),
 ])
-def test_m_27_the_answer_has_no_reason_and_the_log_has_it_all(whole, caplog, found, reason):
-    caplog.set_level(logging.INFO)
+def test_m_27_the_answer_has_no_reason_and_the_log_has_it_all(whole, logged, found, reason):
     (uuid, mac, _), (_, second_mac, _) = known(whole), known(whole)
     if found == "other BMC":
         whole.provision(uuid, "inspect")
@@ -189,7 +182,7 @@ def test_m_27_the_answer_has_no_reason_and_the_log_has_it_all(whole, caplog, fou
     reply = post(whole, body)
 
     assert (reply.status_int, fault(reply)) == (404, "The requested node could not be found.")
-    line, = (record.getMessage() for record in caplog.records if "A callback is refused" in record.getMessage())
+    line, = (line for line in logged().splitlines() if "A callback is refused" in line)
     assert reason in line
     state = "inspect wait" if found == "other BMC" else "manageable"
     sent = body["inventory"]["interfaces"][0]["mac_address"]
@@ -197,7 +190,7 @@ def test_m_27_the_answer_has_no_reason_and_the_log_has_it_all(whole, caplog, fou
     assert (f"no node has the MAC address {sent}" in line) is (found == "nobody")
     assert ("no node has the BMC address 10.9.9.27" in line) is (found == "other BMC")
     post(whole, body)
-    assert caplog.text.count("A callback is refused") == 1
+    assert logged().count("A callback is refused") == 1
     if found == "other BMC":
         whole.provision(uuid, "abort")
 
@@ -229,14 +222,13 @@ def test_m_29_a_new_node_is_inspected_as_any_other(whole):
     mac, address = whole.machine()[0], bmc()
     body = machine(whole, mac, bmc_address=address)
     create(whole, {"op": "set-attribute", "args": ["/extra/rule", "{inventory[hostname]}"]})
-    states = []
 
-    with discovery(whole), hooks.added(whole, hooks.Calling(
-            lambda task, *_: states.append(whole.row(task.node.uuid).provision_state))):
-        node = discovered(whole, body)
+    with discovery(whole), hooks.held(whole, lambda: post(whole, body)) as reply:
+        uuid = reply.json["uuid"]
+        assert whole.row(uuid).provision_state == "inspecting"
+    whole.at_rest(uuid)
 
-    uuid = node["uuid"]
-    assert states == ["inspecting"]
+    node = whole.show(uuid)
     assert (node["auto_discovered"], node["inspect_interface"], node["last_error"]) == (True, "agent", None)
     assert node["properties"] == {"cpu_arch": body["inventory"]["cpu"]["architecture"]}
     assert node["extra"] == {"rule": body["inventory"]["hostname"]}
@@ -266,10 +258,7 @@ def test_m_30_discovery_is_off_by_default(whole):
 
 @pytest.mark.parametrize("driver", ["", "driver =\n", "driver = nosuch\n"])
 def test_m_31_without_a_driver_a_service_that_discovers_does_not_start(tmp_path, driver):
-    text = f"[auto_discovery]\nenabled = true\n{driver}"
-
-    with pytest.raises(ConfigurationError, match=r"\[auto_discovery\]driver"):
-        composition.make_wsgi_app(configuration(tmp_path, text), None, None)
+    assert "[auto_discovery]driver" in refusal(tmp_path, f"[auto_discovery]\nenabled = true\n{driver}")
 
 
 def test_m_31_discovered_nodes_get_the_driver_of_the_option(tmp_path):

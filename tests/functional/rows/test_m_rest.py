@@ -9,9 +9,10 @@ from typing import Any
 import bcrypt
 import pytest
 
+from tests.functional.installations import running
 from tests.functional.rows import hooks
 from tests.functional.rows.conftest import finish, inspected, waiting
-from tests.functional.whole import Whole, fault, running
+from tests.functional.whole import Whole, fault
 
 URL = "/v1/continue_inspection"
 VERSION = "X-OpenStack-Ironic-API-Version"
