@@ -91,7 +91,7 @@ class Process:
         self._file.close()
 
 
-#: Ports that systems do not give to outgoing connections, nor to servers that request any port: such a one could be in
+#: Ports that systems do not give to outgoing connections, nor to servers that accept any port: such a one could be in
 #: use again when the process for which it was chosen has started.
 _PORTS = range(12_000, 28_000)
 

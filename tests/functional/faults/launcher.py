@@ -8,7 +8,7 @@ The environment determines the fault, so that the service itself has no code for
     a file with the number of seconds by which the process' clock is ahead at the moment
 ``IRONIC_RULES_TEST_NAMES``
     a JSON file with the addresses of each host name that exists for the resolver of BMC addresses; the names that it
-    asks for are noted in a file beside it, ``….asked``
+    looks up are noted in a file beside it, ``….asked``
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import httpx
@@ -51,6 +52,40 @@ class SlowProxy(Proxy):
             super().continue_inspection(task, inventory, plugin_data)
             return states.INSPECTWAIT
         return InspectionData(sent.inventory, {**sent.plugin_data, **(plugin_data or {})})
+
+
+class InTwoParts(Silent):
+    """An asynchronous driver: it processes a first report by itself, and waits for a second one."""
+
+    def continue_inspection(self, task: Any, inventory: dict[str, Any],
+                            plugin_data: dict[str, Any] | None = None) -> InspectionData | str:
+        first = task.received_before()
+        if first is None:
+            task.node.extra["first"] = sorted(inventory)
+            return states.INSPECTWAIT
+        return InspectionData({**first.inventory, **inventory}, {**first.plugin_data, **(plugin_data or {})})
+
+
+class ByItself(Silent):
+    """Needs no hooks and rules."""
+
+    def continue_inspection(self, task: Any, inventory: dict[str, Any],
+                            plugin_data: dict[str, Any] | None = None) -> str:
+        task.node.extra["by itself"] = True
+        return states.MANAGEABLE
+
+
+class Odd(Silent):
+    """Returns what the plug-in data say."""
+
+    def continue_inspection(self, task: Any, inventory: dict[str, Any],
+                            plugin_data: dict[str, Any] | None = None) -> Any:
+        odd = (plugin_data or {})["odd"]
+        return InspectionData(inventory, {"x": [math.nan]}) if odd == "nan" else odd
+
+
+class PatientHardware(FaultyHardware):
+    supported_inspect_interfaces = ("two", "itself", "odd")
 
 
 class SilentHardware(FaultyHardware):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,56 +11,19 @@ from ironic_rules import context
 from ironic_rules.conductor import inspection, recovery
 from ironic_rules.conductor.worker_pool import Slot
 from ironic_rules.db import clock
-from ironic_rules.models import states
-from ironic_rules.models.inventories import InspectionData
-from tests.functional.rows import drivers
+from tests.functional.installations import only_in_one_process
+from tests.functional.rows import drivers, interfaces
 from tests.functional.rows.conftest import create, stored
-from tests.functional.rows.test_m_driver import Silent
-from tests.functional.whole import FaultyHardware, Whole
+from tests.functional.whole import Whole
 
-
-class InTwoParts(Silent):
-    """An asynchronous driver: it processes a first report by itself, and waits for a second one."""
-
-    def continue_inspection(self, task: Any, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> InspectionData | str:
-        first = task.received_before()
-        if first is None:
-            task.node.extra["first"] = sorted(inventory)
-            return states.INSPECTWAIT
-        return InspectionData({**first.inventory, **inventory}, {**first.plugin_data, **(plugin_data or {})})
-
-
-class ByItself(Silent):
-    """Needs no hooks and rules."""
-
-    def continue_inspection(self, task: Any, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> str:
-        task.node.extra["by itself"] = True
-        return states.MANAGEABLE
-
-
-class Odd(Silent):
-    """Returns what the plug-in data say."""
-
-    def continue_inspection(self, task: Any, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None) -> Any:
-        odd = (plugin_data or {})["odd"]
-        return InspectionData(inventory, {"x": [math.nan]}) if odd == "nan" else odd
-
-
-class PatientHardware(FaultyHardware):
-    supported_inspect_interfaces = ("two", "itself", "odd")
-
-
-PATIENT = {"two": InTwoParts, "itself": ByItself, "odd": Odd}
+PATIENT = {"two": interfaces.InTwoParts, "itself": interfaces.ByItself, "odd": interfaces.Odd}
 CPU, MEMORY = {"cpu": {"architecture": "x86_64"}}, {"memory": {"physical_mb": 4096}}
 
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     with drivers.running(tmp_path_factory.mktemp("patient"), "[inspection_rules]\nsupported_interfaces = .*\n",
-                         {"remote": PatientHardware}, PATIENT) as whole:
+                         {"remote": interfaces.PatientHardware}, PATIENT) as whole:
         create(whole, {"op": "set-plugin-data", "args": ["/rule", True]})
         yield whole
 
@@ -99,7 +61,8 @@ def test_m_41_an_asynchronous_interface_waits_for_more_and_what_it_has_is_stored
         "part": 1, "more": 2, "rule": True, "all_interfaces": {}, "valid_interfaces": {}, "macs": []}
 
 
-@pytest.mark.parametrize("end", ["abort", "time out", "again"])
+@pytest.mark.parametrize("end", [
+    "abort", "again", pytest.param("time out", marks=only_in_one_process("it calls a function of the conductor"))])
 def test_m_41_a_wait_for_more_ends_like_any_other(patient, end):
     node = patient.enroll("manageable", driver="remote", inspect_interface="two")
     row = first_part(patient, node)
@@ -117,6 +80,7 @@ def test_m_41_a_wait_for_more_ends_like_any_other(patient, end):
         assert patient.inventories(node) == ["failed", "waiting"]
 
 
+@only_in_one_process("it ends the conductor at one point of its work")
 def test_m_41_a_resumed_interface_finds_what_it_has_received_before(patient, monkeypatch):
     node = patient.enroll("manageable", driver="remote", inspect_interface="two")
     first_part(patient, node)
