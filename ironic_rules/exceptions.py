@@ -11,7 +11,7 @@
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
     │   ├── DeployTemplateNotFound, RuleRevisionNotFound
     │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
-    ├── MethodNotAllowed (405), NotAcceptable (406)
+    ├── MethodNotAllowed (405), NotAcceptable (406), RequestTooSlow (408)
     ├── Conflict (409)
     │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
@@ -319,6 +319,11 @@ class PreconditionFailed(IronicRulesError):
 
     code = 412
     message = "{header} does not hold for the current state, which is unchanged; read it again before you change it."
+
+
+class RequestTooSlow(IronicRulesError):
+    code = 408
+    message = "The service has waited too long for {what}."
 
 
 class RequestTooLarge(IronicRulesError):
