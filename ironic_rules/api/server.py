@@ -1,77 +1,65 @@
-"""The API's own HTTP server, cheroot."""
+"""The API's own HTTP server: cheroot, with requests that have been read and checked before."""
 
 from __future__ import annotations
 
+import io
+import logging
+import resource
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 from cheroot import wsgi
-from cheroot.server import ChunkedRFile
+from cheroot.server import HTTPRequest
 from oslo_config import cfg
 
-from ironic_rules.exceptions import ConfigurationError, RequestTooLarge
+from ironic_rules.api.front import Connection, Front, Limits
+from ironic_rules.exceptions import ConfigurationError
+
+LOG = logging.getLogger(__name__)
 
 #: Seconds that open requests have to finish when the server stops.
 _SHUTDOWN_S = 0.5
-#: Maximum bytes that are passed to the socket at once.
-_PIECE = 65536
-#: Maximum bytes of a request's first line and headers.
-_MAX_HEAD = 65536
-#: Maximum bytes of the line before a chunk.
-_MAX_LINE = 4096
+#: File descriptors of a process that are not connections: databases, brokers, bodies in files, BMCs.
+_OTHER_FILES = 500
 
 
-class _Chunks:
-    """What cheroot reads a chunked body from, with limits: cheroot reads lines and chunks of any length as a whole."""
+class _Request(HTTPRequest):  # type: ignore[misc]
+    """A request that the front has received as a whole."""
 
-    def __init__(self, stream: Any, limit: int) -> None:
-        self._stream = stream
-        self._limit = limit
-        self.close = stream.close
+    def __init__(self, server: Any, connection: Connection) -> None:
+        assert connection.head is not None
+        connection.rfile = io.BytesIO(connection.head.line)
+        super().__init__(server, connection)
 
-    def readline(self) -> bytes:
-        line: bytes = self._stream.readline(_MAX_LINE)
-        if len(line) == _MAX_LINE:
-            raise OSError("the line before a chunk is too long")
-        return line
+    def header_reader(self, _: Any, headers: dict[bytes, bytes]) -> None:
+        """Give cheroot the headers that have been read."""
+        headers.update(self.conn.head.headers)
 
-    def read(self, size: int) -> bytes:
-        if size > self._limit:
-            raise RequestTooLarge(limit=self._limit)
-        chunk: bytes = self._stream.read(size)
-        return chunk
-
-
-def _gateway(limit: int) -> type[wsgi.Gateway_10]:
-    """Return cheroot's gateway to a WSGI application, with a limit on the memory that a body can take.
-
-    cheroot would read the unread rest of a long body as a whole, and take the rest of a chunked one for the next
-    request. Such connections are closed after the reply.
-    """
-
-    class Gateway(wsgi.Gateway_10):  # type: ignore[misc]
-        def respond(self) -> None:
-            body = self.req.rfile
-            if isinstance(body, ChunkedRFile):
-                body.rfile = _Chunks(body.rfile, limit)
-                self.req.close_connection = True
-            elif body.remaining > limit:
-                self.req.close_connection = True
-            super().respond()
-
-    return Gateway
+    def respond(self) -> None:
+        """Call the application and write its reply."""
+        self.rfile = self.conn.body.stream()
+        if self.conn.ends:
+            self.close_connection = True
+        self.server.gateway(self).respond()
+        if self.ready:
+            self.ensure_headers_sent()
+        if self.chunked_write:
+            self.conn.wfile.write(b"0\r\n\r\n")
 
 
-def _in_pieces(app: Any) -> Any:
-    """Return ``app`` with large bodies split up: cheroot copies the unsent rest once per packet of the socket."""
+class _Server(wsgi.Server):  # type: ignore[misc]
+    """cheroot with a :class:`~ironic_rules.api.front.Front` in place of its own connections."""
 
-    def serve(environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
-        for body in app(environ, start_response):
-            for start in range(0, len(body), _PIECE):
-                yield body[start:start + _PIECE]
+    limits: Limits
+    _connections: Any
 
-    return serve
+    def prepare(self) -> None:
+        super().prepare()
+        self._connections._selector.close()  # it has no other way to end one that has not run
+        self._connections = Front(self, self.limits)
+
+
+Connection.RequestHandlerClass = _Request
 
 
 class ApiServer:
@@ -79,12 +67,15 @@ class ApiServer:
 
     def __init__(self, conf: cfg.ConfigOpts, app: Any) -> None:
         self._host: str = conf.api.host_ip
-        self._server = wsgi.Server(
-            (self._host, conf.api.port), _in_pieces(app), numthreads=conf.api.threads, server_name="ironic-rules",
-            request_queue_size=128, timeout=60,
+        self._server = _Server(
+            (self._host, conf.api.port), app, numthreads=conf.api.threads, server_name="ironic-rules",
+            request_queue_size=1024, timeout=conf.api.keep_alive_timeout,
             shutdown_timeout=_SHUTDOWN_S)  # type: ignore[arg-type]  # seconds; a fraction works as well
-        self._server.max_request_header_size = _MAX_HEAD
-        self._server.gateway = _gateway(conf.api.max_json_body_size)
+        self._server.limits = Limits(
+            body=conf.api.max_json_body_size, all_bodies=conf.api.max_bodies_size,
+            large_bodies=conf.api.max_large_bodies, head_s=conf.api.head_timeout,
+            keep_alive_s=conf.api.keep_alive_timeout, bytes_per_s=conf.api.min_bytes_per_second,
+            connections=conf.api.max_connections, per_source=conf.api.max_connections_per_source)
         self._thread = threading.Thread(target=self._server.serve, name="api", daemon=True)
 
     @property
@@ -98,6 +89,7 @@ class ApiServer:
 
         :raises ConfigurationError: the address cannot be bound
         """
+        _allow_files(self._server.limits.connections + _OTHER_FILES)
         try:
             self._server.prepare()
         except OSError as exc:
@@ -111,3 +103,15 @@ class ApiServer:
     def wait(self) -> None:
         """Wait until the server has stopped."""
         self._thread.join()
+
+
+def _allow_files(number: int) -> None:
+    """Raise the soft limit of open files, as far as the hard one permits: the usual one is 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= number:
+        return
+    allowed = number if hard == resource.RLIM_INFINITY else min(number, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < number:
+        LOG.warning("[api]max_connections needs %d open files, but the process may open %d only: raise its limit.",
+                    number, allowed)

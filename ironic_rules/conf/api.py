@@ -17,6 +17,33 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("max_limit", default=1000, min=1, help="Maximum number of items in one page of a collection."),
     cfg.IntOpt("max_json_body_size", default=10 * 1024 * 1024, min=1024,
                help="Maximum size of a request body in bytes, whatever its content type."),
+    cfg.IntOpt("max_anonymous_body_size", default=4 * 1024 * 1024, min=1024,
+               help="Maximum size in bytes of a body that is sent to /v1/lookup, /v1/heartbeat or "
+                    "/v1/continue_inspection, which need no credentials; at most max_json_body_size. It may have one "
+                    "JSON value per 20 bytes of this size, and at least 50,000. Reports of real machines are below 1 "
+                    "MiB."),
+    cfg.IntOpt("max_large_bodies", default=2, min=1,
+               help="Number of requests with a body of more than 256 KiB that the API's own HTTP server processes at "
+                    "the same time. Others wait, without a thread."),
+    cfg.IntOpt("max_bodies_size", default=256 * 1024 * 1024, min=1024 * 1024,
+               help="Maximum size in bytes of all bodies that the API's own HTTP server has received and that are not "
+                    "processed yet. Bodies of more than 256 KiB are in temporary files (TMPDIR). Beyond it, the "
+                    "incomplete body that began first is refused with 503."),
+    cfg.IntOpt("head_timeout", default=10, min=1,
+               help="Maximum number of seconds until the first line and the headers of a request have been received "
+                    "by the API's own HTTP server."),
+    cfg.IntOpt("min_bytes_per_second", default=16 * 1024, min=1,
+               help="Minimum rate in bytes per second, after the first head_timeout seconds, at which clients must "
+                    "send bodies to, and receive replies from, the API's own HTTP server."),
+    cfg.IntOpt("keep_alive_timeout", default=60, min=1,
+               help="Number of seconds that the API's own HTTP server keeps a connection between two requests."),
+    cfg.IntOpt("max_connections", default=2000, min=10,
+               help="Maximum number of connections to the API's own HTTP server. Beyond it, those that have waited "
+                    "longest for their request are closed, of the address with the most connections."),
+    cfg.IntOpt("max_connections_per_source", default=1200, min=1,
+               help="Maximum number of connections from one address to the API's own HTTP server. Beyond it, those of "
+                    "the address that have waited longest for their request are closed. A proxy, or a NAT gateway "
+                    "before the ramdisks, is one address."),
     cfg.IntOpt("max_json_depth", default=100, min=5, max=500, help="Maximum nesting depth of a JSON body."),
     cfg.BoolOpt("restrict_lookup", default=True,
                 help="Restrict lookup by ramdisks to nodes in states in which a ramdisk is expected."),

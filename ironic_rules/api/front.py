@@ -1,0 +1,524 @@
+"""What is before the API's worker threads: one thread that reads requests as they come, whole, and sends replies.
+
+A worker gets a connection when the request's head and body are there, and gives its reply away without waiting for the
+client. So a slow client, or one that sends nothing, takes a few kilobytes of memory, and no worker. Deadlines end such
+connections; beyond the maximum number of connections, those that have waited longest for their request make room.
+
+:class:`Front` has the interface of cheroot's ``ConnectionManager``.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import enum
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cheroot.server import HTTPConnection
+
+from ironic_rules.api import faults, request_head
+from ironic_rules.api.request_body import Body, Room
+from ironic_rules.exceptions import Invalid, IronicRulesError, RequestTooSlow, Unavailable
+
+LOG = logging.getLogger(__name__)
+
+#: Maximum bytes of a request's first line and headers.
+_MAX_HEAD = 65536
+#: Maximum bytes that are read or sent at once.
+_PIECE = 65536
+#: Maximum bytes of all bodies that are in memory, and of all incomplete heads.
+_MOST_IN_MEMORY = 16 * 1024 * 1024
+#: Seconds between two looks at the deadlines.
+_SWEEP_S = 0.5
+#: How many connections of one source make room at once, as a part of all.
+_EVICTED = 0.02
+#: How much of a refused request is read and discarded, as a multiple of the limit of a body: a client that is still
+#: sending when the connection closes never sees the reply.
+_MOST_DISCARDED = 4
+#: Seconds between two log lines with the same reason.
+_REPEATED_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds, bytes, bytes per second, and numbers."""
+
+    body: int
+    all_bodies: int = 256 * 1024 * 1024
+    large_bodies: int = 2
+    head_s: float = 10.0
+    keep_alive_s: float = 60.0
+    bytes_per_s: int = 16 * 1024
+    connections: int = 2000
+    per_source: int = 1200
+
+
+class Phase(enum.Enum):
+    """What a connection waits for."""
+
+    HEAD = "the request"
+    BODY = "the body of the request"
+    WORK = "the reply"
+    REPLY = "the client to receive the reply"
+    END = "the client to see the end"
+
+
+class Connection(HTTPConnection):  # type: ignore[misc]
+    """A connection. Only the thread that it waits for uses it: the front, or a worker in phase WORK."""
+
+    def __init__(self, front: Front, sock: socket.socket, address: tuple[Any, ...]) -> None:
+        # cheroot's own constructor makes buffers of 16 KiB and two caches.
+        self.server = front.server
+        self.socket = sock
+        self.front = front
+        self.wfile = self
+        self.rfile: Any = None
+        self.requests_seen = self.bytes_read = self.bytes_written = 0
+        self.remote_addr = address[0]
+        self.remote_port = address[1]
+        self.ssl_env: dict[str, str] = {}
+        self.phase = Phase.HEAD
+        self.since = time.monotonic()
+        self.moved = 0          # bytes since then, in the direction that the phase is about
+        self.is_kept = False    # whether a request was served before
+        self.received = b""     # what was read and belongs to no body yet
+        self.head: request_head.Head | None = None
+        self.body: Body | None = None
+        self.unsent: collections.deque[memoryview] = collections.deque()
+        self.is_at_end = False  # whether the client sends nothing more
+        self.ends = False       # whether the connection ends after the reply
+
+    def communicate(self) -> bool:
+        """Serve the request, in a worker; return whether the connection is kept."""
+        kept: bool = super().communicate()
+        try:
+            self.send()
+        except OSError:  # the client has gone
+            self.unsent.clear()
+            return False
+        return kept
+
+    def write(self, data: bytes) -> int:
+        """Take a piece of the reply, as the file that cheroot writes to."""
+        self.unsent.append(memoryview(data))
+        return len(data)
+
+    def send(self) -> bool:
+        """Send what the socket takes without waiting; return whether everything was sent.
+
+        :raises OSError: the client has gone
+        """
+        while self.unsent:
+            if len(self.unsent) > 1 and len(self.unsent[0]) + len(self.unsent[1]) < _PIECE:
+                first, second = self.unsent.popleft(), self.unsent.popleft()
+                self.unsent.appendleft(memoryview(bytes(first) + second))
+                continue
+            piece = self.unsent[0]
+            try:
+                sent = self.socket.send(piece)
+            except BlockingIOError:
+                return False
+            self.moved += sent
+            if sent == len(piece):
+                self.unsent.popleft()
+            else:
+                self.unsent[0] = piece[sent:]
+        return True
+
+    def close(self) -> None:
+        """End the connection, as workers do after the last reply."""
+        self.ends = True
+        self.front.put(self)
+
+    def enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self.since = time.monotonic()
+        self.moved = 0
+
+    def forget_request(self) -> None:
+        if self.body is not None:
+            self.body.close()
+        self.head = self.body = self.rfile = None
+
+
+class Front:
+    """Reads requests and hands them over; see the module."""
+
+    def __init__(self, server: Any, limits: Limits) -> None:
+        self.server = server
+        self._limits = limits
+        self._room = Room(limits.all_bodies, _MOST_IN_MEMORY)
+        self._selector = selectors.DefaultSelector()
+        self._guard = threading.Lock()
+        self._open: set[Connection] = set()
+        self._sources: collections.Counter[str] = collections.Counter()
+        self._heads = 0  # bytes of incomplete heads
+        self._large: set[Connection] = set()
+        self._large_waiting: collections.deque[Connection] = collections.deque()
+        self._returned: collections.deque[Connection] = collections.deque()
+        self._refused = _Repeated()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._stops = False
+        self._stopped = threading.Event()
+        self._stopped.set()
+        self._listens = True
+        server.socket.setblocking(False)
+        self._selector.register(server.socket, selectors.EVENT_READ)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+
+    # What cheroot calls.
+
+    @property
+    def can_add_keepalive_connection(self) -> bool:
+        """Whether a worker may keep a connection: those that wait too long are closed anyway."""
+        return not self._stops
+
+    def run(self, _: float) -> None:
+        """Serve until :meth:`stop`."""
+        self._stopped.clear()
+        try:
+            while not self._stops:
+                self._pass()
+        finally:
+            self._stopped.set()
+
+    def stop(self) -> None:
+        """End :meth:`run`."""
+        self._stops = True
+        self._wake_up()
+        self._stopped.wait()
+
+    def close(self) -> None:
+        """Close the connections on which no worker works; replies on their way have a moment."""
+        for connection in list(self._open):
+            if connection.phase is not Phase.WORK:
+                self._end_now(connection)
+        self._selector.close()
+        os.close(self._wake)
+
+    def put(self, connection: Connection) -> None:
+        """Take a connection back from a worker."""
+        connection.forget_request()
+        if connection in self._large:
+            self._next_large(connection)
+        if self._stops:
+            self._end_now(connection)
+        elif connection.unsent or connection.ends or connection.received or connection.is_at_end:
+            self._returned.append(connection)
+            self._wake_up()
+        else:
+            connection.is_kept = True
+            connection.enter(Phase.HEAD)
+            with contextlib.suppress(KeyError, ValueError, RuntimeError):  # the front was closed meanwhile
+                self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+
+    # The loop.
+
+    def _pass(self) -> None:
+        swept = time.monotonic()
+        while not self._stops:
+            for key, _ in self._selector.select(_SWEEP_S):
+                connection = key.data
+                if connection is not None:
+                    self._serve(connection)
+                elif key.fd == self._wake:
+                    self._take_back()
+                else:
+                    self._accept()
+            now = time.monotonic()
+            if now - swept >= _SWEEP_S:
+                swept = now
+                self._sweep(now)
+
+    def _wake_up(self) -> None:
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._wake, 1)
+
+    def _serve(self, connection: Connection) -> None:
+        """Continue with a connection whose socket is ready."""
+        if connection not in self._open:  # it made room for another one that was ready at the same time
+            return
+        try:
+            if connection.phase is Phase.REPLY:
+                if connection.send():
+                    self._selector.unregister(connection.socket)
+                    self._after_reply(connection)
+            elif connection.phase is Phase.END:
+                self._discard(connection)
+            else:
+                self._read(connection)
+        except OSError:
+            self._forget(connection)
+        except Exception:
+            LOG.exception("A connection of %s is closed for an unexpected error.", connection.remote_addr)
+            self._forget(connection)
+
+    def _read(self, connection: Connection) -> None:
+        size = _PIECE
+        if connection.body is not None and connection.body.missing:
+            size = min(size, connection.body.missing)
+        try:
+            data = connection.socket.recv(size)
+        except BlockingIOError:
+            return
+        if data and not connection.moved and connection.phase is Phase.HEAD and connection.is_kept:
+            connection.since = time.monotonic()
+        connection.moved += len(data)
+        connection.is_at_end = not data
+        try:
+            self._advance(connection, data)
+        except Invalid as error:
+            self._refuse(connection, error, "malformed requests")
+
+    def _advance(self, connection: Connection, data: bytes) -> None:
+        """Process what has been received, up to a request that is complete."""
+        if connection.phase is Phase.HEAD:
+            data = self._head(connection, data)
+        body = connection.body
+        if body is not None:
+            connection.received = body.feed(data) if data and not body.is_complete else data
+            if body.is_complete:
+                self._dispatch(connection, body)
+                return
+            if self._room.is_full:
+                self._make_room()
+        if connection.is_at_end and connection.phase is Phase.BODY:
+            raise Invalid("The body is shorter than its Content-Length, or its last chunk is missing.")
+        if connection.is_at_end and connection.phase is Phase.HEAD:
+            self._forget(connection)
+
+    def _head(self, connection: Connection, data: bytes) -> bytes:
+        """Read the head; return what follows it, or nothing.
+
+        :raises Invalid: 400, the head is malformed
+        """
+        held = len(connection.received)
+        received = connection.received + data
+        if not held:
+            received = received.removeprefix(b"\r\n")  # some clients send one after a body
+        # The end may be on both sides of where the last piece ended.
+        end = received.find(b"\r\n\r\n", max(0, held - 3))
+        if end < 0:
+            connection.received = received
+            self._heads += len(received) - held
+            if len(received) > _MAX_HEAD:
+                raise Invalid(f"The first line and the headers are longer than {_MAX_HEAD} bytes.")
+            if self._heads > _MOST_IN_MEMORY:
+                self._refuse(connection, Unavailable(), "too many bytes in incomplete headers")
+            return b""
+        self._heads -= held
+        connection.received = b""
+        if end > _MAX_HEAD:
+            raise Invalid(f"The first line and the headers are longer than {_MAX_HEAD} bytes.")
+        head = request_head.read(received[:end + 4])
+        connection.head = head
+        connection.body = Body(head.length, self._limits.body, self._room)
+        rest = received[end + 4:]
+        if not connection.body.is_complete:
+            if head.expects_continue and not rest:
+                connection.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            connection.enter(Phase.BODY)
+        return rest
+
+    def _dispatch(self, connection: Connection, body: Body) -> None:
+        """Hand a complete request to a worker; a large one when there are not too many of them."""
+        self._unregister(connection)
+        connection.enter(Phase.WORK)
+        if body.is_too_large:
+            connection.ends = True
+        if body.is_large:
+            with self._guard:
+                if len(self._large) >= self._limits.large_bodies:
+                    self._large_waiting.append(connection)
+                    return
+                self._large.add(connection)
+        self.server.process_conn(connection)
+
+    def _next_large(self, done: Connection) -> None:
+        with self._guard:
+            self._large.discard(done)
+            following = self._large_waiting.popleft() if self._large_waiting else None
+            if following:
+                self._large.add(following)
+        if following:
+            self.server.process_conn(following)
+
+    def _take_back(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        while self._returned:
+            connection = self._returned.popleft()
+            try:
+                if connection.unsent:
+                    connection.enter(Phase.REPLY)
+                    self._selector.register(connection.socket, selectors.EVENT_WRITE, connection)
+                else:
+                    self._after_reply(connection)
+            except (OSError, ValueError):
+                self._forget(connection)
+
+    def _after_reply(self, connection: Connection) -> None:
+        if connection.ends:
+            connection.socket.shutdown(socket.SHUT_WR)
+            connection.enter(Phase.END)
+            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+            return
+        connection.is_kept = True
+        connection.enter(Phase.HEAD)
+        self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+        if connection.received or connection.is_at_end:
+            data, connection.received = connection.received, b""
+            connection.moved = len(data)
+            try:
+                self._advance(connection, data)
+            except Invalid as error:
+                self._refuse(connection, error, "malformed requests")
+
+    def _discard(self, connection: Connection) -> None:
+        data = connection.socket.recv(_PIECE)
+        connection.moved += len(data)
+        if not data or connection.moved > _MOST_DISCARDED * self._limits.body:
+            self._forget(connection)
+
+    # Connections come and go.
+
+    def _accept(self) -> None:
+        for _ in range(64):
+            try:
+                sock, address = self.server.socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                # No file descriptors: those that have waited longest give theirs.
+                self._refused.note("the process has reached its limit of open files", str(error))
+                if not self._evict(self._open):
+                    self._listens = False
+                    self._selector.unregister(self.server.socket)
+                return
+            sock.setblocking(False)
+            connection = Connection(self, sock, address)
+            self._limit(connection.remote_addr)
+            with self._guard:
+                self._open.add(connection)
+                self._sources[connection.remote_addr] += 1
+            self._selector.register(sock, selectors.EVENT_READ, connection)
+
+    def _limit(self, source: str) -> None:
+        """Make room for a connection of ``source``."""
+        if self._sources[source] >= self._limits.per_source:
+            self._evict(self._of(source))
+        elif len(self._open) >= self._limits.connections:
+            self._evict(self._of(self._sources.most_common(1)[0][0]))
+
+    def _of(self, source: str) -> list[Connection]:
+        return [connection for connection in list(self._open) if connection.remote_addr == source]
+
+    def _evict(self, connections: Iterable[Connection]) -> bool:
+        """Close the connections that have waited longest for their request; return whether there were any."""
+        waiting = sorted((connection for connection in list(connections) if connection.phase is not Phase.WORK),
+                         key=lambda connection: connection.since)
+        for connection in waiting[:max(1, int(self._limits.connections * _EVICTED))]:
+            self._refused.note("too many connections", connection.remote_addr)
+            self._forget(connection)
+        return bool(waiting)
+
+    def _make_room(self) -> None:
+        """Refuse the body that began first, of those that are not complete."""
+        bodies = [connection for connection in list(self._open) if connection.phase is Phase.BODY]
+        if bodies:
+            oldest = min(bodies, key=lambda connection: connection.since)
+            self._refuse(oldest, Unavailable(), "too many bytes in the bodies of all requests")
+
+    def _sweep(self, now: float) -> None:
+        """End the connections whose deadline is over."""
+        if not self._listens:
+            self._listens = True
+            self._selector.register(self.server.socket, selectors.EVENT_READ)
+        for connection in list(self._open):
+            if connection.phase is not Phase.WORK and now > self._deadline(connection):
+                is_idle = connection.phase is Phase.HEAD and not connection.moved
+                if is_idle or connection.phase in (Phase.REPLY, Phase.END):
+                    self._forget(connection)
+                else:
+                    self._refuse(connection, RequestTooSlow(what=connection.phase.value), "slow clients")
+
+    def _deadline(self, connection: Connection) -> float:
+        limits = self._limits
+        if connection.phase is Phase.HEAD:
+            is_idle = connection.is_kept and not connection.moved
+            return connection.since + (limits.keep_alive_s if is_idle else limits.head_s)
+        return connection.since + limits.head_s + connection.moved / limits.bytes_per_s
+
+    def _refuse(self, connection: Connection, error: IronicRulesError, reason: str) -> None:
+        """Reply with ``error`` and end the connection."""
+        self._refused.note(reason, f"{connection.remote_addr}: {error}")
+        fault = faults.from_error(error)
+        self._unregister(connection)
+        if connection.phase is Phase.HEAD:
+            self._heads -= len(connection.received)
+        connection.received = b""
+        connection.forget_request()
+        head = "".join(f"{name}: {value}\r\n" for name, value in fault.headers)
+        connection.write(f"HTTP/1.1 {faults.status_line(fault.status)}\r\n{head}Content-Length: {len(fault.body)}\r\n"
+                         "Connection: close\r\n\r\n".encode() + fault.body)
+        connection.ends = True
+        try:
+            connection.enter(Phase.REPLY)
+            if connection.send():
+                self._after_reply(connection)
+            else:
+                self._selector.register(connection.socket, selectors.EVENT_WRITE, connection)
+        except OSError:
+            self._forget(connection)
+
+    def _unregister(self, connection: Connection) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(connection.socket)
+
+    def _forget(self, connection: Connection) -> None:
+        """Close a connection at once."""
+        if connection.phase is Phase.HEAD:
+            self._heads -= len(connection.received)
+            connection.received = b""
+        self._unregister(connection)
+        connection.forget_request()
+        with self._guard:
+            if connection in self._open:
+                self._open.remove(connection)
+                self._sources[connection.remote_addr] -= 1
+                if not self._sources[connection.remote_addr]:
+                    del self._sources[connection.remote_addr]
+        connection.socket.close()
+
+    def _end_now(self, connection: Connection) -> None:
+        """Close a connection when the server stops: what is left of a reply has half a second."""
+        with contextlib.suppress(OSError):
+            if connection.unsent:
+                connection.socket.settimeout(0.5)
+                connection.socket.sendall(b"".join(connection.unsent))
+        self._forget(connection)
+
+
+class _Repeated:
+    """Logs a reason at once, and then how often it was there, at most once per minute."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, float] = {}
+        self._more: collections.Counter[str] = collections.Counter()
+
+    def note(self, reason: str, example: str) -> None:
+        now = time.monotonic()
+        if now < self._next.get(reason, 0):
+            self._more[reason] += 1
+            return
+        self._next[reason] = now + _REPEATED_S
+        LOG.warning("Refused: %s. This time %s; %d since the last such line.", reason, example,
+                    self._more.pop(reason, 0))
