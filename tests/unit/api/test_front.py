@@ -1,0 +1,252 @@
+"""Connections that send slowly, nothing, or too much, to the front of the API's HTTP server."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ironic_rules.api.front import Limits
+from ironic_rules.api.server import _Server
+
+MIB = 2**20
+POST = b"POST /x HTTP/1.1\r\nHost: a\r\n"
+
+
+class Application:
+    """Replies with the size of the body; ``/wait`` waits for :attr:`go`, ``/large`` has a large reply."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.running = self.most = 0
+        self._guard = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        with self._guard:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        size = len(environ["wsgi.input"].read())
+        if environ["PATH_INFO"] == "/wait":
+            self.go.wait(20)
+        body = b"x" * 32 * MIB if environ["PATH_INFO"] == "/large" else b"%d" % size
+        with self._guard:
+            self.running -= 1
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+
+class Servers:
+    """Starts servers, and opens connections to the last one."""
+
+    def __init__(self) -> None:
+        self.application = Application()
+        self._servers: list[_Server] = []
+        self._sockets: list[socket.socket] = []
+
+    def start(self, **limits: Any) -> None:
+        server = _Server(("127.0.0.1", 0), self.application, numthreads=2, request_queue_size=128)
+        server.limits = Limits(**{"body": MIB, **limits})
+        server.shutdown_timeout = 0.5
+        server.prepare()
+        threading.Thread(target=server.serve, daemon=True).start()
+        self._servers.append(server)
+
+    def connect(self, start: bytes = b"", source: str = "127.0.0.1") -> socket.socket:
+        made = socket.create_connection(self._servers[-1].bind_addr, 20, (source, 0))
+        self._sockets.append(made)
+        made.sendall(start)
+        return made
+
+    def ask(self, request: bytes = b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") -> bytes:
+        return received(self.connect(request))
+
+    def stop(self) -> None:
+        for server in self._servers:
+            server.stop()
+
+    def close(self) -> None:
+        self.application.go.set()
+        for made in self._sockets:
+            made.close()
+        self.stop()
+
+
+def received(connection: socket.socket) -> bytes:
+    """Return everything up to the end of the connection."""
+    pieces: list[bytes] = []
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(2**20):
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    made = Servers()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /x HT", POST + b"Content-Length: 9\r\n\r\n{",
+                                   POST + b"Content-Length: 9\r\n\r\n",
+                                   POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx"],
+                         ids=["nothing", "part of a head", "part of a body", "no body", "part of a chunk"])
+def test_connections_that_wait_for_their_request_hold_no_worker(servers, start):
+    servers.start()
+    for _ in range(30):
+        servers.connect(start)
+
+    assert servers.ask().startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_client_that_reads_no_replies_holds_no_worker(servers):
+    servers.start()
+    for _ in range(3):
+        servers.connect(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n" * 2)
+
+    assert servers.ask().startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_large_reply_arrives_whole(servers):
+    servers.start()
+
+    reply = servers.ask(b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+
+    assert len(reply.partition(b"\r\n\r\n")[2]) == 32 * MIB
+
+
+@pytest.mark.parametrize(("start", "status"), [
+    (b"", b""), (b"GET /x HTTP/1.1\r\nHos", b"HTTP/1.1 408 "), (POST + b"Content-Length: 99\r\n\r\n", b"HTTP/1.1 408 "),
+    (POST + b"Content-Length: 99\r\n\r\n{", b"HTTP/1.1 408 "),
+    (POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx", b"HTTP/1.1 408 "),
+])
+def test_a_request_that_does_not_come_has_a_deadline(servers, start, status):
+    servers.start(head_s=0.2, bytes_per_s=1000)
+    begin = time.monotonic()
+
+    assert received(servers.connect(start)).startswith(status)
+    assert time.monotonic() - begin < 5
+
+
+def test_bytes_that_drip_do_not_move_the_deadline_of_the_head(servers):
+    servers.start(head_s=0.3)
+    connection = servers.connect(b"GET /x HTTP/1.1\r\nHost: a\r\nX: ")
+
+    with contextlib.suppress(ConnectionError):
+        for _ in range(500):
+            connection.sendall(b"x")
+            time.sleep(0.01)
+        pytest.fail("five seconds of dripping")
+
+
+def test_a_kept_connection_may_wait_longer_than_a_new_one(servers):
+    servers.start(head_s=0.2, keep_alive_s=20)
+    connection = servers.connect(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert connection.recv(1000).startswith(b"HTTP/1.1 200 OK")
+    time.sleep(1)
+    connection.sendall(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+
+    assert connection.recv(1000).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_new_connections_take_the_place_of_those_that_wait_longest(servers):
+    servers.start(connections=1000, per_source=20)
+    idle = [servers.connect() for _ in range(20)]
+
+    assert servers.ask().startswith(b"HTTP/1.1 200 OK")
+    assert received(idle[0]) == b""
+    assert servers.ask().startswith(b"HTTP/1.1 200 OK")
+
+
+def test_the_source_with_the_most_connections_makes_room_for_others(servers):
+    servers.start(connections=12, per_source=100)
+    modest = servers.connect(source="127.0.0.2")
+    for _ in range(30):
+        servers.connect()
+    modest.sendall(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+
+    assert received(modest).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_the_oldest_body_makes_room_when_all_are_too_large(servers):
+    servers.start(all_bodies=3 * MIB // 2)
+    part = POST + b"Content-Length: %d\r\n\r\n" % MIB + b"x" * (MIB - 9)
+    connections = [servers.connect(part) for _ in range(2)]
+    replies = b"".join(received(connection) if number == 0 else b"" for number, connection in enumerate(connections))
+
+    assert replies.startswith(b"HTTP/1.1 503 ")
+    connections[1].sendall(b"x" * 9)
+    assert connections[1].recv(1000).endswith(b"%d" % MIB)
+
+
+def test_few_large_bodies_are_processed_at_once_and_small_ones_beside_them(servers):
+    servers.start(large_bodies=1)
+    request = b"POST /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % MIB + b"x" * MIB
+    waiting = [servers.connect(request) for _ in range(5)]
+
+    assert servers.ask().startswith(b"HTTP/1.1 200 OK")
+    servers.application.go.set()
+    assert all(received(connection).endswith(b"%d" % MIB) for connection in waiting)
+    assert servers.application.most <= 2
+
+
+def test_a_client_that_expects_it_is_told_to_continue(servers):
+    servers.start()
+    connection = servers.connect(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    connection.sendall(b"{}")
+
+    assert connection.recv(1000).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_pipelined_requests_are_answered_in_order(servers):
+    servers.start()
+    requests = [POST + b"Content-Length: %d\r\n\r\n" % size + b"x" * size for size in (5, 0, 300_000, 7)]
+
+    replies = servers.ask(b"".join(requests) + b"GET /x HTTP/1.0\r\n\r\n")
+
+    assert [reply.rpartition(b"\r\n\r\n")[2] for reply in replies.split(b"HTTP/1.1 ")[1:]] == [
+        b"5", b"0", b"300000", b"7", b"0"]
+
+
+@pytest.mark.parametrize("size", [1, 1000, 70_000, 300_000])
+def test_a_request_in_pieces_of_any_size_is_read(servers, size):
+    servers.start()
+    body = bytes(range(256)) * 1500
+    chunks = b"".join(b"%x;a=b\r\n%b\r\n" % (len(part), part) for part in (
+        body[start:start + 9999] for start in range(0, len(body), 9999)))
+    request = b"POST /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + (
+        b"0\r\nX-Trailer: y\r\n\r\n")
+    start = request[:2000] if size == 1 else b""
+    connection = servers.connect()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for at in range(len(start)):
+        connection.sendall(start[at:at + 1])
+    for at in range(len(start), len(request), max(size, 1000)):
+        connection.sendall(request[at:at + max(size, 1000)])
+
+    assert received(connection).endswith(b"\r\n\r\n%d" % len(body))
+
+
+def test_a_body_that_ends_early_is_400(servers):
+    servers.start()
+    connection = servers.connect(POST + b"Content-Length: 9\r\n\r\n{}")
+    connection.shutdown(socket.SHUT_WR)
+
+    assert received(connection).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_server_that_stops_finishes_replies(servers):
+    servers.start()
+    connection = servers.connect(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+    while not servers.application.running:
+        time.sleep(0.01)
+    threading.Timer(0.1, servers.application.go.set).start()
+    servers.stop()
+
+    assert received(connection).startswith(b"HTTP/1.1 200 OK")
