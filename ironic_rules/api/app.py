@@ -41,7 +41,7 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
                            guess_content_type_from_ext=False, request_cls=Request, response_cls=Response)
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
-    app = BodyLimit(app, conf.api.max_json_body_size)
+    app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size)
     app = auth.middleware(app, conf)
     app = Route(app, root)
     app = LastResort(app)

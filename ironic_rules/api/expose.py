@@ -103,11 +103,13 @@ def _check(route: Route, request: Any) -> None:
 
 def _load_body(route: Route, request: Any) -> Any:
     raw: bytes = request.environ.get("ironic_rules.body", b"")
+    limits = request.conf.api
+    most = json_body.most_values(limits.max_anonymous_body_size) if route.public else json_body.MAX_VALUES
     if route.body is None:
-        if raw and json_body.parse(raw, request.conf.api.max_json_depth):
+        if raw and json_body.parse(raw, limits.max_json_depth, max_values=most):
             raise Invalid("This request takes no body.")
         return None
-    return route.body.load(json_body.parse(raw, request.conf.api.max_json_depth, allow_nul=route.allow_nul))
+    return route.body.load(json_body.parse(raw, limits.max_json_depth, allow_nul=route.allow_nul, max_values=most))
 
 
 def _fill(response: Any, status: int, result: Any) -> None:

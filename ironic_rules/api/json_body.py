@@ -7,8 +7,8 @@ About 0.2 ms for the 15 KB of a typical inventory.
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -17,15 +17,22 @@ from ironic_rules.exceptions import Invalid
 
 #: Maximum number of commas and brackets in a body; a list of as many empty lists takes 100 times its size in memory.
 MAX_VALUES = 500_000
-_KEY = re.compile(rb'"[ \t\n\r]*:')
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\n\r]*+(:?)')
-_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+#: One value per so many bytes of the limit for bodies without credentials, but never less than so many.
+_BYTES_PER_VALUE = 20
+_ALWAYS = 50_000
+_KEY = re.compile(rb'"[ \t\n\r]*+:')
+_LONG_INTEGER = re.compile(rb"(?<![0-9.eE+-])-?[0-9]{19,}+(?![.eE])")
+_NO_BACKSLASH = re.compile(rb"[^\\]")
+_SPACE = b" \t\n\r"
+_NUMBER = b"+-.0123456789eE"
+#: Bytes that are looked at together: what finds strings makes an object of each, 50 times the size of the shortest.
+_WINDOW = 64 * 1024
 _INT64 = range(-(2**63), 2**64)
 _LARGE = float(2**63)
 _LOOKED_AT = frozenset({dict, list, float})
 
 
-def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False) -> Any:
+def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False, max_values: int = MAX_VALUES) -> Any:
     """Return the JSON value in ``raw``; None if it is empty.
 
     :param max_depth: maximum number of levels of lists and objects
@@ -35,8 +42,8 @@ def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False) -> Any:
     if not raw:
         return None
     # Separators in strings are counted too, which is fast; a body with too many is counted again without its strings.
-    if _separators(raw) > MAX_VALUES and _separators(_TEXT.sub(b"", raw)) > MAX_VALUES:
-        raise Invalid(f"The body has more than {MAX_VALUES} values.")
+    if _separators(raw) > max_values and _exceeds(raw, max_values):
+        raise Invalid(f"The body has more than {max_values} values.")
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -47,17 +54,91 @@ def parse(raw: bytes, max_depth: int, *, allow_nul: bool = False) -> Any:
     if levels > max_depth:
         raise Invalid(_too_deep(max_depth))
     # More places that look like the end of a key than keys: a string that begins with a colon, or duplicates.
-    if len(_KEY.findall(raw)) != keys and _STRING.findall(raw).count(b":") != keys:
+    if _keys_at_most(raw) != keys and _keys(raw) != keys:
         raise Invalid("The body has an object with duplicate keys.")
     if has_large:
-        json.loads(raw, parse_int=_int64)
+        _check_integers(raw)
     if not allow_nul and b"\\u0000" in raw and _has_nul(value):
         raise Invalid("The body contains a NUL character.")
     return value
 
 
+def most_values(size: int) -> int:
+    """Return how many values a body may have whose sender is not known, where bodies are limited to ``size`` bytes.
+
+    The largest reports of real machines have a value per 25 bytes or more.
+    """
+    return min(MAX_VALUES, max(_ALWAYS, size // _BYTES_PER_VALUE))
+
+
 def _separators(text: bytes) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _exceeds(raw: bytes, max_values: int) -> bool:
+    values = 0
+    for outline in _outlines(raw):
+        values += _separators(outline)
+        if values > max_values:
+            return True
+    return False
+
+
+def _keys_at_most(raw: bytes) -> int:
+    """Return how many places of ``raw`` look like the end of a key, inside of strings too."""
+    if len(raw) <= _WINDOW:
+        return len(_KEY.findall(raw))
+    keys = start = 0
+    while start < len(raw):
+        # A window that ends with a colon cuts no such place in two.
+        end = raw.find(b":", start + _WINDOW) + 1 or len(raw)
+        keys += len(_KEY.findall(raw, start, end))
+        start = end
+    return keys
+
+
+def _keys(raw: bytes) -> int:
+    """Return how many keys the objects of valid JSON have."""
+    keys, rest = 0, b""
+    for outline in _outlines(raw):
+        outline = rest + outline
+        keys += len(_KEY.findall(outline))
+        rest = b'"' if outline.rstrip(_SPACE).endswith(b'"') else b""
+    return keys
+
+
+def _check_integers(raw: bytes) -> None:
+    rest = b""
+    for outline in _outlines(raw):
+        outline = rest + outline
+        # What may continue in the next piece is looked at there.
+        numbers = len(outline.rstrip(_NUMBER))
+        rest = outline[numbers:]
+        for digits in _LONG_INTEGER.findall(outline, 0, numbers):
+            _int64(digits.decode())
+    for digits in _LONG_INTEGER.findall(rest):
+        _int64(digits.decode())
+
+
+def _outlines(raw: bytes) -> Iterator[bytes]:
+    """Yield valid JSON in pieces, with one quotation mark in the place of each string.
+
+    Of a text that is not JSON, they are something between what is outside of its strings.
+    """
+    is_in_string = False
+    start = 0
+    while start < len(raw):
+        # What a backslash escapes belongs to it.
+        last = _NO_BACKSLASH.search(raw, start + _WINDOW - 1)
+        end = last.end() if last else len(raw)
+        parts = raw[start:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        # Parts are outside and inside of strings in turns. A string is replaced where it ends.
+        if not is_in_string:
+            yield b'"'.join(parts[0::2])
+        elif len(parts) > 1:
+            yield b'"' + b'"'.join(parts[1::2])
+        is_in_string ^= len(parts) % 2 == 0
+        start = end
 
 
 def depth(value: Any, most: int) -> int:

@@ -20,6 +20,7 @@ def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv, lifecycle.LISTEN_OPTS, api=True)
     lifecycle.apply_listen_opts(conf)
     service.setup_logging(conf)
+    lifecycle.give_memory_back()
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
     api = service.make_api(conf, db, rpc_transport.get_transport(conf))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import gc
 import os
@@ -26,6 +27,10 @@ LOG = logging.getLogger(__name__)
 REFUSALS = (IronicRulesError, cfg.Error, db_exc.DBError, sa.exc.ArgumentError,
             sa.exc.OperationalError, messaging.MessagingException,
             ModuleNotFoundError, FileNotFoundError, PermissionError)
+
+#: Of mallopt(3).
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
 
 #: Module -> extra that installs it. Each is needed only with certain settings.
 _EXTRAS = {"bcrypt": "http-basic", "keystonemiddleware": "keystone", "prometheus_client": "metrics",
@@ -56,6 +61,18 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
+
+
+def give_memory_back() -> None:
+    """Make the C library return blocks of 128 KiB and more to the system as soon as they are free.
+
+    By default glibc raises that size to that of the largest block that was freed, up to 32 MiB, and keeps the smaller
+    ones in each thread's own heap: a few large bodies, and the process keeps hundreds of MiB.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # other C libraries have no such function, nor the problem
+        mallopt = ctypes.CDLL(None).mallopt
+        for parameter in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
+            mallopt(parameter, 128 * 1024)
 
 
 class Interrupted(BaseException):

@@ -53,6 +53,7 @@ def _run(argv: Sequence[str]) -> int:
         conf.set_override("log_dir", conf.state_path)
         conf.set_override("log_file", "ironic-rules.log")
     service.setup_logging(conf)
+    lifecycle.give_memory_back()
     signals = lifecycle.StopSignals(conf)
     lock = lifecycle.lock_folder(conf.state_path)
     db = service.make_database(conf, upgrade=True)

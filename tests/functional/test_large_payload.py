@@ -40,7 +40,8 @@ def dump(value: Any) -> bytes:
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
 def test_m_39_a_report_just_under_the_limit_arrives_and_one_above_it_is_refused(tmp_path: Path, kind: str) -> None:
     with temporary_database(kind) as database, temporary_vhost() as transport:
-        cluster = Cluster(tmp_path, database, transport)
+        # Reports are limited more than other bodies by default.
+        cluster = Cluster(tmp_path, database, transport, f"[api]\nmax_anonymous_body_size = {LIMIT}\n")
         try:
             cluster.sync_database()
             cluster.conductor("conductor-1")

@@ -1,4 +1,4 @@
-"""Reads the body, whatever its type, up to ``[api]max_json_body_size``."""
+"""Reads the body, whatever its type, up to ``[api]max_json_body_size`` or, without credentials, the anonymous limit."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _MOST_DIGITS = 18
 class BodyLimit:
     """Stores the bytes in ``ironic_rules.body``. The limit applies to the bytes read, so also to chunked bodies."""
 
-    def __init__(self, app: Any, limit: int) -> None:
+    def __init__(self, app: Any, limit: int, anonymous_limit: int | None = None) -> None:
         self._app = app
         self._limit = limit
+        self._anonymous_limit = limit if anonymous_limit is None else min(limit, anonymous_limit)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         try:
-            environ["ironic_rules.body"] = self._read(environ)
+            environ["ironic_rules.body"] = _read(environ, self._anonymous_limit if _is_public(environ) else self._limit)
         except (RequestTooLarge, Invalid) as error:
             return faults.send(faults.from_error(error), start_response)
         except (OSError, ValueError) as error:
@@ -34,30 +35,36 @@ class BodyLimit:
             return faults.send(faults.from_error(Invalid("The body could not be read.")), start_response)
         return self._app(environ, start_response)
 
-    def _read(self, environ: dict[str, Any]) -> bytes:
-        chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower() or (
-            environ.get("wsgi.input_terminated") and not environ.get("CONTENT_LENGTH"))
-        declared = environ.get("CONTENT_LENGTH") or "0"
-        if not declared.isascii() or not declared.isdecimal() or len(declared) > _MOST_DIGITS:
-            raise Invalid("Content-Length is not a number, or is too large.")
-        length = None if chunked else int(declared)
-        stream = environ["wsgi.input"]
-        if length is not None and length > self._limit:
-            _discard(stream, min(length, _MOST_DISCARDED * self._limit))
-            raise RequestTooLarge(limit=self._limit)
-        # One byte more than allowed distinguishes a body that is too large from one of exactly the allowed size.
-        body = _read_up_to(stream, self._limit + 1 if length is None else length)
-        if length is None and len(body) > self._limit:
-            _discard(stream, _MOST_DISCARDED * self._limit)
-            raise RequestTooLarge(limit=self._limit)
-        if length is not None and len(body) < length:
-            raise Invalid("The body is shorter than its Content-Length.")
-        return body
+
+def _is_public(environ: dict[str, Any]) -> bool:
+    found = environ.get("ironic_rules.found")
+    return found is not None and found.controller is not None and found.controller.route.public
+
+
+def _read(environ: dict[str, Any], limit: int) -> bytes:
+    chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower() or (
+        environ.get("wsgi.input_terminated") and not environ.get("CONTENT_LENGTH"))
+    declared = environ.get("CONTENT_LENGTH") or "0"
+    if not declared.isascii() or not declared.isdecimal() or len(declared) > _MOST_DIGITS:
+        raise Invalid("Content-Length is not a number, or is too large.")
+    length = None if chunked else int(declared)
+    stream = environ["wsgi.input"]
+    if length is not None and length > limit:
+        _discard(stream, min(length, _MOST_DISCARDED * limit))
+        raise RequestTooLarge(limit=limit)
+    # One byte more than allowed distinguishes a body that is too large from one of exactly the allowed size.
+    body = _read_up_to(stream, limit + 1 if length is None else length)
+    if length is None and len(body) > limit:
+        _discard(stream, _MOST_DISCARDED * limit)
+        raise RequestTooLarge(limit=limit)
+    if length is not None and len(body) < length:
+        raise Invalid("The body is shorter than its Content-Length.")
+    return body
 
 
 def _read_up_to(stream: Any, size: int) -> bytes:
     chunks: list[bytes] = []
-    while size > 0 and (chunk := stream.read(min(size, _CHUNK))):
+    while size > 0 and (chunk := stream.read(size)):
         chunks.append(chunk)
         size -= len(chunk)
     return b"".join(chunks)

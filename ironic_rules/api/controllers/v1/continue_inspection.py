@@ -77,13 +77,16 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
             node = lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses, owners)
         except (Invalid, LookupFailed) as error:
             unknown = error
-    # Before anything is done with what the lookup has found, and not in its transaction: rules take their time.
-    refusal = early.run(request.rule_cache.current(revision), sent)
-    if node is not None:
-        return node, False, refusal
-    if refusal is not None:
-        raise LookupFailed.because(f"no lookup finds it, and an early rule is broken: {refusal}") from unknown
-    return *_discovered(node_uuid, sent, unknown), None
+    try:
+        # Before anything is done with what the lookup has found, and not in its transaction: rules take their time.
+        refusal = early.run(request.rule_cache.current(revision), sent)
+        if node is not None:
+            return node, False, refusal
+        if refusal is not None:
+            raise LookupFailed.because(f"no lookup finds it, and an early rule is broken: {refusal}") from unknown
+        return *_discovered(node_uuid, sent, unknown), None
+    finally:
+        del unknown  # it knows this frame, and they would keep the data in memory until cycles are collected
 
 
 def _discovered(node_uuid: str | None, sent: payload.Payload, refusal: Exception | None) -> tuple[NodeFound, bool]:
@@ -92,14 +95,17 @@ def _discovered(node_uuid: str | None, sent: payload.Payload, refusal: Exception
     :raises LookupFailed: 404
     """
     request = pecan.request
-    if not request.conf.auto_discovery.enabled or node_uuid or not isinstance(refusal, LookupFailed):
-        raise refusal or LookupFailed()
-    if isinstance(refusal, MachineUnknown):
-        return discovery.find_or_create(request.db, request.conf, sent), True
-    node = discovery.find_unaccepted(request.db, sent)
-    if node is None:
-        raise refusal
-    return node, True
+    try:
+        if not request.conf.auto_discovery.enabled or node_uuid or not isinstance(refusal, LookupFailed):
+            raise refusal or LookupFailed()
+        if isinstance(refusal, MachineUnknown):
+            return discovery.find_or_create(request.db, request.conf, sent), True
+        node = discovery.find_unaccepted(request.db, sent)
+        if node is None:
+            raise refusal
+        return node, True
+    finally:
+        del refusal  # as in _find
 
 
 def _log_refusal(error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:
