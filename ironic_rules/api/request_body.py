@@ -107,12 +107,12 @@ class Body:
     def stream(self) -> IO[bytes]:
         """Return what the body is read from."""
         if self._file is None:
-            return io.BytesIO(self._kept)
+            self._file = io.BytesIO(self._kept)
         self._file.seek(0)
         return self._file
 
     def close(self) -> None:
-        """Forget the body."""
+        """Forget the body, also for who still has the stream."""
         self._room.take(-self.size, -len(self._kept))
         self.size = 0
         self._kept = bytearray()

@@ -33,7 +33,11 @@ class BodyLimit:
             # Raised by servers for malformed chunks, and for a client that has disconnected or is too slow.
             LOG.info("The body of a request could not be read: %s", error)
             return faults.send(faults.from_error(Invalid("The body could not be read.")), start_response)
-        return self._app(environ, start_response)
+        try:
+            return self._app(environ, start_response)
+        finally:
+            # pecan's request and the environment know each other: the body would stay until cycles are collected.
+            del environ["ironic_rules.body"]
 
 
 def _is_public(environ: dict[str, Any]) -> bool:

@@ -1,0 +1,103 @@
+"""A fleet is inspected while hostile clients hold connections: idle ones, dripping ones, and bodies that do not end.
+
+``IRONIC_RULES_TEST_CONNECTIONS=1000 IRONIC_RULES_TEST_NODES=200`` is the full size; ``-s`` shows the figures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from types import TracebackType
+
+import pytest
+
+from tests.functional import processes
+
+CONNECTIONS = int(os.environ.get("IRONIC_RULES_TEST_CONNECTIONS", "150"))
+NODES = int(os.environ.get("IRONIC_RULES_TEST_NODES", "20"))
+#: What a client sends at first, and then byte by byte.
+STARTS = [(b"", b""), (b"GET /v1/nodes HTTP/1.1\r\nHost: a\r\nX-Long: ", b"x"),
+          (b"POST /v1/continue_inspection HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n{", b" " * 100)]
+
+
+class Hostile:
+    """Keeps a number of connections open: a new one for each that the server closes."""
+
+    def __init__(self, url: str, number: int) -> None:
+        host, port = url.removeprefix("http://").split(":")
+        self._address = (host, int(port))
+        self._kinds: dict[socket.socket, int] = {}
+        self._number = number
+        self._stops = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.closed = 0
+
+    @property
+    def are_there(self) -> bool:
+        return len(self._kinds) == self._number
+
+    def __enter__(self) -> Hostile:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._stops.set()
+        self._thread.join()
+        for connection in self._kinds:
+            connection.close()
+
+    def _run(self) -> None:
+        opened = 0
+        while not self._stops.wait(0.05 if len(self._kinds) < self._number else 0.5):
+            for connection, kind in list(self._kinds.items()):
+                try:
+                    connection.send(STARTS[kind][1])
+                    with contextlib.suppress(BlockingIOError):
+                        if not connection.recv(4096):
+                            raise ConnectionResetError
+                except OSError:
+                    connection.close()
+                    del self._kinds[connection]
+                    self.closed += 1
+            for _ in range(min(100, self._number - len(self._kinds))):
+                connection = socket.create_connection(self._address, 20)
+                kind = opened % len(STARTS)
+                opened += 1
+                with contextlib.suppress(OSError):
+                    connection.sendall(STARTS[kind][0])
+                connection.setblocking(False)
+                self._kinds[connection] = kind
+
+
+def percentile_ms(seconds: list[float], percent: int) -> float:
+    return sorted(seconds)[len(seconds) * percent // 100] * 1000
+
+
+@pytest.mark.slow
+def test_a_fleet_is_inspected_while_hostile_clients_hold_connections(tmp_path):
+    with processes.standalone(tmp_path) as (service, url), Hostile(url, CONNECTIONS) as hostile:
+        processes.wait_for("the hostile connections", lambda: hostile.are_there)
+        seconds: list[float] = []
+        for _ in range(100):
+            begin = time.perf_counter()
+            with urllib.request.urlopen(f"{url}/healthcheck", timeout=20) as reply:
+                assert reply.status == 200
+            seconds.append(time.perf_counter() - begin)
+        done = subprocess.run(
+            [sys.executable, "-m", "ironic_rules.cmd.simulate", "--endpoint", url, "--nodes", str(NODES), "--json"],
+            capture_output=True, text=True, timeout=600, check=False)
+
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        assert (report["as_expected"], report["failures"]) == (NODES, [])
+        assert percentile_ms(seconds, 50) < 500
+        assert service.is_running()
+    print(f"{CONNECTIONS} connections, {hostile.closed} were closed; {NODES} of {NODES} nodes; /healthcheck p50 "
+          f"{percentile_ms(seconds, 50):.1f} ms, p95 {percentile_ms(seconds, 95):.1f} ms; reports {report['post']}")
