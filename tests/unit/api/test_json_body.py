@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -77,3 +78,43 @@ def test_commas_inside_of_texts_are_no_values():
     assert json_body.parse(json.dumps({"logs": text, "more": '"[,'}).encode(), 100) == {"logs": text, "more": '"[,'}
     with pytest.raises(Invalid, match="values"):
         json_body.parse(json.dumps([text, *range(json_body.MAX_VALUES)]).encode(), 100)
+
+
+#: Strings in which something looks like the outside of strings, keys and numbers on both sides of every border.
+TRICKY = {'a"b': ["\\", '\\"', ":", '":', "", {"x\\": {}, '"': 1}], "n": [2**64 - 1, -(2**63), 1.5, 1e300, None, True],
+          "long": "\\" * 40 + '"' * 9, " ": {'\\":': [[], {"": ["a", {"b": 'c":1,"c'}]}]}}
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_body_is_looked_at_in_windows_of_any_size(monkeypatch, window, indent):
+    monkeypatch.setattr(json_body, "_WINDOW", window)
+    raw = json.dumps(TRICKY, indent=indent).encode()
+
+    assert json_body.parse(raw, 100) == TRICKY
+    for wrong, reason in ((b'{"dup":' + raw + b', "dup" :1}', "duplicate"),
+                          (b"[" + raw + b",18446744073709551616]", "64 bit"),
+                          (b"[" + raw + b",-9223372036854775809 ]", "64 bit")):
+        with pytest.raises(Invalid, match=reason):
+            json_body.parse(wrong, 100)
+
+
+@pytest.mark.parametrize("body", [b"[" + b'"",' * 300_000 + b'""]', b'["' + b'\\":' * 300_000 + b'"]'],
+                         ids=["empty strings", "quotation marks and colons"])
+def test_a_body_is_counted_without_copies_of_it(body):
+    tracemalloc.start()
+    try:
+        assert json_body._exceeds(body, 10**9) is False
+        assert json_body._keys_at_most(body) == body.count(b'":')
+        assert json_body._keys(body) == 0
+        assert tracemalloc.get_traced_memory()[1] < 6 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_those_without_credentials_may_send_fewer_values():
+    assert json_body.most_values(4 * 2**20) == 209_715
+    assert json_body.most_values(64 * 1024) == 50_000
+    assert json_body.most_values(2**30) == json_body.MAX_VALUES
+    with pytest.raises(Invalid, match="more than 50000 values"):
+        json_body.parse(b"[" + b"1," * 50_000 + b"1]", 100, max_values=json_body.most_values(64 * 1024))
