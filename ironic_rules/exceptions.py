@@ -15,7 +15,7 @@
     ├── Conflict (409)
     │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
-    ├── PreconditionFailed (412), RequestTooLarge (413)
+    ├── PreconditionFailed (412), RequestTooLarge (413), TooManyAttempts (429)
     ├── Unavailable (503)
     │   └── NoValidHost, NoFreeWorker, RPCTimeout
     ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
@@ -329,6 +329,11 @@ class RequestTooSlow(IronicRulesError):
 class RequestTooLarge(IronicRulesError):
     code = 413
     message = "The request body is larger than {limit} bytes."
+
+
+class TooManyAttempts(IronicRulesError):
+    code = 429
+    message = "Too many wrong passwords came from this address; try again in a second."
 
 
 class Unavailable(IronicRulesError):

@@ -34,7 +34,8 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
         return app
     if conf.auth_strategy == "http_basic":
         from ironic_rules.api.middleware.basic_auth import BasicAuth
-        checked: Any = BasicAuth(app, conf.http_basic_auth_user_file)
+        checked: Any = BasicAuth(app, conf.http_basic_auth_user_file, conf.api.threads,
+                                 conf.http_basic_max_checks)
     else:
         from keystonemiddleware import auth_token
         checked = auth_token.AuthProtocol(app, {"oslo_config_config": conf})

@@ -21,6 +21,9 @@ OPTS: list[cfg.Opt] = [
                help="How API requests are authenticated. The endpoints for ramdisks are always public."),
     cfg.StrOpt("http_basic_auth_user_file", default="/etc/ironic-rules/htpasswd",
                help="Apache-style file with user names and bcrypt hashes for auth_strategy = http_basic."),
+    cfg.IntOpt("http_basic_max_checks", default=2, min=1,
+               help="Number of passwords that one API process checks at the same time with auth_strategy = http_basic. "
+                    "Passwords that were right before need no check."),
     cfg.BoolOpt("pecan_debug", default=False,
                 help="Show tracebacks of API faults in error bodies. Do not use in production."),
 ]

@@ -8,6 +8,9 @@ import hmac
 import os
 import re
 import secrets
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,16 @@ import bcrypt
 from oslo_log import log as logging
 
 from ironic_rules.api import faults
-from ironic_rules.exceptions import ConfigurationError, Unauthorized, Unavailable
+from ironic_rules.exceptions import ConfigurationError, TooManyAttempts, Unauthorized, Unavailable
 
 LOG = logging.getLogger(__name__)
 
 _REMEMBERED = 1000
+#: Wrong passwords that an address may send before it has to wait so many seconds between two, until it has sent none
+#: for a minute.
+_FREE_ATTEMPTS = 5
+_WAIT_S = 1.0
+_FORGOTTEN_S = 60.0
 #: Checked if the user does not exist, with the cost factor of the existing users, so that both take the same time.
 _NOBODY = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(10))
 _HASH = re.compile(rb"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
@@ -30,11 +38,17 @@ class BasicAuth:
 
     bcrypt takes tens of milliseconds by design, so valid passwords are cached as salted hashes.
 
+    :param threads: how many requests are served at the same time; at most half of them wait for bcrypt
+    :param checks: how many passwords are checked at the same time
     :raises ConfigurationError: the file cannot be read
     """
 
-    def __init__(self, app: Any, path: str) -> None:
+    def __init__(self, app: Any, path: str, threads: int = 10, checks: int = 2,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
+        self._waiting = threading.Semaphore(max(1, threads // 2))
+        self._checking = threading.Semaphore(checks)
+        self._sources = _Sources(clock)
         self._path = Path(path)
         self._salt = secrets.token_bytes(32)
         self._version: tuple[int, int] | None = None
@@ -48,7 +62,10 @@ class BasicAuth:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         try:
-            user = self._user(environ.get("HTTP_AUTHORIZATION", ""))
+            user = self._user(environ.get("HTTP_AUTHORIZATION", ""), environ.get("REMOTE_ADDR", ""))
+        except (TooManyAttempts, Unavailable) as exc:
+            fault = faults.from_error(exc)
+            return faults.send(fault._replace(headers=[*fault.headers, ("Retry-After", "1")]), start_response)
         except (OSError, UnicodeDecodeError) as exc:
             # Its current users are not known: no one is authenticated until it can be read again.
             LOG.error("[DEFAULT]http_basic_auth_user_file can no longer be read: %s", exc)
@@ -58,7 +75,7 @@ class BasicAuth:
         environ["REMOTE_USER"] = user
         return self._app(environ, start_response)
 
-    def _user(self, header: str) -> str | None:
+    def _user(self, header: str, source: str) -> str | None:
         scheme, _, encoded = header.partition(" ")
         if scheme.lower() != "basic":
             return None
@@ -72,15 +89,27 @@ class BasicAuth:
         digest = hmac.digest(self._salt, f"{user}:{password}".encode(), hashlib.sha256)
         if digest in self._right:
             return user
+        self._sources.check(source)
+        if not self._waiting.acquire(blocking=False):
+            raise Unavailable()
+        try:
+            with self._checking:
+                is_right = digest in self._right or self._is_right(user, password, digest)
+        finally:
+            self._waiting.release()
+        self._sources.note(source, is_right)
+        return user if is_right else None
+
+    def _is_right(self, user: str, password: str, digest: bytes) -> bool:
         known = self._users.get(user)
         # bcrypt uses at most 72 bytes; a longer password never matches one from the file.
         given = password.encode()
         if not bcrypt.checkpw(given[:72], known or self._nobody) or known is None or len(given) > 72:
-            return None
+            return False
         if len(self._right) >= _REMEMBERED:
             self._right = set()
         self._right.add(digest)
-        return user
+        return True
 
     def _reload(self) -> None:
         status = os.stat(self._path)
@@ -96,6 +125,45 @@ class BasicAuth:
             cost = max((known[4:6] for known in users.values()), default=_NOBODY[4:6])
             self._nobody = _NOBODY[:4] + cost + _NOBODY[6:]
             self._users, self._right, self._version = users, set(), version
+
+
+class _Sources:
+    """Addresses from which wrong passwords came: after some of them, one is checked per second, right or wrong.
+
+    Passwords that were right before are not checked again, so that users behind the same proxy are not affected.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        #: Address -> (wrong passwords, time of the last attempt); the one that failed longest ago is first.
+        self._failed: dict[str, tuple[int, float]] = {}
+
+    def check(self, source: str) -> None:
+        """Count an attempt.
+
+        :raises TooManyAttempts: 429, there was one within the last second
+        """
+        now = self._clock()
+        with self._lock:
+            failures, last = self._failed.get(source, (0, now))
+            if now - last >= _FORGOTTEN_S:
+                self._failed.pop(source, None)
+            elif failures >= _FREE_ATTEMPTS:
+                if now - last < _WAIT_S:
+                    raise TooManyAttempts()
+                self._failed[source] = (failures, now)
+
+    def note(self, source: str, is_right: bool) -> None:
+        with self._lock:
+            failures, _ = self._failed.pop(source, (0, 0.0))
+            if is_right:
+                return
+            self._failed[source] = (failures + 1, self._clock())
+            if len(self._failed) > _REMEMBERED:
+                del self._failed[next(iter(self._failed))]
+        LOG.log(logging.WARNING if failures + 1 == _FREE_ATTEMPTS else logging.INFO,
+                "Wrong user name or password from %s (%d in a row).", source, failures + 1)
 
 
 def _is_hash(known: bytes) -> bool:
