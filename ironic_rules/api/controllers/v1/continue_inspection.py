@@ -53,9 +53,12 @@ class ContinueInspectionController(Resource):
         except LookupFailed as error:
             refused = error
         if refused is not None:
-            # Not while it is handled: oslo.log would add its text to the line.
-            _log_refusal(refused, query.get("node_uuid"), sent)
-            raise refused
+            try:
+                # Not while it is handled: oslo.log would add its text to the line.
+                _log_refusal(refused, query.get("node_uuid"), sent)
+                raise refused
+            finally:
+                del refused  # as in _find
         if minor < versions.CONTINUE_INSPECTION:
             return {"uuid": node.uuid}
         token = ramdisk.void_token() if is_new else request.db.write(
