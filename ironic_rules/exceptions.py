@@ -4,7 +4,8 @@
 
     IronicRulesError (500)
     ├── Invalid (400)
-    │   ├── InvalidRule, InvalidParameterValue, InvalidPatch, FieldNotWritable, InvalidState, InvalidInventory
+    │   ├── InvalidRule, InvalidParameterValue, InvalidPatch, FieldNotWritable, SecretMasked, InvalidState
+    │   ├── InvalidInventory
     │   └── UnsupportedDriverExtension, DriverNotFound, InterfaceNotFound
     ├── Unauthorized (401), Forbidden (403)
     ├── NotFound (404)
@@ -94,6 +95,10 @@ class InvalidPatch(Invalid):
 
 class FieldNotWritable(Invalid):
     message = "{path}: this field may not be written."
+
+
+class SecretMasked(Invalid):
+    message = "{path}: ****** cannot be stored in the place of a secret; it stands for one that is not shown."
 
 
 class InvalidInventory(Invalid):

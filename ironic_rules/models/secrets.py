@@ -1,22 +1,47 @@
-"""Which values are secret, determined by their key, and how they are hidden.
+"""Which values are secret, and how they are hidden: for rules, replies, logs and messages alike.
 
-A key is secret if ``oslo_utils.strutils.mask_dict_password`` masks it (``*password*``, ``*token*``, ``*secret*``,
-``*private_key*``, ``configdrive``, ...), if it is one of the BMC keys that oslo does not know, or ``image_url``, which
-may be a temporary URL: anyone who has it can read the image.
+A value is secret by its key: if ``oslo_utils.strutils.mask_dict_password`` masks it (``*password*``, ``*token*``,
+``*secret*``, ``*private_key*``, ``configdrive``, ...), if it is one of the BMC keys that oslo does not know, or
+``image_url``, which may be a temporary URL: anyone who has it can read the image; or if the key contains one of
+``WORDS`` as whole words (``snmp_community``, not ``cpu_pinning``). In any text, the password of a URL is secret.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from oslo_utils import strutils
 
+from ironic_rules.exceptions import SecretMasked
+from ironic_rules.models import pointer
+
 MASK = "******"
+#: The words that make a key secret by default: ``[DEFAULT]secret_words``.
+WORDS = ("community", "credential", "credentials", "api_key", "pin", "passphrase", "ssh_key")
+
 _MORE = re.compile(r"auth_token|agent_secret_token|ipmi_hex_kg_key|snmp_.*_key|.*private_key|configdrive|image_url",
                    re.DOTALL)
+#: The user and the password of a URL (RFC 3986, section 3.2.1); neither has a slash, unless it is encoded.
+_URL = re.compile(r"""(://[^\s/?#:@"'<>]*:)[^\s/?#"'<>]+@""")
+_MASKED_URL = re.compile(rf"""://[^\s/?#:@"'<>]*:{re.escape(MASK)}@""")
+
+
+def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+    found = "|".join("[_-]".join(map(re.escape, re.split(r"[_-]", word.lower()))) for word in words)
+    return re.compile(rf"(?:.*[_-])?(?:{found})(?:[_-].*)?", re.DOTALL) if found else re.compile(r"(?!)")
+
+
+_words = _pattern(WORDS)
+
+
+def configure(words: Iterable[str]) -> None:
+    """Set the words that make a key secret in this process, instead of ``WORDS``; before any rule is compiled."""
+    global _words
+    _words = _pattern(words)
+    _is_secret.cache_clear()
 
 
 def is_secret_key(name: object) -> bool:
@@ -27,7 +52,8 @@ def is_secret_key(name: object) -> bool:
 # Inventories repeat the same few hundred keys; oslo's search over its word list costs 5 us for each of them.
 @functools.lru_cache(maxsize=4096)
 def _is_secret(name: str) -> bool:
-    if _MORE.fullmatch(name.lower()) is not None:
+    lower = name.lower()
+    if _MORE.fullmatch(lower) is not None or _words.fullmatch(lower) is not None:
         return True
     return strutils.mask_dict_password({name: 0}, secret=MASK)[name] == MASK
 
@@ -37,6 +63,8 @@ def mask(value: Any) -> Any:
 
     A secret that is null remains null: there is nothing to hide, and rules can see that it is not set.
     """
+    if isinstance(value, str):
+        return mask_text(value) if "://" in value else value
     if isinstance(value, Mapping):
         return {
             key: (MASK if item is not None and is_secret_key(key) else mask(item))
@@ -45,3 +73,50 @@ def mask(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [mask(item) for item in value]
     return value
+
+
+def mask_text(text: str) -> str:
+    """Return a text, of any kind, with the passwords of URLs in it masked."""
+    return _URL.sub(rf"\1{MASK}@", text) if "://" in text and "@" in text else text
+
+
+def masks_in(value: Any, path: tuple[str, ...] = (), *, part: bool = False) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each mask in JSON-like data that is in the place of a secret.
+
+    :param path: where the value is, or will be
+    :param part: also of each text under a secret key that only contains a mask, as a template can produce it
+    """
+    if isinstance(value, str):
+        if MASK in value and (
+                ((value == MASK or part) and _is_below_secret(path)) or _MASKED_URL.search(value) is not None):
+            yield path
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from masks_in(item, (*path, str(key)), part=part)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from masks_in(item, (*path, str(index)), part=part)
+
+
+def _is_below_secret(path: tuple[str, ...]) -> bool:
+    """Return whether the last key of a path, before indexes of lists, is secret."""
+    return is_secret_key(next((key for key in reversed(path) if key != "-" and not key.isdecimal()), None))
+
+
+def new_masks(value: Any, old: Any = None, path: tuple[str, ...] = (), *, part: bool = False) -> list[str]:
+    """Return the JSON pointers of what :func:`masks_in` finds in ``value`` and not at the same place in ``old``."""
+    found = set(masks_in(value, path, part=part))
+    if found:
+        found.difference_update(masks_in(old, path, part=part))
+    return sorted(map(pointer.format, found))
+
+
+def refuse_masks(value: Any, path: tuple[str, ...], old: Any = None) -> None:
+    """Check that a value which a rule stores has no mask in the place of a secret, but those that were there.
+
+    :param path: where it will be stored
+    :param old: what is stored there now
+    :raises SecretMasked: with the JSON pointer
+    """
+    for where in new_masks(value, old, path, part=True):
+        raise SecretMasked(path=where)

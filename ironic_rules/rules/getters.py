@@ -13,8 +13,8 @@ from ironic_rules.rules.mask import View
 
 Getter = Callable[[View], Any]
 
-#: Types without parts, in which nothing can be secret.
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+#: Types without parts, in which nothing can be secret. A text may be a URL with a password.
+_SCALARS = frozenset({int, float, bool, type(None)})
 _LISTS = frozenset({list, tuple})
 
 
@@ -70,7 +70,7 @@ def _check_length(value: Any, limit: int) -> None:
         raise CannotEvaluate(f"the text is longer than {limit} characters")
 
 
-#: Converts the dict or list at the end of a path: (view, root, path, value) -> value
+#: Converts the dict, list or URL at the end of a path: (view, root, path, value) -> value
 _Part = Callable[[View, str, str, Any], Any]
 
 
@@ -91,6 +91,8 @@ def _key_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
             if strict:
                 raise MissingPath(text) from None
             return None
+        if value.__class__ is str:
+            return value if "://" not in value else part(view, root, text, value)
         return value if value.__class__ in _SCALARS else part(view, root, text, value)
 
     return walk
@@ -112,6 +114,8 @@ def _index_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
             if strict:
                 raise MissingPath(text) from None
             return None
+        if value.__class__ is str:
+            return value if "://" not in value else part(view, root, text, value)
         return value if value.__class__ in _SCALARS else part(view, root, text, value)
 
     return walk
@@ -132,6 +136,8 @@ def _secret_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
             if strict:
                 raise MissingPath(text) from None
             return None
+        if value.__class__ is str:
+            return value if "://" not in value else part(view, root, text, value)
         return value if value.__class__ in _SCALARS else part(view, root, text, value)
 
     return walk

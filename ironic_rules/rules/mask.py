@@ -1,7 +1,7 @@
 """The data that rules read: the roots of templates, created on first access, with or without their secrets.
 
-Roots are not masked as a whole. A template's getter knows its keys and masks a secret one itself; only a dict or list
-at the end of its path is copied without secrets, and the copy is cached until its root changes.
+Roots are not masked as a whole. A template's getter knows its keys and masks a secret one itself; only a dict, list or
+URL at the end of its path is copied without secrets, and the copy is cached until its root changes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class View(dict[str, Any]):
         return value
 
     def shown(self, root: str, path: str, value: Any) -> Any:
-        """Return a dict or list as rules may see it.
+        """Return a dict, list or URL as rules may see it.
 
         :param path: where ``value`` was found below ``root``
         """
