@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
-from ironic_rules.models import json_values, pointer, traits
+from ironic_rules.models import json_values, pointer, secrets, traits
 from ironic_rules.models.fields import Fields, Type
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, Port
@@ -129,6 +129,14 @@ class _Draft:
         """The function that notes what the author does from now on."""
         return self._journal.append
 
+    def check_secrets(self) -> None:
+        """Check what was changed in place since the last checkpoint.
+
+        :raises SecretMasked: a mask was stored in the place of a secret
+        """
+        for name in self._owned:
+            secrets.refuse_masks(self._values[name], (name,), self._original.get(name))
+
     def author_of(self, name: str | None = None) -> tuple[Any, Any]:
         """Return who wrote a field last and the action that did; None, None without an author.
 
@@ -176,11 +184,15 @@ class _Draft:
         :raises FieldNotWritable: a rule may not write that field
         :raises InvalidParameterValue: the field does not accept such a value
         :raises PointerError: the path leads through a scalar
+        :raises SecretMasked: the value has a mask in the place of a secret
         """
         is_split = path.__class__ is FieldPath and path.of is self.__class__  # type: ignore[attr-defined]
         tokens = path.tokens if is_split else self.path_tokens(path)  # type: ignore[attr-defined]
         if value.__class__ not in _SCALARS:
             value = json_values.clone(value)
+            secrets.refuse_masks(value, tokens)
+        elif value.__class__ is str and secrets.MASK in value:
+            secrets.refuse_masks(value, tokens)
         if len(tokens) == 2 and tokens[0] in self._private:
             # The most frequent case, in the shortest way.
             name, key = tokens
@@ -209,6 +221,7 @@ class _Draft:
         tokens = self.path_tokens(path)
         if len(tokens) == 1:
             raise InvalidParameterValue(f"{pointer.format(tokens)}: this field is not a list")
+        secrets.refuse_masks(value, tokens)
         self._open(tokens)
         json_values.append(self._values, tokens, json_values.clone(value), unique)
 

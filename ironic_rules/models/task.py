@@ -136,6 +136,11 @@ class Task:
         for draft in (self.node, *self.ports):
             draft.sign(action)
 
+    def check_secrets(self) -> None:
+        """Check what was changed in place; see the drafts' ``check_secrets``."""
+        for draft in (self.node, *self.ports):
+            draft.check_secrets()
+
     def rollback(self) -> None:
         """Undo everything since the last :meth:`checkpoint`, except log messages."""
         self.node.rollback()

@@ -299,7 +299,7 @@ class _Run:
                 sign(action)
             try:
                 if action.waits:
-                    times.append(self._watched(rule, action, active, view))
+                    times.append(self._watched(rule, action, active, view, kept))
                 else:
                     times.append(action.run(task, active, view, self._views))
             except Abandoned:
@@ -319,17 +319,24 @@ class _Run:
             raise failure
         return times, notes
 
-    def _watched(self, rule: CompiledRule, action: CompiledAction, active: ActiveRule, view: View) -> int:
+    def _watched(self, rule: CompiledRule, action: CompiledAction, active: ActiveRule, view: View,
+                 data_before: dict[str, Any] | None) -> int:
         """Run an action that may never end, and return how often it ran.
 
-        :raises ActionError: it is of another package and wrote what it may not
+        :raises ActionError, SecretMasked: it is of another package and wrote what it may not
         """
         task = self._task
         self._watch.begin(ACTION, _overdue, rule, action)
-        kept = Kept(task, "rules") if action.is_foreign and task is not None else None
+        before = Kept(task, "rules") if action.is_foreign and task is not None else None
         times = action.run(task, active, view, self._views)
-        if action.is_foreign and (problem := (kept and kept.problem()) or problem_of_data(self._data)):
-            raise ActionError(problem)
+        if action.is_foreign:
+            if problem := (before and before.problem()) or problem_of_data(self._data):
+                raise ActionError(problem)
+            # Our own actions check what they write.
+            if task is not None:
+                task.check_secrets()
+            if data_before is not None:
+                secrets.refuse_masks(self._data, ("plugin_data",), data_before)
         self._watch.end()
         return times
 

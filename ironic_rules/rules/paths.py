@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.models import json_values, pointer
+from ironic_rules.models import json_values, pointer, secrets
 
 
 def parse(path: object) -> tuple[str, ...]:
@@ -21,15 +21,23 @@ def parse(path: object) -> tuple[str, ...]:
 
 
 def write(data: dict[str, Any], path: str, value: Any) -> None:
-    """Set the value at ``path``; missing dicts are created. Other references to parts of ``data`` are unaffected."""
+    """Set the value at ``path``; missing dicts are created. Other references to parts of ``data`` are unaffected.
+
+    :raises SecretMasked: the value has a mask in the place of a secret
+    """
     tokens = parse(path)
+    secrets.refuse_masks(value, tokens)
     pointer.unshare(data, tokens[:-1])
     pointer.put(data, tokens, json_values.clone(value), create=True)
 
 
 def extend(data: dict[str, Any], path: str, value: Any, unique: bool) -> None:
-    """Append to the list at ``path``, which is created if missing."""
+    """Append to the list at ``path``, which is created if missing.
+
+    :raises SecretMasked: the value has a mask in the place of a secret
+    """
     tokens = parse(path)
+    secrets.refuse_masks(value, tokens)
     pointer.unshare(data, tokens)
     json_values.append(data, tokens, json_values.clone(value), unique)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer, secrets
@@ -61,21 +60,8 @@ def real_secrets(step: Step) -> Iterator[Problem]:
 
     Replies mask secrets in this way. A client that sends such a reply back would overwrite the masked secret.
     """
-    for tokens in _masked(step.args, ("args",)):
-        yield Problem(pointer.format(tokens), "is a secret that a reply has hidden; send the secret itself")
-
-
-def _masked(value: Any, tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the path of each mask in a place where replies mask a secret."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if item == secrets.MASK and secrets.is_secret_key(key):
-                yield *tokens, key
-            else:
-                yield from _masked(item, (*tokens, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _masked(item, (*tokens, str(index)))
+    for where in secrets.new_masks(step.args, path=("args",)):
+        yield Problem(where, "is a secret that a reply has hidden; send the secret itself")
 
 
 def node_problems(offer: Offer, templates: Collection[DeployTemplate], requested: Collection[Step] = (),

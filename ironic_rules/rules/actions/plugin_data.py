@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ironic_rules.models.task import Task
 from ironic_rules.rules import paths
+from ironic_rules.rules.actions import fields
 from ironic_rules.rules.actions.registry import ACTIONS
 from ironic_rules.rules.base import ActiveRule, InspectionRuleActionBase
 from ironic_rules.rules.kinds import DataPath, Flag
@@ -32,6 +34,9 @@ class SetPluginData(InspectionRuleActionBase):
     def call_early(self, rule: ActiveRule, path: str, value: Any) -> None:  # type: ignore[override]
         self(None, rule, path, value)
 
+    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        return fields.data_problem(literals)
+
 
 @ACTIONS.add("extend-plugin-data")
 class ExtendPluginData(InspectionRuleActionBase):
@@ -55,6 +60,9 @@ class ExtendPluginData(InspectionRuleActionBase):
     def call_early(self, rule: ActiveRule, path: str, value: Any,  # type: ignore[override]
                    unique: bool = False) -> None:
         self(None, rule, path, value, unique)
+
+    def problems(self, literals: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        return fields.data_problem(literals)
 
 
 @ACTIONS.add("unset-plugin-data")

@@ -138,7 +138,7 @@ def test_r_82_mask_secrets_says_which_rules_read_the_secrets_of_a_node(tmp_path,
     with running(tmp_path, f"mask_secrets = {mode}\n" if mode else "") as whole:
         for name, secret in (("plain", False), ("secretive", True)):
             create(whole, {"op": "set-attribute", "args": [f"/extra/{name}", [
-                "{node.driver_info[ipmi_password]}", "{node[driver_info][ipmi_password]}", "{node.driver_info}",
+                "{node.driver_info[ipmi_password]}", "{node[driver_info][ipmi_password]}", "is {node.driver_info}",
                 "user {node.driver_info[ipmi_username]}"]]}, sensitive=secret)
             create(whole, {"op": "set-attribute", "args": [f"/extra/guessed_{name}", True]}, sensitive=secret,
                    conditions=[{"op": "eq", "args": ["{node.driver_info[ipmi_password]}", "s3cret"]}])
@@ -148,7 +148,8 @@ def test_r_82_mask_secrets_says_which_rules_read_the_secrets_of_a_node(tmp_path,
         extra = whole.row(node["uuid"]).extra
         for name, reads in (("plain", plain), ("secretive", sensitive)):
             word = "s3cret" if reads else "******"
-            assert extra[name] == [word, word, {"ipmi_username": "root", "ipmi_password": word}, "user root"]
+            whole_text = f"is {{'ipmi_username': 'root', 'ipmi_password': '{word}'}}"
+            assert extra[name] == [word, word, whole_text, "user root"]
             assert (f"guessed_{name}" in extra) is reads
         # Written values are not masked, and stored values are unchanged.
         assert whole.row(node["uuid"]).driver_info == {"ipmi_username": "root", "ipmi_password": "s3cret"}

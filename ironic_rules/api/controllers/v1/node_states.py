@@ -6,7 +6,7 @@ from typing import Any
 
 import pecan
 
-from ironic_rules.api import links, versions
+from ironic_rules.api import links, masks, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -121,6 +121,7 @@ def _check_arguments(verb: str, given: dict[str, Any]) -> None:
         problems.append(Problem(f"/{needed}", f"is required with target {verb}"))
     if problems:
         raise InvalidParameterValue(problems=problems)
+    masks.refuse(given)
     if "configdrive" in given:
         if verb == "rebuild":
             _require("configdrive", versions.REBUILD_CONFIGDRIVE)

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.api import patch, schema, versions
+from ironic_rules.api import masks, patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, Problem
@@ -39,6 +39,7 @@ def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     """
     values = {name: value for name, value in body.items() if value is not None}
     versions.refuse_fields(NODE, (name for name, value in values.items() if value != ""), minor)
+    masks.refuse(values)
     if minor < versions.ANY_NAME:
         schemas.check_host_name(values.get("name"))
     _resolve(conn, values)
@@ -88,6 +89,7 @@ class Update:
     def _patched(self, row: Node) -> dict[str, Any]:
         document = {name: getattr(row, name) for name in NODE.patchable}
         result = patch.apply(document, self._operations, defaults=NODE.defaults(), required=NODE.required)
+        masks.refuse(result, document)
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
         defaults = NODE.defaults()
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}

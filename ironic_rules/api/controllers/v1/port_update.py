@@ -9,7 +9,7 @@ import pecan
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.api import patch, schema, versions
+from ironic_rules.api import masks, patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
@@ -67,6 +67,7 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     """
     values = {name: value for name, value in body.items() if value is not None}
     versions.refuse_fields(PORT, values, minor)
+    masks.refuse(values)
     if ("node_uuid" in values) == ("node_ident" in values):
         problem = "give one of node_uuid and node_ident" if "node_ident" in values else "is required"
         raise InvalidParameterValue(problems=[Problem("/node_uuid", problem)])
@@ -98,6 +99,7 @@ class Update:
         """
         document = {name: getattr(row, name) for name in schemas.FIELDS}
         result = patch.apply(document, self._operations, defaults=PORT.defaults(), required=PORT.required)
+        masks.refuse(result, document)
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
         defaults = PORT.defaults()
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
