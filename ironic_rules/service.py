@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import logging as std_logging
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from ironic_rules import exceptions
 from ironic_rules.conf import validation
 from ironic_rules.db import conductors, migration
 from ironic_rules.db.session import Database
-from ironic_rules.models import states
+from ironic_rules.models import secrets, states
 from ironic_rules.rpc import memory
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
@@ -75,6 +76,7 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
             check(validation.of_files(conf, argv, config_files))
         raise
     check(conf)
+    secrets.configure(conf.secret_words)
     return conf
 
 
@@ -82,6 +84,20 @@ def setup_logging(conf: cfg.ConfigOpts) -> None:
     """Start logging as the configuration says."""
     logging.set_defaults(default_log_levels=[*logging.get_default_log_levels(), *_QUIET])
     logging.setup(conf, "ironic_rules", version())
+    for handler in std_logging.getLogger().handlers:
+        if not isinstance(handler.formatter, _Masking):
+            handler.setFormatter(_Masking(handler.formatter))
+
+
+class _Masking(std_logging.Formatter):
+    """Formats records as another formatter does, and masks passwords of URLs, also in tracebacks of libraries."""
+
+    def __init__(self, inner: std_logging.Formatter | None) -> None:
+        super().__init__()
+        self._inner = inner or std_logging.Formatter()
+
+    def format(self, record: std_logging.LogRecord) -> str:
+        return secrets.mask_text(self._inner.format(record))
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:

@@ -14,7 +14,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked
-from ironic_rules.models import states, transitions
+from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.steps.procedures import DEPLOYMENT
@@ -127,7 +127,8 @@ def _set_power(conductor: Conductor, context: RequestContext, node_id: int, targ
             values["power_state"] = power.get_power_state(task)
 
         if reason := state_machine.attempt(switch, task):
-            values["last_error"] = printable(f"Failed to change the power state to '{target}': {reason}", MAX_MESSAGE)
+            text = f"Failed to change the power state to '{target}': {reason}"
+            values["last_error"] = printable(secrets.mask_text(text), MAX_MESSAGE)
             LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
         conductor.db.write(lambda conn: task_store.save(conn, task, conductor.host, values, release=True))
 

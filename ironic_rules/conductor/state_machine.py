@@ -20,7 +20,7 @@ from ironic_rules.db import clock, errors, history, inventory, nodes
 from ironic_rules.exceptions import HookFailed, IronicRulesError, LockLost, NodeNotFound, RuleFailed, RuleSpent
 from ironic_rules.inspection import authors
 from ironic_rules.inspection.pipeline import WITHHELD
-from ironic_rules.models import states, transitions
+from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
@@ -193,7 +193,8 @@ def _is_bad_data(error: Exception, task: Task) -> bool:
 def _leave(conductor: Conductor, row: Node, reason: str) -> None:
     """Release a node in a stable state: the conductor that took its lock died before or after its work."""
     unfinished = row.target_power_state is not None
-    values = {"target_power_state": None, "last_error": printable(reason, MAX_MESSAGE)} if unfinished else {}
+    error = printable(secrets.mask_text(reason), MAX_MESSAGE)
+    values = {"target_power_state": None, "last_error": error} if unfinished else {}
     conductor.db.write(lambda conn: nodes.release(conn, row.id, conductor.host, values))
 
 
@@ -205,7 +206,7 @@ def _save(conductor: Conductor, record: task_store.Record, task: Task, result: R
         raise IronicRulesError(f"State {row.provision_state} cannot end with {result.event}.")
     goes_on = transition.state in states.TRANSIENT
     on_failure = conductor.work_in(row.provision_state).on_failure
-    error = None if result.error is None else printable(result.error, MAX_MESSAGE)
+    error = None if result.error is None else printable(secrets.mask_text(result.error), MAX_MESSAGE)
     values = {**state_values(transition), "last_error": error}
     stays = transition.state == row.provision_state
     if stays:

@@ -13,7 +13,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import InvalidState, IronicRulesError
-from ironic_rules.models import states
+from ironic_rules.models import secrets, states
 from ironic_rules.models.nodes import Node
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -50,7 +50,7 @@ def finish(conductor: Conductor, context: RequestContext, node_id: int, event: s
         if reason := state_machine.clean_up(conductor, task):
             # An inspection has more to undo than the power state; the reason says which part failed.
             what = "Cleaning up" if row.provision_state == states.INSPECTWAIT else "Switching the node off"
-            error = printable(f"{error} {what} failed: {reason}", MAX_MESSAGE)
+            error = printable(secrets.mask_text(f"{error} {what} failed: {reason}"), MAX_MESSAGE)
         values = {**state_machine.state_values(transition), "last_error": error, "agent_token_hash": None}
 
         def store(conn: sa.Connection) -> None:

@@ -6,6 +6,7 @@ import socket
 
 from oslo_config import cfg
 
+from ironic_rules.models import secrets
 from ironic_rules.models.nodes import INTERFACES
 
 OPTS: list[cfg.Opt] = [
@@ -24,6 +25,11 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("http_basic_max_checks", default=2, min=1,
                help="Number of passwords that one API process checks at the same time with auth_strategy = http_basic. "
                     "Passwords that were right before need no check."),
+    cfg.ListOpt("secret_words", default=list(secrets.WORDS),
+                help="A value is a secret, shown as ******, if its key contains one of these words, as whole words "
+                     "between the underscores and hyphens of the key, in either case: api_key matches bmc-api-key and "
+                     "api_key_2, pin does not match cpu_pinning. Keys that oslo.utils masks (*password*, *token*, "
+                     "*secret*, ...) are secret in any case. Must be the same for all processes."),
     cfg.BoolOpt("pecan_debug", default=False,
                 help="Show tracebacks of API faults in error bodies. Do not use in production."),
 ]

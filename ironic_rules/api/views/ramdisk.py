@@ -23,16 +23,25 @@ _CONFIG: dict[str, Any] = {
 }
 
 
-#: Inspection data are matched to the node by these; a client that knows a MAC address must not learn them.
-_WITHHELD = frozenset({"lookup_bmc_addresses"})
+#: What ironic-python-agent 13.0 reads of these fields (hardware.py, utils.py). Any client that knows a MAC address of a
+#: waiting node gets them: no image, config drive or BMC address.
+_INSTANCE_INFO = ("root_device", "capabilities", "deploy_boot_mode")
+_DRIVER_INTERNAL_INFO = (
+    "agent_continue_if_ata_erase_failed", "agent_continue_if_secure_erase_failed", "agent_enable_ata_secure_erase",
+    "agent_enable_discard_erase", "agent_enable_nvme_secure_erase", "agent_erase_devices_iterations",
+    "agent_erase_devices_zeroize", "agent_erase_skip_read_only", "deploy_boot_mode", "disk_erasure_concurrency",
+    "wipe_special_filesystems",
+)
 
 
-def _shown(driver_internal_info: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in driver_internal_info.items() if key not in _WITHHELD}
+def _only(names: tuple[str, ...], info: dict[str, Any]) -> Any:
+    return secrets.mask({name: info[name] for name in names if name in info})
 
 
 def lookup(node: NodeFound, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
-    """Return ``{"node": …, "config": …}`` with every secret of the node masked.
+    """Return ``{"node": …, "config": …}`` with what an agent needs, and every secret in it masked.
+
+    The agent looks into ``instance_info`` without asking whether it is there.
 
     :param token: the agent token, or ``******`` if it was already issued
     """
@@ -40,8 +49,8 @@ def lookup(node: NodeFound, token: str, conf: cfg.ConfigOpts) -> dict[str, Any]:
         "node": {
             "uuid": node.uuid,
             "properties": secrets.mask(node.properties),
-            "instance_info": secrets.mask(node.instance_info),
-            "driver_internal_info": secrets.mask(_shown(node.driver_internal_info)),
+            "instance_info": _only(_INSTANCE_INFO, node.instance_info),
+            "driver_internal_info": _only(_DRIVER_INTERNAL_INFO, node.driver_internal_info),
             "links": links.resource("nodes", node.uuid),
         },
         "config": {

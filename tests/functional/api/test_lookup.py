@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -18,10 +19,12 @@ BEAT = {"callback_url": "http://192.0.2.5:9999", "agent_version": "13.0.0"}
 @pytest.fixture
 def node(db, make_node) -> Any:
     made = make_node(name="n", provision_state="inspect wait", properties={"cpu_arch": "x86_64"},
-                     instance_info={"configdrive": "secret", "image_source": "x", "image_url": "http://x/?sig=secret"},
+                     instance_info={"configdrive": "secret", "image_source": "http://secret", "user_data": "secret",
+                                    "image_url": "http://x/?sig=secret", "capabilities": {"boot_option": "local"}},
                      driver_info={"ipmi_password": "p"},
                      driver_internal_info={"agent_secret_token": "secret", "x": {"password": "secret"},
-                                           "lookup_bmc_addresses": ["192.0.2.77"]})
+                                           "lookup_bmc_addresses": ["192.0.2.77"], "agent_url": "http://secret",
+                                           "agent_erase_devices_iterations": 2})
     db.write(lambda conn: ports.create(conn, {"address": MAC, "node_id": made.id}))
     return made
 
@@ -50,6 +53,9 @@ def test_no_secret_leaves_with_the_node(app, node):
 
     assert "secret" not in text.replace("agent_secret_token", "")
     assert "192.0.2.77" not in text
+    shown = json.loads(text)["node"]
+    assert (shown["instance_info"], shown["driver_internal_info"]) == (
+        {"capabilities": {"boot_option": "local"}}, {"agent_erase_devices_iterations": 2})
     assert "driver_info" not in text.replace("driver_internal_info", "")
 
 

@@ -155,6 +155,17 @@ def test_an_inventory_that_there_is_not_and_bad_statuses(app, inventories, query
     assert (reply.status_int, reply.fault["faultstring"]) == (status, reason)
 
 
+def test_the_secrets_of_an_inventory_are_masked(app, db, node):
+    sent = {"bmc": {"snmp_community": "s3cret"}, "images": ["ftp://u:s3cret@h/x"], "cpu_pinning": "0-3"}
+    with db.writer() as conn:
+        row = inventory.receive(conn, node.id, sent, {"ssh_key": "s3cret", "text": '"password":"x"'}, None)
+        inventory.finish(conn, row, {"api-key": "s3cret", "rack": 7}, "processed")
+
+    assert app.get(f"{URL}/inventory").json == {
+        "inventory": {"bmc": {"snmp_community": "******"}, "images": ["ftp://u:******@h/x"], "cpu_pinning": "0-3"},
+        "plugin_data": {"api-key": "******", "rack": 7}, "status": "processed"}
+
+
 def test_without_an_inspection_there_is_no_inventory_and_the_error_names_the_uuid(app, node):
     reply = app.get("/v1/nodes/n/inventory", expect_errors=True)
 

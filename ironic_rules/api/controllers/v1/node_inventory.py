@@ -13,6 +13,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inventory
 from ironic_rules.exceptions import InventoryNotFound
+from ironic_rules.models import secrets
 from ironic_rules.policies import nodes as policies
 
 #: The values of ``status`` in requests and replies, and those in the table.
@@ -29,6 +30,8 @@ class InventoryController(Resource):
     def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return ``{"inventory": as the ramdisk sent it, "plugin_data": the rest, "status": how far it came}``.
 
+        Secrets in them are masked.
+
         These are the newest data with the requested ``status``; if none is requested, those of the last successful
         inspection, and without one the newest. Plug-in data are as hooks and rules have changed them, or, unless
         ``processed``, as they were received.
@@ -43,5 +46,9 @@ class InventoryController(Resource):
             raise InventoryNotFound(wanted and f"Node {row.uuid} has no inspection inventory that is {wanted}.",
                                     node=row.uuid)
         plugin_data = found.plugin_data if found.status == inventory.PROCESSED else found.received_plugin_data
-        return {"inventory": orjson.Fragment(found.inventory_data), "plugin_data": orjson.Fragment(plugin_data or "{}"),
+        return {"inventory": _masked(found.inventory_data), "plugin_data": _masked(plugin_data or "{}"),
                 "status": _WORDS[found.status]}
+
+
+def _masked(text: Any) -> Any:
+    return orjson.Fragment(text) if secrets.json_has_none(text) else secrets.mask(orjson.loads(text))
