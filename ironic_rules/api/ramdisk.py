@@ -15,6 +15,7 @@ from oslo_config import cfg
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import NotFound
 from ironic_rules.models import states
+from ironic_rules.models.nodes import Node
 
 #: What later callers get instead of the token. IPA aborts when it receives it, so a second ramdisk is detected.
 HIDDEN_TOKEN = "******"
@@ -52,6 +53,14 @@ def claim_token_after_callback(conn: sa.Connection, node_id: int) -> str:
     if nodes.claim_agent_token(conn, node_id, hashed_token(token), states.LOOKUP_ALLOWED):
         return token
     return HIDDEN_TOKEN if nodes.has_agent_token(conn, node_id) else token
+
+
+def is_unapproved(node: Node) -> bool:
+    """Return whether discovery has created the node, and no operator has managed it since."""
+    if not node.auto_discovered:
+        return False
+    return node.provision_state == states.ENROLL or (
+        node.provision_state == states.INSPECTING and node.target_provision_state == states.ENROLL)
 
 
 def void_token() -> str:

@@ -78,7 +78,7 @@ def _check_unlocked(node: Node) -> None:
 
 def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that the request's arguments set."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, Any] = {"agent_token_hash": None} if verb == "inspect" else {}
     if verb in _DEPLOYS:
         changed |= DEPLOYMENT.columns(row.driver_internal_info, args.get("deploy_steps") or ())
     given = {key: args[key] for key in ("configdrive", "rescue_password") if args.get(key) is not None}

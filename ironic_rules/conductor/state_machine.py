@@ -154,6 +154,7 @@ def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
     for repetition in itertools.count():
         task = again.task()
         task.watch = conductor.workers.watch()
+        task.begin_work(lambda: _forget_token(conductor, row.id))
         result = _handle(again.handle, conductor, task)
         if result.error is not None:
             break
@@ -177,6 +178,10 @@ def _save_failure(conductor: Conductor, record: task_store.Record, result: Resul
     if reason := clean_up(conductor, task):
         LOG.warning("Cleaning up after the failure of node %s failed too: %s", record.node.uuid, reason)
     return _save(conductor, record, task, result, context)
+
+
+def _forget_token(conductor: Conductor, node_id: int) -> None:
+    conductor.db.write(lambda conn: nodes.update_locked(conn, node_id, conductor.host, {"agent_token_hash": None}))
 
 
 def _is_bad_data(error: Exception, task: Task) -> bool:
@@ -211,8 +216,9 @@ def _save(conductor: Conductor, record: task_store.Record, task: Task, result: R
     stays = transition.state == row.provision_state
     if stays:
         del values["provision_updated_at"]
-    if row.provision_state == states.INSPECTING or not (stays or transition.state in states.WAITING):
-        # The API issues tokens without the lock, so the draft may not have the token: the column is always written.
+    if transition.state not in states.WAITING and (row.provision_state == states.INSPECTING or not stays):
+        # The API issues tokens without the lock, so the draft may not have the token: the column is always written. A
+        # ramdisk that is waited for may already have looked up its token; see expect_ramdisk().
         values["agent_token_hash"] = None
 
     def store(conn: sa.Connection) -> None:

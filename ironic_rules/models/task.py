@@ -57,8 +57,27 @@ class Task:
         self.accepted: Callable[[], InspectionData | None] = lambda: None
         #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []
+        self._forget_token: Callable[[], None] | None = None
         self._deleted: list[int] = []
         self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])
+
+    def begin_work(self, forget_token: Callable[[], None]) -> None:
+        """Set what the work on a node may store before its end.
+
+        :param forget_token: invalidates the agent token of the node at once
+        """
+        self._forget_token = forget_token
+
+    def expect_ramdisk(self) -> None:
+        """Invalidate the agent token, immediately before a ramdisk is started that will get another one.
+
+        This is stored at once: the ramdisk may look its node up before the work that starts it has ended, and the draft
+        does not have its token.
+        """
+        if self._forget_token is None:
+            self.node.agent_token_hash = None
+        else:
+            self._forget_token()
 
     def begin_inspection(self, foreign_addresses: Collection[str], previous_inventory: PreviousInventory) -> None:
         """Set what hooks can know of this inspection besides its data.

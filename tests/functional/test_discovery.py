@@ -17,6 +17,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent.inspect import AgentInspect
+from tests.functional.rows import hooks
 from tests.functional.whole import configuration, fault, running
 
 URL = "/v1/continue_inspection"
@@ -24,6 +25,7 @@ FORMS = ("{node.auto_discovered}", "{node[auto_discovered]}", "{plugin_data.auto
          "{plugin_data[auto_discovered]}")
 CONFIG = ("[auto_discovery]\nenabled = true\ndriver = fake-hardware\ninspection_scope = fresh\n"
           "max_nodes_per_minute = 1000\n")
+BEAT = {"callback_url": "http://192.0.2.1:1"}
 FAIL = {"op": "fail", "args": {"msg": "not in this house"}}
 
 
@@ -108,6 +110,25 @@ def test_the_newer_answer_has_a_token_that_opens_nothing(whole, machine):
 
     assert (len(token) >= 32, token != "******", beat.status_int) == (True, True, 404)
     assert whole.row(uuid).agent_token_hash is None
+
+
+def test_a_lookup_while_the_discovered_node_is_inspected_has_no_valid_token_either(whole, machine):
+    _, body = machine
+    with hooks.held(whole, lambda: post(whole, body)) as reply:
+        uuid = reply.json["uuid"]
+        assert (whole.row(uuid).provision_state, whole.row(uuid).target_provision_state) == ("inspecting", "enroll")
+        tokens = [whole.app.get(f"/v1/lookup?node_uuid={uuid}").json["config"]["agent_token"] for _ in range(2)]
+        beats = [whole.app.post_json(f"/v1/heartbeat/{uuid}", {**BEAT, "agent_token": token}) for token in tokens]
+        assert whole.row(uuid).agent_token_hash is None
+    whole.at_rest(uuid)
+
+    assert [len(token) >= 32 for token in tokens] == [True, True]
+    assert [beat.status_int for beat in beats] == [404, 404]
+    # Once an operator manages it, its ramdisk gets a token like any other.
+    whole.provision(uuid, "manage")
+    whole.provision(uuid, "inspect")
+    token = whole.app.get(f"/v1/lookup?node_uuid={uuid}").json["config"]["agent_token"]
+    assert whole.app.post_json(f"/v1/heartbeat/{uuid}", {**BEAT, "agent_token": token}).status_int == 202
 
 
 @pytest.mark.parametrize("state", ["enroll", "manageable", "available", "active", "inspect failed", "clean wait"])

@@ -11,9 +11,10 @@ from ironic_rules.db import inventory, nodes, ports
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
-from ironic_rules.hardware.fake import FakeBoot
+from ironic_rules.hardware.fake import FakeBoot, FakePower
+from ironic_rules.models import states
 from ironic_rules.models.inventories import InspectionData
-from tests.functional.whole import running
+from tests.functional.whole import FaultyPower, running
 
 TRAIT = {"op": "add-trait", "args": {"name": "CUSTOM_SEEN"}}
 
@@ -153,6 +154,27 @@ def test_a_node_inspected_out_of_band_is_known_by_the_name_of_its_bmc(whole, mon
     assert whole.provision(node, "inspect")["provision_state"] == "manageable"
 
     assert whole.bmc_addresses(node) == kept
+
+
+@pytest.mark.parametrize("booted_before", [False, True])
+def test_a_ramdisk_that_looks_up_before_the_late_power_on_is_saved_keeps_its_token(whole, monkeypatch, booted_before):
+    node = whole.enroll("manageable", driver="faulty-hardware", automated_clean=False)
+    if booted_before:
+        # The token of an earlier ramdisk, which is not running any more.
+        whole.put(node, agent_token_hash="0" * 64)
+    issued = []
+
+    def boots_at_once(self, task, target, timeout_s=None):
+        FakePower.set_power_state(self, task, target, timeout_s)
+        if target in (states.REBOOT, states.POWER_ON):
+            issued.append(whole.app.get(f"/v1/lookup?node_uuid={node}").json["config"]["agent_token"])
+
+    monkeypatch.setattr(FaultyPower, "set_power_state", boots_at_once)
+    assert whole.provision(node, "inspect")["provision_state"] == "inspect wait"
+
+    token, = issued
+    beat = whole.app.post_json(f"/v1/heartbeat/{node}", {"callback_url": "http://192.0.2.1:1", "agent_token": token})
+    assert (len(token) >= 32, beat.status_int) == (True, 202)
 
 
 def wait_long(whole, node, **values):

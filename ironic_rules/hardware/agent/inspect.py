@@ -40,12 +40,12 @@ class AgentInspect(InspectInterface):
         """Make the node boot into the ramdisk and store the BMC addresses by which it can be recognised."""
         parameters = ramdisk.managed_parameters(self, task)
         node = task.node
-        node.agent_token_hash = None
         node.driver_internal_info[BMC_ADDRESSES] = bmc_resolver.addresses(node.driver_info)
         power = self.interface_of(node, "power")
         if parameters is None:
             node.driver_internal_info.pop(MANAGED, None)
             self.interface_of(node, "management").set_boot_device(task, "pxe")
+            task.expect_ramdisk()
             power.set_power_state(task, states.REBOOT)
             return None
         node.driver_internal_info[MANAGED] = {"driver": node.driver, "boot_interface": node.boot_interface}
@@ -55,6 +55,7 @@ class AgentInspect(InspectInterface):
             # The caller discards this draft, and with it the record of what must be undone.
             on_failure.callback(self._undo_boot, task)
             self.interface_of(node, "boot").prepare_ramdisk(task, parameters)
+            task.expect_ramdisk()
             power.set_power_state(task, states.REBOOT if node.disable_power_off else states.POWER_ON)
             on_failure.pop_all()
         return None

@@ -64,6 +64,17 @@ def test_off_prepare_on(agent):
     assert machine.calls == ["power off", "prepare", "power on"]
 
 
+@pytest.mark.parametrize("stays_on", [False, True])
+def test_the_old_token_is_forgotten_immediately_before_the_machine_starts(agent, stays_on):
+    machine, task = Machine(), make_task({"disable_power_off": stays_on})
+    task.begin_work(lambda: machine.calls.append("forget"))
+
+    agent(machine).inspect_hardware(task)
+
+    assert machine.calls[-2:] == ["forget", "rebooting" if stays_on else "power on"]
+    assert "agent_token_hash" not in task.node.changes()
+
+
 def test_a_machine_that_must_stay_on_is_restarted(agent):
     machine, task = Machine(), make_task({"disable_power_off": True})
 

@@ -30,6 +30,9 @@ class LookupController(Resource):
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """Return the node and the ramdisk's settings; the first caller gets the agent token, later ones ``******``.
 
+        A node that discovery has created has no token until an operator manages it: callers get one that is not
+        accepted anywhere.
+
         :raises Invalid: 400, neither a MAC address nor a UUID was given
         :raises LookupFailed: 404, always with the same text
         """
@@ -44,6 +47,8 @@ class LookupController(Resource):
         if request.conf.api.restrict_lookup and node.provision_state not in states.LOOKUP_ALLOWED:
             LOG.info("Lookup refused: node %s is in state %s", node.uuid, node.provision_state)
             raise LookupFailed()
+        if ramdisk.is_unapproved(node):
+            return views.lookup(node, ramdisk.void_token(), request.conf)
         token = request.db.write(lambda conn: ramdisk.claim_token(conn, node.id))
         if token == ramdisk.HIDDEN_TOKEN:
             LOG.warning("Lookup of node %s: its agent token was already issued", node.uuid)
