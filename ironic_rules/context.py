@@ -17,6 +17,11 @@ class RequestContext(context.RequestContext):
         super().__init__(**kwargs)
         self.is_public_api = is_public_api
 
+    def to_policy_values(self) -> Any:
+        """Return what policies can check: as in Ironic, also the name of the project."""
+        # In a plain dictionary: what is added to that of oslo.context counts as deprecated.
+        return {**super().to_policy_values(), "project_name": self.project_name}
+
     def to_dict(self) -> dict[str, Any]:
         values = super().to_dict()
         values["is_public_api"] = self.is_public_api

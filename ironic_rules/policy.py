@@ -49,5 +49,9 @@ def authorize(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> None:
     """
     if conf.auth_strategy in ADMIN_STRATEGIES:
         return
-    if not enforcer(conf).enforce(name, {}, context.to_policy_values()):
+    target = {}
+    if conf.rbac_service_role_elevated_access:
+        # A check that needs a value which is not there is false.
+        target["config.service_project_name"] = conf.rbac_service_project_name
+    if not enforcer(conf).enforce(name, target, context.to_policy_values()):
         raise Forbidden(policy=name)

@@ -21,7 +21,8 @@ from ironic_rules.api.resource import Walked, walk_routes
 from ironic_rules.api.schemas import inspection_rules
 
 CHECKS = {policy.name: policy.check for policy in policies.policies()}
-WHO = {"rule:admin_api": "administrators", "rule:observer_api": "readers", "": "everybody"}
+WHO = {"rule:admin_api": "administrators", "rule:service_api": "services", "rule:member_api": "members",
+       "rule:observer_api": "readers", "": "everybody"}
 TITLES = {"": "Version discovery", "healthcheck": "Health", "continue_inspection": "Inspection data from ramdisks",
           "lookup": "Lookup by ramdisks", "heartbeat": "Heartbeats of ramdisks", "portgroups": "Port groups",
           "inspection_rules": "Inspection rules", "deploy-templates": "Deploy templates",

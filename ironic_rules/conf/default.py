@@ -25,6 +25,13 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("http_basic_max_checks", default=2, min=1,
                help="Number of passwords that one API process checks at the same time with auth_strategy = http_basic. "
                     "Passwords that were right before need no check."),
+    cfg.BoolOpt("rbac_service_role_elevated_access", default=True,
+                help="With auth_strategy = keystone: whether users with the role service in the project "
+                     "rbac_service_project_name may do what services such as Nova need. With a system-scoped token "
+                     "they may in any case. Unlike in Ironic the default is true: nodes have no owner here by which a "
+                     "service could be given access to some of them."),
+    cfg.StrOpt("rbac_service_project_name", default="service",
+               help="Name of the project, in the domain with the id default, that has the users of other services."),
     cfg.ListOpt("secret_words", default=list(secrets.WORDS),
                 help="A value is a secret, shown as ******, if its key contains one of these words, as whole words "
                      "between the underscores and hyphens of the key, in either case: api_key matches bmc-api-key and "

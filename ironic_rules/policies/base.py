@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ADMIN = "rule:admin_api"
+#: Administrators, and other services such as Nova.
+SERVICE = "rule:service_api"
+#: Those, and members of the system.
+MEMBER = "rule:member_api"
 READER = "rule:observer_api"
 PUBLIC = ""
 
@@ -24,10 +28,22 @@ class Policy:
 
 
 RULES = [
-    Policy("admin_api", "role:admin", "May write everything"),
-    # In Keystone, every member of every project has the role reader. Nodes do not belong to a project: only readers
-    # with system scope may see them.
-    Policy("observer_api", "rule:admin_api or role:observer or (role:reader and system_scope:all)",
+    # An administrator of a domain has this role too, and a token with the domain as its scope: that is not the system.
+    Policy("admin_api", "role:admin and domain_id:None", "May write everything"),
+    # As in Ironic, but only in the domain of the cloud's own projects: everybody may name a project in their domain.
+    Policy("service_role",
+           "role:service and (system_scope:all or (project_name:%(config.service_project_name)s and "
+           "(project_domain_id:default or project_domain_id:None)))",
+           "Another service, such as Nova. [DEFAULT]rbac_service_role_elevated_access is whether this includes those "
+           "in the project [DEFAULT]rbac_service_project_name"),
+    Policy("service_api", "rule:admin_api or rule:service_role",
+           "May create and delete ports and port groups, besides what members may"),
+    # In Keystone, every user of every project has the roles reader and member in it. Nodes do not belong to a project:
+    # only those with system scope may see or change them.
+    Policy("member_api", "rule:service_api or (role:member and system_scope:all)",
+           "May change and use nodes, and what belongs to them"),
+    Policy("observer_api",
+           "rule:member_api or (role:observer and domain_id:None) or (role:reader and system_scope:all)",
            "May read everything but secrets"),
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironic_rules.policies.base import ADMIN, READER, documented
+from ironic_rules.policies.base import ADMIN, MEMBER, READER, documented
 
 LIST = "baremetal:node:list"
 GET = "baremetal:node:get"
@@ -30,24 +30,24 @@ RULES = [
     documented(LIST, READER, "List nodes", ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail")),
     documented(GET, READER, "Show a node", ("GET", _NODE)),
     documented(CREATE, ADMIN, "Create a node", ("POST", "/v1/nodes")),
-    documented(UPDATE, ADMIN, "Change a node", ("PATCH", _NODE)),
+    documented(UPDATE, MEMBER, "Change a node", ("PATCH", _NODE)),
     documented(DELETE, ADMIN, "Delete a node", ("DELETE", _NODE)),
     documented(VALIDATE, READER, "Validate a node's interfaces", ("GET", f"{_NODE}/validate")),
     documented(GET_DEPLOY_STEPS, READER, "Show the steps that a node's deployment would run",
                ("GET", f"{_NODE}/deploy_steps")),
-    documented(SET_MAINTENANCE, ADMIN, "Put a node into maintenance", ("PUT", f"{_NODE}/maintenance")),
-    documented(CLEAR_MAINTENANCE, ADMIN, "Take a node out of maintenance", ("DELETE", f"{_NODE}/maintenance")),
+    documented(SET_MAINTENANCE, MEMBER, "Put a node into maintenance", ("PUT", f"{_NODE}/maintenance")),
+    documented(CLEAR_MAINTENANCE, MEMBER, "Take a node out of maintenance", ("DELETE", f"{_NODE}/maintenance")),
     documented(GET_STATES, READER, "Show a node's states", ("GET", f"{_NODE}/states")),
-    documented(SET_POWER_STATE, ADMIN, "Change a node's power state", ("PUT", f"{_NODE}/states/power")),
-    documented(SET_PROVISION_STATE, ADMIN, "Change a node's provision state", ("PUT", f"{_NODE}/states/provision")),
+    documented(SET_POWER_STATE, MEMBER, "Change a node's power state", ("PUT", f"{_NODE}/states/power")),
+    documented(SET_PROVISION_STATE, MEMBER, "Change a node's provision state", ("PUT", f"{_NODE}/states/provision")),
     documented(LIST_TRAITS, READER, "List a node's traits", ("GET", f"{_NODE}/traits")),
-    documented(SET_TRAITS, ADMIN, "Add a trait to a node or replace all",
+    documented(SET_TRAITS, MEMBER, "Add a trait to a node or replace all",
                ("PUT", f"{_NODE}/traits"), ("PUT", f"{_NODE}/traits/{{trait}}")),
-    documented(DELETE_TRAITS, ADMIN, "Remove one or all traits of a node",
+    documented(DELETE_TRAITS, MEMBER, "Remove one or all traits of a node",
                ("DELETE", f"{_NODE}/traits"), ("DELETE", f"{_NODE}/traits/{{trait}}")),
     documented(LIST_VIFS, READER, "List a node's VIFs", ("GET", f"{_NODE}/vifs")),
-    documented(ATTACH_VIF, ADMIN, "Attach a VIF to a node", ("POST", f"{_NODE}/vifs")),
-    documented(DETACH_VIF, ADMIN, "Detach a VIF from a node", ("DELETE", f"{_NODE}/vifs/{{vif_id}}")),
+    documented(ATTACH_VIF, MEMBER, "Attach a VIF to a node", ("POST", f"{_NODE}/vifs")),
+    documented(DETACH_VIF, MEMBER, "Detach a VIF from a node", ("DELETE", f"{_NODE}/vifs/{{vif_id}}")),
     documented(GET_HISTORY, READER, "Show a node's history",
                ("GET", f"{_NODE}/history"), ("GET", f"{_NODE}/history/{{event}}")),
     documented(GET_INVENTORY, READER, "Show the data of a node's last inspection", ("GET", f"{_NODE}/inventory")),

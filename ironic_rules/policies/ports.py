@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironic_rules.policies.base import ADMIN, READER, documented
+from ironic_rules.policies.base import MEMBER, READER, SERVICE, documented
 
 LIST = "baremetal:port:list"
 GET = "baremetal:port:get"
@@ -17,7 +17,7 @@ RULES = [
                ("GET", "/v1/portgroups/{portgroup_ident}/ports"),
                ("GET", "/v1/portgroups/{portgroup_ident}/ports/detail")),
     documented(GET, READER, "Show a port", ("GET", _PORT)),
-    documented(CREATE, ADMIN, "Create a port", ("POST", "/v1/ports")),
-    documented(UPDATE, ADMIN, "Change a port", ("PATCH", _PORT)),
-    documented(DELETE, ADMIN, "Delete a port", ("DELETE", _PORT)),
+    documented(CREATE, SERVICE, "Create a port", ("POST", "/v1/ports")),
+    documented(UPDATE, MEMBER, "Change a port", ("PATCH", _PORT)),
+    documented(DELETE, SERVICE, "Delete a port", ("DELETE", _PORT)),
 ]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import bcrypt
+import orjson
 import pytest
 from oslo_context import context
 from oslo_policy import policy as oslo_policy
@@ -28,11 +29,20 @@ ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.con
           for route in walk_routes(RootController())]
 PUBLIC = {"/", "/v1", "/healthcheck", "/v1/lookup", "/v1/continue_inspection", "/v1/heartbeat/node"}
 
+#: What keystonemiddleware says of the scope of a token.
+SCOPES = {
+    "system": {"HTTP_OPENSTACK_SYSTEM_SCOPE": "all"}, "domain": {"HTTP_X_DOMAIN_ID": "d1", "HTTP_X_DOMAIN_NAME": "d"},
+    "": {"HTTP_X_PROJECT_ID": "someones", "HTTP_X_PROJECT_NAME": "theirs", "HTTP_X_PROJECT_DOMAIN_ID": "default"},
+    "service": {"HTTP_X_PROJECT_ID": "p", "HTTP_X_PROJECT_NAME": "service", "HTTP_X_PROJECT_DOMAIN_ID": "default"},
+    "foreign": {"HTTP_X_PROJECT_ID": "p", "HTTP_X_PROJECT_NAME": "service", "HTTP_X_PROJECT_DOMAIN_ID": "d1"},
+}
+
 
 class FakeAuthToken:
     """keystonemiddleware's contract: 401 without a token; otherwise the token's roles and scope in headers.
 
-    A token is a role, of a project or, with the prefix ``system:``, of the whole system.
+    A token is a role, of a project, of the whole system (``system:``), of a domain (``domain:``), or of the project
+    ``service``, in the domain default (``service:``) or another one (``foreign:``).
     """
 
     def __init__(self, app: Any, conf: dict[str, Any]) -> None:
@@ -45,7 +55,7 @@ class FakeAuthToken:
             return [b"{}"]
         scope, _, role = token.rpartition(":")
         environ["HTTP_X_ROLES"] = environ["HTTP_X_USER_ID"] = role
-        environ |= {"HTTP_OPENSTACK_SYSTEM_SCOPE": "all"} if scope == "system" else {"HTTP_X_PROJECT_ID": "someones"}
+        environ |= SCOPES[scope]
         return self._app(environ, start_response)
 
 
@@ -85,7 +95,8 @@ def test_a_stranger_gets_403_and_nobody_401(keystone, method, path, route):
         assert keystone.request(path, method=method, expect_errors=True).status_int not in (401, 403)
         return
     # Every member of a project has the role reader in it.
-    for token in ("member", "member,reader"):
+    for token in ("member", "member,reader", "service", "foreign:service", "domain:admin", "domain:member,reader",
+                  "domain:service", "domain:observer"):
         stranger = keystone.request(path, method=method, headers={"X-Auth-Token": token}, expect_errors=True)
 
         assert stranger.status_int == 403
@@ -101,6 +112,57 @@ def test_a_reader_reads_and_does_not_write(keystone, role):
     assert keystone.get("/v1/nodes", headers=token).status_int == 200
     keystone.post_json("/v1/inspection_rules", {"nonsense": 1}, headers=token, status=403)
     keystone.delete("/v1/inspection_rules", headers=token, status=403)
+
+
+NODE = "11111111-1111-4111-8111-111111111111"
+#: What Nova sends, and what else changes a node; (method, path, body): 403 only by policy.
+READS = [("GET", path, None) for path in (
+    "/v1/nodes", f"/v1/nodes/{NODE}", "/v1/ports/detail", "/v1/portgroups/detail", f"/v1/nodes/{NODE}/validate",
+    "/v1/volume/targets", "/v1/inspection_rules", "/v1/deploy_templates", f"/v1/nodes/{NODE}/inventory")]
+USES = [
+    ("PATCH", f"/v1/nodes/{NODE}", [{"op": "add", "path": "/extra/a", "value": 1}]),
+    ("PUT", f"/v1/nodes/{NODE}/states/provision", {"target": "active"}),
+    ("PUT", f"/v1/nodes/{NODE}/states/power", {"target": "power on"}),
+    ("PUT", f"/v1/nodes/{NODE}/maintenance", {}), ("DELETE", f"/v1/nodes/{NODE}/maintenance", None),
+    ("POST", f"/v1/nodes/{NODE}/vifs", {"id": "v"}), ("DELETE", f"/v1/nodes/{NODE}/vifs/v", None),
+    ("PUT", f"/v1/nodes/{NODE}/traits/CUSTOM_A", None),
+    ("PATCH", f"/v1/ports/{NODE}", [{"op": "add", "path": "/extra/a", "value": 1}]),
+]
+PORTS = [("POST", "/v1/ports", {"node_uuid": NODE, "address": "52:54:00:00:00:09"}),
+         ("DELETE", f"/v1/ports/{NODE}", None)]
+ADMINISTERS = [
+    ("POST", "/v1/nodes", {"driver": "fake-hardware"}), ("DELETE", f"/v1/nodes/{NODE}", None),
+    ("POST", "/v1/inspection_rules", {}), ("DELETE", "/v1/inspection_rules", None),
+    ("POST", "/v1/deploy_templates", {}),
+]
+
+
+@pytest.mark.parametrize(("token", "allowed"), [
+    ("system:reader", READS), ("system:member", READS + USES), ("system:service", READS + USES + PORTS),
+    ("service:service", READS + USES + PORTS), ("system:admin", READS + USES + PORTS + ADMINISTERS),
+    ("admin", READS + USES + PORTS + ADMINISTERS),
+])
+def test_roles_and_scopes_give_access_as_in_ironic(keystone, make_node, token, allowed):
+    make_node(uuid=NODE)
+    refused = []
+    for method, path, body in READS + USES + PORTS + ADMINISTERS:
+        reply = keystone.request(path, method=method, headers={"X-Auth-Token": token}, expect_errors=True,
+                                 **({} if body is None else {"body": orjson.dumps(body),
+                                                             "content_type": "application/json"}))
+        assert reply.status_int != 401
+        if reply.status_int == 403:
+            refused.append((method, path, body))
+    assert refused == [each for each in READS + USES + PORTS + ADMINISTERS if each not in allowed]
+
+
+def test_the_services_project_can_have_another_name_or_no_special_access(conf, keystone):
+    def status(token: str) -> int:
+        return int(keystone.get("/v1/nodes", headers={"X-Auth-Token": token}, expect_errors=True).status_int)
+
+    conf.set_override("rbac_service_project_name", "theirs")
+    assert (status("service"), status("service:service")) == (200, 403)
+    conf.set_override("rbac_service_role_elevated_access", False)
+    assert (status("service"), status("service:service"), status("system:service")) == (403, 403, 200)
 
 
 def test_an_administrator_writes(keystone):
