@@ -343,6 +343,8 @@ class TooManyAttempts(IronicRulesError):
 
 class Unavailable(IronicRulesError):
     code = 503
+    #: Seconds after which a client may repeat its request: the header ``Retry-After``.
+    retry_after_s = 10
     message = "The service is temporarily unable to serve this request; it is safe to repeat it."
 
 

@@ -214,7 +214,9 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
         with db.reader() as conn:
             return conductors.serves(conn, group, conf.conductor.heartbeat_timeout)
 
-    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served),
+    # A quarter of the threads, and at least one, remains for requests that need no conductor.
+    most_waiting = max(1, conf.api.threads - max(1, conf.api.threads // 4))
+    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting),
                             rules or rule_settings.prepare(conf, db), pxe_filter_rpc.make_client(transport, conf))
 
 

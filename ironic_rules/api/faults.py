@@ -53,6 +53,8 @@ def from_error(error: Exception, *, debug: bool = False) -> Fault:
     elif code > 500:
         LOG.warning("%d %s: %s", code, type(error).__name__, text)
     headers: Headers = [CONTENT_TYPE]
+    if isinstance(error, Unavailable):
+        headers.append(("Retry-After", str(error.retry_after_s)))
     if isinstance(error, Unauthorized):
         headers.append(("WWW-Authenticate", 'Basic realm="Baremetal API"'))
     debuginfo = "".join(traceback.format_exception(error)) if debug else None

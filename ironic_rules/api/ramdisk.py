@@ -12,8 +12,8 @@ import secrets
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from ironic_rules.db import nodes
-from ironic_rules.exceptions import NotFound
+from ironic_rules.db import conductors, nodes
+from ironic_rules.exceptions import NotFound, NoValidHost
 from ironic_rules.models import states
 from ironic_rules.models.nodes import Node
 
@@ -30,6 +30,15 @@ def require_endpoints(conf: cfg.ConfigOpts) -> None:
     """
     if not conf.api.enable_ramdisk_endpoints:
         raise NotFound()
+
+
+def require_conductor(conn: sa.Connection, conf: cfg.ConfigOpts) -> None:
+    """Check that any conductor is alive; before any lookup, so that every caller gets the same reply.
+
+    :raises NoValidHost: 503, there is none
+    """
+    if not conductors.is_any_alive(conn, conf.conductor.heartbeat_timeout):
+        raise NoValidHost
 
 
 def hashed_token(token: str) -> str:

@@ -94,6 +94,12 @@ def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.d
     return bool(conn.scalar(sa.select(living)))
 
 
+def is_any_alive(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:
+    """Return whether a conductor of any group is alive."""
+    since = (now or clock.now()) - datetime.timedelta(seconds=timeout_s)
+    return conn.execute(_HOSTS, {"since": since}).first() is not None
+
+
 def dead(conn: sa.Connection, timeout_s: float, *,
          now: datetime.datetime | None = None) -> Sequence[RegisteredConductor]:
     """Return the conductors whose nodes another one must take over, by host name.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import oslo_messaging as messaging
@@ -27,6 +29,10 @@ _UNDELIVERED = (messaging.MessageDeliveryFailure, amqp.AMQPError, kombu.KombuErr
 _RETRIES = 2
 #: Seconds that a request waits for the first connection to the broker.
 _CONTACT_TIMEOUT_S = 5.0
+#: Seconds without a reply after which a call counts as hung, and that a call waits for its turn.
+_PATIENCE_S = 1.0
+#: Seconds for which the calls of ramdisks assume that a group's conductor which was alive still is.
+_SERVED_FOR_S = 0.5
 
 
 class _Contact:
@@ -66,23 +72,60 @@ class _Contact:
             self._thread = None
 
 
+class _Waits:
+    """Bounds the number of threads that wait for conductors, so that a hung one leaves threads for other requests.
+
+    While conductors reply, a call waits for its turn. It is refused at once if all turns are taken and the oldest call
+    has no reply for ``_PATIENCE_S``.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._begun: dict[int, float] = {}
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for a turn.
+
+        :raises Unavailable: 503
+        """
+        me, last = threading.get_ident(), time.monotonic() + _PATIENCE_S
+        with self._changed:
+            while len(self._begun) >= self._most:
+                remaining = min(last, min(self._begun.values()) + _PATIENCE_S) - time.monotonic()
+                if remaining <= 0:
+                    raise exceptions.Unavailable
+                self._changed.wait(remaining)
+            self._begun[me] = time.monotonic()
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._begun[me]
+                self._changed.notify()
+
+
 class ConductorAPI:
     """The client side. Every call has the node, and the conductor group that manages it (``group``).
 
     All calls raise what the conductor raised (:mod:`ironic_rules.exceptions`), ``RPCTimeout`` (503) if no conductor
     replied, and ``Unavailable`` (503) if the message could not be sent.
 
-    :param is_served: returns whether a conductor of a group is alive. Without one, calls by operators fail at once,
-        instead of occupying one of the API's threads until the timeout.
+    :param is_served: returns whether a conductor of a group is alive. Without one, calls fail at once, instead of
+        occupying one of the API's threads until the timeout.
+    :param most_waiting: maximum number of calls that wait for a conductor at the same time
     """
 
     def __init__(self, transport: messaging.RPCTransport, conf: cfg.ConfigOpts,
-                 is_served: Callable[[str], bool] = lambda group: True) -> None:
+                 is_served: Callable[[str], bool] = lambda group: True, most_waiting: int = 1000) -> None:
         self._client = messaging.get_rpc_client(
             transport, messaging.Target(version=rpc_transport.BASE_VERSION), serializer=Serializer(),
             version_cap=rpc_transport.VERSION, retry=_RETRIES)
         self._is_served = is_served
         self._contact = _Contact(self._client)
+        self._waits = _Waits(most_waiting)
+        self._served_until: dict[str, float] = {}
         conf.set_default("rpc_response_timeout", rpc_transport.RESPONSE_TIMEOUT_S)
 
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
@@ -93,7 +136,9 @@ class ConductorAPI:
         :param refusal: why the inspection has to fail; the data are stored nevertheless
         :raises NodeLocked: 409
         :raises NotFound: 404, the node is not in INSPECT WAIT
+        :raises NoValidHost: 503
         """
+        self._require_conductor_lately(group)
         arguments: dict[str, Any] = {"node_id": node_id, "inventory": inventory, "plugin_data": plugin_data}
         if refusal is None:
             self._call(context, group, "continue_inspection", **arguments)
@@ -132,8 +177,9 @@ class ConductorAPI:
         """Record a ramdisk's heartbeat.
 
         :param details: ``agent_token``, ``agent_verify_ca``, ``agent_status``, ``agent_status_message``
-        :raises NodeLocked: 409
+        :raises NodeLocked: 409;  NoValidHost: 503
         """
+        self._require_conductor_lately(group)
         self._call(context, group, "heartbeat", node_id=node_id, callback_url=callback_url,
                    agent_version=agent_version, details=details)
 
@@ -141,9 +187,20 @@ class ConductorAPI:
         if not self._is_served(group):
             raise exceptions.NoValidHost
 
+    def _require_conductor_lately(self, group: str) -> None:
+        """As ``_require_conductor``, for the calls of ramdisks, of which there may be hundreds per second."""
+        now = time.monotonic()
+        if self._served_until.get(group, 0.0) < now:
+            self._require_conductor(group)
+            self._served_until[group] = now + _SERVED_FOR_S
+
     def _call(self, context: RequestContext, group: str, method: str, *, since: str = rpc_transport.BASE_VERSION,
               **arguments: Any) -> Any:
         """Call a method of the version ``since`` of the interface, which older conductors refuse."""
+        with self._waits.turn():
+            return self._reply(context, group, method, since, arguments)
+
+    def _reply(self, context: RequestContext, group: str, method: str, since: str, arguments: dict[str, Any]) -> Any:
         self._contact.wait(_CONTACT_TIMEOUT_S)
         try:
             client = self._client.prepare(topic=rpc_transport.conductor_topic(group), version=since)

@@ -10,7 +10,7 @@ import pytest
 
 from ironic_rules import rules
 from ironic_rules.api import ramdisk
-from ironic_rules.db import bmc_addresses, inspection_rules, nodes, ports
+from ironic_rules.db import bmc_addresses, conductors, inspection_rules, nodes, ports
 from ironic_rules.exceptions import LookupFailed, NodeNotFound, NotFound
 from tests.functional.api.raw import Reply, send
 
@@ -208,3 +208,20 @@ def test_nothing_of_a_report_is_logged(app, three, rpc, caplog):
     body = {"inventory": {"interfaces": [{"mac_address": MACS[WAITING]}], "hostname": "sesame"}, "note": "sesame"}
     assert send(app, "POST", "/v1/continue_inspection", "", json.dumps(body).encode()).status == 200
     assert "sesame" not in caplog.text
+
+
+def test_without_a_living_conductor_every_caller_gets_the_same_answer_at_once(app, three, rpc):
+    three.write(lambda conn: conductors.unregister(conn, "conductor-1", "instance-1"))
+
+    def beat(ident: str, token: str) -> Reply:
+        body = json.dumps({"callback_url": "http://192.0.2.9:1", "agent_token": token}).encode()
+        return send(app, "POST", f"/v1/heartbeat/{ident}", "", body, HTTP_X_OPENSTACK_IRONIC_API_VERSION="1.96")
+
+    answers = [deliver(app, WAITING), deliver(app, WAITING, uuid=WAITING), deliver(app, IDLE), deliver(app, NOBODY),
+               deliver(app, WAITING, OTHER), deliver(app, uuid=NOBODY), deliver(app, bmc_of=NOBODY, minor=1),
+               beat(WAITING, "token-1"), beat(WAITING, "wrong"), beat(NOBODY, "wrong"), beat("name", "wrong")]
+
+    assert {answer.status for answer in answers} == {503}
+    assert len({answer.body for answer in answers}) == 1
+    assert all(dict(answer.headers)["Retry-After"] == "10" for answer in answers)
+    assert rpc.calls == []

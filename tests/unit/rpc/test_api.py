@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 
 import amqp
@@ -35,6 +36,8 @@ def test_a_broker_that_is_away_holds_nobody_for_ever(tmp_path, monkeypatch):
     lambda api, ctxt: api.change_provision_state(ctxt, "node", "manage", group="g"),
     lambda api, ctxt: api.change_power_state(ctxt, "node", "power on", group="g"),
     lambda api, ctxt: api.validate_interfaces(ctxt, "node", group="g"),
+    lambda api, ctxt: api.continue_inspection(ctxt, "node", {}, group="g"),
+    lambda api, ctxt: api.heartbeat(ctxt, "node", "http://192.0.2.1:9999", group="g"),
 ])
 def test_what_an_operator_asks_of_a_group_without_conductor_fails_at_once(tmp_path, call):
     asked = []
@@ -64,3 +67,49 @@ def test_a_broker_that_went_away_after_the_first_contact_is_a_503(tmp_path, monk
 
     with pytest.raises(exceptions.Unavailable):
         api.continue_inspection(context.admin(), "node", {})
+
+
+def test_a_hung_conductor_leaves_threads_for_other_requests(monkeypatch):
+    monkeypatch.setattr(rpc_api, "_PATIENCE_S", 0.05)
+    waits, release, refused = rpc_api._Waits(2), threading.Event(), []
+    begun = threading.Barrier(3)
+
+    def hang():
+        with waits.turn():
+            begun.wait()
+            release.wait(10)
+
+    hung = [threading.Thread(target=hang) for _ in range(2)]
+    for thread in hung:
+        thread.start()
+    begun.wait()
+    began = time.monotonic()
+    for _ in range(12):
+        with pytest.raises(exceptions.Unavailable), waits.turn():
+            refused.append("called")
+    elapsed = time.monotonic() - began
+    release.set()
+    for thread in hung:
+        thread.join()
+
+    # All of them together wait no longer than the first.
+    assert (refused, elapsed < 0.5) == ([], True)
+    with waits.turn():
+        pass
+
+
+def test_calls_wait_for_their_turn_while_conductors_reply():
+    waits, done = rpc_api._Waits(1), []
+
+    def call(number):
+        with waits.turn():
+            time.sleep(0.005)
+            done.append(number)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(done) == list(range(10))

@@ -70,11 +70,13 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
     """Return the node of the machine, whether discovery has created it, and why its inspection has to fail, or None.
 
     :raises LookupFailed: 404
+    :raises NoValidHost: 503, no conductor is alive that could accept the data
     """
     request = pecan.request
     node: NodeFound | None = None
     unknown: Exception | None = None
     with request.db.reader() as conn:
+        ramdisk.require_conductor(conn, request.conf)
         owners, revision = ports.owners_and_rules_revision(conn, sent.macs)
         try:
             node = lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses, owners)

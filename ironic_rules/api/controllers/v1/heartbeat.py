@@ -29,6 +29,7 @@ class HeartbeatController(Resource):
 
         :raises LookupFailed: 404, the same for a wrong node and a wrong token
         :raises NodeLocked: 409, only for the holder of the token
+        :raises NoValidHost: 503, no conductor is alive
         """
         request = pecan.request
         ramdisk.require_endpoints(request.conf)
@@ -47,10 +48,14 @@ class HeartbeatController(Resource):
 
 
 def _find(ident: str) -> Node | None:
-    """Return the node with this UUID. Names are not accepted, because they can be guessed."""
-    if not is_uuid(ident):
-        return None
+    """Return the node with this UUID. Names are not accepted, because they can be guessed.
+
+    :raises NoValidHost: 503, whatever the node
+    """
     with pecan.request.db.reader() as conn:
+        ramdisk.require_conductor(conn, pecan.request.conf)
+        if not is_uuid(ident):
+            return None
         try:
             return nodes.get(conn, ident)
         except NodeNotFound:
