@@ -43,6 +43,10 @@ class FakeConductorAPI:
                   agent_version: str | None = None, *, group: str = "", **details: Any) -> None:
         self._call("heartbeat", node_id, callback_url=callback_url, agent_version=agent_version, group=group, **details)
 
+    def ping_broker(self) -> None:
+        if "ping_broker" in self._failures:
+            raise self._failures["ping_broker"]
+
     def _call(self, method: str, node_id: str | int, **arguments: Any) -> None:
         self.calls.append((method, node_id, arguments))
         if method in self._failures:

@@ -1,7 +1,7 @@
 """The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
-``rule_problems``, ``offered_steps`` and ``version`` (the minor).
+``rule_problems``, ``offered_steps``, ``broker`` (its check) and ``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from oslo_config import cfg
 from pecan import hooks
 
 from ironic_rules.api import auth
+from ironic_rules.api.broker_check import BrokerCheck
 from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db.session import Database
@@ -36,6 +37,7 @@ class DependenciesHook(hooks.PecanHook):
         # Rules are compiled, and those that cannot be are logged, when the process starts.
         self._rule_cache.current()
         self._rule_problems = RuleProblems(rules)
+        self._broker = BrokerCheck(rpc.ping_broker)
         self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
 
     def on_route(self, state: Any) -> None:
@@ -48,5 +50,6 @@ class DependenciesHook(hooks.PecanHook):
         request.rule_cache = self._rule_cache
         request.rule_problems = self._rule_problems
         request.offered_steps = self._offered_steps
+        request.broker = self._broker
         request.version = request.environ["ironic_rules.version"]
         request.context = auth.context(request.environ, self._conf.auth_strategy)

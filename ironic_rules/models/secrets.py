@@ -115,10 +115,9 @@ def _is_below_secret(path: tuple[str, ...]) -> bool:
 
 def new_masks(value: Any, old: Any = None, path: tuple[str, ...] = (), *, part: bool = False) -> list[str]:
     """Return the JSON pointers of what :func:`masks_in` finds in ``value`` and not at the same place in ``old``."""
-    found = set(masks_in(value, path, part=part))
-    if found:
-        found.difference_update(masks_in(old, path, part=part))
-    return sorted(map(pointer.format, found))
+    found = list(masks_in(value, path, part=part))
+    known = set(masks_in(old, path, part=part)) if found else set()
+    return [pointer.format(place) for place in found if place not in known]
 
 
 def refuse_masks(value: Any, path: tuple[str, ...], old: Any = None) -> None:

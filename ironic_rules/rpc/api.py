@@ -29,6 +29,8 @@ _UNDELIVERED = (messaging.MessageDeliveryFailure, amqp.AMQPError, kombu.KombuErr
 _RETRIES = 2
 #: Seconds that a request waits for the first connection to the broker.
 _CONTACT_TIMEOUT_S = 5.0
+#: A topic to which no server listens.
+_NOBODY = "ironic_rules.nobody"
 #: Seconds without a reply after which a call counts as hung, and that a call waits for its turn.
 _PATIENCE_S = 1.0
 #: Seconds for which the calls of ramdisks assume that a group's conductor which was alive still is.
@@ -61,7 +63,7 @@ class _Contact:
 
     def _make(self) -> None:
         # A call without a server: oslo.messaging opens the connection for replies with the first call.
-        client = self._client.prepare(topic="ironic_rules.nobody", timeout=0.01)
+        client = self._client.prepare(topic=_NOBODY, timeout=0.01)
         try:
             client.call(RequestContext(overwrite=False), "hello")
         except messaging.MessagingException:
@@ -182,6 +184,19 @@ class ConductorAPI:
         self._require_conductor_lately(group)
         self._call(context, group, "heartbeat", node_id=node_id, callback_url=callback_url,
                    agent_version=agent_version, details=details)
+
+    def ping_broker(self) -> None:
+        """Check that the broker takes messages; this can take as long as oslo.messaging tries to connect.
+
+        :raises Unavailable: 503
+        """
+        client = self._client.prepare(topic=_NOBODY, timeout=0.01)
+        try:
+            client.call(RequestContext(overwrite=False), "hello")
+        except messaging.MessagingTimeout:
+            return
+        except (messaging.MessagingException, *_UNDELIVERED) as exc:
+            raise exceptions.Unavailable from exc
 
     def _require_conductor(self, group: str) -> None:
         if not self._is_served(group):

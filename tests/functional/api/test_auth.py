@@ -27,7 +27,8 @@ from tests.functional.api.conftest import Client, at
 ROOT = Path(__file__).resolve().parents[3]
 ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.controller.route)
           for route in walk_routes(RootController())]
-PUBLIC = {"/", "/v1", "/healthcheck", "/v1/lookup", "/v1/continue_inspection", "/v1/heartbeat/node"}
+PUBLIC = {"/", "/v1", "/healthcheck", "/healthcheck/live", "/v1/lookup", "/v1/continue_inspection",
+          "/v1/heartbeat/node"}
 
 #: What keystonemiddleware says of the scope of a token.
 SCOPES = {

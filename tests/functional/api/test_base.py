@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
 
 import pytest
 
@@ -11,6 +13,7 @@ from ironic_rules.api import versions
 from ironic_rules.api.app import make_app
 from ironic_rules.api.middleware.body_limit import BodyLimit
 from ironic_rules.db import conductors
+from ironic_rules.exceptions import Unavailable
 from tests.functional.api.conftest import Client, at
 
 REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -242,13 +245,43 @@ def test_dots_are_part_of_the_ident(app):
 
 
 def test_the_healthcheck_needs_a_database_and_a_living_conductor(app, db):
-    assert app.get("/healthcheck").json == {
-        "status": "OK", "database": True, "conductors": 1, "invalid_rules": 0}
+    shown = app.get("/healthcheck").json
+    assert 0 <= shown["checks"]["broker"].pop("age") < 60
+    ok = {"state": "OK", "age": 0.0}
+    assert shown == {
+        "status": "OK", "database": True, "broker": True, "conductors": 1, "invalid_rules": 0,
+        "checks": {"database": ok, "conductors": ok, "broker": {"state": "OK"}}}
 
     with db.writer() as conn:
         conductors.unregister(conn, "conductor-1", "instance-1")
 
     assert app.get("/healthcheck", status=503).json["conductors"] == 0
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting(conf, db, rpc, monkeypatch, hangs):
+    released = threading.Event()
+    rpc.fail_with("ping_broker", Unavailable())
+    if hangs:
+        monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(10))
+    app = Client(make_app(conf, db, rpc))
+
+    began = time.monotonic()
+    shown = app.get("/healthcheck", status=503).json
+    elapsed = time.monotonic() - began
+    released.set()
+
+    assert (shown["status"], shown["broker"], shown["database"], shown["conductors"]) == ("UNAVAILABLE", False, True, 1)
+    assert shown["checks"]["broker"]["state"] == "UNAVAILABLE"
+    assert elapsed < 0.5
+    assert app.get("/healthcheck/live").json == {"status": "OK"}
+
+
+def test_the_healthcheck_can_be_turned_off(app, conf):
+    conf.set_override("enable_healthcheck", False, group="api")
+
+    app.get("/healthcheck", status=404)
+    app.get("/healthcheck/live", status=404)
 
 
 def test_error_bodies_are_json_text_within_json(app):

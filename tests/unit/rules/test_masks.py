@@ -23,8 +23,8 @@ def set_to(path: str, value: Any, op: str = "set-attribute") -> dict[str, Any]:
 @pytest.mark.parametrize(("actions", "where"), [
     ([set_to("/driver_info/redfish_password", "{node.driver_info[ipmi_password]}")], "/driver_info/redfish_password"),
     ([set_to("/driver_info/redfish_password", "x{node.driver_info[ipmi_password]}")], "/driver_info/redfish_password"),
-    ([set_to("/driver_info", "{node.driver_info}")], "/driver_info/deploy_kernel"),
-    ([set_to("/extra/copy", "{node.driver_info}")], "/extra/copy/deploy_kernel"),
+    ([set_to("/driver_info", "{node.driver_info}")], "/driver_info/ipmi_password"),
+    ([set_to("/extra/copy", "{node.driver_info}")], "/extra/copy/ipmi_password"),
     ([set_to("/driver_info/deploy_ramdisk", "{node.driver_info[deploy_kernel]}")], "/driver_info/deploy_ramdisk"),
     ([set_to("site.password", "{node.driver_info[ipmi_password]}", "set-plugin-data")], "/site/password"),
     ([set_to("/site/tokens", "{node.driver_info[ipmi_password]}", "extend-plugin-data")], "/site/tokens"),
