@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import enum
+import io
 import logging
 import os
 import selectors
@@ -47,6 +48,10 @@ _MOST_DISCARDED = 4
 _REPEATED_S = 60.0
 
 
+#: cheroot looks at this file also when there is no request.
+_NOTHING = io.BytesIO()
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Seconds, bytes, bytes per second, and numbers."""
@@ -80,7 +85,7 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.socket = sock
         self.front = front
         self.wfile = self
-        self.rfile: Any = None
+        self.rfile: Any = _NOTHING
         self.requests_seen = self.bytes_read = self.bytes_written = 0
         self.remote_addr = address[0]
         self.remote_port = address[1]
@@ -146,7 +151,8 @@ class Connection(HTTPConnection):  # type: ignore[misc]
     def forget_request(self) -> None:
         if self.body is not None:
             self.body.close()
-        self.head = self.body = self.rfile = None
+        self.head = self.body = None
+        self.rfile = _NOTHING
 
 
 class Front:
@@ -202,7 +208,8 @@ class Front:
             if connection.phase is not Phase.WORK:
                 self._end_now(connection)
         self._selector.close()
-        os.close(self._wake)
+        wake, self._wake = self._wake, -1  # a late worker must not write into another file with its number
+        os.close(wake)
 
     def put(self, connection: Connection) -> None:
         """Take a connection back from a worker."""
@@ -403,20 +410,24 @@ class Front:
                     self._listens = False
                     self._selector.unregister(self.server.socket)
                 return
+            if not self._has_place(address[0]):
+                sock.close()
+                continue
             sock.setblocking(False)
             connection = Connection(self, sock, address)
-            self._limit(connection.remote_addr)
             with self._guard:
                 self._open.add(connection)
                 self._sources[connection.remote_addr] += 1
             self._selector.register(sock, selectors.EVENT_READ, connection)
 
-    def _limit(self, source: str) -> None:
-        """Make room for a connection of ``source``."""
+    def _has_place(self, source: str) -> bool:
+        """Return whether there is a place for a connection of ``source``, if need be that of another one."""
         if self._sources[source] >= self._limits.per_source:
-            self._evict(self._of(source))
-        elif len(self._open) >= self._limits.connections:
-            self._evict(self._of(self._sources.most_common(1)[0][0]))
+            return self._evict(self._of(source))
+        if len(self._open) < self._limits.connections:
+            return True
+        largest, number = self._sources.most_common(1)[0]
+        return (number > 1 and self._evict(self._of(largest))) or self._evict(self._open)
 
     def _of(self, source: str) -> list[Connection]:
         return [connection for connection in list(self._open) if connection.remote_addr == source]
@@ -460,7 +471,7 @@ class Front:
     def _refuse(self, connection: Connection, error: IronicRulesError, reason: str) -> None:
         """Reply with ``error`` and end the connection."""
         self._refused.note(reason, f"{connection.remote_addr}: {error}")
-        fault = faults.from_error(error)
+        fault = faults.from_status(error.code, str(error))
         self._unregister(connection)
         if connection.phase is Phase.HEAD:
             self._heads -= len(connection.received)

@@ -64,7 +64,7 @@ class BasicAuth:
         try:
             user = self._user(environ.get("HTTP_AUTHORIZATION", ""), environ.get("REMOTE_ADDR", ""))
         except (TooManyAttempts, Unavailable) as exc:
-            fault = faults.from_error(exc)
+            fault = faults.from_status(exc.code, str(exc))
             return faults.send(fault._replace(headers=[*fault.headers, ("Retry-After", "1")]), start_response)
         except (OSError, UnicodeDecodeError) as exc:
             # Its current users are not known: no one is authenticated until it can be read again.

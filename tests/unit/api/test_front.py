@@ -173,6 +173,18 @@ def test_the_source_with_the_most_connections_makes_room_for_others(servers):
     assert received(modest).startswith(b"HTTP/1.1 200 OK")
 
 
+def test_there_are_not_more_connections_than_permitted_when_all_have_their_request(servers):
+    servers.start(connections=12, per_source=10)
+    waiting = [servers.connect(b"GET /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") for _ in range(10)]
+    while servers.application.running < 2:
+        time.sleep(0.01)
+    time.sleep(0.2)
+
+    assert servers.ask() == b""
+    servers.application.go.set()
+    assert all(received(connection).startswith(b"HTTP/1.1 200 OK") for connection in waiting)
+
+
 def test_the_oldest_body_makes_room_when_all_are_too_large(servers):
     servers.start(all_bodies=3 * MIB // 2)
     part = POST + b"Content-Length: %d\r\n\r\n" % MIB + b"x" * (MIB - 9)
