@@ -264,7 +264,7 @@ class Front:
                 self._read(connection)
         except OSError:
             self._forget(connection)
-        except Exception:
+        except Exception:  # of one connection; the others stay open
             LOG.exception("A connection of %s is closed for an unexpected error.", connection.remote_addr)
             self._forget(connection)
 
