@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -10,6 +12,7 @@ from oslo_config import cfg
 
 from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.context import RequestContext
+from ironic_rules.db import nodes
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
@@ -56,7 +59,7 @@ class StateWork:
     #: what the transaction that makes the node failed writes besides: ``(connection, conductor, node id)``
     on_failure: Callable[[sa.Connection, Conductor, int], None] | None = None
     #: purpose of the lock -> how a request is finished of which only the lock is left
-    unfinished: Mapping[str, Callable[[Conductor, RequestContext, int], None]] = field(default_factory=dict)
+    unfinished: Mapping[str, Callable[[Conductor, RequestContext, nodes.Lock], None]] = field(default_factory=dict)
 
 
 #: In states that are not in the table nothing is done.
@@ -78,6 +81,14 @@ class Conductor:
     #: by provision state
     work: Mapping[str, StateWork]
     pxe_filter: PXEFilterAPI
+    #: this run of the process, in its registration and its locks
+    instance: str = field(default_factory=lambda: str(uuid.uuid4()))
+    #: numbers of acquisitions of locks
+    _serials: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def new_lock(self, node_id: int) -> nodes.Lock:
+        """Return a lock of the node for this conductor, different from all others; it is not taken yet."""
+        return nodes.Lock(node_id, self.host, f"{self.instance}:{next(self._serials)}")
 
     def work_in(self, provision_state: str) -> StateWork:
         """Return what is done with nodes in that state."""

@@ -31,10 +31,11 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
         row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
     if row.reservation is not None:
         raise NodeLocked(node=row.uuid, host=row.reservation)
+    lock = conductor.new_lock(row.id)
     with conductor.workers.take(row.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> bool:
-            locked = nodes.reserve(conn, row.id, conductor.host, "heartbeat")
+            locked = nodes.reserve(conn, lock, "heartbeat")
             internal = {
                 **locked.driver_internal_info, "agent_url": callback_url, "agent_version": agent_version,
                 "agent_last_heartbeat": clock.now().isoformat(),
@@ -43,10 +44,10 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
             values: dict[str, Any] = {"driver_internal_info": internal}
             transition = transitions.of_event(locked, "resume")
             if transition is None or locked.provision_state == states.INSPECTWAIT:
-                nodes.release(conn, row.id, conductor.host, values)
+                nodes.release(conn, lock, values)
                 return False
-            nodes.update_locked(conn, row.id, conductor.host, {**values, **state_machine.state_values(transition)})
+            nodes.update_locked(conn, lock, {**values, **state_machine.state_values(transition)})
             return True
 
         if conductor.db.write(store):
-            slot.run(state_machine.run, conductor, row.id, context)
+            slot.run(state_machine.run, conductor, lock, context)

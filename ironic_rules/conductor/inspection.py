@@ -63,14 +63,14 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
     if isinstance(node_id, str):
         with conductor.db.reader() as conn:
             node_id = nodes.get_id(conn, node_id)
-    found = node_id
-    with _slot(conductor, found) as slot:
-        if conductor.db.write(lambda conn: _store(conn, conductor, context, found, data, plugin_data, refusal)):
+    lock = conductor.new_lock(node_id)
+    with _slot(conductor, node_id) as slot:
+        if conductor.db.write(lambda conn: _store(conn, lock, context, data, plugin_data, refusal)):
             pxe_filter.look(conductor, context)
-        slot.run(state_machine.run, conductor, found, context)
+        slot.run(state_machine.run, conductor, lock, context)
 
 
-def _store(conn: sa.Connection, conductor: Conductor, context: RequestContext, node_id: int, data: dict[str, Any],
+def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: dict[str, Any],
            plugin_data: dict[str, Any], refusal: str | None) -> bool:
     """Write what :func:`accept` promises; return whether discovery has just created the node."""
 
@@ -79,17 +79,17 @@ def _store(conn: sa.Connection, conductor: Conductor, context: RequestContext, n
         if state == states.INSPECTWAIT:
             # That of a discovered node which waits for more data is not the usual one.
             del values["target_provision_state"]
-        nodes.reserve_in_state(conn, node_id, conductor.host, "continue inspection", state, values)
+        nodes.reserve_in_state(conn, lock, "continue inspection", state, values)
 
     is_new = False
     try:
         reserve(states.INSPECTWAIT, "resume")
     except NodeNotFound:
-        is_new = discovery.accept(conn, node_id)
+        is_new = discovery.accept(conn, lock.node_id)
         if not is_new:
             raise
         reserve(states.ENROLL, "discovered", inspection_started_at=clock.now(), inspection_finished_at=None)
-    inventory.receive(conn, node_id, data, plugin_data, context.request_id, refusal)
+    inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal)
     return is_new
 
 
@@ -387,9 +387,9 @@ def abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
     wait_states.stop(conductor, context, node_id, states.INSPECTWAIT, "abort", ABORTED)
 
 
-def finish_abort(conductor: Conductor, context: RequestContext, node_id: int) -> None:
+def finish_abort(conductor: Conductor, context: RequestContext, lock: nodes.Lock) -> None:
     """Finish an ``abort`` that was accepted by a conductor which died before it was done."""
-    wait_states.finish(conductor, context, node_id, "abort", ABORTED)
+    wait_states.finish(conductor, context, lock, "abort", ABORTED)
 
 
 def time_out(conductor: Conductor, context: RequestContext, row: Node, before: datetime.datetime) -> None:

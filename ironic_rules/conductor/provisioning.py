@@ -50,25 +50,26 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     if verb == "abort" and node.provision_state == states.INSPECTWAIT:
         inspection.abort(conductor, context, node.id)
         return
+    lock = conductor.new_lock(node.id)
     with conductor.workers.take(node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> bool:
-            row = nodes.reserve(conn, node.id, conductor.host, f"provision: {verb}")
+            row = nodes.reserve(conn, lock, f"provision: {verb}")
             transition = transitions.of_verb(row, verb, holder=conductor.host)
             if verb == "inspect":
                 inventory.supersede(conn, row.id)
             changed = {**_requested(verb, row, args), **state_machine.state_values(transition), "last_error": None}
             if transition.state not in states.TRANSIENT:
-                nodes.release(conn, row.id, conductor.host, changed)
+                nodes.release(conn, lock, changed)
                 return False
-            nodes.update_locked(conn, row.id, conductor.host, changed)
+            nodes.update_locked(conn, lock, changed)
             return True
 
         begun = conductor.db.write(store)
         if verb == "inspect":
             pxe_filter.follow(conductor, context, task, node.provision_state, states.INSPECTING)
         if begun:
-            slot.run(state_machine.run, conductor, node.id, context)
+            slot.run(state_machine.run, conductor, lock, context)
 
 
 def _check_unlocked(node: Node) -> None:
@@ -106,19 +107,22 @@ def change_power_state(conductor: Conductor, context: RequestContext, node_id: s
     _check_unlocked(task.node)
     conductor.hardware.interface(task.node, "power").validate(task)
     final = states.POWER_OFF if target in (states.POWER_OFF, states.SOFT_POWER_OFF) else states.POWER_ON
+    lock = conductor.new_lock(task.node.id)
     with conductor.workers.take(task.node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> None:
-            nodes.reserve(conn, task.node.id, conductor.host, f"power: {target}")
-            nodes.update_locked(conn, task.node.id, conductor.host, {"target_power_state": final, "last_error": None})
+            nodes.reserve(conn, lock, f"power: {target}")
+            nodes.update_locked(conn, lock, {"target_power_state": final, "last_error": None})
 
         conductor.db.write(store)
-        slot.run(_set_power, conductor, context, task.node.id, target, timeout_s)
+        slot.run(_set_power, conductor, context, lock, target, timeout_s)
 
 
-def _set_power(conductor: Conductor, context: RequestContext, node_id: int, target: str, timeout_s: int | None) -> None:
-    with state_machine.lock_may_be_lost(node_id):
-        task = load(conductor, context, node_id)
+def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, target: str,
+               timeout_s: int | None) -> None:
+    with state_machine.lock_may_be_lost(lock.node_id):
+        with conductor.db.reader() as conn:
+            task = task_store.read_locked(conn, lock).task(context)
         values: dict[str, Any] = {"target_power_state": None, "last_error": None}
 
         def switch() -> None:
@@ -130,7 +134,7 @@ def _set_power(conductor: Conductor, context: RequestContext, node_id: int, targ
             text = f"Failed to change the power state to '{target}': {reason}"
             values["last_error"] = printable(secrets.mask_text(text), MAX_MESSAGE)
             LOG.warning("Node %s: %s", task.node.uuid, values["last_error"])
-        conductor.db.write(lambda conn: task_store.save(conn, task, conductor.host, values, release=True))
+        conductor.db.write(lambda conn: task_store.save(conn, task, lock, values, release=True))
 
 
 def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:

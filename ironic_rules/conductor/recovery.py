@@ -45,12 +45,12 @@ def resume_orphans(conductor: Conductor) -> int:
         if conductor.db.write(functools.partial(conductors.mark_dead, hostname=hostname, not_since=not_since)):
             LOG.warning("Conductor %s has sent no heartbeat for %s seconds; taking over its nodes", hostname, timeout)
     resumed = 0
-    for lock in locked:
-        if lock.owner == conductor.host:
-            orphaned = not conductor.workers.is_active(lock.node_id)
+    for held in locked:
+        if held.lock.host == conductor.host:
+            orphaned = not conductor.workers.is_active(held.lock.node_id)
         else:
-            orphaned = lock.owner not in alive
-        if orphaned and _resume(conductor, lock):
+            orphaned = held.lock.host not in alive
+        if orphaned and _resume(conductor, held):
             resumed += 1
     return resumed
 
@@ -59,48 +59,51 @@ def _alive(conn: sa.Connection, conductor: Conductor) -> set[str]:
     return {row.hostname for row in conductors.alive(conn, conductor.conf.conductor.heartbeat_timeout)}
 
 
-def _resume(conductor: Conductor, lock: nodes.Lock) -> bool:
-    node_id, owner = lock.node_id, lock.owner
+def _resume(conductor: Conductor, held: nodes.Held) -> bool:
+    old = held.lock
+    new = conductor.new_lock(old.node_id)
     try:
-        slot = conductor.workers.take(node_id)
+        slot = conductor.workers.take(old.node_id)
     except NoFreeWorker:
         return False  # the next pass finds it again
 
     def claim(conn: sa.Connection) -> bool:
         # Since the node was found, a thread of this process may have finished the work and released the lock, or the
         # owner of the lock may have come back. As the slot is taken, no thread of this process can begin now.
-        if owner != conductor.host and owner in _alive(conn, conductor):
+        if old.host != conductor.host and old.host in _alive(conn, conductor):
             return False
-        return nodes.take_over(conn, node_id, owner, conductor.host)
+        # A process that was stopped for a while may not know that another one has its name and its nodes now.
+        if not conductors.is_registered(conn, conductor.host, conductor.instance):
+            return False
+        return nodes.take_over(conn, old, new)
 
     with slot:
         if not conductor.db.write(claim):
             return False
-        LOG.warning("Resuming the work on node %s that conductor %s left unfinished", lock.node_uuid, owner)
-        slot.run(_work, conductor, node_id)
+        LOG.warning("Resuming the work on node %s that conductor %s left unfinished", held.node_uuid, old.host)
+        slot.run(_work, conductor, new)
     return True
 
 
-def _work(conductor: Conductor, node_id: int) -> None:
+def _work(conductor: Conductor, lock: nodes.Lock) -> None:
     """Continue the work on a node, and count the resumption: here, so that waiting for a thread does not count."""
     admin = context.admin()
-    with state_machine.lock_may_be_lost(node_id):
-        resumptions = conductor.db.write(
-            lambda conn: nodes.count_resumption(conn, node_id, conductor.host, MAX_RESUMPTIONS))
+    with state_machine.lock_may_be_lost(lock.node_id):
+        resumptions = conductor.db.write(lambda conn: nodes.count_resumption(conn, lock, MAX_RESUMPTIONS))
         if resumptions is None:
-            state_machine.give_up(conductor, node_id, admin,
+            state_machine.give_up(conductor, lock, admin,
                          f"the work was begun and not finished {MAX_RESUMPTIONS + 1} times; the log of the conductors "
                          "may tell why")
             return
         try:
-            state_machine.run(conductor, node_id, admin)
+            state_machine.run(conductor, lock, admin)
         except state_machine.DATABASE_AWAY:
             raise
         except Exception as exc:  # of a plug-in or of the database; its cause may be of the moment
             if resumptions < MAX_RESUMPTIONS:
                 raise
-            LOG.exception("Giving up the work on node id %s, resumed %s times", node_id, resumptions)
-            state_machine.give_up(conductor, node_id, admin, state_machine.reason_of(exc))
+            LOG.exception("Giving up the work on node id %s, resumed %s times", lock.node_id, resumptions)
+            state_machine.give_up(conductor, lock, admin, state_machine.reason_of(exc))
 
 
 def fail_overdue(conductor: Conductor) -> None:

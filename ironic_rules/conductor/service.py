@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable
 
 import oslo_messaging as messaging
@@ -34,7 +33,6 @@ class ConductorService:
         :param displaced: called when the process must end, because another one serves under the same host name
         """
         self._conductor = conductor
-        self._instance = str(uuid.uuid4())
         self._server = rpc_transport.get_server(
             transport, conductor.conf, ConductorEndpoint(conductor), conductor.group)
         options = conductor.conf.conductor
@@ -58,7 +56,7 @@ class ConductorService:
         self._follow_clock()
         conductor.rules.current()
         conductor.db.write(lambda conn: conductors.register(
-            conn, conductor.host, conductor.group, conductor.hardware.register(), self._instance))
+            conn, conductor.host, conductor.group, conductor.hardware.register(), conductor.instance))
         self._server.start()
         recovery.resume_orphans(conductor)
         for loop in self._loops:
@@ -70,22 +68,23 @@ class ConductorService:
 
         :returns: whether all work is finished; unfinished nodes stay locked and are resumed by the next conductor
         """
+        conductor = self._conductor
         for loop in self._loops:
             loop.stop()
         # oslo.messaging takes a second to stop a server; the work in progress continues meanwhile.
         stopper = threading.Thread(target=self._server.stop, name="rpc-stop", daemon=True)
         stopper.start()
-        deadline = time.monotonic() + max(self._conductor.conf.conductor.shutdown_grace, 1)
+        deadline = time.monotonic() + max(conductor.conf.conductor.shutdown_grace, 1)
         stopper.join(max(deadline - time.monotonic(), 0))
-        finished = self._conductor.workers.stop(max(deadline - time.monotonic(), 0.05))
+        finished = conductor.workers.stop(max(deadline - time.monotonic(), 0.05))
         for loop in self._loops:
             # A heartbeat after unregistering would make this conductor look alive.
             loop.wait(max(deadline - time.monotonic(), 0.05))
         try:
-            self._conductor.db.write(lambda conn: conductors.unregister(conn, self._conductor.host, self._instance))
+            conductor.db.write(lambda conn: conductors.unregister(conn, conductor.host, conductor.instance))
         except db_exc.DBError as exc:
             LOG.warning("Conductor %s could not unregister; others will take it for dead in %s seconds: %s",
-                        self._conductor.host, self._conductor.conf.conductor.heartbeat_timeout, exc)
+                        conductor.host, conductor.conf.conductor.heartbeat_timeout, exc)
         return finished
 
     def _follow_clock(self) -> None:
@@ -101,7 +100,7 @@ class ConductorService:
         conductor = self._conductor
         self._follow_clock()
         conductor.rules.current()
-        if not conductor.db.write(lambda conn: conductors.touch(conn, conductor.host, self._instance)):
+        if not conductor.db.write(lambda conn: conductors.touch(conn, conductor.host, conductor.instance)):
             LOG.critical("Another process has registered as conductor %s; this one ends. Every conductor needs a "
                          "[DEFAULT]host of its own.", conductor.host)
             self.is_displaced = True

@@ -80,38 +80,42 @@ def clean_up(conductor: Conductor, task: Task) -> str | None:
     return None if undo is None else attempt(lambda: undo(conductor, task), task)
 
 
-def run(conductor: Conductor, node_id: int, context: RequestContext) -> None:
-    """Work on a node whose lock this conductor holds, until it is in a stable state, or the lock is lost."""
-    conductor.workers.watch().on_overdue = functools.partial(fail, conductor, node_id, context)
-    with lock_may_be_lost(node_id):
-        while _step(conductor, node_id, context):
+def run(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> None:
+    """Work on a node whose lock is held, until it is in a stable state, or the lock is lost."""
+    conductor.workers.watch().on_overdue = functools.partial(fail, conductor, lock, context)
+    with lock_may_be_lost(lock.node_id):
+        while _step(conductor, lock, context):
             pass
 
 
-def fail(conductor: Conductor, node_id: int, context: RequestContext, error: Exception) -> None:
-    """End the work on a node whose lock this conductor holds, after its worker was written off: its state fails."""
+def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error: Exception) -> None:
+    """End the work on a node whose lock is held, after its worker was written off: its state fails.
+
+    The lock is replaced first: what the worker does if it returns is no longer done under it.
+    """
     of_inspection = isinstance(error, (HookFailed, RuleFailed))
-    with lock_may_be_lost(node_id):
-        record = _read(conductor, node_id)
+    with lock_may_be_lost(lock.node_id):
+        lock = _replaced(conductor, lock)
+        record = _read(conductor, lock)
         if conductor.work_in(record.node.provision_state).handle is not None:
             text = f"Inspection failed: {error}" if of_inspection else str(error)
-            _save_failure(conductor, record, Result("fail", error=text), context)
+            _save_failure(conductor, lock, record, Result("fail", error=text), context)
 
 
-def give_up(conductor: Conductor, node_id: int, context: RequestContext, reason: str) -> None:
-    """End the work on a node whose lock this conductor holds: its state fails, without cleaning up."""
-    with lock_may_be_lost(node_id):
+def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, reason: str) -> None:
+    """End the work on a node whose lock is held: its state fails, without cleaning up."""
+    with lock_may_be_lost(lock.node_id):
         try:
-            record = _read(conductor, node_id)
+            record = _read(conductor, lock)
             if conductor.work_in(record.node.provision_state).handle is not None:
-                _save(conductor, record, record.task(context), _failure(record.node, reason), context)
+                _save(conductor, lock, record, record.task(context), _failure(record.node, reason), context)
             else:
-                _leave(conductor, record.node, reason)
+                _leave(conductor, lock, record.node, reason)
         except (*DATABASE_AWAY, LockLost, NodeNotFound):
             raise
         except Exception:  # what prevents the work may prevent this too: an option, a value in the database
-            LOG.exception("The failure of node id %s cannot be saved with all that belongs to it", node_id)
-            conductor.db.write(lambda conn: _fail_alone(conn, conductor, node_id, reason))
+            LOG.exception("The failure of node id %s cannot be saved with all that belongs to it", lock.node_id)
+            conductor.db.write(lambda conn: _fail_alone(conn, conductor, lock, reason))
 
 
 def reason_of(error: Exception) -> str:
@@ -119,47 +123,54 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, cfg.Error) else f"{UNEXPECTED} ({type(error).__name__})"
 
 
-def _fail_alone(conn: sa.Connection, conductor: Conductor, node_id: int, reason: str) -> None:
+def _fail_alone(conn: sa.Connection, conductor: Conductor, lock: nodes.Lock, reason: str) -> None:
     """Write only the new state and the reason, and release the lock."""
-    row = nodes.provision_states(conn, node_id)
+    row = nodes.provision_states(conn, lock.node_id)
     transition = transitions.of_event(row, "fail") if conductor.work_in(row.provision_state).handle else None
     values = {} if transition is None else {**state_values(transition), "agent_token_hash": None}
     error = f"Failed in state \"{row.provision_state}\": {reason}"
-    nodes.release(conn, node_id, conductor.host, {
-        **values, "target_power_state": None, "last_error": printable(error, MAX_MESSAGE)})
-    inventory.supersede(conn, node_id)
+    nodes.release(conn, lock, {**values, "target_power_state": None, "last_error": printable(error, MAX_MESSAGE)})
+    inventory.supersede(conn, lock.node_id)
 
 
-def _read(conductor: Conductor, node_id: int) -> task_store.Record:
+def _replaced(conductor: Conductor, lock: nodes.Lock) -> nodes.Lock:
+    """Return a new lock in the place of ``lock``.
+
+    :raises LockLost: it is no longer held
+    """
+    new = conductor.new_lock(lock.node_id)
+    if not conductor.db.write(lambda conn: nodes.take_over(conn, lock, new)):
+        raise LockLost(node=lock.node_id, host=lock.host)
+    return new
+
+
+def _read(conductor: Conductor, lock: nodes.Lock) -> task_store.Record:
     with conductor.db.reader() as conn:
-        row, rules_revision = nodes.get_with_rules_revision(conn, node_id)
-        if row.reservation != conductor.host:
-            raise LockLost(node=row.uuid, host=conductor.host)
-        return task_store.read(conn, row, rules_revision)
+        return task_store.read_locked(conn, lock)
 
 
-def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
+def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> bool:
     """Do the work of the node's state; return whether there is more to do."""
-    record = _read(conductor, node_id)
+    record = _read(conductor, lock)
     row = record.node
     work = conductor.work_in(row.provision_state)
     if work.handle is None:
         purpose = row.reservation_purpose or ""
         if purpose in work.unfinished:
-            work.unfinished[purpose](conductor, context, node_id)
+            work.unfinished[purpose](conductor, context, lock)
         else:
-            _leave(conductor, row, f"The conductor ended during \"{purpose}\"; please repeat the request.")
+            _leave(conductor, lock, row, f"The conductor ended during \"{purpose}\"; please repeat the request.")
         return False
     again = Again(lambda: record.task(context), work.handle)
     for repetition in itertools.count():
         task = again.task()
         task.watch = conductor.workers.watch()
-        task.begin_work(lambda: _forget_token(conductor, row.id))
+        task.begin_work(lambda: _forget_token(conductor, lock))
         result = _handle(again.handle, conductor, task)
         if result.error is not None:
             break
         try:
-            return _save(conductor, record, task, result, context)
+            return _save(conductor, lock, record, task, result, context)
         except (*_BAD_DATA, db_exc.DBError) as exc:
             if isinstance(exc, RuleSpent) and repetition < _MAX_REPETITIONS:
                 LOG.info("Node %s: %s The inspection is repeated without this rule.", row.uuid, exc)
@@ -169,19 +180,20 @@ def _step(conductor: Conductor, node_id: int, context: RequestContext) -> bool:
                 raise
             result = _unsaved(exc, record, task, result.sealed)
             break
-    return _save_failure(conductor, record, result, context)
+    return _save_failure(conductor, lock, record, result, context)
 
 
-def _save_failure(conductor: Conductor, record: task_store.Record, result: Result, context: RequestContext) -> bool:
+def _save_failure(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, result: Result,
+                  context: RequestContext) -> bool:
     """Clean up after the failure of a state and write it, as :func:`_save` does."""
     task = record.task(context)
     if reason := clean_up(conductor, task):
         LOG.warning("Cleaning up after the failure of node %s failed too: %s", record.node.uuid, reason)
-    return _save(conductor, record, task, result, context)
+    return _save(conductor, lock, record, task, result, context)
 
 
-def _forget_token(conductor: Conductor, node_id: int) -> None:
-    conductor.db.write(lambda conn: nodes.update_locked(conn, node_id, conductor.host, {"agent_token_hash": None}))
+def _forget_token(conductor: Conductor, lock: nodes.Lock) -> None:
+    conductor.db.write(lambda conn: nodes.update_locked(conn, lock, {"agent_token_hash": None}))
 
 
 def _is_bad_data(error: Exception, task: Task) -> bool:
@@ -195,15 +207,16 @@ def _is_bad_data(error: Exception, task: Task) -> bool:
     return unsendable or isinstance(error, _BAD_DATA) or any(authors.unstorable(task))
 
 
-def _leave(conductor: Conductor, row: Node, reason: str) -> None:
+def _leave(conductor: Conductor, lock: nodes.Lock, row: Node, reason: str) -> None:
     """Release a node in a stable state: the conductor that took its lock died before or after its work."""
     unfinished = row.target_power_state is not None
     error = printable(secrets.mask_text(reason), MAX_MESSAGE)
     values = {"target_power_state": None, "last_error": error} if unfinished else {}
-    conductor.db.write(lambda conn: nodes.release(conn, row.id, conductor.host, values))
+    conductor.db.write(lambda conn: nodes.release(conn, lock, values))
 
 
-def _save(conductor: Conductor, record: task_store.Record, task: Task, result: Result, context: RequestContext) -> bool:
+def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, task: Task, result: Result,
+          context: RequestContext) -> bool:
     """Write the task, its result and the new state in one transaction; return whether there is more to do."""
     row = record.node
     transition = transitions.of_event(row, result.event)
@@ -222,7 +235,7 @@ def _save(conductor: Conductor, record: task_store.Record, task: Task, result: R
         values["agent_token_hash"] = None
 
     def store(conn: sa.Connection) -> None:
-        task_store.save(conn, task, conductor.host, values, release=not goes_on)
+        task_store.save(conn, task, lock, values, release=not goes_on)
         if error is not None and on_failure is not None:
             on_failure(conn, conductor, row.id)
         if result.also is not None:

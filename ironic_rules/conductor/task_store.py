@@ -45,19 +45,28 @@ def read(conn: sa.Connection, row: Node, rules_revision: int | None = None) -> R
                   portgroups.for_node(conn, row.id), rules_revision)
 
 
-def save(conn: sa.Connection, task: Task, owner: str, values: dict[str, Any], *, release: bool) -> None:
+def read_locked(conn: sa.Connection, lock: nodes.Lock) -> Record:
+    """Return the record of a node of which ``lock`` is held.
+
+    :raises NodeNotFound: the node was deleted;  LockLost: the lock was taken over
+    """
+    row, rules_revision = nodes.get_locked(conn, lock)
+    return read(conn, row, rules_revision)
+
+
+def save(conn: sa.Connection, task: Task, lock: nodes.Lock, values: dict[str, Any], *, release: bool) -> None:
     """Write what the task changed, and ``values`` on top, in the caller's transaction.
 
-    :param owner: the conductor whose lock the node has
+    :param lock: the lock under which the task was read
     :param release: give the lock back
-    :raises LockLost: another conductor has taken the node over; nothing is to be written then
+    :raises LockLost: the lock was taken over; nothing is to be written then
     """
     node_id = task.node.id
     changed = {**task.node.changes(), **values}
     if release:
-        nodes.release(conn, node_id, owner, changed)
+        nodes.release(conn, lock, changed)
     else:
-        nodes.update_locked(conn, node_id, owner, changed)
+        nodes.update_locked(conn, lock, changed)
     if "driver_info" in changed:
         known_bmcs.follow(conn, node_id, task.node.original("driver_info"), changed["driver_info"])
     if (new_traits := task.node.trait_changes()) is not None:

@@ -28,24 +28,25 @@ def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str
     :raises InvalidState: 400, the node does not wait (any more)
     :raises NodeLocked: 409;  NoFreeWorker: 503
     """
+    lock = conductor.new_lock(node_id)
     with conductor.workers.take(node_id, PATIENCE_S) as slot:
 
-        def lock(conn: sa.Connection) -> None:
-            row = nodes.reserve(conn, node_id, conductor.host, event)
+        def reserve(conn: sa.Connection) -> None:
+            row = nodes.reserve(conn, lock, event)
             again = before is not None and row.provision_updated_at is not None and row.provision_updated_at > before
             if row.provision_state != state or again:
                 raise InvalidState(action=event, node=row.uuid, state=row.provision_state)
 
-        conductor.db.write(lock)
-        slot.run(finish, conductor, context, node_id, event, error)
+        conductor.db.write(reserve)
+        slot.run(finish, conductor, context, lock, event, error)
 
 
-def finish(conductor: Conductor, context: RequestContext, node_id: int, event: str, error: str) -> None:
-    """End the wait of a node whose lock this conductor holds: clean up as after a failure, and release it."""
-    with state_machine.lock_may_be_lost(node_id):
+def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, event: str, error: str) -> None:
+    """End the wait of a node whose lock is held: clean up as after a failure, and release it."""
+    with state_machine.lock_may_be_lost(lock.node_id):
         with conductor.db.reader() as conn:
-            row = nodes.get_by_id(conn, node_id)
-            task = task_store.read(conn, row).task(context)
+            record = task_store.read_locked(conn, lock)
+        row, task = record.node, record.task(context)
         transition = states.TRANSITIONS[(row.provision_state, event)]
         if reason := state_machine.clean_up(conductor, task):
             # An inspection has more to undo than the power state; the reason says which part failed.
@@ -54,11 +55,11 @@ def finish(conductor: Conductor, context: RequestContext, node_id: int, event: s
         values = {**state_machine.state_values(transition), "last_error": error, "agent_token_hash": None}
 
         def store(conn: sa.Connection) -> None:
-            task_store.save(conn, task, conductor.host, values, release=True)
+            task_store.save(conn, task, lock, values, release=True)
             event_type = state_machine.event_type(row.provision_state)
-            state_machine.add_history(conn, conductor, node_id, event_type, error, "ERROR", context)
+            state_machine.add_history(conn, conductor, row.id, event_type, error, "ERROR", context)
             if (on_failure := conductor.work_in(row.provision_state).on_failure) is not None:
-                on_failure(conn, conductor, node_id)
+                on_failure(conn, conductor, row.id)
 
         conductor.db.write(store)
         pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)

@@ -57,6 +57,12 @@ def unregister(conn: sa.Connection, hostname: str, instance: str) -> bool:
     return conn.execute(statement.values(online=False)).rowcount == 1
 
 
+def is_registered(conn: sa.Connection, hostname: str, instance: str) -> bool:
+    """Return whether the registration with that host name is still that of ``instance``."""
+    query = sa.select(conductors.c.instance).where(conductors.c.hostname == hostname)
+    return bool(conn.scalar(query) == instance)
+
+
 def get(conn: sa.Connection, hostname: str) -> RegisteredConductor:
     """Return one conductor, online or not.
 

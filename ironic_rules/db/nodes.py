@@ -39,7 +39,9 @@ _FOUND_BY_ID = _FOUND.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=Tr
 _STATES = sa.select(nodes.c.id, nodes.c.provision_state).where(
     nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 # The values to set are passed on execution, as parameters with the names of the columns.
-_OWNED = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation == sa.bindparam("owner_is"))
+_OWNED = sa.update(nodes).where(
+    nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation == sa.bindparam("host_is"),
+    nodes.c.reservation_token == sa.bindparam("token_is"))
 _OWNED_CHANGED = _OWNED.values(revision=nodes.c.revision + 1)
 _RESERVE_IN_STATE = sa.update(nodes).where(
     nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None),
@@ -47,7 +49,29 @@ _RESERVE_IN_STATE = sa.update(nodes).where(
 _TOKEN = sa.select(nodes.c.agent_token_hash).where(nodes.c.id == sa.bindparam("node_id"))
 _CLAIM_TOKEN = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.agent_token_hash.is_(None))
 _CLAIM_TOKEN_IN = _CLAIM_TOKEN.where(nodes.c.provision_state.in_(sa.bindparam("states", expanding=True)))
-_UNLOCKED = {"reservation": None, "reservation_purpose": None, "reservation_resumptions": 0, "reserved_at": None}
+_UNLOCKED = {"reservation": None, "reservation_token": None, "reservation_purpose": None, "reservation_resumptions": 0,
+             "reserved_at": None}
+
+
+class Lock(NamedTuple):
+    """A node's lock, as one acquisition has it. Every write under the lock names all of it.
+
+    So nothing that had the lock before can write: not an earlier process with the same host name, and not an earlier
+    thread of the same process.
+    """
+
+    node_id: int
+    #: the conductor that holds it
+    host: str
+    #: the run of that conductor, and the number of the acquisition; None: taken by a version that has no tokens
+    token: str | None
+
+
+class Held(NamedTuple):
+    """A lock that is held, and the UUID of its node."""
+
+    lock: Lock
+    node_uuid: str
 
 
 def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
@@ -180,95 +204,96 @@ def destroy(conn: sa.Connection, node_id: int) -> None:
     pxe_filter.note(conn, node_id)
 
 
-def reserve(conn: sa.Connection, node_id: int, owner: str, purpose: str) -> Node:
-    """Take the node's lock for ``owner`` (a conductor's host name) and return the node. Not re-entrant.
+def reserve(conn: sa.Connection, lock: Lock, purpose: str) -> Node:
+    """Take the node's lock, which is a new one, and return the node. Not re-entrant.
 
     :raises NodeNotFound: 404
     :raises NodeLocked: 409, with the host that holds the lock
     """
-    statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation.is_(None)).values(
-        reservation=owner, reservation_purpose=purpose, reservation_resumptions=0, reserved_at=clock.now())
+    statement = sa.update(nodes).where(nodes.c.id == lock.node_id, nodes.c.reservation.is_(None))
+    statement = statement.values(_locked(lock, purpose))
     while conn.execute(statement).rowcount == 0:
-        now = _hold(conn, node_id)
+        now = _hold(conn, lock.node_id)
         if now.reservation is not None:
             raise NodeLocked(node=now.uuid, host=now.reservation)
-    return get_by_id(conn, node_id)
+    return get_by_id(conn, lock.node_id)
 
 
-def reserve_in_state(conn: sa.Connection, node_id: int, owner: str, purpose: str, state: str,
-                     values: Mapping[str, Any]) -> None:
+def reserve_in_state(conn: sa.Connection, lock: Lock, purpose: str, state: str, values: Mapping[str, Any]) -> None:
     """Take the lock of a node that is in provision state ``state``, and write ``values``, atomically.
 
     :raises NodeNotFound: 404, no such node, or it is in another state
     :raises NodeLocked: 409, with the host that holds the lock
     """
-    lock = {"reservation": owner, "reservation_purpose": purpose, "reservation_resumptions": 0,
-            "reserved_at": clock.now()}
-    parameters = {**_stamped(values), **lock, "node_id": node_id, "state_is": state}
+    parameters = {**_stamped(values), **_locked(lock, purpose), "node_id": lock.node_id, "state_is": state}
     while conn.execute(_RESERVE_IN_STATE, parameters).rowcount == 0:
-        now = _hold(conn, node_id)
+        now = _hold(conn, lock.node_id)
         if now.reservation is not None:
             raise NodeLocked(node=now.uuid, host=now.reservation)
         if now.provision_state != state:
             raise NodeNotFound(node=now.uuid)
 
 
-def release(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any] | None = None) -> None:
+def release(conn: sa.Connection, lock: Lock, values: Mapping[str, Any] | None = None) -> None:
     """Write ``values`` and release the lock, atomically.
 
     :raises NodeNotFound: 404
-    :raises LockLost: 409, ``owner`` does not hold the lock; nothing is written
+    :raises LockLost: 409, it is no longer held; nothing is written
     :raises DuplicateNodeName, InstanceAssociated: 409
     """
-    _write_as_owner(conn, node_id, owner, values or {}, _UNLOCKED)
+    _write_as_owner(conn, lock, values or {}, _UNLOCKED)
 
 
-def update_locked(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any]) -> None:
+def update_locked(conn: sa.Connection, lock: Lock, values: Mapping[str, Any]) -> None:
     """Write ``values`` and keep the lock.
 
     :raises NodeNotFound: 404
-    :raises LockLost: 409, ``owner`` does not hold the lock; nothing is written
+    :raises LockLost: 409, it is no longer held; nothing is written
     :raises DuplicateNodeName, InstanceAssociated: 409
     """
-    _write_as_owner(conn, node_id, owner, values, {})
+    _write_as_owner(conn, lock, values, {})
 
 
-def take_over(conn: sa.Connection, node_id: int, old_owner: str, new_owner: str) -> bool:
-    """Pass the lock of a dead owner to another one; return False if the old one does not (or no longer) hold it."""
-    statement = sa.update(nodes).where(nodes.c.id == node_id, nodes.c.reservation == old_owner)
-    return conn.execute(statement.values(reservation=new_owner, reserved_at=clock.now())).rowcount == 1
+def take_over(conn: sa.Connection, old: Lock, new: Lock) -> bool:
+    """Replace a lock whose holder is dead; return False if that one is not (or no longer) held."""
+    statement = sa.update(nodes).where(nodes.c.id == old.node_id, nodes.c.reservation == old.host,
+                                       nodes.c.reservation_token.is_not_distinct_from(old.token))
+    statement = statement.values(reservation=new.host, reservation_token=new.token, reserved_at=clock.now())
+    return conn.execute(statement).rowcount == 1
 
 
-def count_resumption(conn: sa.Connection, node_id: int, owner: str, most: int) -> int | None:
+def get_locked(conn: sa.Connection, lock: Lock) -> tuple[Node, int]:
+    """Return the node, of which ``lock`` is held, and the revision of the set of inspection rules.
+
+    :raises NodeNotFound: 404;  LockLost: 409
+    """
+    row, rules_revision = get_with_rules_revision(conn, lock.node_id)
+    if (row.reservation, row.reservation_token) != (lock.host, lock.token):
+        raise LockLost(node=row.uuid, host=lock.host)
+    return row, rules_revision
+
+
+def count_resumption(conn: sa.Connection, lock: Lock, most: int) -> int | None:
     """Count a resumption of the work that the lock was taken for; return how many there were with this one.
 
     :returns: None: it was resumed ``most`` times already, and is not counted
     :raises NodeNotFound: 404
-    :raises LockLost: 409, ``owner`` does not hold the lock
+    :raises LockLost: 409
     """
     resumptions = nodes.c.reservation_resumptions
     statement = _OWNED.where(resumptions < most).values(reservation_resumptions=resumptions + 1)
-    if conn.execute(statement, {"node_id": node_id, "owner_is": owner}).rowcount == 1:
-        return int(conn.execute(sa.select(resumptions).where(nodes.c.id == node_id)).scalar_one())
-    held = _hold(conn, node_id)
-    if held.reservation != owner:
-        raise LockLost(node=held.uuid, host=owner)
+    if conn.execute(statement, _is_held(lock)).rowcount == 1:
+        return int(conn.execute(sa.select(resumptions).where(nodes.c.id == lock.node_id)).scalar_one())
+    _hold(conn, lock.node_id)
+    get_locked(conn, lock)
     return None
 
 
-class Lock(NamedTuple):
-    """A node's lock, and the conductor that holds it."""
-
-    node_id: int
-    node_uuid: str
-    owner: str
-
-
-def locks(conn: sa.Connection, conductor_group: str) -> list[Lock]:
+def locks(conn: sa.Connection, conductor_group: str) -> list[Held]:
     """Return the locks of the nodes of a conductor group."""
-    query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.reservation)
+    query = sa.select(nodes.c.id, nodes.c.reservation, nodes.c.reservation_token, nodes.c.uuid)
     query = query.where(nodes.c.reservation.is_not(None), nodes.c.conductor_group == conductor_group)
-    return [Lock(*row) for row in conn.execute(query.order_by(nodes.c.id))]
+    return [Held(Lock(*lock), uuid) for *lock, uuid in conn.execute(query.order_by(nodes.c.id))]
 
 
 def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
@@ -313,12 +338,22 @@ def waiting_longer_than(conn: sa.Connection, state: str, before: datetime.dateti
     return conn.execute(query.order_by(since, nodes.c.id)).all()
 
 
-def _write_as_owner(conn: sa.Connection, node_id: int, owner: str, values: Mapping[str, Any],
-                    lock: Mapping[str, Any]) -> None:
+def _locked(lock: Lock, purpose: str) -> dict[str, Any]:
+    """Return the columns of a lock that is taken for ``purpose``."""
+    return {"reservation": lock.host, "reservation_token": lock.token, "reservation_purpose": purpose,
+            "reservation_resumptions": 0, "reserved_at": clock.now()}
+
+
+def _is_held(lock: Lock) -> dict[str, Any]:
+    """Return the parameters of ``_OWNED``."""
+    return {"node_id": lock.node_id, "host_is": lock.host, "token_is": lock.token}
+
+
+def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     changes = _stamped(values) if values else {}
-    parameters = {**changes, **lock, "node_id": node_id, "owner_is": owner}
-    if not _write(conn, _OWNED_CHANGED if values else _OWNED, node_id, values, parameters):
-        raise LockLost(node=_hold(conn, node_id).uuid, host=owner)
+    parameters = {**changes, **after, **_is_held(lock)}
+    if not _write(conn, _OWNED_CHANGED if values else _OWNED, lock.node_id, values, parameters):
+        raise LockLost(node=_hold(conn, lock.node_id).uuid, host=lock.host)
 
 
 def _stamped(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -79,6 +79,8 @@ nodes = sa.Table(
     Column("provision_updated_at", UTCDateTime),
     Column("last_error", Text),
     Column("reservation", String(255)),
+    # Which acquisition of the lock it is; NULL: by a process of a version without tokens.
+    Column("reservation_token", String(64)),
     Column("reservation_purpose", String(64)),
     Column("reservation_resumptions", Integer, nullable=False, server_default="0"),
     Column("reserved_at", UTCDateTime),

@@ -85,6 +85,7 @@ class Node(Protocol):
     auto_discovered: bool = field(filter=1)
     inspection_scope: str | None = field(patch=True, rules=True, filter=1)
 
+    reservation_token: str | None = field(shown=False)
     reservation_purpose: str | None = field(shown=False)
     reservation_resumptions: int = field(shown=False)
     reserved_at: datetime.datetime | None = field(shown=False)

@@ -357,10 +357,10 @@ def test_a_template_that_went_bad_after_the_request_fails_the_deployment(whole, 
     node = node_with(whole, "CUSTOM_CHANGING")
     take = nodes.reserve
 
-    def change_first(conn, node_id, *arguments):
+    def change_first(conn, *arguments):
         found = deploy_templates.get(conn, "CUSTOM_CHANGING")
         deploy_templates.update(conn, found, {}, [Step("raid", "make_coffee", {}, 1)])
-        return take(conn, node_id, *arguments)
+        return take(conn, *arguments)
 
     monkeypatch.setattr(nodes, "reserve", change_first)
     shown = whole.provision(node, "active")

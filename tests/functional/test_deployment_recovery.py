@@ -229,8 +229,12 @@ def test_who_loses_the_lock_begins_no_further_step(start_conductor, available, r
     conductor, other = start_conductor("a"), start_conductor("b")
     write = FakeBIOS.write_settings
 
+    lost = []
+
     def taken_over_meanwhile(self, task, settings):
-        records.db.write(lambda conn: nodes.take_over(conn, task.node.id, conductor.host, other.host))
+        with records.db.writer() as conn:
+            lost.extend(held.lock for held in nodes.locks(conn, conductor.group))
+            nodes.take_over(conn, lost[0], other.new_lock(task.node.id))
         write(self, task, settings)
 
     monkeypatch.setattr(FakeBIOS, "write_settings", taken_over_meanwhile)
@@ -242,7 +246,7 @@ def test_who_loses_the_lock_begins_no_further_step(start_conductor, available, r
     assert finished(records, available) == STEPS[:2]
     assert ran == ["bios.apply_configuration"]
     with pytest.raises(LockLost):
-        state_machine._read(conductor, row.id)
+        state_machine._read(conductor, lost[0])
 
 
 def test_a_deployment_that_waits_outlives_its_conductor(start_conductor, available, records, monkeypatch):

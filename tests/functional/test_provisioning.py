@@ -70,7 +70,8 @@ def test_wrong_transitions_are_400_and_change_nothing(whole, verb):
 @pytest.mark.parametrize("target", ["manage", "power"])
 def test_a_locked_node_is_a_conflict_that_names_the_holder(whole, target):
     node = whole.enroll()
-    whole.db.write(lambda conn: nodes.reserve(conn, nodes.get_id(conn, node), "elsewhere", "test"))
+    whole.db.write(lambda conn: nodes.reserve(
+        conn, nodes.Lock(nodes.get_id(conn, node), "elsewhere", "run:1"), "test"))
 
     if target == "manage":
         reply = whole.ask(node, "manage")

@@ -65,7 +65,7 @@ def start_conductor(conf, db, group):
         conductor = make_conductor(conf, db, host=f"{host}-{group}", group=group)
         made.append(conductor)
         if registered:
-            db.write(lambda conn: conductors.register(conn, conductor.host, group, {}, secrets.token_hex(4)))
+            db.write(lambda conn: conductors.register(conn, conductor.host, group, {}, conductor.instance))
         return conductor
 
     yield make
@@ -388,7 +388,7 @@ def test_work_that_ends_at_that_moment_is_not_resumed(start_conductor, waiting, 
         accept(conductor, node, data)
     with records.db.reader() as conn:
         stale = nodes.locks(conn, conductor.group)
-    state_machine.run(conductor, records.row(node).id, ADMIN)
+    state_machine.run(conductor, stale[0].lock, ADMIN)
     monkeypatch.setattr(nodes, "locks", lambda conn, group: stale)
 
     assert recovery.resume_orphans(conductor) == 0
@@ -400,15 +400,16 @@ def test_work_that_ends_at_that_moment_is_not_resumed(start_conductor, waiting, 
 def test_who_has_lost_the_lock_saves_nothing(start_conductor, waiting, records):
     conductor = start_conductor()
     node, _ = waiting()
-    records.db.write(lambda conn: nodes.reserve(conn, nodes.get_id(conn, node), "other", "test"))
+    lock = conductor.new_lock(records.row(node).id)
+    records.db.write(lambda conn: nodes.reserve(conn, conductor.new_lock(lock.node_id), "test"))
     before = records.row(node)
     with records.db.reader() as conn:
         task = task_store.read(conn, before).task(ADMIN)
     task.node.extra["a"] = 1
 
     with pytest.raises(LockLost), records.db.writer() as conn:
-        task_store.save(conn, task, conductor.host, {}, release=True)
-    state_machine.run(conductor, before.id, ADMIN)
+        task_store.save(conn, task, lock, {}, release=True)
+    state_machine.run(conductor, lock, ADMIN)
 
     assert records.row(node) == before
 

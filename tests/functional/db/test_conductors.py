@@ -118,5 +118,5 @@ def test_who_still_holds_a_lock_is_cleaned_up_after(conn: sa.Connection) -> None
     assert conductors.mark_dead(conn, "host-1", NOW)
     assert hosts(conductors.dead(conn, 60, now=later(61))) == ["host-1"]
     assert conductors.mark_dead(conn, "host-1", NOW)
-    nodes.take_over(conn, node.id, "host-1", "host-2")
+    nodes.take_over(conn, nodes.Lock(node.id, "host-1", None), nodes.Lock(node.id, "host-2", "run:1"))
     assert conductors.dead(conn, 60, now=later(61)) == []

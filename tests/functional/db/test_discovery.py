@@ -133,7 +133,7 @@ def test_what_nobody_accepted_can_be_withdrawn_and_the_rest_not(
     fresh, taken, changed = (
         inspection_discovery.find_or_create(db, conf, sent(f"52:54:00:00:00:0{number}")).id for number in range(3))
     with db.writer() as conn:
-        nodes.reserve(conn, taken, "conductor-1", "test")
+        nodes.reserve(conn, nodes.Lock(taken, "conductor-1", "run:1"), "test")
         nodes.update(conn, changed, {"name": "mine"})
 
     withdrawn = [db.write(partial(discovery.withdraw, node_id=node_id)) for node_id in (fresh, taken, changed, fresh)]

@@ -162,7 +162,7 @@ def test_a_lock_that_comes_after_the_first_look_is_noticed(db: Database, make_no
     node = make_node()
     with db.writer() as conn:
         nodes.get_by_id(conn, node.id)
-        db.write(lambda other: nodes.reserve(other, node.id, "host-1", "test"))
+        db.write(lambda other: nodes.reserve(other, nodes.Lock(node.id, "host-1", "run:1"), "test"))
         with pytest.raises(NodeLocked, match="host-1"):
             nodes.update(conn, node.id, {"name": "x"})
 

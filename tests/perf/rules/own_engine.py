@@ -81,7 +81,7 @@ class Bench:
     def _facts(self) -> Facts:
         with self._database.writer() as conn:
             row = nodes.create(conn, {"driver": "fake-hardware"})
-            nodes.reserve(conn, row.id, _HOST, "bench")
+            nodes.reserve(conn, nodes.Lock(row.id, _HOST, f"{_HOST}:{row.id}"), "bench")
             row, revision = nodes.get_with_rules_revision(conn, row.id)
             task = task_store.read(conn, row, revision).task(_ADMIN)
         return Facts(task, orjson.loads(orjson.dumps(self._inventory)), scenarios.plugin_data())
@@ -91,7 +91,8 @@ class Bench:
         assert task is not None
         self._cache.current(task.rules_revision).run("main", facts)
         if saves:
-            self._database.write(lambda conn: task_store.save(conn, task, _HOST, {}, release=True))
+            self._database.write(lambda conn: task_store.save(
+                conn, task, nodes.Lock(task.node.id, _HOST, f"{_HOST}:{task.node.id}"), {}, release=True))
 
 
 def run_alone(rules: list[dict[str, Any]], hits: int, repeat: int) -> Timing:
