@@ -40,9 +40,8 @@ def resume_orphans(conductor: Conductor) -> int:
         locked = nodes.locks(conn, conductor.group)
         alive = _alive(conn, conductor)
         dead = [row.hostname for row in conductors.dead(conn, timeout)]
-    not_since = clock.now() - datetime.timedelta(seconds=timeout)
     for hostname in dead:
-        if conductor.db.write(functools.partial(conductors.mark_dead, hostname=hostname, not_since=not_since)):
+        if conductor.db.write(functools.partial(conductors.mark_dead, hostname=hostname, timeout_s=timeout)):
             LOG.warning("Conductor %s has sent no heartbeat for %s seconds; taking over its nodes", hostname, timeout)
     resumed = 0
     for held in locked:

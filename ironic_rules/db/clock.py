@@ -1,21 +1,29 @@
-"""The time for timestamps in rows, and by which conductors decide what is overdue and which conductors are dead.
+"""The time for timestamps in rows, and by which processes decide what is overdue and which conductors are dead.
 
-Conductors of one database must agree on it, even if the clocks of their hosts differ: they read the database server's
-clock and add the time elapsed since, by the monotonic clock. A process that does not call :func:`follow` uses its
-host's clock.
+Processes of one database must agree on it, even if the clocks of their hosts differ: they read the database server's
+clock whenever they open a connection to it, and conductors with each heartbeat, and add the time elapsed since, by the
+monotonic clock. That one stands still while a machine sleeps, so conditions on heartbeats have the server's clock in
+the query itself: :func:`current` and :func:`ago`. A process that has no connection to a server uses its host's clock.
 """
 
 from __future__ import annotations
 
 import datetime
 import time
+from typing import Any
 
 import sqlalchemy as sa
 
+from ironic_rules.db.types import UTCDateTime
+
 #: A database that is not listed is a file of this host.
-_TIME_OF_SERVER = {
-    "mysql": sa.text("SELECT UTC_TIMESTAMP(6)"),
-    "postgresql": sa.text("SELECT clock_timestamp() AT TIME ZONE 'UTC'"),
+TIME_OF_SERVER = {"mysql": "UTC_TIMESTAMP(6)", "postgresql": "(clock_timestamp() AT TIME ZONE 'UTC')"}
+_CURRENT: dict[str, sa.ColumnElement[Any]] = {
+    name: sa.literal_column(text, UTCDateTime()) for name, text in TIME_OF_SERVER.items()}
+#: The time ``age_s`` seconds ago.
+AGO: dict[str, sa.TextClause] = {
+    "mysql": sa.text("UTC_TIMESTAMP(6) - INTERVAL :age_s SECOND"),
+    "postgresql": sa.text("(clock_timestamp() AT TIME ZONE 'UTC') - make_interval(secs => :age_s)"),
 }
 #: a time, and the value of the monotonic clock at that time
 _known: tuple[datetime.datetime, float] | None = None
@@ -36,11 +44,29 @@ def wall() -> datetime.datetime:
 
 def follow(conn: sa.Connection) -> float:
     """Set :func:`now` by the clock of the database server; return by how many seconds this host's clock is ahead."""
-    global _known
-    query = _TIME_OF_SERVER.get(conn.dialect.name)
-    shown = time.monotonic()
-    moment = wall() if query is None else conn.scalar(query).replace(tzinfo=datetime.UTC)
-    # Assume that the reply took half of the round trip.
-    shown = (shown + time.monotonic()) / 2
-    _known = (moment, shown)
+    expression = TIME_OF_SERVER.get(conn.dialect.name)
+    asked = time.monotonic()
+    set_to(wall() if expression is None else conn.exec_driver_sql(f"SELECT {expression}").scalar_one(), asked)
     return (wall() - now()).total_seconds()
+
+
+def set_to(moment: datetime.datetime, asked: float) -> None:
+    """Set :func:`now` to ``moment``, UTC, with which a server has replied.
+
+    :param asked: the value of the monotonic clock when it was asked
+    """
+    global _known
+    # Assume that the reply took half of the round trip.
+    _known = (moment.replace(tzinfo=datetime.UTC), (asked + time.monotonic()) / 2)
+
+
+def current(conn: sa.Connection) -> sa.ColumnElement[Any] | datetime.datetime:
+    """Return what a statement writes as the current time: the server's own, when it executes the statement."""
+    return _CURRENT[conn.dialect.name] if conn.dialect.name in _CURRENT else now()
+
+
+def ago(conn: sa.Connection, age_s: float) -> sa.TextClause | datetime.datetime:
+    """Return the time ``age_s`` seconds ago, for a condition; see :func:`current`."""
+    if (text := AGO.get(conn.dialect.name)) is None:
+        return now() - datetime.timedelta(seconds=age_s)
+    return text.bindparams(age_s=age_s)

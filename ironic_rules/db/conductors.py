@@ -1,6 +1,7 @@
 """Conductors: which are registered, and which had a recent heartbeat (``updated_at``).
 
-``timeout_s`` is the time in seconds after which a conductor without heartbeat is dead, ``now`` the time (for tests).
+``timeout_s`` is the time in seconds after which a conductor without heartbeat is dead, by the database server's clock
+in every process; ``now`` is another time (for tests).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from ironic_rules.models.conductors import RegisteredConductor
 _ALL = sa.select(conductors).order_by(conductors.c.hostname)
 # Built once: the API runs this in most requests, and building a statement takes longer than running it.
 _HOSTS = sa.select(*(conductors.c[name] for name in ("hostname", "conductor_group", "instance", "updated_at"))).where(
-    conductors.c.online.is_(True), conductors.c.updated_at >= sa.bindparam("since")).order_by(conductors.c.hostname)
+    conductors.c.online.is_(True)).order_by(conductors.c.hostname)
+_HOSTS_SINCE = _HOSTS.where(conductors.c.updated_at >= sa.bindparam("since"))
+_HOSTS_BY_SERVER = {name: _HOSTS.where(conductors.c.updated_at >= ago) for name, ago in clock.AGO.items()}
 
 
 def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Mapping[str, Any], instance: str, *,
@@ -35,20 +38,20 @@ def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Map
     :param instance: identifies this run of the process
     :raises ConductorAlreadyRegistered: 409, another process is registering the same new name concurrently
     """
-    now = now or clock.now()
+    moment = now or clock.current(conn)
     values = {"conductor_group": group, "hardware_types": hardware_types, "instance": instance, "online": True,
-              "updated_at": now}
+              "updated_at": moment}
     statement = sa.update(conductors).where(conductors.c.hostname == hostname)
     if conn.execute(statement.values(values)).rowcount == 0:
         with duplicates(other=lambda value: ConductorAlreadyRegistered(conductor=hostname)):
-            conn.execute(sa.insert(conductors).values({**values, "hostname": hostname, "created_at": now}))
+            conn.execute(sa.insert(conductors).values({**values, "hostname": hostname, "created_at": moment}))
     return get(conn, hostname)
 
 
 def touch(conn: sa.Connection, hostname: str, instance: str, *, now: datetime.datetime | None = None) -> bool:
     """Record a heartbeat; return False if the registration belongs to another instance or was deleted."""
     statement = sa.update(conductors).where(conductors.c.hostname == hostname, conductors.c.instance == instance)
-    return conn.execute(statement.values(updated_at=now or clock.now(), online=True)).rowcount == 1
+    return conn.execute(statement.values(updated_at=now or clock.current(conn), online=True)).rowcount == 1
 
 
 def unregister(conn: sa.Connection, hostname: str, instance: str) -> bool:
@@ -82,7 +85,7 @@ def list_conductors(conn: sa.Connection) -> Sequence[RegisteredConductor]:
 def alive(conn: sa.Connection, timeout_s: float, *,
           now: datetime.datetime | None = None) -> Sequence[RegisteredConductor]:
     """Return the conductors that are online and had a heartbeat within ``timeout_s``, by host name."""
-    return conn.execute(_ALL.where(conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))).all()
+    return conn.execute(_ALL.where(conductors.c.online.is_(True), ~_silent(conn, timeout_s, now))).all()
 
 
 def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> list[Row]:
@@ -90,13 +93,16 @@ def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetim
 
     :returns: rows of ``hostname``, ``conductor_group``, ``instance``, ``updated_at``
     """
-    return list(conn.execute(_HOSTS, {"since": (now or clock.now()) - datetime.timedelta(seconds=timeout_s)}))
+    by_server = None if now else _HOSTS_BY_SERVER.get(conn.dialect.name)
+    if by_server is not None:
+        return list(conn.execute(by_server, {"age_s": timeout_s}))
+    return list(conn.execute(_HOSTS_SINCE, {"since": (now or clock.now()) - datetime.timedelta(seconds=timeout_s)}))
 
 
 def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:
     """Return whether a conductor of the group is alive."""
     living = sa.exists().where(
-        conductors.c.conductor_group == group, conductors.c.online.is_(True), ~_silent(timeout_s, now or clock.now()))
+        conductors.c.conductor_group == group, conductors.c.online.is_(True), ~_silent(conn, timeout_s, now))
     return bool(conn.scalar(sa.select(living)))
 
 
@@ -114,15 +120,16 @@ def dead(conn: sa.Connection, timeout_s: float, *,
     conductor that marked them as dead died before it had taken over all their nodes.
     """
     holds_a_lock = sa.exists().where(nodes.c.reservation == conductors.c.hostname)
-    query = _ALL.where(_silent(timeout_s, now or clock.now()), sa.or_(conductors.c.online.is_(True), holds_a_lock))
+    query = _ALL.where(_silent(conn, timeout_s, now), sa.or_(conductors.c.online.is_(True), holds_a_lock))
     return conn.execute(query).all()
 
 
-def mark_dead(conn: sa.Connection, hostname: str, not_since: datetime.datetime) -> bool:
-    """Set a conductor offline without a heartbeat since ``not_since``; return whether its locks may be taken over."""
-    statement = sa.update(conductors).where(conductors.c.hostname == hostname, conductors.c.updated_at <= not_since)
+def mark_dead(conn: sa.Connection, hostname: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:
+    """Set a conductor offline that has had no heartbeat within ``timeout_s``; return False if it has had one."""
+    statement = sa.update(conductors).where(conductors.c.hostname == hostname, _silent(conn, timeout_s, now))
     return conn.execute(statement.values(online=False)).rowcount == 1
 
 
-def _silent(timeout_s: float, now: datetime.datetime) -> sa.ColumnElement[bool]:
-    return conductors.c.updated_at < now - datetime.timedelta(seconds=timeout_s)
+def _silent(conn: sa.Connection, timeout_s: float, now: datetime.datetime | None) -> sa.ColumnElement[bool]:
+    since = clock.ago(conn, timeout_s) if now is None else now - datetime.timedelta(seconds=timeout_s)
+    return conductors.c.updated_at < since

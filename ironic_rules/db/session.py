@@ -18,7 +18,7 @@ from oslo_db.sqlalchemy import enginefacade
 from oslo_log import log as logging
 from sqlalchemy import event, pool
 
-from ironic_rules.db import liveness
+from ironic_rules.db import clock, liveness
 from ironic_rules.db.errors import refusals
 
 LOG = logging.getLogger(__name__)
@@ -56,8 +56,7 @@ class Database:
             _prepare_sqlite(self.engine, min(_SQLITE_POOL_SIZE, conf.database.max_pool_size or _SQLITE_POOL_SIZE))
         else:
             liveness.watch(self.engine)
-        if self.engine.dialect.name == "mysql":
-            _prepare_mysql(self.engine)
+            _prepare_server(self.engine)
         # On PostgreSQL, reading without a transaction saves two round trips; PyMySQL would need as many to set that.
         self._reading = self.engine
         if self.engine.dialect.name == "postgresql":
@@ -168,13 +167,20 @@ def _connection_parameters(conf: cfg.ConfigOpts) -> str | None:
     return given or None
 
 
-def _prepare_mysql(engine: sa.Engine) -> None:
-    """Set READ COMMITTED, as on PostgreSQL: no stale snapshots, and no gap locks by which writers deadlock."""
+def _prepare_server(engine: sa.Engine) -> None:
+    """Prepare each connection to a server, and follow the server's clock."""
+    dialect = engine.dialect.name
 
     @event.listens_for(engine, "connect")
     def connected(dbapi_connection: Any, record: Any) -> None:
         with dbapi_connection.cursor() as cursor:
-            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            if dialect == "mysql":
+                # As on PostgreSQL: no stale snapshots, and no gap locks by which writers deadlock.
+                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            asked = time.monotonic()
+            cursor.execute(f"SELECT {clock.TIME_OF_SERVER[dialect]}")
+            clock.set_to(cursor.fetchone()[0], asked)
+        dbapi_connection.rollback()
 
     # oslo.db has already opened a connection, as a check.
     engine.dispose()

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, conductors, nodes
+from ironic_rules.db import clock, conductors, nodes, tables
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConductorNotFound
+from tests.functional import databases
 from tests.functional.db.concurrency import at_once
 
 NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
@@ -104,8 +105,8 @@ def test_without_a_given_time_the_clock_counts(conn: sa.Connection) -> None:
 
 def test_only_a_silent_conductor_is_marked_dead(conn: sa.Connection) -> None:
     conductors.register(conn, "host-1", "", TYPES, "a", now=NOW)
-    assert not conductors.mark_dead(conn, "host-1", NOW - datetime.timedelta(microseconds=1))
-    assert conductors.mark_dead(conn, "host-1", NOW)
+    assert not conductors.mark_dead(conn, "host-1", 60, now=later(60))
+    assert conductors.mark_dead(conn, "host-1", 60, now=later(61))
     assert not conductors.get(conn, "host-1").online
     assert conductors.dead(conn, 60, now=later(61)) == []
     assert conductors.touch(conn, "host-1", "a", now=later(70))
@@ -115,8 +116,42 @@ def test_only_a_silent_conductor_is_marked_dead(conn: sa.Connection) -> None:
 def test_who_still_holds_a_lock_is_cleaned_up_after(conn: sa.Connection) -> None:
     conductors.register(conn, "host-1", "", TYPES, "a", now=NOW)
     node = nodes.create(conn, {"driver": "d", "reservation": "host-1"})
-    assert conductors.mark_dead(conn, "host-1", NOW)
+    assert conductors.mark_dead(conn, "host-1", 60, now=later(61))
     assert hosts(conductors.dead(conn, 60, now=later(61))) == ["host-1"]
-    assert conductors.mark_dead(conn, "host-1", NOW)
+    assert conductors.mark_dead(conn, "host-1", 60, now=later(61))
     nodes.take_over(conn, nodes.Lock(node.id, "host-1", None), nodes.Lock(node.id, "host-2", "run:1"))
     assert conductors.dead(conn, 60, now=later(61)) == []
+
+
+@pytest.mark.parametrize("seconds", [120, -120])
+def test_a_host_whose_clock_is_wrong_sees_who_is_alive(
+        conn: sa.Connection, monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+    if conn.dialect.name == "sqlite":
+        pytest.skip("there is no other clock than the host's")
+    conductors.register(conn, "alive", "", TYPES, "a")
+    conductors.register(conn, "dead", "", TYPES, "b")
+    long_ago = sa.literal_column(f"{clock.TIME_OF_SERVER[conn.dialect.name]} - INTERVAL '90' SECOND")
+    conn.execute(sa.update(tables.conductors).where(tables.conductors.c.hostname == "dead").values(updated_at=long_ago))
+    wrong = datetime.timedelta(seconds=seconds)
+    monkeypatch.setattr(clock, "_known", None)
+    monkeypatch.setattr(clock, "wall", lambda: datetime.datetime.now(datetime.UTC) + wrong)
+    assert hosts(conductors.alive(conn, 60)) == hosts(conductors.living_hosts(conn, 60)) == ["alive"]
+    assert hosts(conductors.dead(conn, 60)) == ["dead"]
+    assert conductors.serves(conn, "", 60)
+    assert [conductors.mark_dead(conn, name, 60) for name in ("alive", "dead")] == [False, True]
+    assert conductors.touch(conn, "dead", "b")
+    assert hosts(conductors.alive(conn, 60)) == ["alive", "dead"]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_a_process_has_the_servers_time_from_its_first_connection(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "_known", None)
+    monkeypatch.setattr(clock, "wall", lambda: datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=5))
+    with databases.temporary_database(kind) as url:
+        databases.open_database(url).dispose()
+        database = databases.open_database(url)
+        with database.reader():
+            ahead = clock.wall() - clock.now()
+        database.dispose()
+    assert abs(ahead - datetime.timedelta(hours=5)) < datetime.timedelta(seconds=30)

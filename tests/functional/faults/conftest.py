@@ -34,12 +34,20 @@ class FaultyCluster(Cluster):
 
     def faulty_conductor(self, name: str, **environment: str) -> Process:
         """Start a conductor with the fault that ``environment`` names."""
-        process = Process(
-            "tests.functional.faults.launcher",
-            ["ironic_rules.cmd.conductor", "--config-file", self.configuration(name)], self.folder, name,
-            {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (TREE, os.environ.get("PYTHONPATH"))))})
-        self._processes.append(process)
+        process = self._faulty(name, ["ironic_rules.cmd.conductor"], environment)
         process.printed("is running")
+        return process
+
+    def faulty_api(self, name: str, **environment: str) -> str:
+        """Start an API with the fault that ``environment`` names; return its URL."""
+        process = self._faulty(name, ["ironic_rules.cmd.api", "--port", "0"], environment)
+        return process.printed(r"listens on (http://\S+)").group(1)
+
+    def _faulty(self, name: str, command: list[str], environment: dict[str, str]) -> Process:
+        process = Process(
+            "tests.functional.faults.launcher", [*command, "--config-file", self.configuration(name)], self.folder,
+            name, {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (TREE, os.environ.get("PYTHONPATH"))))})
+        self._processes.append(process)
         return process
 
     def select(self, query: sa.Select) -> list[sa.Row]:

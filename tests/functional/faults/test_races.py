@@ -112,3 +112,20 @@ def test_a_conductors_clock_jumps_under_load(cluster, tmp_path, jump_s):
     wait_for("stable states of all nodes", cluster.rests, SETTLED_S)
     states = cluster.select(sa.select(nodes.c.provision_state, sa.func.count()).group_by(nodes.c.provision_state))
     assert [tuple(row) for row in states] == [("manageable", 40)]
+
+
+def test_apis_whose_clocks_are_wrong_see_who_is_alive(cluster, tmp_path):
+    conductor = cluster.conductor("conductor-1")
+    apis = []
+    for seconds in (120, -120):
+        clock = tmp_path / f"clock{seconds}"
+        clock.write_text(str(seconds))
+        apis.append(Api(cluster.faulty_api(f"api{seconds}", IRONIC_RULES_TEST_CLOCK=str(clock))))
+    for api in apis:
+        assert api("POST", "/v1/nodes", {"driver": "fake-hardware"}).status_code == 201
+        assert api("GET", "/healthcheck").json()["conductors"] == 1
+    conductor.kill()
+    for api in apis:
+        wait_for("a dead conductor", lambda api=api: api("GET", "/healthcheck").status_code == 503, 20)
+        assert api("POST", "/v1/nodes", {"driver": "fake-hardware"}).status_code >= 400
+        api.close()
