@@ -178,7 +178,8 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
         pipeline=Pipeline(hooks, settings), rules=RuleCache(db, rules or rule_settings.prepare(conf, db)),
-        workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf)),
+        workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf),
+                           recovery_size=conf.conductor.recovery_workers),
         work=conductor_work(),
         pxe_filter=pxe_filter or PXEFilterAPI())
 

@@ -17,7 +17,7 @@ from oslo_log import log as logging
 from ironic_rules.conductor import state_machine, wait_states
 from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, deploy_templates
+from ironic_rules.db import clock, deploy_templates, nodes
 from ironic_rules.exceptions import Invalid, IronicRulesError
 from ironic_rules.models import states
 from ironic_rules.models.deploy_templates import DeployTemplate
@@ -150,7 +150,7 @@ def _undo_boot(conductor: Conductor, task: Task) -> None:
         LOG.warning("What was prepared for the ramdisk of node %s is left: %s", task.node.uuid, exc)
 
 
-def time_out(conductor: Conductor, context: RequestContext, row: Node, before: datetime.datetime) -> None:
+def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime) -> None:
     """Fail a node whose ramdisk has sent no heartbeat since ``before``: ``[conductor]deploy_callback_timeout``."""
     step = row.deploy_step
     name = f" in deploy step {step['interface']}.{step['step']}" if step else ""

@@ -32,7 +32,6 @@ from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.kept import Kept
-from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP, Abandoned
 from ironic_rules.text import printable
@@ -392,7 +391,7 @@ def finish_abort(conductor: Conductor, context: RequestContext, lock: nodes.Lock
     wait_states.finish(conductor, context, lock, "abort", ABORTED)
 
 
-def time_out(conductor: Conductor, context: RequestContext, row: Node, before: datetime.datetime) -> None:
+def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime) -> None:
     """Fail a node that has waited for its ramdisk longer than ``[conductor]inspect_wait_timeout``: since ``before``."""
     error = (f"Timeout reached while waiting for the ramdisk's inspection data "
              f"({conductor.conf.conductor.inspect_wait_timeout} seconds, [conductor]inspect_wait_timeout).")

@@ -12,18 +12,20 @@ from oslo_log import log as logging
 from ironic_rules import context
 from ironic_rules.conductor import deployment, inspection, state_machine
 from ironic_rules.conductor.conductor import Conductor
+from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.inspection import discovery
 from ironic_rules.models import states
-from ironic_rules.models.nodes import Node
 
 LOG = logging.getLogger(__name__)
-TimeOut = Callable[[Conductor, RequestContext, Node, datetime.datetime], None]
+TimeOut = Callable[[Conductor, RequestContext, nodes.Overdue, datetime.datetime], None]
 
 #: Maximum number of resumptions of one piece of work. Work that kills conductors must come to an end.
 MAX_RESUMPTIONS = 5
+#: Overdue nodes that are read at once.
+_PAGE = 100
 #: Seconds after which an API process has handed a discovered node to a conductor or died; longer than an RPC call.
 ABANDONED_S = 600
 
@@ -62,7 +64,7 @@ def _resume(conductor: Conductor, held: nodes.Held) -> bool:
     old = held.lock
     new = conductor.new_lock(old.node_id)
     try:
-        slot = conductor.workers.take(old.node_id)
+        slot = conductor.workers.take(old.node_id, lane=Lane.RECOVERY)
     except NoFreeWorker:
         return False  # the next pass finds it again
 
@@ -120,8 +122,16 @@ def _fail_waiting(conductor: Conductor, state: str, timeout_s: int, time_out: Ti
     if not timeout_s:
         return
     before = clock.now() - datetime.timedelta(seconds=timeout_s)
+    last = None
+    while page := _overdue(conductor, state, before, last):
+        for last in page:
+            # The locks of the nodes are taken only when their turn comes soon; the next pass finds the others.
+            if not conductor.workers.wait_for_room(Lane.TIMEOUTS, conductor.conf.conductor.recovery_interval):
+                return
+            time_out(conductor, context.admin(), last, before)
+
+
+def _overdue(conductor: Conductor, state: str, before: datetime.datetime,
+             last: nodes.Overdue | None) -> list[nodes.Overdue]:
     with conductor.db.reader() as conn:
-        overdue = nodes.waiting_longer_than(conn, state, before)
-    for row in overdue:
-        if row.conductor_group == conductor.group and row.reservation is None and not row.maintenance:
-            time_out(conductor, context.admin(), row, before)
+        return nodes.overdue(conn, conductor.group, state, before, _PAGE, last)

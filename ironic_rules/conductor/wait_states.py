@@ -9,27 +9,27 @@ from oslo_log import log as logging
 
 from ironic_rules.conductor import pxe_filter, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.conductor.worker_pool import PATIENCE_S
+from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import InvalidState, IronicRulesError
 from ironic_rules.models import secrets, states
-from ironic_rules.models.nodes import Node
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
 
 def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str, event: str, error: str,
-         before: datetime.datetime | None = None) -> None:
+         before: datetime.datetime | None = None, lane: Lane = Lane.REQUESTS) -> None:
     """Begin to end the wait of a node (``abort`` or ``fail``), if it is still waiting in ``state``.
 
     :param before: only if it has waited since before then
+    :param lane: whose workers end it
     :raises InvalidState: 400, the node does not wait (any more)
     :raises NodeLocked: 409;  NoFreeWorker: 503
     """
     lock = conductor.new_lock(node_id)
-    with conductor.workers.take(node_id, PATIENCE_S) as slot:
+    with conductor.workers.take(node_id, PATIENCE_S, lane) as slot:
 
         def reserve(conn: sa.Connection) -> None:
             row = nodes.reserve(conn, lock, event)
@@ -66,9 +66,10 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
         LOG.warning("Node %s: %s", row.uuid, error)
 
 
-def time_out(conductor: Conductor, context: RequestContext, row: Node, before: datetime.datetime, error: str) -> None:
+def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime,
+             error: str) -> None:
     """Fail a node that has waited since before ``before``, unless it is locked now."""
     try:
-        stop(conductor, context, row.id, row.provision_state, "fail", error, before)
+        stop(conductor, context, row.id, row.provision_state, "fail", error, before, Lane.TIMEOUTS)
     except IronicRulesError as exc:
         LOG.info("The wait of node %s is not ended now: %s", row.uuid, exc)

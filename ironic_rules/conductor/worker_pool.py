@@ -3,11 +3,15 @@
 Code of a plug-in that does not end within its deadline would keep its thread for good. A watchdog looks at what each
 worker does, writes such a worker off and starts another one in its place. A thread cannot be ended from outside: when
 it returns after all, ``Watch.end`` raises in it before anything is saved.
+
+The threads are in lanes. What clients request has one, resumed work and the ends of waits have one each: their machines
+are often those that do not reply, and then other nodes' requests do not wait for them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import enum
 import queue
 import threading
 import time
@@ -37,12 +41,34 @@ def limits_s(conf: cfg.ConfigOpts) -> dict[str, float]:
             watches.STEP: conf.conductor.step_timeout}
 
 
+class Lane(enum.Enum):
+    """What a slot is for: each has its own threads and its own queue."""
+
+    REQUESTS = "requests"
+    RECOVERY = "recovery"
+    TIMEOUTS = "timeouts"
+
+
+class _Threads:
+    """The threads and the queue of a lane."""
+
+    __slots__ = ("most", "number", "queued", "running", "size", "taken", "waiting")
+
+    def __init__(self, size: int, queue_size: int) -> None:
+        self.size = size
+        self.most = size + queue_size
+        self.waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        #: how many slots are taken, how many of them wait for a thread, how many run, how many threads there are
+        self.taken = self.queued = self.running = self.number = 0
+
+
 class _Job:
     """A piece of work on a node."""
 
-    __slots__ = ("args", "node_id", "seen", "since", "watch", "work")
+    __slots__ = ("args", "node_id", "seen", "since", "threads", "watch", "work")
 
-    def __init__(self, node_id: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def __init__(self, threads: _Threads, node_id: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self.threads = threads
         self.node_id = node_id
         self.work = work
         self.args = args
@@ -56,22 +82,22 @@ class WorkerPool:
     """Runs work on nodes. A slot is taken *before* a node's lock, so that accepted work always finds a thread."""
 
     def __init__(self, size: int, queue_size: int, limits_s: Mapping[str, float] | None = None,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic, recovery_size: int = 1) -> None:
         """Prepare; threads start when they are needed.
 
+        :param recovery_size: threads for resumed work, and as many for the ends of waits
         :param limits_s: seconds that code of each kind of ``models.watch`` may take; 0 or missing: no limit
         """
-        self._size = size
-        self._most = size + queue_size
+        self._lanes = {
+            Lane.REQUESTS: _Threads(size, queue_size), Lane.RECOVERY: _Threads(recovery_size, queue_size),
+            # Only a few wait for a thread: their nodes are locked already.
+            Lane.TIMEOUTS: _Threads(recovery_size, recovery_size)}
         self._limits_s = {kind: limit for kind, limit in (limits_s or {}).items() if limit}
         self._clock = clock
         self._guard = threading.Condition()
-        self._waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        #: the work on each node: None for a slot that is not used yet
-        self._active: dict[int, _Job | None] = {}
+        #: the work on each node, in its lane: None for a slot that is not used yet
+        self._active: dict[int, tuple[_Threads, _Job | None]] = {}
         self._running: set[_Job] = set()
-        self._queued = 0
-        self._threads = 0
         self._own = threading.local()
         self._watchdog: threading.Thread | None = None
         self._stopping = False
@@ -80,18 +106,27 @@ class WorkerPool:
         self.written_off = 0
         self.missing = 0
 
-    def take(self, node_id: int, patience_s: float = 0.0) -> Slot:
+    def take(self, node_id: int, patience_s: float = 0.0, lane: Lane = Lane.REQUESTS) -> Slot:
         """Return a slot for work on the node.
 
         :param patience_s: how long to wait for the end of this process' present work on the node
         :raises NoFreeWorker: pool and queue are full, the process is ending, or this process works on the node already
         """
+        threads = self._lanes[lane]
         with self._guard:
             free = self._guard.wait_for(lambda: self._stopping or node_id not in self._active, patience_s)
-            if not free or self._stopping or len(self._active) >= self._most:
+            if not free or self._stopping or threads.taken >= threads.most:
                 raise NoFreeWorker(node=node_id)
-            self._active[node_id] = None
+            self._active[node_id] = threads, None
+            threads.taken += 1
         return Slot(self, node_id)
+
+    def wait_for_room(self, lane: Lane, patience_s: float) -> bool:
+        """Return whether a slot of the lane is free, or becomes free within ``patience_s`` seconds."""
+        threads = self._lanes[lane]
+        with self._guard:
+            self._guard.wait_for(lambda: self._stopping or threads.taken < threads.most, patience_s)
+            return not self._stopping and threads.taken < threads.most
 
     def is_active(self, node_id: int) -> bool:
         """Return whether this process works, or is about to work, on the node."""
@@ -112,12 +147,13 @@ class WorkerPool:
         """
         with self._guard:
             self._stopping = True
-            dropped = self._queued
-            with contextlib.suppress(queue.Empty):
-                while (job := self._waiting.get_nowait()) is not None:
-                    self._forget(job)
-            for _ in range(self._threads):
-                self._waiting.put(None)
+            dropped = sum(threads.queued for threads in self._lanes.values())
+            for threads in self._lanes.values():
+                with contextlib.suppress(queue.Empty):
+                    while (job := threads.waiting.get_nowait()) is not None:
+                        self._forget(job)
+                for _ in range(threads.number):
+                    threads.waiting.put(None)
             self._guard.notify_all()
             ended = self._guard.wait_for(lambda: not self._running, grace_s)
         self._stopped.set()
@@ -126,24 +162,26 @@ class WorkerPool:
     def _submit(self, node_id: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
         with self._guard:
             if self._stopping:
-                self._active.pop(node_id, None)
+                self._leave(node_id)
                 return
-            self._enqueue(_Job(node_id, work, args))
+            threads, _ = self._active[node_id]
+            self._enqueue(_Job(threads, node_id, work, args))
 
     def _enqueue(self, job: _Job) -> None:
-        self._active[job.node_id] = job
-        self._queued += 1
-        self._waiting.put(job)
-        if self._threads < self._size and self._queued + len(self._running) > self._threads:
-            self._threads += 1
-            threading.Thread(target=self._serve, name="worker", daemon=True).start()
+        threads = job.threads
+        self._active[job.node_id] = threads, job
+        threads.queued += 1
+        threads.waiting.put(job)
+        if threads.number < threads.size and threads.queued + threads.running > threads.number:
+            threads.number += 1
+            threading.Thread(target=self._serve, args=(threads,), name="worker", daemon=True).start()
         if self._limits_s and self._watchdog is None:
             self._watchdog = threading.Thread(target=self._look, name="watchdog", daemon=True)
             self._watchdog.start()
 
-    def _serve(self) -> None:
+    def _serve(self, threads: _Threads) -> None:
         """Do one piece of work after the other, until the process ends or this worker is written off."""
-        while (job := self._next()) is not None:
+        while (job := self._next(threads)) is not None:
             error: BaseException | None = None
             self._own.watch = job.watch
             try:
@@ -153,15 +191,16 @@ class WorkerPool:
             if not self._finished(job, error):
                 return
 
-    def _next(self) -> _Job | None:
-        job = self._waiting.get()
+    def _next(self, threads: _Threads) -> _Job | None:
+        job = threads.waiting.get()
         if job is None:
             return None
         with self._guard:
             if self._stopping:
                 self._forget(job)
                 return None
-            self._queued -= 1
+            threads.queued -= 1
+            threads.running += 1
             self._running.add(job)
             return job
 
@@ -173,6 +212,7 @@ class WorkerPool:
         with self._guard:
             if job in self._running:
                 self._running.discard(job)
+                job.threads.running -= 1
                 self._forget(job)
                 return True
             self.missing -= 1
@@ -180,14 +220,18 @@ class WorkerPool:
         return False
 
     def _forget(self, job: _Job) -> None:
-        if self._active.get(job.node_id) is job:
-            del self._active[job.node_id]
+        if self._active.get(job.node_id) == (job.threads, job):
+            self._leave(job.node_id)
         self._guard.notify_all()
 
     def _give_back(self, node_id: int) -> None:
         with self._guard:
-            self._active.pop(node_id, None)
+            self._leave(node_id)
             self._guard.notify_all()
+
+    def _leave(self, node_id: int) -> None:
+        if node_id in self._active:
+            self._active.pop(node_id)[0].taken -= 1
 
     def _look(self) -> None:
         every_s = min(_LOOK_EVERY_S, min(self._limits_s.values()) / _LOOKS)
@@ -215,14 +259,15 @@ class WorkerPool:
             if job not in self._running or not job.watch.abandon(doing):
                 return
             self._running.discard(job)
-            self._threads -= 1
+            job.threads.running -= 1
+            job.threads.number -= 1
             self.written_off += 1
             self.missing += 1
             counts = self.written_off, self.missing
             if self._stopping or job.watch.on_overdue is None:
                 self._forget(job)
             else:
-                self._enqueue(_Job(job.node_id, job.watch.on_overdue, (error,)))
+                self._enqueue(_Job(job.threads, job.node_id, job.watch.on_overdue, (error,)))
         LOG.error("Node id %s: %s. The worker is written off and replaced: its thread cannot be ended, and keeps what "
                   "it holds. Written off since the start of this process: %d, of these not returned: %d", job.node_id,
                   str(error).rstrip("."), *counts)

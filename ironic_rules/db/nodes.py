@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -331,11 +331,32 @@ def has_agent_token(conn: sa.Connection, node_id: int) -> bool:
     return row.agent_token_hash is not None
 
 
-def waiting_longer_than(conn: sa.Connection, state: str, before: datetime.datetime) -> Sequence[Node]:
-    """Return the nodes that have been in provision state ``state`` since before ``before``, longest first."""
-    since = sa.func.coalesce(nodes.c.provision_updated_at, nodes.c.created_at)
-    query = _ALL.where(nodes.c.provision_state == state, since < sa.literal(before, nodes.c.created_at.type))
-    return conn.execute(query.order_by(since, nodes.c.id)).all()
+class Overdue(NamedTuple):
+    """A node that waits for too long, and since when."""
+
+    id: int
+    uuid: str
+    provision_state: str
+    deploy_step: dict[str, Any]
+    since: datetime.datetime
+
+
+def overdue(conn: sa.Connection, conductor_group: str, state: str, before: datetime.datetime, limit: int,
+            after: Overdue | None = None) -> list[Overdue]:
+    """Return the nodes of a group that have been in provision state ``state`` since before ``before``, longest first.
+
+    Not those that are locked or in maintenance.
+
+    :param limit: maximum number of nodes
+    :param after: the last node of the previous page
+    """
+    since = sa.func.coalesce(nodes.c.provision_updated_at, nodes.c.created_at, type_=nodes.c.created_at.type)
+    query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.deploy_step, since).where(
+        nodes.c.provision_state == state, nodes.c.conductor_group == conductor_group, since < before,
+        nodes.c.reservation.is_(None), nodes.c.maintenance.is_(False))
+    if after is not None:
+        query = query.where(sa.or_(since > after.since, sa.and_(since == after.since, nodes.c.id > after.id)))
+    return [Overdue(*row) for row in conn.execute(query.order_by(since, nodes.c.id).limit(limit))]
 
 
 def _locked(lock: Lock, purpose: str) -> dict[str, Any]:

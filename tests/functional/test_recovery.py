@@ -18,7 +18,7 @@ from ironic_rules.conductor import inspection, provisioning, recovery, state_mac
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.service import ConductorService
 from ironic_rules.conductor.worker_pool import Slot
-from ironic_rules.db import conductors, discovery, history, inspection_rules, inventory, nodes, ports
+from ironic_rules.db import clock, conductors, discovery, history, inspection_rules, inventory, nodes, ports
 from ironic_rules.db.tables import conductors as conductors_table
 from ironic_rules.exceptions import LockLost, Unavailable
 from ironic_rules.models.watch import Abandoned
@@ -537,3 +537,32 @@ def test_a_database_that_is_away_for_a_moment_fails_no_inspection(
 
     assert recovery.resume_orphans(conductor) == 1
     assert_inspected(records, node)
+
+
+def test_slow_machines_of_overdue_nodes_delay_nobody_else(
+        start_conductor, waiting, records, monkeypatch, conf, request):
+    conductor = start_conductor()
+    conf.set_override("recovery_interval", 1, group="conductor")
+    request.addfinalizer(lambda: conf.clear_override("recovery_interval", group="conductor"))
+    long_ago = clock.now() - datetime.timedelta(hours=2)
+    overdue = [waiting(provision_updated_at=long_ago)[0] for _ in range(50)]
+    node, data = waiting(provision_updated_at=clock.now())
+    replies, slow = threading.Event(), FaultyInspect.abort
+
+    def abort(self, task):
+        assert replies.wait(30)
+        slow(self, task)
+
+    monkeypatch.setattr(FaultyInspect, "abort", abort)
+    recovery.fail_overdue(conductor)
+    in_work = [uuid for uuid in overdue if records.row(uuid).reservation]
+    assert len(in_work) == 2 * conf.conductor.recovery_workers
+
+    accept(conductor, node, data)
+    assert_inspected(records, node)
+
+    replies.set()
+    finish(conductor)
+    recovery.fail_overdue(conductor)
+    finish(conductor)
+    assert {records.row(uuid).provision_state for uuid in overdue} == {"inspect failed"}

@@ -298,8 +298,33 @@ def test_waiting_nodes_come_longest_first(conn: sa.Connection) -> None:
     for minutes, state in ((1, "inspect wait"), (30, "inspect wait"), (20, "inspect wait"), (30, "clean wait")):
         nodes.create(conn, {"driver": "d", "name": f"{state}-{minutes}", "provision_state": state,
                             "provision_updated_at": now - datetime.timedelta(minutes=minutes)})
-    waiting = nodes.waiting_longer_than(conn, "inspect wait", now - datetime.timedelta(minutes=10))
-    assert [row.name for row in waiting] == ["inspect wait-30", "inspect wait-20"]
+    assert names_of_overdue(conn, now - datetime.timedelta(minutes=10)) == ["inspect wait-30", "inspect wait-20"]
+
+
+def names_of_overdue(conn: sa.Connection, before: datetime.datetime) -> list[str | None]:
+    found = nodes.overdue(conn, "", "inspect wait", before, 100)
+    return [nodes.get_by_id(conn, row.id).name for row in found]
+
+
+def test_overdue_nodes_are_those_of_the_group_that_can_be_locked(conn: sa.Connection) -> None:
+    now = clock.now()
+    for name, values in (("free", {}), ("locked", {"reservation": "host-1"}), ("away", {"conductor_group": "east"}),
+                         ("kept", {"maintenance": True}), ("new", {"provision_updated_at": now})):
+        nodes.create(conn, {"driver": "d", "name": name, "provision_state": "inspect wait",
+                            "created_at": now - datetime.timedelta(hours=1), **values})
+    assert names_of_overdue(conn, now - datetime.timedelta(minutes=10)) == ["free"]
+
+
+def test_overdue_nodes_come_in_pages(conn: sa.Connection) -> None:
+    now = clock.now()
+    ids = [nodes.create(conn, {"driver": "d", "provision_state": "inspect wait", "provision_updated_at": since}).id
+           for since in (now - datetime.timedelta(hours=1 + index // 3) for index in range(10))]
+    expected = sorted(ids, key=lambda node_id: (-(ids.index(node_id) // 3), node_id))
+    found: list[nodes.Overdue] = []
+    while page := nodes.overdue(conn, "", "inspect wait", now, 4, found[-1] if found else None):
+        assert len(page) <= 4
+        found += page
+    assert [row.id for row in found] == expected
 
 
 def test_the_first_caller_gets_the_agent_token(db: Database, make_node: MakeNode) -> None:

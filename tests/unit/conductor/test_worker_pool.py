@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from ironic_rules.conductor.worker_pool import WorkerPool
+from ironic_rules.conductor.worker_pool import Lane, WorkerPool
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.models.watch import ACTION, HOOK, STEP
 
@@ -211,3 +211,30 @@ def test_work_that_was_written_off_does_not_delay_the_end_of_the_process():
         pass
     assert workers.stop(5)
     gate.set()
+
+
+def test_requests_do_not_wait_for_recovery_and_timeouts():
+    workers, gate = WorkerPool(1, 0, recovery_size=2), threading.Event()
+    for node, lane in enumerate([Lane.RECOVERY] * 2 + [Lane.TIMEOUTS] * 4):
+        with workers.take(node, lane=lane) as slot:
+            slot.run(gate.wait, 5)
+    for lane in (Lane.RECOVERY, Lane.TIMEOUTS):
+        assert not workers.wait_for_room(lane, 0)
+        with pytest.raises(NoFreeWorker):
+            workers.take(100, lane=lane)
+    done = threading.Event()
+    with workers.take(101) as slot:
+        slot.run(done.set)
+    assert done.wait(5)
+    gate.set()
+    assert workers.wait_for_room(Lane.TIMEOUTS, 5)
+    assert workers.stop(5)
+
+
+def test_lanes_share_the_nodes():
+    workers = WorkerPool(2, 0, recovery_size=2)
+    with workers.take(1, lane=Lane.RECOVERY), pytest.raises(NoFreeWorker):
+        workers.take(1)
+    with workers.take(1):
+        workers.stop(0)
+    assert not workers.wait_for_room(Lane.TIMEOUTS, 5)
