@@ -76,7 +76,8 @@ def _resume(conductor: Conductor, held: nodes.Held) -> bool:
         # A process that was stopped for a while may not know that another one has its name and its nodes now.
         if not conductors.is_registered(conn, conductor.host, conductor.instance):
             return False
-        return nodes.take_over(conn, old, new)
+        # Other nodes do not wait for this one; the next pass finds it again.
+        return nodes.is_lockable(conn, old.node_id) and nodes.take_over(conn, old, new)
 
     with slot:
         if not conductor.db.write(claim):

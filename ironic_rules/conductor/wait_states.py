@@ -12,7 +12,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
-from ironic_rules.exceptions import InvalidState, IronicRulesError
+from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeLocked
 from ironic_rules.models import secrets, states
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -32,6 +32,9 @@ def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str
     with conductor.workers.take(node_id, PATIENCE_S, lane) as slot:
 
         def reserve(conn: sa.Connection) -> None:
+            # Who asks for one node waits for its row; a pass over many nodes finds it again later.
+            if lane is Lane.TIMEOUTS and not nodes.is_lockable(conn, node_id):
+                raise NodeLocked(node=node_id, host="an unfinished transaction of the database")
             row = nodes.reserve(conn, lock, event)
             again = before is not None and row.provision_updated_at is not None and row.provision_updated_at > before
             if row.provision_state != state or again:

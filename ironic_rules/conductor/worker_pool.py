@@ -38,7 +38,7 @@ _LOOKS = 5
 def limits_s(conf: cfg.ConfigOpts) -> dict[str, float]:
     """Return the seconds that code of each kind of ``models.watch`` may take; 0: no limit."""
     return {watches.HOOK: conf.inspector.hook_timeout, watches.ACTION: conf.inspection_rules.action_timeout,
-            watches.STEP: conf.conductor.step_timeout}
+            watches.STEP: conf.conductor.step_timeout, watches.WORK: conf.conductor.work_timeout}
 
 
 class Lane(enum.Enum):
@@ -201,6 +201,7 @@ class WorkerPool:
                 return None
             threads.queued -= 1
             threads.running += 1
+            job.since = self._clock()
             self._running.add(job)
             return job
 
@@ -245,15 +246,20 @@ class WorkerPool:
             running = list(self._running)
         for job in running:
             doing = job.watch.doing
-            if doing is None or doing is not job.seen:
+            if doing is not job.seen:
                 job.seen, job.since = doing, now
                 continue
-            limit_s = self._limits_s.get(doing[0])
-            if limit_s is not None and now - job.since >= limit_s and job.watch.on_overdue is not None:
-                self._write_off(job, doing, limit_s)
+            limit_s = self._limits_s.get(watches.WORK if doing is None else doing[0])
+            if limit_s is None or now - job.since < limit_s:
+                continue
+            if doing is None:
+                self._write_off(job, None, f"the work has waited for {limit_s:g} seconds ([conductor]work_timeout); it "
+                                           "will be resumed")
+            elif job.watch.on_overdue is not None:
+                self._write_off(job, doing, watches.overdue(doing, limit_s))
 
-    def _write_off(self, job: _Job, doing: Doing, limit_s: float) -> None:
-        error = watches.overdue(doing, limit_s)
+    def _write_off(self, job: _Job, doing: Doing | None, error: Exception | str) -> None:
+        """Replace a worker. A plug-in's code that is overdue fails the node; other work is resumed by recovery."""
         with self._guard:
             # It may have ended since it was looked at; from here on its results do not count.
             if job not in self._running or not job.watch.abandon(doing):
@@ -264,7 +270,7 @@ class WorkerPool:
             self.written_off += 1
             self.missing += 1
             counts = self.written_off, self.missing
-            if self._stopping or job.watch.on_overdue is None:
+            if self._stopping or job.watch.on_overdue is None or isinstance(error, str):
                 self._forget(job)
             else:
                 self._enqueue(_Job(job.threads, job.node_id, job.watch.on_overdue, (error,)))

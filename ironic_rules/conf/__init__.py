@@ -25,6 +25,7 @@ MODULES = (
     api,
     auto_discovery,
     conductor,
+    database,
     deploy,
     inspection_rules,
     inspector,
@@ -37,5 +38,5 @@ MODULES = (
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register every option of the service with ``conf``."""
-    for module in (*MODULES, database):
+    for module in MODULES:
         module.register_opts(conf)

@@ -35,6 +35,11 @@ OPTS: list[cfg.Opt] = [
                help="Seconds that the code of a step, or a call of an inspect interface, may take, without the time "
                     "that the node waits for its machine. After that the node fails, and the worker is written off "
                     "and replaced. 0: no limit."),
+    cfg.IntOpt("work_timeout", default=3600, min=0,
+               help="Seconds that a worker may wait for a machine, the database or anything else, outside the code of "
+                    "hooks, actions and steps, which have time-outs of their own. After that the worker is written "
+                    "off and replaced, and the work on the node resumed. It must be longer than all time-outs of power "
+                    "changes. 0: no limit."),
     cfg.StrOpt("pin_release_version",
                help="Set this, to the release that is upgraded from, while conductors of two releases run at the same "
                     "time: then no deploy template is applied, and a warning is logged. Unset it once all are "

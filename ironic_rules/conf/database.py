@@ -1,4 +1,4 @@
-"""``[database]``: oslo.db's options, with this service's defaults."""
+"""``[database]``: oslo.db's options, with this service's defaults, and time-outs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ from oslo_db import options
 
 #: A conductor's threads sometimes use this many; with oslo.db's 5, connections would often be opened and discarded.
 _MAX_POOL_SIZE = 20
+GROUP = "database"
+#: A conductor that loses a connection without being told must be able to send its next heartbeat in time: in all, the
+#: defaults are less than those of [conductor]heartbeat_timeout and heartbeat_interval leave.
+OPTS: list[cfg.Opt] = [
+    cfg.IntOpt("connect_timeout", default=10, min=0,
+               help="Seconds that connecting to a database server may take. 0: no limit."),
+    cfg.IntOpt("statement_timeout", default=20, min=0,
+               help="Seconds that a statement may take. The server cancels it then; if it does not reply within five "
+                    "more seconds, the connection is given up. 0: no limit, and a server that becomes silent is "
+                    "waited for until the operating system gives up the connection. Not for SQLite, like the other "
+                    "time-outs."),
+    cfg.IntOpt("lock_timeout", default=10, min=0,
+               help="Seconds that a statement may wait for a lock of the database server. 0: the server's setting."),
+    cfg.IntOpt("idle_transaction_timeout", default=20, min=0,
+               help="Seconds without a statement after which the server (PostgreSQL, MariaDB) ends a transaction, so "
+                    "that the locks of a process that cannot reach it any more do not last. 0: no limit."),
+]
 
 
 def set_defaults() -> None:
@@ -17,4 +34,10 @@ def set_defaults() -> None:
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options."""
     set_defaults()
-    conf.register_opts(options.database_opts, group="database")
+    conf.register_opts(options.database_opts, group=GROUP)
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts() -> dict[str, list[cfg.Opt]]:
+    """Return the options by group, without those that oslo.db lists itself."""
+    return {GROUP: OPTS}

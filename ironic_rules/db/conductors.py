@@ -125,7 +125,13 @@ def dead(conn: sa.Connection, timeout_s: float, *,
 
 
 def mark_dead(conn: sa.Connection, hostname: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:
-    """Set a conductor offline that has had no heartbeat within ``timeout_s``; return False if it has had one."""
+    """Set a conductor offline that has had no heartbeat within ``timeout_s``; return False if it has had one.
+
+    It is not waited for a transaction that has locked the row: it may be the last heartbeat, whose process was lost.
+    """
+    query = sa.select(conductors.c.id).where(conductors.c.hostname == hostname).with_for_update(skip_locked=True)
+    if conn.scalar(query) is None:
+        return False
     statement = sa.update(conductors).where(conductors.c.hostname == hostname, _silent(conn, timeout_s, now))
     return conn.execute(statement.values(online=False)).rowcount == 1
 

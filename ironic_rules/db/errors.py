@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
@@ -24,16 +25,24 @@ _SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to wr
 _MARIADB_REFUSALS = frozenset({1021, 1041, 1114, 1290, 1836})
 _POSTGRESQL_LATER = ("starting up", "shutting down", "recovery", "too many", "remaining connection slots")
 _POSTGRESQL_REFUSALS = ("53", "25006")
+#: Statements that were cancelled, and waits for locks.
+_MARIADB_TOO_LONG = frozenset({1205, 1969, 3024})
+_POSTGRESQL_TOO_LONG = ("57014", "55P03")
 
 
 class DatabaseFull(db_exc.DBConnectionError):  # type: ignore[misc]
     """The database cannot write: its disk is full or read-only. Callers treat it like an unavailable database."""
 
 
+class DatabaseBusy(db_exc.DBConnectionError):  # type: ignore[misc]
+    """A statement or a wait for a lock has taken too long. Callers treat it like an unavailable database."""
+
+
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
     """Raise :class:`DatabaseFull` for the errors of a database that temporarily cannot write.
 
+    Raise :class:`DatabaseBusy` for what took too long: waiting once more, as after a deadlock, would take longer still.
     Also raise ``DBConnectionError`` where oslo.db does not, when PostgreSQL cannot be reached.
     """
     try:
@@ -41,6 +50,8 @@ def refusals() -> Iterator[None]:
     except (sa.exc.DBAPIError, db_exc.DBError) as error:
         if _refuses_to_write(error):
             raise DatabaseFull(error) from error
+        if _took_too_long(error):
+            raise DatabaseBusy(error) from error
         if _has_no_connection(error):
             raise db_exc.DBConnectionError(error) from error
         raise
@@ -55,18 +66,36 @@ def _has_no_connection(error: Exception) -> bool:
     return "FATAL:" not in str(original) or any(text in str(original) for text in _POSTGRESQL_LATER)
 
 
-def _refuses_to_write(error: Exception) -> bool:
+def _original(error: Exception) -> Any:
+    """Return the driver's error."""
     # oslo.db wraps the errors of statements, but not those of COMMIT.
     wrapped = getattr(error, "inner_exception", None) or error
-    original = getattr(wrapped, "orig", None)
+    return getattr(wrapped, "orig", None)
+
+
+def _took_too_long(error: Exception) -> bool:
+    original = _original(error)
+    number = _number(original)
+    return getattr(original, "sqlstate", None) in _POSTGRESQL_TOO_LONG if number is None else (
+        number in _MARIADB_TOO_LONG)
+
+
+def _number(original: Any) -> int | None:
+    """Return the number of an error of MariaDB. Its driver may have states of SQL, too, which say less."""
+    number = original.args[0] if original is not None and original.args else None
+    return number if isinstance(number, int) else None
+
+
+def _refuses_to_write(error: Exception) -> bool:
+    original = _original(error)
     if original is None:
         return False
-    state = getattr(original, "sqlstate", None)
-    if state is not None:
+    if (number := _number(original)) is not None:
+        return number in _MARIADB_REFUSALS
+    if (state := getattr(original, "sqlstate", None)) is not None:
         return str(state).startswith(_POSTGRESQL_REFUSALS)
-    if type(original).__module__.startswith("sqlite3"):
-        return any(text in str(original) for text in _SQLITE_REFUSALS)
-    return bool(original.args) and original.args[0] in _MARIADB_REFUSALS
+    return type(original).__module__.startswith("sqlite3") and any(
+        text in str(original) for text in _SQLITE_REFUSALS)
 
 
 @contextlib.contextmanager

@@ -26,15 +26,16 @@ def watch(engine: sa.Engine) -> None:
 def _is_quiet(dbapi_connection: Any) -> bool:
     """Return whether the connection's socket is open and has nothing to read."""
     try:
-        descriptor = _descriptor(dbapi_connection)
+        number = descriptor(dbapi_connection)
     except (AttributeError, OSError, ValueError):  # already closed, or a driver that does not provide it
         return False
     poll = select.poll()
-    poll.register(descriptor, select.POLLIN | select.POLLPRI)
+    poll.register(number, select.POLLIN | select.POLLPRI)
     return not poll.poll(0)  # errors and hang-ups are always reported
 
 
-def _descriptor(dbapi_connection: Any) -> int:
+def descriptor(dbapi_connection: Any) -> int:
+    """Return the number of a connection's socket."""
     connection = getattr(dbapi_connection, "driver_connection", dbapi_connection)
     # psycopg provides it itself, PyMySQL only in its socket.
     return int(connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno())

@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ironic_rules.db import deadlines
 from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
 from ironic_rules.db.tables import metadata
@@ -148,9 +149,14 @@ def _run(engine_or_url: sa.Engine | str, action: Callable[[Any], object]) -> Non
 @contextlib.contextmanager
 def _engine(engine_or_url: sa.Engine | str) -> Iterator[sa.Engine]:
     if isinstance(engine_or_url, sa.Engine):
-        yield engine_or_url
-        return
-    engine = sa.create_engine(engine_or_url, poolclass=sa.NullPool)
+        if engine_or_url.dialect.name == "sqlite":
+            yield engine_or_url
+            return
+        # A migration may take long: one connection without the time-outs of the service.
+        url = engine_or_url.url.difference_update_query(deadlines.PARAMETERS)
+    else:
+        url = sa.make_url(engine_or_url)
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
     yield engine
     engine.dispose()
 

@@ -254,6 +254,15 @@ def update_locked(conn: sa.Connection, lock: Lock, values: Mapping[str, Any]) ->
     _write_as_owner(conn, lock, values, {})
 
 
+def is_lockable(conn: sa.Connection, node_id: int) -> bool:
+    """Lock the row until the transaction ends; return False, at once, if another transaction has locked it.
+
+    That may be the transaction of a process which the database server cannot reach any more.
+    """
+    query = sa.select(nodes.c.id).where(nodes.c.id == node_id).with_for_update(skip_locked=True)
+    return conn.scalar(query) is not None
+
+
 def take_over(conn: sa.Connection, old: Lock, new: Lock) -> bool:
     """Replace a lock whose holder is dead; return False if that one is not (or no longer) held."""
     statement = sa.update(nodes).where(nodes.c.id == old.node_id, nodes.c.reservation == old.host,

@@ -18,7 +18,7 @@ from oslo_db.sqlalchemy import enginefacade
 from oslo_log import log as logging
 from sqlalchemy import event, pool
 
-from ironic_rules.db import clock, liveness
+from ironic_rules.db import clock, deadlines, liveness
 from ironic_rules.db.errors import refusals
 
 LOG = logging.getLogger(__name__)
@@ -52,11 +52,12 @@ class Database:
         self.engine: sa.Engine = self._connected(conf)
         # Errors and logs would quote parameters: passwords of nodes, and the content of sensitive rules.
         self.engine.hide_parameters = True
+        self._watchdog: deadlines.Watchdog | None = None
         if self.engine.dialect.name == "sqlite":
             _prepare_sqlite(self.engine, min(_SQLITE_POOL_SIZE, conf.database.max_pool_size or _SQLITE_POOL_SIZE))
         else:
             liveness.watch(self.engine)
-            _prepare_server(self.engine)
+            self._watchdog = _prepare_server(self.engine, conf)
         # On PostgreSQL, reading without a transaction saves two round trips; PyMySQL would need as many to set that.
         self._reading = self.engine
         if self.engine.dialect.name == "postgresql":
@@ -116,6 +117,8 @@ class Database:
 
     def dispose(self) -> None:
         """Close every pooled connection."""
+        if self._watchdog is not None:
+            self._watchdog.stop()
         self.engine.dispose()
 
 
@@ -162,17 +165,29 @@ def _connection_parameters(conf: cfg.ConfigOpts) -> str | None:
     """Return what to append to the URL. Without a charset oslo.db uses utf8 on MariaDB: no characters of 4 bytes."""
     given = conf.database.connection_parameters or ""
     url = sa.make_url(conf.database.connection)
-    if url.get_backend_name() in ("mysql", "mariadb") and "charset" not in url.query and "charset=" not in given:
-        given += ("&" if given else "") + "charset=utf8mb4"
-    return given or None
+    backend = url.get_backend_name()
+    ours: dict[str, Any] = deadlines.parameters(conf, backend)
+    if backend in ("mysql", "mariadb"):
+        ours["charset"] = "utf8mb4"
+    missing = [f"{name}={value}" for name, value in ours.items() if name not in url.query and f"{name}=" not in given]
+    return "&".join([given, *missing] if given else missing) or None
 
 
-def _prepare_server(engine: sa.Engine) -> None:
-    """Prepare each connection to a server, and follow the server's clock."""
+def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchdog | None:
+    """Prepare each connection to a server, and follow the server's clock; return what watches the statements."""
     dialect = engine.dialect.name
+    limit_s = deadlines.limit_s(conf)
+    watchdog = deadlines.Watchdog(limit_s) if limit_s else None
+    if watchdog is not None:
+        watchdog.watch(engine)
 
     @event.listens_for(engine, "connect")
     def connected(dbapi_connection: Any, record: Any) -> None:
+        with contextlib.nullcontext() if watchdog is None else watchdog.over(dbapi_connection):
+            prepare(dbapi_connection)
+
+    def prepare(dbapi_connection: Any) -> None:
+        deadlines.prepare(dbapi_connection, conf, dialect)
         with dbapi_connection.cursor() as cursor:
             if dialect == "mysql":
                 # As on PostgreSQL: no stale snapshots, and no gap locks by which writers deadlock.
@@ -180,10 +195,12 @@ def _prepare_server(engine: sa.Engine) -> None:
             asked = time.monotonic()
             cursor.execute(f"SELECT {clock.TIME_OF_SERVER[dialect]}")
             clock.set_to(cursor.fetchone()[0], asked)
-        dbapi_connection.rollback()
+        # On PostgreSQL, the settings belong to the transaction.
+        dbapi_connection.commit()
 
     # oslo.db has already opened a connection, as a check.
     engine.dispose()
+    return watchdog
 
 
 def _make_private(url: str | None) -> None:

@@ -11,7 +11,10 @@ from typing import Any, TypeAlias
 
 #: The kinds of code with a deadline, and the options with their seconds.
 HOOK, ACTION, STEP = "hook", "action", "step"
+#: What is done between them, such as replies of machines and of the database.
+WORK = "work"
 OPTIONS: Mapping[str, str] = {
+    WORK: "[conductor]work_timeout",
     HOOK: "[inspector]hook_timeout", ACTION: "[inspection_rules]action_timeout", STEP: "[conductor]step_timeout"}
 
 #: A kind, a function that returns the error of something that did not end in time, and its arguments before the reason.
@@ -70,7 +73,7 @@ class Watch:
                 raise Abandoned
             self.doing = None
 
-    def abandon(self, doing: Doing) -> bool:
+    def abandon(self, doing: Doing | None) -> bool:
         """Give up the worker if it is still doing that; return whether it is."""
         with self._lock:
             if self.doing is doing:

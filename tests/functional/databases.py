@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
-from oslo_db import options as db_options
 
+from ironic_rules.conf import database as database_options
 from ironic_rules.db import clock, migration
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import nodes
@@ -62,7 +62,8 @@ def migrated_database(kind: str) -> Iterator[str]:
 def open_database(url: str, **overrides: object) -> Database:
     """Return the service's view of a database; ``overrides`` are ``[database]`` options. The caller disposes of it."""
     conf = cfg.ConfigOpts()
-    db_options.set_defaults(conf, connection=url)
+    database_options.register_opts(conf)
+    conf.set_default("connection", url, group="database")
     conf([], project="ironic-rules", default_config_files=[], default_config_dirs=[])
     for name, value in overrides.items():
         conf.set_override(name, value, group="database")

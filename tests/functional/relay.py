@@ -1,4 +1,4 @@
-"""A TCP relay in front of a server, so that a test can make the server unavailable and available again."""
+"""A TCP relay in front of a server, so that a test can make the server unavailable, or silent, and available again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import threading
 
 
 class Relay:
-    """Listens on a port of 127.0.0.1 and passes everything on to ``host:port``, until ``cut()``."""
+    """Listens on a port of 127.0.0.1 and passes everything on to ``host:port``, until ``cut()``.
+
+    While ``is_silent`` is set, it reads and drops everything, so that neither side notices anything. A connection that
+    has lost data so remains silent for ever.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self._server = (host, port)
         self._open: list[socket.socket] = []
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
+        self.is_silent = False
         self.port = 0
         self.mend()
 
@@ -41,14 +46,19 @@ class Relay:
                 far = socket.create_connection(self._server)
                 with self._lock:
                     self._open += [near, far]
+                has_lost = threading.Event()
                 for source, sink in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
+                    threading.Thread(target=self._pass, args=(source, sink, has_lost), daemon=True).start()
 
-    @staticmethod
-    def _pass(source: socket.socket, sink: socket.socket) -> None:
+    def _pass(self, source: socket.socket, sink: socket.socket, has_lost: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                sink.sendall(data)
+                if self.is_silent:
+                    has_lost.set()
+                if not has_lost.is_set():
+                    sink.sendall(data)
+        if has_lost.is_set():  # the other side is not told
+            return
         for one in (source, sink):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

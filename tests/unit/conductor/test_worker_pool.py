@@ -6,7 +6,7 @@ import pytest
 
 from ironic_rules.conductor.worker_pool import Lane, WorkerPool
 from ironic_rules.exceptions import NoFreeWorker
-from ironic_rules.models.watch import ACTION, HOOK, STEP
+from ironic_rules.models.watch import ACTION, HOOK, STEP, WORK
 
 
 def begin_on(workers: WorkerPool, node: int) -> threading.Event:
@@ -238,3 +238,35 @@ def test_lanes_share_the_nodes():
     with workers.take(1):
         workers.stop(0)
     assert not workers.wait_for_room(Lane.TIMEOUTS, 5)
+
+
+def test_a_worker_that_waits_for_too_long_is_replaced_and_its_node_left_to_recovery(caplog):
+    clock = Clock()
+    workers = WorkerPool(1, 0, {WORK: 60}, clock)
+    gate, failed = threading.Event(), []
+
+    def work() -> None:
+        workers.watch().on_overdue = failed.append
+        gate.wait(5)
+
+    with workers.take(1) as slot:
+        slot.run(work)
+    while not workers._running:
+        gate.wait(0.001)
+    clock.now += 59.9
+    workers.look()
+    assert workers.is_active(1)
+    clock.now += 0.1
+    workers.look()
+    assert not workers.is_active(1)
+    done = threading.Event()
+    with workers.take(2) as slot:
+        slot.run(done.set)
+    assert done.wait(5)
+    assert workers.stop(5)
+    gate.set()
+    while workers.missing:
+        gate.wait(0.001)
+        threading.Event().wait(0.001)
+    assert failed == []
+    assert "[conductor]work_timeout" in caplog.text

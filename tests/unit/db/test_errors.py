@@ -53,7 +53,8 @@ class DiskFull(Exception):
 
 @pytest.mark.parametrize("original", [
     sqlite3.OperationalError("database or disk is full"), sqlite3.OperationalError("disk I/O error"),
-    pymysql.err.OperationalError(1114, "The table 'nodes' is full"), DiskFull()])
+    pymysql.err.OperationalError(1114, "The table 'nodes' is full"),
+    pymysql.err.OperationalError(1021, "Disk full", sqlstate="HY000"), DiskFull()])
 def test_a_database_that_can_not_write_is_as_one_that_is_away(original: Exception) -> None:
     error = sa.exc.OperationalError("COMMIT", {}, original)
     for raised in (error, db_exc.DBError(error)):

@@ -1,0 +1,185 @@
+"""Deadlines of connections to a server that has become silent: a firewall or a switch that drops what it gets.
+
+Four things end what would otherwise take for ever. The server cancels statements, waits for locks, and transactions in
+which nothing happens: so the locks of a client that it cannot reach do not last. The driver has time-outs for
+connecting and, on MariaDB, for reading and writing. The kernel gives up a connection whose packets are not
+acknowledged. And as PostgreSQL's driver has no time-out for reading, and something in between may acknowledge
+everything, a thread of this module shuts the socket of a statement that is over its deadline; the statement then fails
+like any whose connection was lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from ironic_rules.db import liveness
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds that the reply of a server may take after the server should have cancelled the statement.
+_GRACE_S = 5
+#: TCP: seconds of silence before the first probe, seconds between two, and how many may remain unanswered.
+_KEEPALIVE = (10, 5, 3)
+#: Seconds between two looks at the statements in progress, at most, and after how many looks without any it ends.
+_LOOK_EVERY_S = 1.0
+_IDLE_LOOKS = 60
+_UNKNOWN_VARIABLE = 1193
+#: Names of the parameters in URLs, which :func:`parameters` sets.
+PARAMETERS = ("connect_timeout", "read_timeout", "write_timeout", "keepalives_idle", "keepalives_interval",
+              "keepalives_count", "tcp_user_timeout")
+
+
+def limit_s(conf: cfg.ConfigOpts) -> int:
+    """Return the seconds after which a statement without a reply has lost its connection; 0: no limit."""
+    timeout: int = conf.database.statement_timeout
+    return timeout + _GRACE_S if timeout else 0
+
+
+def parameters(conf: cfg.ConfigOpts, backend: str) -> dict[str, int]:
+    """Return the driver's time-outs as parameters of a URL."""
+    limit, found = limit_s(conf), {}
+    if backend in ("mysql", "mariadb"):
+        found = {"connect_timeout": conf.database.connect_timeout, "read_timeout": limit, "write_timeout": limit}
+    elif backend == "postgresql":
+        idle, interval, count = _KEEPALIVE
+        found = {"connect_timeout": conf.database.connect_timeout, "keepalives_idle": idle,
+                 "keepalives_interval": interval, "keepalives_count": count, "tcp_user_timeout": limit * 1000}
+    return {name: value for name, value in found.items() if value}
+
+
+def prepare(dbapi_connection: Any, conf: cfg.ConfigOpts, dialect: str) -> None:
+    """Set the server's time-outs for a new connection, and TCP's where the driver does not."""
+    options = conf.database
+    if dialect == "postgresql":
+        names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+        values = (options.statement_timeout, options.lock_timeout, options.idle_transaction_timeout)
+        with dbapi_connection.cursor() as cursor:
+            cursor.execute("SELECT " + ", ".join(
+                f"set_config('{name}', '{value * 1000}', false)" for name, value in zip(names, values, strict=True)))
+        return
+    _keep_alive(dbapi_connection, limit_s(conf))
+    _set(dbapi_connection, innodb_lock_wait_timeout=options.lock_timeout, lock_wait_timeout=options.lock_timeout)
+    is_mariadb = _set(dbapi_connection, max_statement_time=options.statement_timeout,
+                      idle_transaction_timeout=options.idle_transaction_timeout)
+    if not is_mariadb:  # MySQL has no such time-out for transactions, and one only for queries
+        _set(dbapi_connection, max_execution_time=options.statement_timeout * 1000)
+
+
+def _set(dbapi_connection: Any, **variables: int) -> bool:
+    """Set those variables of a session that are not 0; return False if the server does not know one."""
+    text = ", ".join(f"{name} = {value}" for name, value in variables.items() if value)
+    if not text:
+        return True
+    try:
+        with dbapi_connection.cursor() as cursor:
+            cursor.execute(f"SET SESSION {text}")
+    except Exception as exc:  # of any driver
+        if exc.args[:1] != (_UNKNOWN_VARIABLE,):
+            raise
+        return False
+    return True
+
+
+def _keep_alive(dbapi_connection: Any, limit: int) -> None:
+    """Set what libpq has parameters for."""
+    sock = getattr(dbapi_connection, "_sock", None)
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in zip((socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT), _KEEPALIVE, strict=True):
+        sock.setsockopt(socket.IPPROTO_TCP, option, value)
+    if limit:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit * 1000)
+
+
+class Watchdog:
+    """Shuts the sockets of statements that have had no reply for ``limit`` seconds."""
+
+    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit_s = limit
+        self._clock = clock
+        self._guard = threading.Lock()
+        #: by thread: when its statement began, and the connection
+        self._running: dict[int, tuple[float, Any]] = {}
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    def watch(self, engine: sa.Engine) -> None:
+        """Watch all statements of an engine."""
+        dialect: Any = engine.dialect
+        for name in ("do_execute", "do_executemany", "do_execute_no_params"):
+            setattr(dialect, name, self._watched(getattr(dialect, name), lambda cursor: cursor.connection))
+        for name in ("do_commit", "do_rollback", "do_ping"):
+            setattr(dialect, name, self._watched(getattr(dialect, name), lambda connection: connection))
+
+    def _watched(self, call: Callable[..., Any], connection_of: Callable[[Any], Any]) -> Callable[..., Any]:
+        def watched(subject: Any, *arguments: Any, **named: Any) -> Any:
+            with self.over(connection_of(subject)):
+                return call(subject, *arguments, **named)
+
+        return watched
+
+    @contextlib.contextmanager
+    def over(self, dbapi_connection: Any) -> Iterator[None]:
+        """Watch what this thread does with a connection."""
+        thread = threading.get_ident()
+        with self._guard:
+            before = self._running.get(thread)
+            self._running[thread] = self._clock(), dbapi_connection
+            # After a fork, the thread is not alive in the child.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._look_again, name="database-watchdog", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._guard:
+                if before is None:
+                    self._running.pop(thread, None)
+                else:
+                    self._running[thread] = before
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+
+    def look(self) -> bool:
+        """Shut the sockets of statements that are over their deadline; return whether there are any statements."""
+        with self._guard:
+            late = self._clock() - self._limit_s
+            for began, dbapi_connection in self._running.values():
+                if began <= late and _shut(dbapi_connection):
+                    LOG.error("The database has not replied for %g seconds ([database]statement_timeout); the "
+                              "connection is given up", self._limit_s)
+            return bool(self._running)
+
+    def _look_again(self) -> None:
+        idle = 0
+        while not self._stopped.wait(min(_LOOK_EVERY_S, self._limit_s / 5)):
+            idle = 0 if self.look() else idle + 1
+            if idle > _IDLE_LOOKS:
+                with self._guard:
+                    if not self._running:
+                        self._thread = None
+                        return
+
+
+def _shut(dbapi_connection: Any) -> bool:
+    """Shut the socket of a connection, so that whoever reads from it continues; return False if there is none."""
+    try:
+        # The driver keeps its descriptor: this one is a copy.
+        with socket.socket(fileno=os.dup(liveness.descriptor(dbapi_connection))) as sock:
+            sock.shutdown(socket.SHUT_RDWR)
+    except Exception:  # noqa: BLE001  (of any driver: it is closed already)
+        return False
+    return True
