@@ -9,6 +9,9 @@ The environment determines the fault, so that the service itself has no code for
 ``IRONIC_RULES_TEST_NAMES``
     a JSON file with the addresses of each host name that exists for the resolver of BMC addresses; the names that it
     looks up are noted in a file beside it, ``….asked``
+``IRONIC_RULES_TEST_PARKS_AT``
+    points as above, separated by commas: at each of them one thread waits, each at another one, and prints that; until
+    the file ``IRONIC_RULES_TEST_PARKED_UNTIL`` exists
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +34,7 @@ from typing import Any
 import ironic_rules.cmd  # noqa: F401  isort: skip
 
 
-def _die_at(point: str) -> None:
+def _call_at(point: str, hook: Callable[[], object]) -> None:
     module, path, when = point.split(":")
     *owners, name = path.split(".")
     owner: Any = importlib.import_module(module)
@@ -38,12 +43,36 @@ def _die_at(point: str) -> None:
     original: Callable[..., Any] = getattr(owner, name)
 
     @functools.wraps(original)
-    def dying(*args: Any, **kwargs: Any) -> None:
+    def hooked(*args: Any, **kwargs: Any) -> Any:
+        if when == "before":
+            hook()
+        result = original(*args, **kwargs)
         if when == "after":
-            original(*args, **kwargs)
-        os.kill(os.getpid(), signal.SIGKILL)
+            hook()
+        return result
 
-    setattr(owner, name, dying)
+    setattr(owner, name, hooked)
+
+
+def _die_at(point: str) -> None:
+    _call_at(point, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def _park_at(points: list[str], until: Path) -> None:
+    guard, free = threading.Lock(), set(points)
+
+    def park(point: str) -> None:
+        with guard:
+            if until.exists() or point not in free:
+                return
+            free.discard(point)
+        print(f"parked at {point}", flush=True)
+        while not until.exists():
+            time.sleep(0.02)
+        print(f"continues at {point}", flush=True)
+
+    for point in points:
+        _call_at(point, functools.partial(park, point))
 
 
 def _shift_clock(file: Path) -> None:
@@ -79,6 +108,8 @@ def main() -> int:
         _resolve(Path(names))
     if point := os.environ.get("IRONIC_RULES_TEST_DIES_AT"):
         _die_at(point)
+    if points := os.environ.get("IRONIC_RULES_TEST_PARKS_AT"):
+        _park_at(points.split(","), Path(os.environ["IRONIC_RULES_TEST_PARKED_UNTIL"]))
     return int(importlib.import_module(sys.argv[1]).main(sys.argv[2:]))
 
 
