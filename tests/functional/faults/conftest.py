@@ -32,9 +32,9 @@ class FaultyCluster(Cluster):
         super().__init__(folder, database_url, f"{transport_url}\nrpc_response_timeout = 3", config)
         self.database_url = database_url
 
-    def faulty_conductor(self, name: str, **environment: str) -> Process:
-        """Start a conductor with the fault that ``environment`` names."""
-        process = self._faulty(name, ["ironic_rules.cmd.conductor"], environment)
+    def faulty_conductor(self, name: str, host: str | None = None, **environment: str) -> Process:
+        """Start a conductor with the fault that ``environment`` names; ``name`` is its host name by default."""
+        process = self._faulty(name, ["ironic_rules.cmd.conductor"], environment, host)
         process.printed("is running")
         return process
 
@@ -43,10 +43,11 @@ class FaultyCluster(Cluster):
         process = self._faulty(name, ["ironic_rules.cmd.api", "--port", "0"], environment)
         return process.printed(r"listens on (http://\S+)").group(1)
 
-    def _faulty(self, name: str, command: list[str], environment: dict[str, str]) -> Process:
+    def _faulty(self, name: str, command: list[str], environment: dict[str, str], host: str | None = None) -> Process:
+        file = self.configuration(host or name)
         process = Process(
-            "tests.functional.faults.launcher", [*command, "--config-file", self.configuration(name)], self.folder,
-            name, {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (TREE, os.environ.get("PYTHONPATH"))))})
+            "tests.functional.faults.launcher", [*command, "--config-file", file], self.folder, name,
+            {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (TREE, os.environ.get("PYTHONPATH"))))})
         self._processes.append(process)
         return process
 

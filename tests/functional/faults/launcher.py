@@ -11,11 +11,12 @@ The environment determines the fault, so that the service itself has no code for
     looks up are noted in a file beside it, ``….asked``
 ``IRONIC_RULES_TEST_PARKS_AT``
     points as above, separated by commas: at each of them one thread waits, each at another one, and prints that; until
-    the file ``IRONIC_RULES_TEST_PARKED_UNTIL`` exists
+    the file ``IRONIC_RULES_TEST_PARKED_UNTIL`` exists. At a point that is repeated, as many threads wait.
 """
 
 from __future__ import annotations
 
+import collections
 import datetime
 import functools
 import importlib
@@ -59,19 +60,19 @@ def _die_at(point: str) -> None:
 
 
 def _park_at(points: list[str], until: Path) -> None:
-    guard, free = threading.Lock(), set(points)
+    guard, free = threading.Lock(), collections.Counter(points)
 
     def park(point: str) -> None:
         with guard:
-            if until.exists() or point not in free:
+            if until.exists() or not free[point]:
                 return
-            free.discard(point)
+            free[point] -= 1
         print(f"parked at {point}", flush=True)
         while not until.exists():
             time.sleep(0.02)
         print(f"continues at {point}", flush=True)
 
-    for point in points:
+    for point in set(points):
         _call_at(point, functools.partial(park, point))
 
 

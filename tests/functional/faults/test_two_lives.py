@@ -73,7 +73,11 @@ def stop_and_continue(cluster, api, successor):
     wait_for("a thread at each point", lambda: stopped.text().count("parked at") == len(POINTS))
     os.kill(stopped.pid, signal.SIGSTOP)
 
-    cluster.start("ironic_rules.cmd.conductor", cluster.configuration(successor), "successor").printed("is running")
+    # The successor has the locks of all nodes again, for their second inspection, when the other one continues.
+    later = cluster.folder / "later"
+    parked = cluster.faulty_conductor(
+        "successor", successor, IRONIC_RULES_TEST_PARKED_UNTIL=str(later),
+        IRONIC_RULES_TEST_PARKS_AT=",".join(["ironic_rules.conductor.inspection:start:before"] * len(POINTS)))
     inspected = sa.select(sa.func.count()).where(nodes.c.provision_state == "manageable", nodes.c.reservation.is_(None))
     wait_for("the end of the inspections", lambda: cluster.select(inspected)[0][0] == len(POINTS), SETTLED_S)
 
@@ -82,11 +86,12 @@ def stop_and_continue(cluster, api, successor):
             {"op": "add", "path": "/description", "value": "kept"}, {"op": "add", "path": "/extra/kept", "value": 1},
             {"op": "add", "path": "/properties/cpu_arch", "value": "kept"}])
         api.patiently("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": "inspect"})
-        wait_for("inspect wait", lambda: api.state(uuid) == "inspect wait")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(use, [uuid for uuid, _ in waiting]))
+    wait_for("the second inspections", lambda: parked.text().count("parked at") == len(POINTS))
     known = everything(cluster)
+    assert {row[1:4] for row in known[0]} == {("inspecting", successor, "kept")}
 
     until.touch()
     os.kill(stopped.pid, signal.SIGCONT)
@@ -94,7 +99,10 @@ def stop_and_continue(cluster, api, successor):
     stopped.terminate()
 
     assert everything(cluster) == known
-    assert {row[1:4] for row in known[0]} == {("inspect wait", None, "kept")}
+    later.touch()
+    for uuid, _ in waiting:
+        wait_for("inspect wait", lambda uuid=uuid: api.state(uuid) == "inspect wait")
+    assert {row[3] for row in everything(cluster)[0]} == {"kept"}
     assert [tuple(row) for row in known[1]] == [("processed", len(POINTS))]
 
 

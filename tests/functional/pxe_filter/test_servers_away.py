@@ -43,6 +43,23 @@ def test_the_database_goes_away_and_comes_back(tmp_path, kind):
 
 @pytest.mark.servers
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_the_database_becomes_silent(tmp_path, kind):
+    with sites.site(tmp_path, kind) as site:
+        url = sa.make_url(site.url)
+        relay = Relay(url.host or "127.0.0.1", url.port or {"mysql": 3306, "postgresql": 5432}[kind])
+        site.url = url.set(host="127.0.0.1", port=relay.port).render_as_string(hide_password=False)
+        node, mac = site.machine()
+        with running(site, sections="[database]\nstatement_timeout = 1\nconnect_timeout = 2\n") as process:
+            relay.is_silent = True
+            site.move(node, states.INSPECTWAIT)
+            process.printed("The database cannot be read; the files are unchanged", 12)
+            relay.is_silent = False
+            shows(site, {mac: True, "*": True})
+        relay.cut()
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
 def test_a_filter_waits_for_a_database_that_comes_later(tmp_path, kind):
     with sites.site(tmp_path, kind) as site:
         url = sa.make_url(site.url)

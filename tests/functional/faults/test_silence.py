@@ -1,0 +1,65 @@
+"""The connections of one conductor to the database become silent under load: neither side is told."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.db.tables import node_inventory
+from tests.functional.brokers import temporary_vhost
+from tests.functional.databases import temporary_database
+from tests.functional.faults.conftest import FaultyCluster
+from tests.functional.fleets import Simulation
+from tests.functional.processes import wait_for
+from tests.functional.relay import Relay
+
+pytestmark = pytest.mark.slow
+
+#: With IRONIC_RULES_TEST_FLEET and ..._HOLE_S, another number of nodes and seconds, and the service's own time-outs.
+FLEET = int(os.environ.get("IRONIC_RULES_TEST_FLEET", "40"))
+HOLE_S = float(os.environ.get("IRONIC_RULES_TEST_HOLE_S", "8"))
+CONFIG = "[database]\nstatement_timeout = 1\nidle_transaction_timeout = 2\nlock_timeout = 2\n"
+PORTS = {"mysql": 3306, "postgresql": 5432}
+
+
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_a_hole_in_the_network_loses_nothing(tmp_path, kind):
+    with temporary_database(kind) as database, temporary_vhost() as transport:
+        has_defaults = "IRONIC_RULES_TEST_FLEET" in os.environ
+        cluster = FaultyCluster(tmp_path, database, transport, "" if has_defaults else CONFIG)
+        if has_defaults:
+            cluster._base = cluster._base.replace(
+                "heartbeat_interval = 1\nheartbeat_timeout = 4\nrecovery_interval = 1\n", "")
+        server = sa.make_url(database)
+        relay = Relay(server.host or "127.0.0.1", server.port or PORTS[kind])
+        try:
+            cluster.sync_database()
+            cluster.conductor("healthy")
+            through = server.set(host="127.0.0.1", port=relay.port).render_as_string(hide_password=False)
+            file = Path(cluster.configuration("silent"))
+            file.write_text(file.read_text().replace(database, through))
+            silent = cluster.start("ironic_rules.cmd.conductor", str(file), "silent")
+            silent.printed("is running")
+            url = cluster.api("api")[1]
+            fleet = Simulation(url, FLEET, cluster.folder, "--timeout", "240", "--retry-delay", "5")
+            wait_for("the first nodes", lambda: cluster.select(sa.select(node_inventory.c.id).limit(1)))
+
+            relay.is_silent = True
+            began = time.monotonic()
+            threading.Event().wait(HOLE_S)
+            relay.is_silent = False
+
+            report = fleet.report()
+            assert report["status"] == 0, report["failures"]
+            cluster.assert_all_inspected(FLEET)
+            print(f"{FLEET} nodes, {time.monotonic() - began:.1f} s after the beginning of a hole of {HOLE_S} s")
+            assert "has not replied for" in (tmp_path / "silent.log").read_text()
+            assert silent.is_running()
+        finally:
+            cluster.close()
+            relay.cut()
