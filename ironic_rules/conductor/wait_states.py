@@ -32,7 +32,7 @@ def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str
     with conductor.workers.take(node_id, PATIENCE_S, lane) as slot:
 
         def reserve(conn: sa.Connection) -> None:
-            # Who asks for one node waits for its row; a pass over many nodes finds it again later.
+            # A request for one node waits for its row; a pass over many nodes finds it again later.
             if lane is Lane.TIMEOUTS and not nodes.is_lockable(conn, node_id):
                 raise NodeLocked(node=node_id, host="an unfinished transaction of the database")
             row = nodes.reserve(conn, lock, event)

@@ -1,6 +1,6 @@
 """Deadlines of connections to a server that has become silent: a firewall or a switch that drops what it gets.
 
-Four things end what would otherwise take for ever. The server cancels statements, waits for locks, and transactions in
+Four things end what would otherwise never end. The server cancels statements, waits for locks, and transactions in
 which nothing happens: so the locks of a client that it cannot reach do not last. The driver has time-outs for
 connecting and, on MariaDB, for reading and writing. The kernel gives up a connection whose packets are not
 acknowledged. And as PostgreSQL's driver has no time-out for reading, and something in between may acknowledge
@@ -124,14 +124,25 @@ class Watchdog:
 
     def _watched(self, call: Callable[..., Any], connection_of: Callable[[Any], Any]) -> Callable[..., Any]:
         def watched(subject: Any, *arguments: Any, **named: Any) -> Any:
-            with self.over(connection_of(subject)):
+            before = self._begin(connection_of(subject))
+            try:
                 return call(subject, *arguments, **named)
+            finally:
+                self._end(before)
 
         return watched
 
     @contextlib.contextmanager
     def over(self, dbapi_connection: Any) -> Iterator[None]:
         """Watch what this thread does with a connection."""
+        before = self._begin(dbapi_connection)
+        try:
+            yield
+        finally:
+            self._end(before)
+
+    def _begin(self, dbapi_connection: Any) -> tuple[float, Any] | None:
+        """Note what this thread begins; return what it was doing."""
         thread = threading.get_ident()
         with self._guard:
             before = self._running.get(thread)
@@ -140,14 +151,15 @@ class Watchdog:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._look_again, name="database-watchdog", daemon=True)
                 self._thread.start()
-        try:
-            yield
-        finally:
-            with self._guard:
-                if before is None:
-                    self._running.pop(thread, None)
-                else:
-                    self._running[thread] = before
+        return before
+
+    def _end(self, before: tuple[float, Any] | None) -> None:
+        thread = threading.get_ident()
+        with self._guard:
+            if before is None:
+                del self._running[thread]
+            else:
+                self._running[thread] = before
 
     def stop(self) -> None:
         """End the thread."""
@@ -175,7 +187,7 @@ class Watchdog:
 
 
 def _shut(dbapi_connection: Any) -> bool:
-    """Shut the socket of a connection, so that whoever reads from it continues; return False if there is none."""
+    """Shut the socket of a connection, so that a thread that reads from it continues; return False if there is none."""
     try:
         # The driver keeps its descriptor: this one is a copy.
         with socket.socket(fileno=os.dup(liveness.descriptor(dbapi_connection))) as sock:

@@ -11,7 +11,7 @@ class Relay:
     """Listens on a port of 127.0.0.1 and passes everything on to ``host:port``, until ``cut()``.
 
     While ``is_silent`` is set, it reads and drops everything, so that neither side notices anything. A connection that
-    has lost data so remains silent for ever.
+    has lost data so remains silent.
     """
 
     def __init__(self, host: str, port: int) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
-from oslo_db import options as db_options
 
+from ironic_rules.conf import database as database_options
 from ironic_rules.db import inspection_rules
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, revisions
@@ -21,7 +21,8 @@ from ironic_rules.db.tables import metadata, revisions
 def opened(file: Path) -> Iterator[Database]:
     """Yield a database in a file."""
     conf = cfg.ConfigOpts()
-    db_options.set_defaults(conf, connection=f"sqlite:///{file}")
+    database_options.register_opts(conf)
+    conf.set_default("connection", f"sqlite:///{file}", group="database")
     conf([], default_config_files=[], default_config_dirs=[])
     database = Database(conf)
     try:
