@@ -22,9 +22,9 @@ _FIRST_S = 0.08
 
 
 class State(NamedTuple):
-    """``age_s``: seconds since the last check ended, None before the first."""
+    """The result of the last check; both are None before the first, ``age_s`` is the number of seconds since."""
 
-    is_ok: bool
+    is_ok: bool | None
     age_s: float | None
 
 
@@ -40,16 +40,18 @@ class BrokerCheck:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._known = threading.Event()
-        self._result = (False, 0.0)
+        self._result = (True, 0.0)
+        self._begun = 0.0
 
     def state(self) -> State:
         """Return the result of the last check; at most the first caller waits, for less than 0.1 s."""
         with self._lock:
             if self._thread is None:
+                self._begun = time.monotonic()
                 self._thread = threading.Thread(target=self._run, name="broker-check", daemon=True)
                 self._thread.start()
         if not self._known.wait(_FIRST_S):
-            return State(False, None)
+            return State(None if time.monotonic() - self._begun <= STALE_S else False, None)
         is_ok, at = self._result
         age = time.monotonic() - at
         return State(is_ok and age <= STALE_S, age)

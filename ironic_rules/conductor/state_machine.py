@@ -165,7 +165,7 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> bo
     for repetition in itertools.count():
         task = again.task()
         task.watch = conductor.workers.watch()
-        task.begin_work(lambda: _forget_token(conductor, lock))
+        task.begin_work(lambda: task_store.forget_token(conductor.db, lock))
         result = _handle(again.handle, conductor, task)
         if result.error is not None:
             break
@@ -190,10 +190,6 @@ def _save_failure(conductor: Conductor, lock: nodes.Lock, record: task_store.Rec
     if reason := clean_up(conductor, task):
         LOG.warning("Cleaning up after the failure of node %s failed too: %s", record.node.uuid, reason)
     return _save(conductor, lock, record, task, result, context)
-
-
-def _forget_token(conductor: Conductor, lock: nodes.Lock) -> None:
-    conductor.db.write(lambda conn: nodes.update_locked(conn, lock, {"agent_token_hash": None}))
 
 
 def _is_bad_data(error: Exception, task: Task) -> bool:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes, portgroups, ports, traits
+from ironic_rules.db.session import Database
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import values_of
@@ -52,6 +53,14 @@ def read_locked(conn: sa.Connection, lock: nodes.Lock) -> Record:
     """
     row, rules_revision = nodes.get_locked(conn, lock)
     return read(conn, row, rules_revision)
+
+
+def forget_token(db: Database, lock: nodes.Lock) -> None:
+    """Invalidate the agent token of a locked node, in a transaction of its own.
+
+    :raises LockLost: the lock was taken over
+    """
+    db.write(lambda conn: nodes.update_locked(conn, lock, {"agent_token_hash": None}))
 
 
 def save(conn: sa.Connection, task: Task, lock: nodes.Lock, values: dict[str, Any], *, release: bool) -> None:

@@ -34,8 +34,8 @@ class HealthcheckController(Resource):
         """Return ``{"status", "database", "broker", "conductors", "invalid_rules", "checks"}``.
 
         503 if the database or the message broker is unavailable or no conductor alive. ``checks`` has the state of each
-        of these, and the age of this information in seconds. Of rules that are no longer valid, only the number is
-        told.
+        of these, and the age of this information in seconds; ``broker`` is null until its first check has ended. Of
+        rules that are no longer valid, only the number is told.
         """
         _require_enabled()
         conf = pecan.request.conf
@@ -49,7 +49,7 @@ class HealthcheckController(Resource):
         broker = pecan.request.broker.state()
         checks = {"database": _check(alive is not None, 0.0), "conductors": _check(bool(alive), 0.0),
                   "broker": _check(*broker)}
-        healthy = bool(alive) and broker.is_ok
+        healthy = bool(alive) and broker.is_ok is not False
         reply: dict[str, Any] = {
             "status": "OK" if healthy else "UNAVAILABLE", "database": alive is not None, "broker": broker.is_ok,
             "conductors": alive or 0, "invalid_rules": invalid, "checks": checks}
@@ -58,8 +58,9 @@ class HealthcheckController(Resource):
         return orjson.dumps(reply)
 
 
-def _check(is_ok: bool, age_s: float | None) -> dict[str, Any]:
-    return {"state": "OK" if is_ok else "UNAVAILABLE", "age": age_s if age_s is None else round(age_s, 1)}
+def _check(is_ok: bool | None, age_s: float | None) -> dict[str, Any]:
+    state = "UNKNOWN" if is_ok is None else "OK" if is_ok else "UNAVAILABLE"
+    return {"state": state, "age": age_s if age_s is None else round(age_s, 1)}
 
 
 def _require_enabled() -> None:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from ironic_rules.api import versions
+from ironic_rules.api import broker_check, versions
 from ironic_rules.api.app import make_app
 from ironic_rules.api.middleware.body_limit import BodyLimit
 from ironic_rules.db import conductors
@@ -264,6 +264,7 @@ def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting
     rpc.fail_with("ping_broker", Unavailable())
     if hangs:
         monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(10))
+        monkeypatch.setattr(broker_check, "STALE_S", 0.01)
     app = Client(make_app(conf, db, rpc))
 
     began = time.monotonic()
@@ -275,6 +276,18 @@ def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting
     assert shown["checks"]["broker"]["state"] == "UNAVAILABLE"
     assert elapsed < 0.5
     assert app.get("/healthcheck/live").json == {"status": "OK"}
+
+
+def test_a_broker_that_is_not_checked_yet_is_not_missed(conf, db, rpc, monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(10))
+    app = Client(make_app(conf, db, rpc))
+
+    shown = app.get("/healthcheck").json
+    released.set()
+
+    assert (shown["status"], shown["broker"], shown["checks"]["broker"]) == (
+        "OK", None, {"state": "UNKNOWN", "age": None})
 
 
 def test_the_healthcheck_can_be_turned_off(app, conf):
