@@ -1,4 +1,4 @@
-"""The check of ``/healthcheck`` against a real broker that is unavailable and comes back."""
+"""The check of ``/healthcheck`` against a real broker that is unavailable for a time."""
 
 from __future__ import annotations
 

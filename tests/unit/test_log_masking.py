@@ -14,7 +14,7 @@ from ironic_rules import service
 def written() -> io.StringIO:
     """What the log has after set-up, with a handler of our own in place of standard error."""
     root, out = logging.getLogger(), io.StringIO()
-    before = root.handlers[:]
+    before, level = root.handlers[:], root.level
     conf = service.prepare_config([], config_files=[])
     service.setup_logging(conf)
     made = [handler for handler in root.handlers if handler not in before]
@@ -22,8 +22,8 @@ def written() -> io.StringIO:
         if isinstance(handler, logging.StreamHandler):
             handler.setStream(out)
     yield out
-    for handler in made:
-        root.removeHandler(handler)
+    root.handlers[:] = before
+    root.setLevel(level)
 
 
 def test_passwords_of_urls_are_not_logged(written: io.StringIO) -> None:
