@@ -136,7 +136,7 @@ def test_r_81_default_scope_is_the_scope_of_rules_that_set_none(tmp_path):
     ("", False, False), ("always", False, False), ("never", True, True), ("sensitive", False, True)])
 def test_r_82_mask_secrets_says_which_rules_read_the_secrets_of_a_node(tmp_path, mode, plain, sensitive):
     with running(tmp_path, f"mask_secrets = {mode}\n" if mode else "") as whole:
-        for name, secret in (("plain", False), ("secretive", True)):
+        for name, secret in (("plain", False), ("sealed", True)):
             create(whole, {"op": "set-attribute", "args": [f"/extra/{name}", [
                 "{node.driver_info[ipmi_password]}", "{node[driver_info][ipmi_password]}", "is {node.driver_info}",
                 "user {node.driver_info[ipmi_username]}"]]}, sensitive=secret)
@@ -146,7 +146,7 @@ def test_r_82_mask_secrets_says_which_rules_read_the_secrets_of_a_node(tmp_path,
         node = inspected(whole, driver_info={"ipmi_username": "root", "ipmi_password": "s3cret"})
 
         extra = whole.row(node["uuid"]).extra
-        for name, reads in (("plain", plain), ("secretive", sensitive)):
+        for name, reads in (("plain", plain), ("sealed", sensitive)):
             word = "s3cret" if reads else "******"
             whole_text = f"is {{'ipmi_username': 'root', 'ipmi_password': '{word}'}}"
             assert extra[name] == [word, word, whole_text, "user root"]
