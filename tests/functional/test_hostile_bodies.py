@@ -14,7 +14,7 @@ import pytest
 from tests.functional import processes
 
 #: ``IRONIC_RULES_TEST_BODIES=1000`` is the full size; the figures are printed with ``-s``.
-NUMBER = int(os.environ.get("IRONIC_RULES_TEST_BODIES", "60"))
+NUMBER = int(os.environ.get("IRONIC_RULES_TEST_BODIES", "36"))
 MIB = 2**20
 START = b'{"inventory":{"interfaces":[{"mac_address":"52:54:00:00:00:01"}],"x":'
 
