@@ -228,6 +228,8 @@ def test_requests_do_not_wait_for_recovery_and_timeouts():
     assert done.wait(5)
     gate.set()
     assert workers.wait_for_room(Lane.TIMEOUTS, 5)
+    while any(map(workers.is_active, range(6))):
+        threading.Event().wait(0.001)
     assert workers.stop(5)
 
 
