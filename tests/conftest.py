@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator
+import logging
+import os
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -19,6 +21,26 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests with the marker ``long``, and say how many."""
+    if os.environ.get("IRONIC_RULES_TEST_LONG") == "1":
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(autouse=True)
+def log_handlers() -> Iterator[None]:
+    """Remove the handlers that a command has installed for its log: their streams are closed after the test."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    for handler in set(root.handlers).difference(before):
+        root.removeHandler(handler)
 
 
 # The outermost one, so that the line follows the output of all others.

@@ -149,7 +149,9 @@ class Watchdog:
             self._running[thread] = self._clock(), dbapi_connection
             # After a fork, the thread is not alive in the child.
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._look_again, name="database-watchdog", daemon=True)
+                self._stopped = threading.Event()
+                self._thread = threading.Thread(
+                    target=self._look_again, args=(self._stopped,), name="database-watchdog", daemon=True)
                 self._thread.start()
         return before
 
@@ -162,8 +164,16 @@ class Watchdog:
                 self._running[thread] = before
 
     def stop(self) -> None:
-        """End the thread."""
-        self._stopped.set()
+        """End the thread; the next statement starts another one.
+
+        When it has returned, the process may fork: uWSGI forks where any thread may hold the interpreter's lock, and the
+        child would wait for it without end.
+        """
+        with self._guard:
+            thread, self._thread = self._thread, None
+            self._stopped.set()
+        if thread is not None and thread.is_alive():
+            thread.join()
 
     def look(self) -> bool:
         """Shut the sockets of statements that are over their deadline; return whether there are any statements."""
@@ -175,13 +185,13 @@ class Watchdog:
                               "connection is given up", self._limit_s)
             return bool(self._running)
 
-    def _look_again(self) -> None:
+    def _look_again(self, stopped: threading.Event) -> None:
         idle = 0
-        while not self._stopped.wait(min(_LOOK_EVERY_S, self._limit_s / 5)):
+        while not stopped.wait(min(_LOOK_EVERY_S, self._limit_s / 5)):
             idle = 0 if self.look() else idle + 1
             if idle > _IDLE_LOOKS:
                 with self._guard:
-                    if not self._running:
+                    if not self._running and not stopped.is_set():
                         self._thread = None
                         return
 

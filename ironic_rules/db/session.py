@@ -116,10 +116,10 @@ class Database:
         return attempt()
 
     def dispose(self) -> None:
-        """Close every pooled connection."""
+        """Close every pooled connection, and end the watchdog, until the next statement."""
+        self.engine.dispose()
         if self._watchdog is not None:
             self._watchdog.stop()
-        self.engine.dispose()
 
 
 @contextlib.contextmanager

@@ -141,7 +141,8 @@ class Cluster:
         self.folder = folder
         self._base = (
             f"[DEFAULT]\ntransport_url = {transport_url}\n"
-            f"[database]\nconnection = {database_url}\n"
+            # Two runs at once with several processes each must not need more connections than servers have by default.
+            f"[database]\nconnection = {database_url}\nmax_pool_size = 8\nmax_overflow = 4\n"
             "[inspector]\nrequire_managed_boot = false\n"
             "[conductor]\nheartbeat_interval = 1\nheartbeat_timeout = 4\nrecovery_interval = 1\n" + config)
         self._processes: list[Process] = []

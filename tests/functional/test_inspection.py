@@ -14,7 +14,8 @@ from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
 from ironic_rules.hardware.fake import FakeBoot, FakePower
 from ironic_rules.models import states
 from ironic_rules.models.inventories import InspectionData
-from tests.functional.whole import FaultyPower, running
+from tests.functional.faulty import FaultyPower
+from tests.functional.whole import running
 
 TRAIT = {"op": "add-trait", "args": {"name": "CUSTOM_SEEN"}}
 

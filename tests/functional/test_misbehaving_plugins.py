@@ -12,9 +12,10 @@ import pytest
 from ironic_rules.conductor import recovery
 from ironic_rules.hardware.fake import FakeDeploy
 from ironic_rules.rules import ACTIONS, InspectionRuleActionBase
+from tests.functional.faulty import FaultyInspect
 from tests.functional.processes import wait_for
 from tests.functional.rows import hooks
-from tests.functional.whole import FaultyInspect, running
+from tests.functional.whole import running
 
 #: What is no ``Exception``, and would end a thread or a process.
 ENDINGS = [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit]

@@ -152,3 +152,19 @@ def test_the_watchdog_leaves_alone_what_is_in_time() -> None:
         assert shut.is_set()
     assert not watchdog.look()
     watchdog.stop()
+
+
+def test_a_watchdog_that_was_stopped_starts_again_with_the_next_statement_and_only_once() -> None:
+    def threads() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "database-watchdog"]
+
+    others = set(threads())
+    watchdog = Watchdog(10)
+    for _ in range(2):
+        started = set()
+        for _ in range(3):
+            with watchdog.over(object()):
+                started |= set(threads()) - others
+        assert len(started) == 1
+        watchdog.stop()
+        assert set(threads()) <= others

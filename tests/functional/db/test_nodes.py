@@ -10,7 +10,18 @@ import pytest
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import bmc_addresses, clock, discovery, history, inventory, nodes, portgroups, ports, traits
+from ironic_rules.db import (
+    bmc_addresses,
+    clock,
+    discovery,
+    history,
+    inventory,
+    machine_ids,
+    nodes,
+    portgroups,
+    ports,
+    traits,
+)
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, pxe_filter_changes, revisions
@@ -174,6 +185,7 @@ def test_destroy_takes_along_all_that_hangs_on_the_node(conn: sa.Connection) -> 
         ports.create(conn, {"node_id": owner.id, "address": f"52:54:00:00:00:0{index}", "portgroup_id": group.id})
         traits.set_all(conn, owner.id, ["CUSTOM_A"])
         bmc_addresses.set_for(conn, owner.id, [f"10.0.0.{index}"])
+        machine_ids.set_for(conn, owner.id, {f"serial:{index}"})
         inventory.receive(conn, owner.id, {}, {}, None)
         history.add(conn, owner.id, "test", "event", "INFO", "host")
         discovery.begin(conn, owner.id, [f"52:54:00:00:01:0{index}"])

@@ -59,12 +59,13 @@ def test_a_conductor_and_its_locks_are_its_own(db: Database, make_node: MakeNode
     node = make_node()
     for text in (PADDED, PLAIN):
         db.write(lambda conn, text=text: conductors.register(conn, text, text, {}, "instance"))
-    db.write(lambda conn: nodes.reserve(conn, node.id, PADDED, "test"))
+    held, foreign = (nodes.Lock(node.id, text, "token") for text in (PADDED, PLAIN))
+    db.write(lambda conn: nodes.reserve(conn, held, "test"))
 
     with db.reader() as conn:
         assert {conductor.hostname for conductor in conductors.list_conductors(conn)} == {PADDED, PLAIN}
         assert nodes.locks(conn, PLAIN) == []
-    assert db.write(lambda conn: nodes.take_over(conn, node.id, PLAIN, "another")) is False
+    assert db.write(lambda conn: nodes.take_over(conn, foreign, nodes.Lock(node.id, "another", "token"))) is False
 
 
 def test_traits_and_ports_keep_the_blank(db: Database, make_node: MakeNode) -> None:

@@ -27,7 +27,7 @@ CONFIG = "[database]\nstatement_timeout = 1\nidle_transaction_timeout = 2\nlock_
 PORTS = {"mysql": 3306, "postgresql": 5432}
 
 
-@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+@pytest.mark.parametrize("kind", [pytest.param("mysql", marks=pytest.mark.long), "postgresql"])
 def test_a_hole_in_the_network_loses_nothing(tmp_path, kind):
     with temporary_database(kind) as database, temporary_vhost() as transport:
         has_defaults = "IRONIC_RULES_TEST_FLEET" in os.environ

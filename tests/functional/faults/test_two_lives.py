@@ -46,7 +46,8 @@ POINTS = [
 CONFIG = "shutdown_grace = 20\n[database]\nidle_transaction_timeout = 2\n"
 
 
-@pytest.mark.parametrize(("kind", "successor"), [("mysql", "old"), ("postgresql", "other")])
+@pytest.mark.parametrize(("kind", "successor"), [
+    ("mysql", "old"), pytest.param("postgresql", "other", marks=pytest.mark.long)])
 def test_who_continues_late_overwrites_nothing(tmp_path, kind, successor):
     with temporary_database(kind) as database, temporary_vhost() as transport:
         cluster = FaultyCluster(tmp_path, database, transport, CONFIG)

@@ -42,7 +42,7 @@ def test_the_database_goes_away_and_comes_back(tmp_path, kind):
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+@pytest.mark.parametrize("kind", [pytest.param("mysql", marks=pytest.mark.long), "postgresql"])
 def test_the_database_becomes_silent(tmp_path, kind):
     with sites.site(tmp_path, kind) as site:
         url = sa.make_url(site.url)
