@@ -166,8 +166,8 @@ class Watchdog:
     def stop(self) -> None:
         """End the thread; the next statement starts another one.
 
-        When it has returned, the process may fork: uWSGI forks where any thread may hold the interpreter's lock, and the
-        child would wait for it without end.
+        When it has returned, the process may fork: uWSGI forks where any thread may hold the interpreter's lock, and
+        the child would wait for it without end.
         """
         with self._guard:
             thread, self._thread = self._thread, None
