@@ -350,7 +350,8 @@ def test_an_error_without_a_text_has_the_name_of_its_type(whole, behave):
     assert of_hook.endswith("Inspection hook added-0 failed: Silent: Silent without a text")
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1}, b"x", {1: 2}, "\ud800"], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1}, b"x", {1: 2}, "\ud800"],
+                         ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("where", ["node", "data"])
 def test_a_value_that_can_not_be_stored_is_told_with_rule_action_and_path(whole, behave, where, value):
     def work(task, rule):
