@@ -43,7 +43,8 @@ POINTS = [
     "ironic_rules.db.history:add:after",
 ]
 #: Waiting transactions are ended soon, so that the test need not wait for the default of 20 seconds.
-CONFIG = "shutdown_grace = 20\n[database]\nidle_transaction_timeout = 2\n"
+#: Each of the threads that wait has a connection.
+CONFIG = "shutdown_grace = 20\n[database]\nidle_transaction_timeout = 2\nmax_pool_size = 40\n"
 
 
 @pytest.mark.parametrize(("kind", "successor"), [

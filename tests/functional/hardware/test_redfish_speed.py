@@ -13,14 +13,22 @@ import pytest
 from oslo_config import cfg
 
 from ironic_rules.conf import inspector, redfish
+from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.inspect import RedfishInspect
 from ironic_rules.models.inventories import InspectionData
-from tests.unit.hardware.redfish_bmc import BMC, serving
+from tests.unit.hardware.redfish_bmc import BMC, close_all, serving
 from tests.unit.hardware.redfish_machine import server
 from tests.unit.inspection.tasks import make_task
 
 pytestmark = pytest.mark.slow
 ALL = {"drives": 24, "interfaces": 12}
+
+
+@pytest.fixture(autouse=True)
+def connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(client, "CONNECTIONS", client.Connections())
+    yield
+    close_all(client.CONNECTIONS)
 
 
 @pytest.fixture

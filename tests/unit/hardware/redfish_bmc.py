@@ -78,6 +78,12 @@ class BMC:
         return {**body, "Members": shown, **following}
 
 
+def close_all(connections: Any) -> None:
+    """Close the connections to BMCs, several for each, which are otherwise closed when they are collected."""
+    for connection in connections._kept.values():
+        connection._conn.close()
+
+
 @contextlib.contextmanager
 def serving(content: dict[str, Any]) -> Iterator[BMC]:
     """Serve the documents on a free port."""

@@ -18,7 +18,7 @@ from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.text import printable
-from tests.unit.hardware.redfish_bmc import ROOT, SYSTEM, documents, members, serving
+from tests.unit.hardware.redfish_bmc import ROOT, SYSTEM, close_all, documents, members, serving
 from tests.unit.hardware.redfish_machine import ADAPTERS, GIB, UPDATE, server
 from tests.unit.inspection.tasks import make_task
 
@@ -32,6 +32,8 @@ def quick(conf, monkeypatch):
         conf.set_override(name, value, group="redfish")
     monkeypatch.setattr(client, "CONNECTIONS", Connections())
     monkeypatch.setattr(connector, "time", SimpleNamespace(sleep=lambda seconds: None))
+    yield
+    close_all(client.CONNECTIONS)
 
 
 @pytest.fixture
@@ -135,6 +137,7 @@ def test_collections_are_read_with_their_members_where_that_is_offered(bmc, conf
     whole = inspected(conf, task_of(bmc))
     count = len(bmc.read)
     bmc.content[ROOT]["ProtocolFeaturesSupported"] = EXPAND
+    close_all(client.CONNECTIONS)
     client.CONNECTIONS = Connections()
 
     expanded = inspected(conf, task_of(bmc))
