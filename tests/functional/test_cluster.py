@@ -51,7 +51,7 @@ def applied_and_counted(database_url: str, rule: str) -> tuple[int, int]:
     return applied or 0, counted or 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_200_nodes_over_rabbitmq_and_postgresql(tmp_path):
     with temporary_database("postgresql") as database, temporary_vhost() as transport:
         cluster = Cluster(tmp_path, database, transport)

@@ -93,7 +93,7 @@ def test_a_node_is_deleted_while_its_ramdisk_reports(api, cluster):
         assert cluster.select(sa.select(table.c.id)) == []
 
 
-@pytest.mark.parametrize("jump_s", [100_000, -100_000])
+@pytest.mark.parametrize("jump_s", [pytest.param(100_000, marks=pytest.mark.long), -100_000])
 def test_a_conductors_clock_jumps_under_load(cluster, tmp_path, jump_s):
     clock = tmp_path / "clock"
     clock.write_text("0")
