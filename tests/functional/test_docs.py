@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.functional.clients import warm_openstack
 from tests.functional.processes import standalone, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +37,8 @@ def typed(page: str, url: str, folder: Path) -> list[str]:
     lines = ["set -e -o pipefail"]
     for command in commands(page):
         if not NOT_TYPED.match(command):
-            lines += [command.replace(ENDPOINT, url).replace(".venv/bin/", f"{scripts}/"), f"echo; echo '{mark}'"]
+            lines += [command.replace(ENDPOINT, url).replace(".venv/bin/openstack", str(warm_openstack.executable()))
+                      .replace(".venv/bin/", f"{scripts}/"), f"echo; echo '{mark}'"]
     shell = subprocess.run(
         ["bash", "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "PYTHONWARNINGS": "ignore", "HOME": str(folder)})

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
 from ironic_rules.models import states
-from tests.functional.clients import machines
+from tests.functional.clients import machines, warm_openstack
 
-OPENSTACK = Path(sys.executable).with_name("openstack")
 #: Seconds that one command may take on a busy machine.
 PATIENCE_S = 90
 
@@ -29,8 +27,9 @@ class Cli:
 
     def start(self, command: str, *words: str, stdin: IO[str] | None = None) -> subprocess.Popen[str]:
         """Start ``openstack baremetal COMMAND``; blanks divide the words of ``command``, but not ``words``."""
-        return subprocess.Popen([OPENSTACK, *self._options, *command.split(), *words], cwd=self._folder, text=True,
-                                env=self._environment, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            [warm_openstack.executable(), *self._options, *command.split(), *words], cwd=self._folder, text=True,
+            env=self._environment, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def finish(self, process: subprocess.Popen[str]) -> tuple[int, str, str]:
         """Return status, output and errors of what :meth:`start` started."""

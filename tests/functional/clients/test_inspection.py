@@ -11,7 +11,8 @@ import pytest
 
 from ironic_rules.models import states
 from tests.functional.clients import machines
-from tests.functional.clients.test_cli import OPENSTACK, PATIENCE_S, Cli
+from tests.functional.clients.test_cli import PATIENCE_S, Cli
+from tests.functional.clients.warm_openstack import INSTALLED
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +62,7 @@ def test_m_34_the_inventory_is_shown_or_saved_to_a_file(cli, endpoint, tmp_path)
 
 
 def test_m_35_no_command_sends_a_ramdisks_data():
-    listed = subprocess.run([OPENSTACK, "--os-auth-type", "none", "command", "list", "-f", "value"],
+    listed = subprocess.run([INSTALLED, "--os-auth-type", "none", "command", "list", "-f", "value"],
                             capture_output=True, text=True, check=True, timeout=PATIENCE_S)
 
     commands = re.findall(r"'(baremetal [^']*)'", listed.stdout)

@@ -15,7 +15,8 @@ from openstack import exceptions
 
 from ironic_rules.client.sdk import InspectionRules
 from tests.functional.clients import machines
-from tests.functional.clients.test_cli import OPENSTACK, PATIENCE_S, Cli
+from tests.functional.clients.test_cli import PATIENCE_S, Cli
+from tests.functional.clients.warm_openstack import INSTALLED
 
 pytestmark = pytest.mark.slow
 
@@ -147,7 +148,7 @@ def test_r_70_rules_that_fail_are_named_with_the_reason_of_the_service(cli, endp
 
 
 def test_r_70_one_rule_is_imported_from_the_standard_input(cli, endpoint):
-    command = f"{OPENSTACK} --os-auth-type none --os-endpoint {endpoint} baremetal inspection rule import -".split()
+    command = f"{INSTALLED} --os-auth-type none --os-endpoint {endpoint} baremetal inspection rule import -".split()
 
     run = subprocess.run([*command, "-f", "value", "-c", "result"], check=True, timeout=PATIENCE_S, text=True,
                          capture_output=True, input=json.dumps({"description": "piped", "actions": FAIL}))
