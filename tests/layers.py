@@ -21,6 +21,7 @@ LAYERS = (
     ("policy",),
     ("conf", "policies"),
     ("models", "entry_points"),
+    ("metrics",),
     ("exceptions", "context", "samples", "text"),
 )
 RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.metrics import exporter, exposition
 from ironic_rules.pxe_filter.statistics import Statistics
 
 _PREFIX = "ironic_pxe_filter_"
@@ -47,20 +47,9 @@ class _Collector:
             yield core.GaugeMetricFamily(_PREFIX + name, text, value=float(getattr(self._statistics, attribute)))
 
 
-def serve(statistics: Statistics, host: str, port: int) -> Any:
-    """Serve the metrics over HTTP from a thread; return the server (``server_port``, ``shutdown``).
+def serve(statistics: Statistics, host: str, port: int) -> exporter.Exporter:
+    """Serve the metrics over HTTP from a thread.
 
     :raises ConfigurationError: the library is missing, or the port is in use
     """
-    try:
-        import prometheus_client
-    except ImportError as exc:
-        raise ConfigurationError("[pxe_filter]metrics_port needs prometheus_client: "
-                                 "pip install 'ironic-rules[metrics]'.") from exc
-    registry = prometheus_client.CollectorRegistry()
-    registry.register(_Collector(statistics))  # type: ignore[arg-type]
-    try:
-        server, _ = prometheus_client.start_http_server(port, host, registry)
-    except OSError as exc:
-        raise ConfigurationError(f"The metrics cannot be served at {host}:{port}: {exc}") from exc
-    return server
+    return exporter.serve(exposition.page_of(_Collector(statistics), "[pxe_filter]metrics_port"), host, port)

@@ -1,0 +1,1 @@
+"""Metrics: which there are, how they are counted, and how Prometheus reads them."""

@@ -1,0 +1,119 @@
+"""The HTTP server for metrics, on a port of its own: small, and bounded whatever connects to it.
+
+A request is a line and some headers, and is there at once. So a connection beyond the maximum number takes the place of
+the oldest one, and none lives longer than a few seconds: those that send nothing keep nobody from the metrics.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import logging
+import socket
+import socketserver
+import sys
+import threading
+import time
+from typing import Any
+
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.metrics.exposition import Page
+
+LOG = logging.getLogger(__name__)
+
+#: Maximum number of connections, each of which has a thread.
+_MOST = 8
+#: Seconds after which a connection is closed, whatever happens on it.
+_LIFETIME_S = 10.0
+#: Seconds between two looks at their age.
+_LOOK_EVERY_S = 0.5
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Exporter
+    timeout = _LIFETIME_S
+
+    def do_GET(self) -> None:
+        """Reply with the metrics."""
+        if self.path.partition("?")[0] not in ("/", "/metrics"):
+            self._reply(404, "text/plain; charset=utf-8", b"The metrics are at /metrics.\n")
+            return
+        content_type, text = self.server.page(self.headers.get("Accept", ""))
+        self._reply(200, content_type, text)
+
+    do_HEAD = do_GET
+
+    def _reply(self, status: int, content_type: str, text: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
+
+    def version_string(self) -> str:
+        return "ironic-rules"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing: Prometheus asks every few seconds, and anybody can send nonsense."""
+
+
+class Exporter(socketserver.ThreadingTCPServer):
+    """Serves one page; ``server_port`` is its port, ``shutdown`` ends it."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, page: Page, host: str, port: int) -> None:
+        self.page = page
+        self._guard = threading.Lock()
+        #: the connections, the oldest first, and since when they are open
+        self._open: dict[socket.socket, float] = {}
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), _Handler)
+        self.server_port: int = self.server_address[1]  # type: ignore[assignment]  # of an address it is a number
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._guard:
+            if len(self._open) >= _MOST:
+                _end(next(iter(self._open)))
+                del self._open[next(iter(self._open))]
+            self._open[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """End the connections that are too old; called between requests, and twice per second."""
+        before = time.monotonic() - _LIFETIME_S
+        with self._guard:
+            for request in [request for request, since in self._open.items() if since < before]:
+                _end(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._guard:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what is no error of a connection: clients that have gone, or are too slow, are none of our business."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            LOG.exception("The metrics cannot be served")
+
+
+def serve(page: Page, host: str, port: int) -> Exporter:
+    """Serve a page of metrics from a thread.
+
+    :param port: 0 for any free one
+    :raises ConfigurationError: the address cannot be bound
+    """
+    try:
+        exporter = Exporter(page, host, port)
+    except OSError as exc:
+        raise ConfigurationError(f"The metrics cannot be served at {host}:{port}: {exc}") from exc
+    threading.Thread(target=exporter.serve_forever, args=(_LOOK_EVERY_S,), name="metrics", daemon=True).start()
+    return exporter
+
+
+def _end(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
