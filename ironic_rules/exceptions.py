@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +140,26 @@ class NotFound(IronicRulesError):
     message = "Not Found"
 
 
+#: The kinds of reasons for which a ramdisk is refused.
+LookupFailure = Literal["unknown machine", "not waiting", "ambiguous", "contradiction", "other BMC", "early rule",
+                        "known machine", "too many discovered", "cannot be discovered", "other"]
+
+
 class LookupFailed(NotFound):
     """The only error of the ramdisk endpoints if a request does not match exactly one node. Discloses no reason."""
 
     message = "The requested node could not be found."
     #: for the log: neither a fact nor in the text, so that no reply can have it
     reason = ""
+    #: for the metrics, which must not have what depends on a request
+    kind: LookupFailure = "other"
 
     @classmethod
-    def because(cls, reason: str) -> LookupFailed:
-        """Return the error with a reason that is only logged."""
+    def because(cls, reason: str, kind: LookupFailure = "other") -> LookupFailed:
+        """Return the error with a reason that is only logged, and its kind, which is only counted."""
         error = cls()
         error.reason = reason
+        error.kind = kind
         return error
 
 

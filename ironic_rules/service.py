@@ -22,6 +22,7 @@ from ironic_rules import exceptions
 from ironic_rules.conf import validation
 from ironic_rules.db import conductors, migration
 from ironic_rules.db.session import Database
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import secrets, states
 from ironic_rules.rpc import memory
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
@@ -156,12 +157,14 @@ def conductor_work() -> dict[str, StateWork]:
 
 
 def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
-                   rules: RuleSettings | None = None, pxe_filter: PXEFilterAPI | None = None) -> Conductor:
+                   rules: RuleSettings | None = None, pxe_filter: PXEFilterAPI | None = None,
+                   numbers: Numbers | None = None) -> Conductor:
     """Return a conductor that does not serve RPC.
 
     :param host: its name; that of the configuration by default
     :param rules: from ``rule_settings.prepare``, where the process has them already
     :param pxe_filter: sends messages to the PXE filters; without it none are sent
+    :param numbers: where its work is counted, with what else is counted in this process
     :raises ConfigurationError: a hook, hardware type or interface is missing or does not fit, or rule_settings.prepare
     """
     from ironic_rules.conductor import worker_pool
@@ -173,37 +176,40 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     from ironic_rules.inspection.pipeline import Pipeline
     from ironic_rules.inspection.rule_cache import RuleCache
 
+    numbers = numbers or Numbers()
     settings = hook_settings.from_conf(conf)
     hooks = loader.load(loader.parse(conf.inspector.hooks), settings)
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
         pipeline=Pipeline(hooks, settings), rules=RuleCache(db, rules or rule_settings.prepare(conf, db)),
         workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf),
-                           recovery_size=conf.conductor.recovery_workers),
+                           recovery_size=conf.conductor.recovery_workers, numbers=numbers),
         work=conductor_work(),
-        pxe_filter=pxe_filter or PXEFilterAPI())
+        pxe_filter=pxe_filter or PXEFilterAPI(), numbers=numbers)
 
 
 def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
                            displaced: Callable[[], None] = lambda: None, host: str | None = None,
-                           rules: RuleSettings | None = None) -> ConductorService:
+                           rules: RuleSettings | None = None, numbers: Numbers | None = None) -> ConductorService:
     """Return a conductor that serves RPC, not started.
 
     :param displaced: called when the process must end, because another one serves under the same host name
     :param host: its name; that of the configuration by default
     :param rules: from ``rule_settings.prepare``, where the process has them already
+    :param numbers: where its work is counted, with what else is counted in this process
     """
     from ironic_rules.conductor.service import ConductorService
 
-    conductor = make_conductor(conf, db, host, rules, pxe_filter_rpc.make_client(transport, conf))
+    conductor = make_conductor(conf, db, host, rules, pxe_filter_rpc.make_client(transport, conf), numbers)
     return ConductorService(conductor, transport, displaced)
 
 
 def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-                  rules: RuleSettings | None = None) -> Any:
+                  rules: RuleSettings | None = None, numbers: Numbers | None = None) -> Any:
     """Return the API as a WSGI application.
 
     :param rules: from ``rule_settings.prepare``, where the process has them already
+    :param numbers: where its requests are counted, with what else is counted in this process
     :raises ConfigurationError: as from rule_settings.prepare and discovery.check
     """
     from ironic_rules.api import app as api_app
@@ -217,16 +223,33 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
 
     # A quarter of the threads, and at least one, remains for requests that need no conductor.
     most_waiting = max(1, conf.api.threads - max(1, conf.api.threads // 4))
-    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting),
-                            rules or rule_settings.prepare(conf, db), pxe_filter_rpc.make_client(transport, conf))
+    numbers = numbers or Numbers()
+    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers),
+                            rules or rule_settings.prepare(conf, db), pxe_filter_rpc.make_client(transport, conf),
+                            numbers)
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-             rules: RuleSettings | None = None) -> ApiServer:
+             rules: RuleSettings | None = None, numbers: Numbers | None = None) -> ApiServer:
     """Return the API with its own HTTP server, not started. Parameters as of :func:`make_wsgi_app`."""
     from ironic_rules.api.server import ApiServer
 
-    return ApiServer(conf, make_wsgi_app(conf, db, transport, rules))
+    numbers = numbers or Numbers()
+    return ApiServer(conf, make_wsgi_app(conf, db, transport, rules, numbers), numbers)
+
+
+def serve_metrics(numbers: Numbers, options: Any, port: int = 0) -> None:
+    """Serve the metrics of this process if a port is configured for them.
+
+    :param options: the group with ``metrics_host`` and ``metrics_port``, ``conf.api`` or ``conf.conductor``
+    :param port: instead of ``metrics_port``, if that is set
+    :raises ConfigurationError: the library is missing, or the port is in use
+    """
+    if options.metrics_port:
+        from ironic_rules.metrics import exporter, exposition
+
+        page = exposition.page_of(exposition.NumbersCollector(numbers), "metrics_port")
+        exporter.serve(page, options.metrics_host, port or options.metrics_port)
 
 
 def make_pxe_filter(conf: cfg.ConfigOpts, alive: Callable[[], None] = lambda: None,

@@ -20,32 +20,37 @@ from ironic_rules.api.middleware.last_resort import LastResort
 from ironic_rules.api.middleware.microversion import Microversion
 from ironic_rules.api.middleware.request_id import RequestId
 from ironic_rules.api.middleware.request_log import RequestLog
+from ironic_rules.api.middleware.request_metrics import RequestMetrics
 from ironic_rules.api.middleware.route import Route
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
 def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings | None = None,
-             pxe_filter: PXEFilterAPI | None = None) -> Any:
+             pxe_filter: PXEFilterAPI | None = None, numbers: Numbers | None = None) -> Any:
     """Return the WSGI application.
 
     :param rpc: a :class:`~ironic_rules.rpc.api.ConductorAPI`
     :param rules: the settings of ``[inspection_rules]``; None: the defaults
     :param pxe_filter: notifies the PXE filters of changes; None: no notifications
+    :param numbers: where requests are counted, with what else is counted in this process
     """
     root = RootController()
-    dependencies = hooks.DependenciesHook(conf, db, rpc, rules or RuleSettings(), pxe_filter or PXEFilterAPI())
+    numbers = numbers or Numbers()
+    dependencies = hooks.DependenciesHook(conf, db, rpc, rules or RuleSettings(), pxe_filter or PXEFilterAPI(), numbers)
     app: Any = Application(root, hooks=lambda: [dependencies], force_canonical=False,
                            guess_content_type_from_ext=False, request_cls=Request, response_cls=Response)
     # From the inside out. The body is read after authentication: that of an unauthenticated client is never read.
     # Everything that may reply by itself is inside LastResort, which is inside what adds headers and the log line.
-    app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size)
+    app = BodyLimit(app, conf.api.max_json_body_size, conf.api.max_anonymous_body_size, numbers)
     app = auth.middleware(app, conf)
     app = Route(app, root)
     app = LastResort(app)
     app = Microversion(app)
+    app = RequestMetrics(app, root, numbers)
     app = RequestLog(app)
     return RequestId(app)
 
@@ -65,7 +70,7 @@ class Request(webob.Request):
 class Response(webob.Response):
     """A reply of bytes. ``extra_headers`` has the headers that a method adds, e.g. ``Location``.
 
-    ``status_override`` is for the few methods whose status depends on the result.
+    ``status_override`` is for the few methods whose status depends on the result, ``media_type`` for what is not JSON.
     """
 
     def __init__(self) -> None:
@@ -75,6 +80,7 @@ class Response(webob.Response):
         self._app_iter: list[bytes] = []
         self.extra_headers: faults.Headers = []
         self.status_override: int | None = None
+        self.media_type: str | None = None
 
     def set(self, status: int, headers: faults.Headers, body: bytes) -> None:
         """Set the reply; ``headers`` is copied."""

@@ -105,11 +105,16 @@ def _load_body(route: Route, request: Any) -> Any:
     raw: bytes = request.environ.get("ironic_rules.body", b"")
     limits = request.conf.api
     most = json_body.most_values(limits.max_anonymous_body_size) if route.public else json_body.MAX_VALUES
-    if route.body is None:
-        if raw and json_body.parse(raw, limits.max_json_depth, max_values=most):
-            raise Invalid("This request takes no body.")
-        return None
-    return route.body.load(json_body.parse(raw, limits.max_json_depth, allow_nul=route.allow_nul, max_values=most))
+    try:
+        value = json_body.parse(raw, limits.max_json_depth, allow_nul=route.allow_nul, max_values=most)
+    except Invalid:
+        request.numbers.count("api_bodies_refused", "not acceptable as JSON")
+        raise
+    if route.body is not None:
+        return route.body.load(value)
+    if value:
+        raise Invalid("This request takes no body.")
+    return None
 
 
 def _fill(response: Any, status: int, result: Any) -> None:
@@ -118,4 +123,5 @@ def _fill(response: Any, status: int, result: Any) -> None:
         response.set(status, [*response.extra_headers], b"")
     else:
         body = result if isinstance(result, bytes) else orjson.dumps(result)
-        response.set(status, _JSON + response.extra_headers, body)
+        kind = _JSON if response.media_type is None else [("Content-Type", response.media_type)]
+        response.set(status, kind + response.extra_headers, body)

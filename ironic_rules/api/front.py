@@ -28,6 +28,7 @@ from cheroot.server import HTTPConnection
 from ironic_rules.api import faults, request_head
 from ironic_rules.api.request_body import Body, Room
 from ironic_rules.exceptions import Invalid, IronicRulesError, RequestTooSlow, Unavailable
+from ironic_rules.metrics.numbers import Numbers
 
 LOG = logging.getLogger(__name__)
 
@@ -158,8 +159,9 @@ class Connection(HTTPConnection):  # type: ignore[misc]
 class Front:
     """Reads requests and hands them over; see the module."""
 
-    def __init__(self, server: Any, limits: Limits) -> None:
+    def __init__(self, server: Any, limits: Limits, numbers: Numbers | None = None) -> None:
         self.server = server
+        self._numbers = numbers or Numbers()
         self._limits = limits
         self._room = Room(limits.all_bodies, _MOST_IN_MEMORY)
         self._selector = selectors.DefaultSelector()
@@ -170,7 +172,7 @@ class Front:
         self._large: set[Connection] = set()
         self._large_waiting: collections.deque[Connection] = collections.deque()
         self._returned: collections.deque[Connection] = collections.deque()
-        self._refused = _Repeated()
+        self._refused = _Repeated(self._numbers)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._stops = False
         self._stopped = threading.Event()
@@ -179,6 +181,16 @@ class Front:
         server.socket.setblocking(False)
         self._selector.register(server.socket, selectors.EVENT_READ)
         self._selector.register(self._wake, selectors.EVENT_READ)
+
+    def phases(self) -> dict[tuple[str, ...], float]:
+        """Return the number of connections by what they wait for, for the metrics."""
+        found = collections.Counter(connection.phase for connection in list(self._open))
+        return {(phase.value,): found[phase] for phase in Phase}
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests with a large body that wait for others to be processed."""
+        return len(self._large_waiting)
 
     # What cheroot calls.
 
@@ -519,13 +531,15 @@ class Front:
 
 
 class _Repeated:
-    """Logs a reason at once, and then how often it was there, at most once per minute."""
+    """Counts a reason, and logs it at once, and then how often it was there, at most once per minute."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
         self._next: dict[str, float] = {}
         self._more: collections.Counter[str] = collections.Counter()
 
     def note(self, reason: str, example: str) -> None:
+        self._numbers.count("api_connections_refused", reason)
         now = time.monotonic()
         if now < self._next.get(reason, 0):
             self._more[reason] += 1

@@ -1,7 +1,8 @@
 """The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
-``rule_problems``, ``offered_steps``, ``broker`` (its check) and ``version`` (the minor).
+``rule_problems``, ``offered_steps``, ``broker`` (its check), ``numbers``, ``metrics_page`` (None: not served) and
+``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.metrics import exposition
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 
@@ -27,7 +30,7 @@ class DependenciesHook(hooks.PecanHook):
     priority = 10
 
     def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings,
-                 pxe_filter: PXEFilterAPI) -> None:
+                 pxe_filter: PXEFilterAPI, numbers: Numbers) -> None:
         self._conf = conf
         self._db = db
         self._rpc = rpc
@@ -39,6 +42,9 @@ class DependenciesHook(hooks.PecanHook):
         self._rule_problems = RuleProblems(rules)
         self._broker = BrokerCheck(rpc.ping_broker)
         self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
+        self._numbers = numbers
+        self._metrics_page = exposition.page_of(
+            exposition.NumbersCollector(numbers), "[api]serve_metrics") if conf.api.serve_metrics else None
 
     def on_route(self, state: Any) -> None:
         request = state.request
@@ -51,5 +57,7 @@ class DependenciesHook(hooks.PecanHook):
         request.rule_problems = self._rule_problems
         request.offered_steps = self._offered_steps
         request.broker = self._broker
+        request.numbers = self._numbers
+        request.metrics_page = self._metrics_page
         request.version = request.environ["ironic_rules.version"]
         request.context = auth.context(request.environ, self._conf.auth_strategy)

@@ -14,6 +14,7 @@ from oslo_config import cfg
 
 from ironic_rules.api.front import Connection, Front, Limits
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.metrics.numbers import Numbers
 
 LOG = logging.getLogger(__name__)
 
@@ -51,12 +52,25 @@ class _Server(wsgi.Server):  # type: ignore[misc]
     """cheroot with a :class:`~ironic_rules.api.front.Front` in place of its own connections."""
 
     limits: Limits
+    numbers: Numbers | None = None
     _connections: Any
 
     def prepare(self) -> None:
         super().prepare()
         self._connections._selector.close()  # it has no other way to end one that has not run
-        self._connections = Front(self, self.limits)
+        self._connections = Front(self, self.limits, self.numbers)
+
+    def offer_gauges(self, numbers: Numbers) -> None:
+        """Let the metrics have the state of connections and threads."""
+
+        def threads() -> dict[tuple[str, ...], float]:
+            idle = self.requests.idle
+            return {("idle",): idle, ("busy",): max(0, self.numthreads - idle)}
+
+        numbers.gauge("api_threads", threads)
+        numbers.gauge("api_requests_waiting", lambda: {
+            (): self.requests.qsize + (self._connections.waiting if self.ready else 0)})
+        numbers.gauge("api_connections", lambda: self._connections.phases() if self.ready else {})
 
 
 Connection.RequestHandlerClass = _Request
@@ -65,7 +79,7 @@ Connection.RequestHandlerClass = _Request
 class ApiServer:
     """``start``, ``stop`` and ``wait`` of a WSGI application on ``[api]host_ip`` and ``[api]port``."""
 
-    def __init__(self, conf: cfg.ConfigOpts, app: Any) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, app: Any, numbers: Numbers | None = None) -> None:
         self._host: str = conf.api.host_ip
         self._server = _Server(
             (self._host, conf.api.port), app, numthreads=conf.api.threads, server_name="ironic-rules",
@@ -76,7 +90,10 @@ class ApiServer:
             large_bodies=conf.api.max_large_bodies, head_s=conf.api.head_timeout,
             keep_alive_s=conf.api.keep_alive_timeout, bytes_per_s=conf.api.min_bytes_per_second,
             connections=conf.api.max_connections, per_source=conf.api.max_connections_per_source)
+        self._server.numbers = numbers
         self._thread = threading.Thread(target=self._server.serve, name="api", daemon=True)
+        if numbers is not None:
+            self._server.offer_gauges(numbers)
 
     @property
     def url(self) -> str:

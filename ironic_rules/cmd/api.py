@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ironic_rules import service
 from ironic_rules.api import auth
 from ironic_rules.cmd import lifecycle
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
 
@@ -23,7 +24,9 @@ def _run(argv: Sequence[str]) -> int:
     lifecycle.give_memory_back()
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
-    api = service.make_api(conf, db, rpc_transport.get_transport(conf))
+    numbers = Numbers()
+    api = service.make_api(conf, db, rpc_transport.get_transport(conf), numbers=numbers)
+    service.serve_metrics(numbers, conf.api)
     auth.warn_if_open(conf)
     api.start()
     print(f"ironic-rules-api listens on {api.url}", flush=True)

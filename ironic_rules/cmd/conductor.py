@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from ironic_rules import service
 from ironic_rules.cmd import lifecycle, workers
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
 
@@ -28,7 +29,10 @@ def _run(argv: Sequence[str]) -> int:
 def _work(conf: cfg.ConfigOpts) -> int:
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
-    conductor = service.make_conductor_service(conf, db, rpc_transport.get_transport(conf), displaced=signals.stop)
+    numbers = Numbers()
+    conductor = service.make_conductor_service(conf, db, rpc_transport.get_transport(conf), displaced=signals.stop,
+                                               numbers=numbers)
+    service.serve_metrics(numbers, conf.conductor)
     try:
         conductor.start()
         print(f"ironic-rules-conductor {conf.host} is running", flush=True)

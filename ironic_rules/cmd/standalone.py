@@ -14,6 +14,7 @@ from ironic_rules import service
 from ironic_rules.api import auth
 from ironic_rules.cmd import lifecycle
 from ironic_rules.inspection import rule_settings
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
 _CLI_OPTS: list[cfg.Opt] = [
@@ -59,8 +60,11 @@ def _run(argv: Sequence[str]) -> int:
     db = service.make_database(conf, upgrade=True)
     transport = rpc_transport.get_transport(conf)
     rules = rule_settings.prepare(conf, db)
-    api = service.make_api(conf, db, transport, rules)
-    conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules)
+    numbers = Numbers()
+    api = service.make_api(conf, db, transport, rules, numbers)
+    conductor = service.make_conductor_service(conf, db, transport, displaced=signals.stop, rules=rules,
+                                               numbers=numbers)
+    service.serve_metrics(numbers, conf.api)
     try:
         conductor.start()
         if warning := auth.warn_if_open(conf):

@@ -13,10 +13,15 @@ import signal
 import cotyledon
 from cotyledon.types import WorkerId
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from ironic_rules import service
 from ironic_rules.cmd import lifecycle
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
+
+LOG = logging.getLogger(__name__)
 
 #: Seconds after the grace period for running work until processes that have not exited are killed.
 _MARGIN_S = 5
@@ -34,11 +39,18 @@ class ConductorProcess(cotyledon.Service):
         super().__init__(worker_id)
         self._conf = conf
         self._host = conf.host if worker_id == 0 else f"{conf.host}:{worker_id + 1}"
+        self._numbers = Numbers()
+        self._port = conf.conductor.metrics_port + worker_id
         self._conductor = service.make_conductor_service(
-            conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=_end_all, host=self._host)
+            conf, service.make_database(conf), rpc_transport.get_transport(conf), displaced=_end_all, host=self._host,
+            numbers=self._numbers)
 
     def run(self) -> None:
         """Start the conductor, which runs in threads."""
+        try:
+            service.serve_metrics(self._numbers, self._conf.conductor, self._port)
+        except ConfigurationError as exc:  # no reason to end, and be started again without end
+            LOG.error("%s", exc)
         self._conductor.start()
         print(f"ironic-rules-conductor {self._host} is running", flush=True)
         lifecycle.settle()

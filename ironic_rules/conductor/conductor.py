@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from oslo_config import cfg
 
+from ironic_rules.conductor.lock_ages import LockAges
 from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
@@ -17,6 +18,7 @@ from ironic_rules.db.session import Database
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models.task import Task
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
@@ -37,6 +39,8 @@ class Result:
     also: Callable[[sa.Connection], None] | None = None
     sealed: bool = False
     again: Again | None = None
+    #: the stage of an inspection in which it ended, for the metrics
+    stage: str = "save"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,9 @@ class Conductor:
     #: by provision state
     work: Mapping[str, StateWork]
     pxe_filter: PXEFilterAPI
+    #: where its work is counted
+    numbers: Numbers = field(default_factory=Numbers)
+    lock_ages: LockAges = field(default_factory=LockAges)
     #: this run of the process, in its registration and its locks
     instance: str = field(default_factory=lambda: str(uuid.uuid4()))
     #: numbers of acquisitions of locks

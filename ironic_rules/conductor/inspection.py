@@ -29,6 +29,7 @@ from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
+from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.kept import Kept
@@ -63,10 +64,12 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
         with conductor.db.reader() as conn:
             node_id = nodes.get_id(conn, node_id)
     lock = conductor.new_lock(node_id)
+    stages = Stages("accept")
     with _slot(conductor, node_id) as slot:
         if conductor.db.write(lambda conn: _store(conn, lock, context, data, plugin_data, refusal)):
             pxe_filter.look(conductor, context)
         slot.run(state_machine.run, conductor, lock, context)
+    state_machine.observe(conductor, stages)
 
 
 def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: dict[str, Any],
@@ -255,7 +258,9 @@ def _count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
 
 def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
+    task.stages = Stages("receive")
     if pending.refusal is not None:
+        task.stages.begin("rules")
         return Result("fail", error=f"Inspection failed: {pending.refusal}")
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")

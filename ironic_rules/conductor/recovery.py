@@ -42,8 +42,10 @@ def resume_orphans(conductor: Conductor) -> int:
         locked = nodes.locks(conn, conductor.group)
         alive = _alive(conn, conductor)
         dead = [row.hostname for row in conductors.dead(conn, timeout)]
+    conductor.lock_ages.note(held.lock for held in locked)
     for hostname in dead:
         if conductor.db.write(functools.partial(conductors.mark_dead, hostname=hostname, timeout_s=timeout)):
+            conductor.numbers.count("dead_conductors")
             LOG.warning("Conductor %s has sent no heartbeat for %s seconds; taking over its nodes", hostname, timeout)
     resumed = 0
     for held in locked:
@@ -92,6 +94,7 @@ def _work(conductor: Conductor, lock: nodes.Lock) -> None:
     admin = context.admin()
     with state_machine.lock_may_be_lost(lock.node_id):
         resumptions = conductor.db.write(lambda conn: nodes.count_resumption(conn, lock, MAX_RESUMPTIONS))
+        conductor.numbers.count("recoveries", "given up" if resumptions is None else "resumed")
         if resumptions is None:
             state_machine.give_up(conductor, lock, admin,
                          f"the work was begun and not finished {MAX_RESUMPTIONS + 1} times; the log of the conductors "
@@ -105,6 +108,7 @@ def _work(conductor: Conductor, lock: nodes.Lock) -> None:
             if resumptions < MAX_RESUMPTIONS:
                 raise
             LOG.exception("Giving up the work on node id %s, resumed %s times", lock.node_id, resumptions)
+            conductor.numbers.count("recoveries", "given up")
             state_machine.give_up(conductor, lock, admin, state_machine.reason_of(exc))
 
 

@@ -42,6 +42,7 @@ class ConductorService:
             Loop("timeouts", options.recovery_interval, lambda: periodics.in_turn(
                 conductor, "inspection timeouts", options.recovery_interval, recovery.fail_overdue)),
         )
+        conductor.numbers.gauge("locks", conductor.lock_ages.older_than)
         self._displaced = displaced
         self._clock_is_wrong = False
         #: whether another process serves under the same host name

@@ -20,6 +20,7 @@ from ironic_rules.db import clock, errors, history, inventory, nodes
 from ironic_rules.exceptions import HookFailed, IronicRulesError, LockLost, NodeNotFound, RuleFailed, RuleSpent
 from ironic_rules.inspection import authors
 from ironic_rules.inspection.pipeline import WITHHELD
+from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -99,7 +100,8 @@ def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error:
         record = _read(conductor, lock)
         if conductor.work_in(record.node.provision_state).handle is not None:
             text = f"Inspection failed: {error}" if of_inspection else str(error)
-            _save_failure(conductor, lock, record, Result("fail", error=text), context)
+            stage = "hooks" if isinstance(error, HookFailed) else "rules" if isinstance(error, RuleFailed) else "start"
+            _save_failure(conductor, lock, record, Result("fail", error=text, stage=stage), context)
 
 
 def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, reason: str) -> None:
@@ -108,7 +110,8 @@ def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, rea
         try:
             record = _read(conductor, lock)
             if conductor.work_in(record.node.provision_state).handle is not None:
-                _save(conductor, lock, record, record.task(context), _failure(record.node, reason), context)
+                result = _failure(record.node, reason, stage="resumption")
+                _save(conductor, lock, record, record.task(context), result, context)
             else:
                 _leave(conductor, lock, record.node, reason)
         except (*DATABASE_AWAY, LockLost, NodeNotFound):
@@ -167,7 +170,10 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> bo
         task.watch = conductor.workers.watch()
         task.begin_work(lambda: task_store.forget_token(conductor.db, lock))
         result = _handle(again.handle, conductor, task)
+        if row.provision_state == states.INSPECTING:
+            observe(conductor, task.stages)
         if result.error is not None:
+            result.stage = task.stages.now
             break
         try:
             return _save(conductor, lock, record, task, result, context)
@@ -240,7 +246,12 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
             severity = "ERROR" if error else "INFO"
             add_history(conn, conductor, row.id, event_type(row.provision_state), text, severity, context)
 
+    stages = Stages("save")
     conductor.db.write(store)
+    if row.provision_state == states.INSPECTING:
+        observe(conductor, stages)
+        if transition.state != states.INSPECTWAIT:
+            conductor.numbers.count("inspections", "succeeded" if error is None else "failed", result.stage)
     pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)
     if not stays:
         LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")
@@ -253,10 +264,16 @@ def _handle(handle: Callable[[Conductor, Task], Result], conductor: Conductor, t
     return results[0] if reason is None else _failure(task.node, reason)
 
 
-def _failure(node: Node, reason: str) -> Result:
+def observe(conductor: Conductor, stages: Stages) -> None:
+    """Let the metrics have the times of an inspection's stages."""
+    for stage, seconds in stages.end().items():
+        conductor.numbers.observe("inspection_stage_duration_seconds", seconds, stage)
+
+
+def _failure(node: Node, reason: str, stage: str = "save") -> Result:
     step = node.deploy_step if node.provision_state == states.DEPLOYING else None
     where = f", deploy step {step['interface']}.{step['step']}" if step else ""
-    return Result("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}")
+    return Result("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}", stage=stage)
 
 
 def _unsaved(error: Exception, record: task_store.Record, task: Task, sealed: bool) -> Result:

@@ -65,6 +65,8 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
                 on_failure(conn, conductor, row.id)
 
         conductor.db.write(store)
+        if row.provision_state == states.INSPECTWAIT:
+            conductor.numbers.count("inspections", "aborted" if event == "abort" else "timed out", "wait")
         pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)
         LOG.warning("Node %s: %s", row.uuid, error)
 

@@ -22,6 +22,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules.exceptions import NoFreeWorker
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import watch as watches
 from ironic_rules.models.watch import Doing, Watch
 
@@ -82,11 +83,13 @@ class WorkerPool:
     """Runs work on nodes. A slot is taken *before* a node's lock, so that accepted work always finds a thread."""
 
     def __init__(self, size: int, queue_size: int, limits_s: Mapping[str, float] | None = None,
-                 clock: Callable[[], float] = time.monotonic, recovery_size: int = 1) -> None:
+                 clock: Callable[[], float] = time.monotonic, recovery_size: int = 1,
+                 numbers: Numbers | None = None) -> None:
         """Prepare; threads start when they are needed.
 
         :param recovery_size: threads for resumed work, and as many for the ends of waits
         :param limits_s: seconds that code of each kind of ``models.watch`` may take; 0 or missing: no limit
+        :param numbers: the metrics that have the state of the pool
         """
         self._lanes = {
             Lane.REQUESTS: _Threads(size, queue_size), Lane.RECOVERY: _Threads(recovery_size, queue_size),
@@ -105,6 +108,10 @@ class WorkerPool:
         #: how many workers have been written off, and how many of them have not returned yet
         self.written_off = 0
         self.missing = 0
+        self._numbers = numbers or Numbers()
+        self._numbers.gauge("conductor_slots", self._slots)
+        self._numbers.gauge("conductor_work", self._work)
+        self._numbers.gauge("conductor_workers_missing", lambda: {(): self.missing})
 
     def take(self, node_id: int, patience_s: float = 0.0, lane: Lane = Lane.REQUESTS) -> Slot:
         """Return a slot for work on the node.
@@ -158,6 +165,16 @@ class WorkerPool:
             ended = self._guard.wait_for(lambda: not self._running, grace_s)
         self._stopped.set()
         return ended and not dropped
+
+    def _slots(self) -> dict[tuple[str, ...], float]:
+        with self._guard:
+            return {(lane.value, state): number for lane, threads in self._lanes.items()
+                    for state, number in (("taken", threads.taken), ("free", threads.most - threads.taken))}
+
+    def _work(self) -> dict[tuple[str, ...], float]:
+        with self._guard:
+            return {(lane.value, state): number for lane, threads in self._lanes.items()
+                    for state, number in (("running", threads.running), ("waiting", threads.queued))}
 
     def _submit(self, node_id: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
         with self._guard:
@@ -268,6 +285,7 @@ class WorkerPool:
             job.threads.running -= 1
             job.threads.number -= 1
             self.written_off += 1
+            self._numbers.count("conductor_workers_written_off")
             self.missing += 1
             counts = self.written_off, self.missing
             if self._stopping or job.watch.on_overdue is None or isinstance(error, str):

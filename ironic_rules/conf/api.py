@@ -55,6 +55,13 @@ OPTS: list[cfg.Opt] = [
             help="Deploy steps, INTERFACE.STEP, that deploy templates and requests must not contain. The API "
                  "refuses them; conductors refuse to deploy with existing templates that contain them."),
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
+    cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address on which the Prometheus metrics are served."),
+    cfg.PortOpt("metrics_port", default=0, min=0,
+                help="TCP port for the metrics of ironic-rules-api, or of ironic-rules. No authentication. 0: none. "
+                     "Requires the extra 'metrics'."),
+    cfg.BoolOpt("serve_metrics", default=False,
+                help="Serve /metrics in the API as well, to users whom the policy baremetal:metrics:get permits it. "
+                     "Requires the extra 'metrics'."),
 ]
 
 

@@ -53,6 +53,10 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("shutdown_grace", default=1, min=0, max=3600,
                help="Seconds that running work has to finish when the process is stopped. Work that is not finished "
                     "by then is stored and resumed by the next conductor."),
+    cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address on which the Prometheus metrics are served."),
+    cfg.PortOpt("metrics_port", default=0, min=0,
+                help="TCP port for the metrics of ironic-rules-conductor. No authentication. The second of "
+                     "[conductor]workers has the next port, and so on. 0: none. Requires the extra 'metrics'."),
 ]
 
 

@@ -98,7 +98,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
         node, is_new = db.write(create)
     except Conflict as exc:
         # An operator has enrolled the machine in the meantime.
-        raise LookupFailed.because(f"it is not enrolled: {printable(exc)}") from exc
+        raise LookupFailed.because(f"it is not enrolled: {printable(exc)}", "known machine") from exc
     if is_new:
         LOG.info("Enrolled node %s for a new machine with %s", node.uuid, _described(sent))
     return node
@@ -138,7 +138,8 @@ def _known(conn: sa.Connection, sent: Payload) -> Node | None:
         return None
     node = _unaccepted(conn, owners)
     if node is None:
-        raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(owners)} known nodes")
+        raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(owners)} known nodes",
+                                   "known machine")
     return node
 
 
@@ -155,7 +156,8 @@ def _compare(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload, ids: set[
     described = ", ".join(f"{row.uuid} ({row.provision_state})" for row in known)
     if action == "refuse":
         raise LookupFailed.because(f"it is not enrolled: it has the serial number or UUID of {len(owners)} known "
-                                   f"nodes, such as {described} ([auto_discovery]known_serial = refuse)")
+                                   f"nodes, such as {described} ([auto_discovery]known_serial = refuse)",
+                                   "known machine")
     LOG.warning("A machine with unknown addresses has the serial number or UUID of %d known nodes, such as %s; it is "
                 "enrolled ([auto_discovery]known_serial = %s). It sent %s, %s", len(owners), described, action,
                 enumeration(sorted(ids)), _described(sent))
@@ -186,7 +188,8 @@ def _check_rate(conn: sa.Connection, conf: cfg.ConfigOpts) -> None:
     if records.created_since(conn, clock.now() - _MINUTE) >= limit:
         _too_many.warn("A new machine is refused: %d nodes were discovered in the last minute, as many as "
                        "[auto_discovery]max_nodes_per_minute allows", limit)
-        raise LookupFailed.because("it is not enrolled: too many nodes were discovered in the last minute")
+        raise LookupFailed.because("it is not enrolled: too many nodes were discovered in the last minute",
+                                   "too many discovered")
 
 
 def _node_values(conf: cfg.ConfigOpts) -> dict[str, Any]:
@@ -205,7 +208,7 @@ def _interfaces(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, str]:
     except Invalid as exc:
         raise LookupFailed.because(
             f"it is not enrolled: no online conductor of the default group has the hardware type {driver} "
-            "([auto_discovery]driver)") from exc
+            "([auto_discovery]driver)", "cannot be discovered") from exc
 
 
 def _ports(conf: cfg.ConfigOpts, sent: Payload) -> PortChanges:

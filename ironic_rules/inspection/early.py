@@ -30,7 +30,7 @@ def run(rules: RuleSet, sent: Payload) -> str | None:
     try:
         rules.run("early", facts)
     except RuleFailed as exc:
-        raise LookupFailed.because(printable(exc)) from exc
+        raise LookupFailed.because(printable(exc), "early rule") from exc
     finally:
         for level, text in facts.messages:
             LOG.log(getattr(logging, level.upper(), logging.INFO), "Early inspection rule: %s", printable(text))

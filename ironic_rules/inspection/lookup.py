@@ -49,33 +49,34 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     if macs and not owners:
         owners = discovery.node_ids(conn, macs)
     if len(owners) > 1:
-        raise LookupFailed.because("the MAC addresses belong to several nodes")
+        raise LookupFailed.because("the MAC addresses belong to several nodes", "ambiguous")
     if node_uuid:
         found = nodes.candidates(conn, states.INSPECTWAIT, uuid=identity.canonical(node_uuid) or "")
         if not found:
-            raise LookupFailed.because("no node with this UUID waits for inspection")
+            raise LookupFailed.because("no node with this UUID waits for inspection", "not waiting")
         found = [node for node in found if not owners or node.id in owners]
         if not found:
-            raise LookupFailed.because("the UUID and the MAC addresses are of different nodes")
+            raise LookupFailed.because("the UUID and the MAC addresses are of different nodes", "contradiction")
     else:
         if not owners and not by_bmc:
-            raise MachineUnknown.because("no waiting node has any of them")
+            raise MachineUnknown.because("no waiting node has any of them", "unknown machine")
         if not owners and len(by_bmc) > MAX_SHARING:
-            raise LookupFailed.because(f"{len(by_bmc)} nodes have the BMC address")
+            raise LookupFailed.because(f"{len(by_bmc)} nodes have the BMC address", "ambiguous")
         # Two are sufficient to detect an ambiguous address.
         found = nodes.candidates(conn, states.INSPECTWAIT, node_ids=sorted(owners or by_bmc)[:2])
     if not found:
-        raise LookupFailed.because("the node does not wait for inspection")
+        raise LookupFailed.because("the node does not wait for inspection", "not waiting")
     if len(found) > 1:
-        raise LookupFailed.because("several waiting nodes have the BMC address")
+        raise LookupFailed.because("several waiting nodes have the BMC address", "ambiguous")
     node = found[0]
     if node_uuid and macs and not owners and ports.list_ports(conn, {"node_id": node.id}, Page(limit=1), ["id"]):
         raise LookupFailed.because(
-            f"node {node.uuid} with this UUID has ports, none of them with any of the MAC addresses")
+            f"node {node.uuid} with this UUID has ports, none of them with any of the MAC addresses", "contradiction")
     if by_bmc and node.id not in by_bmc:
-        raise LookupFailed.because(f"the BMC address does not belong to node {node.uuid}, but to another one")
+        raise LookupFailed.because(f"the BMC address does not belong to node {node.uuid}, but to another one",
+                                   "other BMC")
     if addresses and not by_bmc and _contradicts(addresses, bmc_addresses.list_for(conn, node.id)):
-        raise LookupFailed.because(f"node {node.uuid} has another BMC address")
+        raise LookupFailed.because(f"node {node.uuid} has another BMC address", "other BMC")
     LOG.info("Lookup for inspection found node %s by node_uuid %s, MAC addresses %s, BMC addresses %s", node.uuid,
              printable(node_uuid, 64), enumeration(macs), enumeration(addresses))
     return node

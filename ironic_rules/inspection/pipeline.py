@@ -81,17 +81,22 @@ class Pipeline:
         facts = Facts(task, received.data, data, spent=spent)
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         traces: list[Trace] = []
+        task.stages.begin("hooks")
         for name, hook in self._hooks:
             self._call(name, hook, hook.preprocess, task, received, data, sealed)
         if rules is not None:
+            task.stages.begin("rules")
             traces += rules.run("preprocess", facts)
             task.checkpoint()  # hooks write now
             sealed = any(trace.sensitive and trace.matched for trace in traces)
+        task.stages.begin("hooks")
         for name, hook in self._hooks:
             self._call(name, hook, hook, task, received, data, sealed)
         if rules is not None:
+            task.stages.begin("rules")
             traces += rules.run("main", facts)
             task.checkpoint()
+        task.stages.begin("finish")
         return Outcome(traces, data, list(task.messages))
 
     def _call(self, name: str, hook: InspectionHook, work: Callable[..., None], task: Task, received: _Inventory,

@@ -1,7 +1,8 @@
 """The HTTP server for metrics, on a port of its own: small, and bounded whatever connects to it.
 
 A request is a line and some headers, and is there at once. So a connection beyond the maximum number takes the place of
-the oldest one, and none lives longer than a few seconds: those that send nothing keep nobody from the metrics.
+the oldest one, and none lives longer than a few seconds: those that send nothing do not keep others
+from the metrics.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def serve(page: Page, host: str, port: int) -> Exporter:
     """
     try:
         exporter = Exporter(page, host, port)
-    except OSError as exc:
+    except (OSError, OverflowError) as exc:
         raise ConfigurationError(f"The metrics cannot be served at {host}:{port}: {exc}") from exc
     threading.Thread(target=exporter.serve_forever, args=(_LOOK_EVERY_S,), name="metrics", daemon=True).start()
     return exporter

@@ -1,4 +1,4 @@
-"""The numbers behind the metrics of a process. To count costs less than a microsecond; Prometheus asks for them."""
+"""The numbers behind the metrics of a process. To count costs less than a microsecond; Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Numbers:
             found.sum_s += seconds
 
     def gauge(self, name: str, read: Read) -> None:
-        """Let ``read`` return the values of a gauge whenever they are asked for. Values of several are added up."""
+        """Let ``read`` return the values of a gauge whenever they are read. Values of several are added up."""
         self._gauges[name].append(read)
 
     def counters(self) -> Iterator[tuple[Family, dict[Labels, float]]]:

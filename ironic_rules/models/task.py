@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.context import RequestContext, admin
+from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft, Sign
 from ironic_rules.models.inventories import InspectionData
@@ -50,6 +51,8 @@ class Task:
         self.rules_revision = rules_revision
         #: where the worker notes which code of a plug-in it runs
         self.watch = Watch()
+        #: where it notes the stage of its work
+        self.stages = Stages("start")
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
         self._previous_inventory: PreviousInventory = lambda: None

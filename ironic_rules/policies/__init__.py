@@ -11,6 +11,7 @@ from ironic_rules.policies import (
     deploy_templates,
     drivers,
     inspection_rules,
+    metrics,
     nodes,
     portgroups,
     ports,
@@ -19,7 +20,8 @@ from ironic_rules.policies import (
 )
 from ironic_rules.policies.base import Policy
 
-MODULES = (base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, deploy_templates, ramdisk)
+MODULES = (base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, deploy_templates, ramdisk,
+           metrics)
 
 
 def policies() -> list[Policy]:

@@ -16,6 +16,7 @@ from oslo_log import log as logging
 
 from ironic_rules import exceptions
 from ironic_rules.context import RequestContext
+from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.serializer import Serializer
 
@@ -86,6 +87,10 @@ class _Waits:
         self._begun: dict[int, float] = {}
         self._changed = threading.Condition()
 
+    @property
+    def number(self) -> int:
+        return len(self._begun)
+
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Wait for a turn.
@@ -117,16 +122,20 @@ class ConductorAPI:
     :param is_served: returns whether a conductor of a group is alive. Without one, calls fail at once, instead of
         occupying one of the API's threads until the timeout.
     :param most_waiting: maximum number of calls that wait for a conductor at the same time
+    :param numbers: where calls are counted
     """
 
     def __init__(self, transport: messaging.RPCTransport, conf: cfg.ConfigOpts,
-                 is_served: Callable[[str], bool] = lambda group: True, most_waiting: int = 1000) -> None:
+                 is_served: Callable[[str], bool] = lambda group: True, most_waiting: int = 1000,
+                 numbers: Numbers | None = None) -> None:
         self._client = messaging.get_rpc_client(
             transport, messaging.Target(version=rpc_transport.BASE_VERSION), serializer=Serializer(),
             version_cap=rpc_transport.VERSION, retry=_RETRIES)
         self._is_served = is_served
         self._contact = _Contact(self._client)
         self._waits = _Waits(most_waiting)
+        self._numbers = numbers or Numbers()
+        self._numbers.gauge("rpc_calls_waiting", lambda: {(): self._waits.number})
         self._served_until: dict[str, float] = {}
         conf.set_default("rpc_response_timeout", rpc_transport.RESPONSE_TIMEOUT_S)
 
@@ -212,8 +221,23 @@ class ConductorAPI:
     def _call(self, context: RequestContext, group: str, method: str, *, since: str = rpc_transport.BASE_VERSION,
               **arguments: Any) -> Any:
         """Call a method of the version ``since`` of the interface, which older conductors refuse."""
-        with self._waits.turn():
-            return self._reply(context, group, method, since, arguments)
+        began, outcome = time.monotonic(), "failed"
+        try:
+            with self._waits.turn():
+                result = self._reply(context, group, method, since, arguments)
+            outcome = "replied"
+            return result
+        except exceptions.RPCTimeout:
+            outcome = "no reply"
+            raise
+        except exceptions.Unavailable:
+            outcome = "unavailable"
+            raise
+        except exceptions.IronicRulesError:
+            outcome = "refused"
+            raise
+        finally:
+            self._numbers.observe("rpc_call_duration_seconds", time.monotonic() - began, method, outcome)
 
     def _reply(self, context: RequestContext, group: str, method: str, since: str, arguments: dict[str, Any]) -> Any:
         self._contact.wait(_CONTACT_TIMEOUT_S)

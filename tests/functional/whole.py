@@ -256,5 +256,6 @@ def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]
         started = ConductorService(conductor, transport)
         started.start()
         stack.callback(started.stop)
-        app = Client(service.make_wsgi_app(conf, db, transport), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
+        app = Client(service.make_wsgi_app(conf, db, transport, numbers=conductor.numbers),
+                     extra_environ={"REMOTE_ADDR": "192.0.2.77"})
         yield OneProcess(conf, db, conductor, app)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.healthcheck import HealthcheckController
+from ironic_rules.api.controllers.metrics import MetricsController
 from ironic_rules.api.controllers.v1 import V1Controller
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -22,7 +23,8 @@ def version_document() -> dict[str, Any]:
 class RootController(Resource):
     """``GET /`` needs no authentication."""
 
-    below: ClassVar = {"v1": V1Controller(version_document), "healthcheck": HealthcheckController()}
+    below: ClassVar = {"v1": V1Controller(version_document), "healthcheck": HealthcheckController(),
+                       "metrics": MetricsController()}
 
     @expose(public=True)
     def get_all(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ironic_rules.api import faults
 from ironic_rules.exceptions import Invalid, RequestTooLarge
+from ironic_rules.metrics.numbers import Numbers
 
 LOG = logging.getLogger(__name__)
 
@@ -19,19 +20,24 @@ _MOST_DIGITS = 18
 class BodyLimit:
     """Stores the bytes in ``ironic_rules.body``. The limit applies to the bytes read, so also to chunked bodies."""
 
-    def __init__(self, app: Any, limit: int, anonymous_limit: int | None = None) -> None:
+    def __init__(self, app: Any, limit: int, anonymous_limit: int | None = None,
+                 numbers: Numbers | None = None) -> None:
         self._app = app
         self._limit = limit
+        self._numbers = numbers or Numbers()
         self._anonymous_limit = limit if anonymous_limit is None else min(limit, anonymous_limit)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         try:
             environ["ironic_rules.body"] = _read(environ, self._anonymous_limit if _is_public(environ) else self._limit)
         except (RequestTooLarge, Invalid) as error:
+            reason = "too large" if isinstance(error, RequestTooLarge) else "unreadable"
+            self._numbers.count("api_bodies_refused", reason)
             return faults.send(faults.from_error(error), start_response)
         except (OSError, ValueError) as error:
             # Raised by servers for malformed chunks, and for a client that has disconnected or is too slow.
             LOG.info("The body of a request could not be read: %s", error)
+            self._numbers.count("api_bodies_refused", "unreadable")
             return faults.send(faults.from_error(Invalid("The body could not be read.")), start_response)
         try:
             return self._app(environ, start_response)

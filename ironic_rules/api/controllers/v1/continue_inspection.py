@@ -50,9 +50,12 @@ class ContinueInspectionController(Resource):
         try:
             node, is_new, refusal = _find(query.get("node_uuid"), sent)
             _hand_over(node, sent, is_new, refusal)
+            if is_new:
+                request.numbers.count("discovered_nodes")
         except LookupFailed as error:
             refused = error
         if refused is not None:
+            request.numbers.count("api_callbacks_refused", refused.kind)
             try:
                 # Not while it is handled: oslo.log would add its text to the line.
                 _log_refusal(refused, query.get("node_uuid"), sent)
@@ -88,7 +91,8 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
         if node is not None:
             return node, False, refusal
         if refusal is not None:
-            raise LookupFailed.because(f"no lookup finds it, and an early rule is broken: {refusal}") from unknown
+            raise LookupFailed.because(
+                f"no lookup finds it, and an early rule is broken: {refusal}", "early rule") from unknown
         return *_discovered(node_uuid, sent, unknown), None
     finally:
         del unknown  # it knows this frame, and they would keep the data in memory until cycles are collected
@@ -136,12 +140,12 @@ def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: st
         request.rpc.continue_inspection(request.context, node.id, sent.inventory, sent.plugin_data, refusal,
                                         group=node.conductor_group)
     except NotFound as error:
-        raise LookupFailed.because("the node no longer waits for data") from error
+        raise LookupFailed.because("the node no longer waits for data", "not waiting") from error
     except NodeLocked as error:
         # 409 would reveal the node to an unauthenticated client. A new node is locked by an earlier callback of its
         # machine.
-        raise (LookupFailed.because("an earlier callback of the machine is processed") if is_new else Unavailable()
-               ) from error
+        raise (LookupFailed.because("an earlier callback of the machine is processed", "not waiting") if is_new
+               else Unavailable()) from error
     except Exception:  # only to delete the node; the error is raised again
         if is_new:
             discovery.withdraw(request.db, node.id)
