@@ -26,6 +26,7 @@ from typing import Any
 from cheroot.server import HTTPConnection
 
 from ironic_rules.api import faults, request_head
+from ironic_rules.api.probes import Probes, is_probe
 from ironic_rules.api.request_body import Body, Room
 from ironic_rules.exceptions import Invalid, IronicRulesError, RequestTooSlow, Unavailable
 from ironic_rules.metrics.numbers import Numbers
@@ -173,6 +174,7 @@ class Front:
         self._large_waiting: collections.deque[Connection] = collections.deque()
         self._returned: collections.deque[Connection] = collections.deque()
         self._refused = _Repeated(self._numbers)
+        self._probes = Probes(server)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._stops = False
         self._stopped = threading.Event()
@@ -219,6 +221,7 @@ class Front:
         for connection in list(self._open):
             if connection.phase is not Phase.WORK:
                 self._end_now(connection)
+        self._probes.stop()
         self._selector.close()
         wake, self._wake = self._wake, -1  # a late worker must not write into another file with its number
         os.close(wake)
@@ -351,6 +354,9 @@ class Front:
         """Hand a complete request to a worker; a large one when there are not too many of them."""
         self._unregister(connection)
         connection.enter(Phase.WORK)
+        if connection.head is not None and is_probe(connection.head):
+            self._probes.put(connection)
+            return
         if body.is_too_large:
             connection.ends = True
         if body.is_large:

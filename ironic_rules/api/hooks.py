@@ -1,8 +1,8 @@
 """The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
-``rule_problems``, ``offered_steps``, ``broker`` (its check), ``numbers``, ``metrics_page`` (None: not served) and
-``version`` (the minor).
+``rule_problems``, ``offered_steps``, ``broker`` and ``database`` (their checks), ``numbers``, ``metrics_page`` (None: not
+served) and ``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from pecan import hooks
 
 from ironic_rules.api import auth
 from ironic_rules.api.broker_check import BrokerCheck
+from ironic_rules.api.database_check import DatabaseCheck, Found
 from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.rule_problems import RuleProblems
+from ironic_rules.db import conductors, inspection_rules
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
@@ -41,6 +43,7 @@ class DependenciesHook(hooks.PecanHook):
         self._rule_cache.current()
         self._rule_problems = RuleProblems(rules)
         self._broker = BrokerCheck(rpc.ping_broker)
+        self._database = DatabaseCheck(self._read_health)
         self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
         self._numbers = numbers
         self._metrics_page = exposition.page_of(
@@ -57,7 +60,14 @@ class DependenciesHook(hooks.PecanHook):
         request.rule_problems = self._rule_problems
         request.offered_steps = self._offered_steps
         request.broker = self._broker
+        request.database = self._database
         request.numbers = self._numbers
         request.metrics_page = self._metrics_page
         request.version = request.environ["ironic_rules.version"]
         request.context = auth.context(request.environ, self._conf.auth_strategy)
+
+    def _read_health(self) -> Found:
+        with self._db.reader() as conn:
+            alive = len(conductors.alive(conn, self._conf.conductor.heartbeat_timeout))
+            revision = inspection_rules.revision(conn)
+        return Found(alive, len(self._rule_cache.broken(revision)))

@@ -84,6 +84,7 @@ def percentile_ms(seconds: list[float], percent: int) -> float:
 def test_a_fleet_is_inspected_while_hostile_clients_hold_connections(tmp_path):
     with processes.standalone(tmp_path) as (service, url), Hostile(url, CONNECTIONS) as hostile:
         processes.wait_for("the hostile connections", lambda: hostile.are_there)
+        processes.wait_for("the health check", lambda: processes.answers(f"{url}/healthcheck"))
         seconds: list[float] = []
         for _ in range(100):
             begin = time.perf_counter()

@@ -14,7 +14,7 @@ from ironic_rules.cmd import dbsync
 from ironic_rules.rpc import memory
 from tests.functional import databases
 from tests.functional.fleets import Simulation
-from tests.functional.processes import Process, free_port, standalone, wait_for
+from tests.functional.processes import Process, answers, free_port, standalone, wait_for
 
 
 def get(url):
@@ -38,7 +38,7 @@ def test_200_nodes_end_manageable_with_their_inventory(tmp_path):
 def test_it_answers_from_where_it_says(tmp_path):
     with standalone(tmp_path, "--host", "127.0.0.1") as (process, url):
         assert get(url + "/")["default_version"]["version"] == "1.96"
-        assert get(url + "/healthcheck")["status"] == "OK"
+        wait_for("the health check", lambda: answers(url + "/healthcheck"))
         assert "ironic-rules-simulate" in process.printed("Try next").string
 
 
@@ -123,7 +123,7 @@ def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
         finally:
             second.close()
         assert first.is_running()
-        assert get(url + "/healthcheck")["status"] == "OK"
+        wait_for("the health check", lambda: answers(url + "/healthcheck"))
 
 
 def test_a_conductor_that_waits_for_its_broker_ends_when_it_is_told(tmp_path):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 from collections.abc import Iterator
+from typing import Any
 
+import httpx
 import pytest
 
 from ironic_rules.api.app import make_app
 from ironic_rules.api.server import ApiServer
+from ironic_rules.db import nodes
+from tests.functional.processes import wait_for
 
 MIB = 2**20
 LIMIT = 64 * 1024
@@ -81,3 +86,31 @@ def test_a_connection_is_kept_over_requests_with_a_length(server):
     replies, _ = converse(server, (HEAD + b"Content-Length: 2\r\n\r\n{}") * 2)
 
     assert replies.count(b"HTTP/1.1 400 ") == 2
+
+
+def test_health_checks_and_version_documents_are_answered_while_all_threads_wait_for_conductors(
+        server, conf, db, rpc, monkeypatch):
+    released, waiting = threading.Event(), threading.Semaphore(0)
+
+    def validate(*arguments: Any, **named: Any) -> dict[str, Any]:
+        waiting.release()
+        released.wait(30)
+        return {}
+
+    monkeypatch.setattr(rpc, "validate_interfaces", validate)
+    node = db.write(lambda conn: nodes.create(conn, {"driver": "fake-hardware"}))
+    with httpx.Client(base_url=server.url, trust_env=False, limits=httpx.Limits(max_connections=None)) as client:
+        asked = [threading.Thread(target=client.get, args=(f"/v1/nodes/{node.uuid}/validate",))
+                 for _ in range(2 * conf.api.threads)]
+        for thread in asked:
+            thread.start()
+        for _ in range(conf.api.threads):
+            assert waiting.acquire(timeout=20)
+
+        replies = [client.get(path).status_code for path in ("/healthcheck/live", "/", "/v1", "/v1/")]
+        wait_for("the health check", lambda: client.get("/healthcheck").json()["conductors"] == 1)
+
+        released.set()
+        for thread in asked:
+            thread.join()
+    assert replies == [200] * 4

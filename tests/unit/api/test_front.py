@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from ironic_rules.api import request_head
 from ironic_rules.api.front import Limits
+from ironic_rules.api.probes import is_probe
 from ironic_rules.api.server import _Server
 
 MIB = 2**20
@@ -102,6 +104,36 @@ def test_connections_that_wait_for_their_request_hold_no_worker(servers, start):
         servers.connect(start)
 
     assert servers.ask().startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("line", [b"GET / HTTP/1.1", b"GET /v1/ HTTP/1.1", b"GET /healthcheck HTTP/1.1",
+                                  b"GET /healthcheck/live?a=b HTTP/1.1"])
+def test_probes_are_answered_while_all_workers_wait(servers, line):
+    servers.start()
+    waiting = [servers.connect(b"GET /wait HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") for _ in range(8)]
+    while servers.application.running < 2:
+        time.sleep(0.01)
+    other = servers.connect(b"GET /v1/nodes HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+
+    kept = servers.connect()
+    for _ in range(3):
+        kept.sendall(line + b"\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
+        assert b" 200 OK" in kept.recv(2000)
+
+    assert servers.application.running == 2
+    other.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        other.recv(1)
+    servers.application.go.set()
+    assert all(received(connection).startswith(b"HTTP/1.1 200 OK") for connection in waiting)
+
+
+@pytest.mark.parametrize("head", [b"GET /v1/nodes HTTP/1.1", b"POST / HTTP/1.1", b"GET /healthcheckx HTTP/1.1",
+                                  b"GET //evil/ HTTP/1.1", b"GET /v1/healthcheck HTTP/1.1"])
+def test_what_is_no_probe_has_no_thread_of_its_own(head):
+    assert is_probe(request_head.read(b"HEAD /healthcheck HTTP/1.0\r\n\r\n"))
+    assert not is_probe(request_head.read(head + b"\r\nHost: a\r\n\r\n"))
+    assert not is_probe(request_head.read(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"))
 
 
 def test_a_client_that_reads_no_replies_holds_no_worker(servers):

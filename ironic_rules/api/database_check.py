@@ -1,0 +1,77 @@
+"""What ``/healthcheck`` tells of the database, without waiting for one that does not reply."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds that a request waits for what is being read.
+PATIENCE_S = 0.07
+#: Seconds after which an earlier result no longer counts.
+STALE_S = 15.0
+
+
+class Found(NamedTuple):
+    """The numbers of live conductors and of invalid rules."""
+
+    conductors: int
+    invalid_rules: int
+
+
+class State(NamedTuple):
+    """``is_ok`` is None if nothing is known, ``found`` None if the database cannot be reached, or is not known to."""
+
+    is_ok: bool | None
+    found: Found | None
+    age_s: float | None
+
+
+class DatabaseCheck:
+    """Reads in a thread of its own whenever the state is requested: a silent database holds that thread and no other.
+
+    :param read: reads the database; it may hang
+    """
+
+    def __init__(self, read: Callable[[], Found]) -> None:
+        self._read = read
+        self._changed = threading.Condition()
+        self._is_reading = False
+        self._count = 0
+        self._found: Found | None = None
+        self._at: float | None = None
+
+    def state(self) -> State:
+        """Return the state as it is now or, if that takes too long, as it was last."""
+        with self._changed:
+            count = self._count
+            if not self._is_reading:
+                self._is_reading = True
+                # Servers like gunicorn fork before the first request.
+                threading.Thread(target=self._run, name="database-check", daemon=True).start()
+            self._changed.wait_for(lambda: self._count > count, PATIENCE_S)
+            age = None if self._at is None else time.monotonic() - self._at
+            if age is None or age > STALE_S:
+                return State(None if age is None else False, None, age)
+            return State(self._found is not None, self._found, age)
+
+    def _run(self) -> None:
+        found: Found | None = None
+        try:
+            found = self._read()
+        except db_exc.DBError as exc:
+            LOG.error("The database cannot be read for a health check: %s", str(exc).partition("\n")[0])
+        except Exception:  # the thread must tell that it has ended
+            LOG.exception("The database cannot be read for a health check")
+        finally:
+            with self._changed:
+                self._found, self._at = found, time.monotonic()
+                self._is_reading = False
+                self._count += 1
+                self._changed.notify_all()

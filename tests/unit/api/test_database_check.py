@@ -1,0 +1,84 @@
+"""What a health check says of a database that replies, fails, or is silent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from oslo_db import exception as db_exc
+
+from ironic_rules.api import database_check
+from ironic_rules.api.database_check import DatabaseCheck, Found
+from tests.functional.processes import wait_for
+
+
+class Database:
+    """Counts how often it is read; while it is silent, nothing is returned."""
+
+    def __init__(self) -> None:
+        self.replies = threading.Event()
+        self.replies.set()
+        self.error: Exception | None = None
+        self.reads = 0
+
+    def read(self) -> Found:
+        self.reads += 1
+        assert self.replies.wait(20)
+        if self.error is not None:
+            raise self.error
+        return Found(self.reads, 0)
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    made = Database()
+    yield made
+    made.replies.set()
+
+
+def test_each_request_reads(database, monkeypatch):
+    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    check = DatabaseCheck(database.read)
+
+    assert [check.state().found for _ in range(3)] == [Found(1, 0), Found(2, 0), Found(3, 0)]
+
+
+@pytest.mark.parametrize("error", [db_exc.DBConnectionError(), RuntimeError("a bug")])
+def test_a_database_that_cannot_be_read_is_missed_and_named(database, monkeypatch, caplog, error):
+    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    check = DatabaseCheck(database.read)
+    check.state()
+    database.error = error
+
+    is_ok, found, age_s = check.state()
+
+    assert (is_ok, found) == (False, None)
+    assert age_s is not None
+    assert "cannot be read for a health check" in caplog.text
+    database.error = None
+    assert check.state().is_ok is True
+
+
+def test_a_silent_database_holds_one_thread_and_is_missed_when_the_last_result_is_old(database, monkeypatch):
+    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    check = DatabaseCheck(database.read)
+    check.state()
+    monkeypatch.setattr(database_check, "PATIENCE_S", 0.01)
+    database.replies.clear()
+
+    assert [check.state()[:2] for _ in range(20)] == [(True, Found(1, 0))] * 20
+    assert database.reads == 2
+    monkeypatch.setattr(database_check, "STALE_S", 0.0)
+    assert check.state()[:2] == (False, None)
+
+    monkeypatch.setattr(database_check, "STALE_S", 60.0)
+    database.replies.set()
+    wait_for("the database", lambda: check.state().found == Found(database.reads, 0) and database.reads > 2)
+
+
+def test_nothing_is_known_before_the_first_reply(database, monkeypatch):
+    monkeypatch.setattr(database_check, "PATIENCE_S", 0.01)
+    database.replies.clear()
+
+    assert DatabaseCheck(database.read).state() == (None, None, None)
