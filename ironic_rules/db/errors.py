@@ -25,6 +25,8 @@ _SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to wr
 _MARIADB_REFUSALS = frozenset({1021, 1041, 1114, 1290, 1836})
 _POSTGRESQL_LATER = ("starting up", "shutting down", "recovery", "too many", "remaining connection slots")
 _POSTGRESQL_REFUSALS = ("53", "25006")
+#: The server has ended the connection.
+_POSTGRESQL_ENDED = ("08", "57P", "25P03")
 #: Statements that were cancelled, and waits for locks.
 _MARIADB_TOO_LONG = frozenset({1205, 1969, 3024})
 _POSTGRESQL_TOO_LONG = ("57014", "55P03")
@@ -43,7 +45,8 @@ def refusals() -> Iterator[None]:
     """Raise :class:`DatabaseFull` for the errors of a database that temporarily cannot write.
 
     Raise :class:`DatabaseBusy` for what took too long: waiting once more, as after a deadlock, would take longer still.
-    Also raise ``DBConnectionError`` where oslo.db does not, when PostgreSQL cannot be reached.
+    Also raise ``DBConnectionError`` where oslo.db does not: when PostgreSQL cannot be reached, or ends a connection
+    while that is being prepared.
     """
     try:
         yield
@@ -58,9 +61,13 @@ def refusals() -> Iterator[None]:
 
 
 def _has_no_connection(error: Exception) -> bool:
+    original = error.orig if isinstance(error, sa.exc.DBAPIError) else None
+    if not type(original).__module__.startswith("psycopg"):
+        return False
+    if (state := getattr(original, "sqlstate", None)) is not None:
+        return str(state).startswith(_POSTGRESQL_ENDED)
     # psycopg sets no SQLSTATE if it cannot connect.
-    original = error.orig if isinstance(error, sa.exc.OperationalError) else None
-    if not type(original).__module__.startswith("psycopg") or getattr(original, "sqlstate", None) is not None:
+    if not isinstance(error, sa.exc.OperationalError):
         return False
     # Not for errors that a retry does not solve, such as a wrong password.
     return "FATAL:" not in str(original) or any(text in str(original) for text in _POSTGRESQL_LATER)

@@ -51,11 +51,14 @@ def start_inspection(client: Client, machine: Machine, timeout_s: float) -> None
 
 
 def request_state(client: Client, ident: str, target: str) -> None:
-    """Request a provision state. A refusal after a lost response is no error: the first request may have succeeded."""
+    """Request a provision state. A refusal after a lost response is no error: the first request may have succeeded.
+
+    :raises ClientError: the request was refused, or the service could not process it until the last retry
+    """
     try:
         client.call("PUT", f"/v1/nodes/{ident}/states/provision", {"target": target})
     except ApiError as exc:
-        if not exc.uncertain:
+        if not exc.uncertain or exc.status >= 500:
             raise
 
 

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
-from ironic_rules.db import liveness, nodes
+from ironic_rules.db import errors, liveness, nodes, session
 from ironic_rules.db.session import Database
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
@@ -94,6 +94,37 @@ def test_connections_that_the_server_has_ended_are_replaced(db: Database) -> Non
         found = [stack.enter_context(db.reader()).scalar(sa.text("SELECT 1")) for _ in range(4)]
     assert found == [1] * 4
     assert db.write(lambda conn: conn.scalar(sa.text("SELECT 1"))) == 1
+
+
+@pytest.mark.parametrize("point", ["deadlines.prepare", "clock.set_to"])
+def test_a_connection_that_is_ended_while_it_is_prepared_counts_as_lost(
+        db: Database, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """At the first statement, and at the commit of what the first statements have set."""
+    if db.dialect == "sqlite":
+        pytest.skip("there is no server")
+    db.dispose()
+    module, name = point.split(".")
+    original = getattr(getattr(session, module), name)
+    with databases.engine(db.engine.url.render_as_string(hide_password=False)) as other:
+
+        def ended(*arguments: Any) -> Any:
+            with other.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+                wait_for("the end of the connection", lambda: _end(conn), 20)
+            return original(*arguments)
+
+        def _end(conn: sa.Connection) -> bool:
+            numbers = conn.scalars(sa.text(_OTHERS[db.dialect])).all()
+            for number in numbers:
+                conn.execute(sa.text(_END[db.dialect].format(number)))
+            return not numbers
+
+        monkeypatch.setattr(getattr(session, module), name, ended)
+        for use in (lambda: db.write(lambda conn: None), lambda: db.reader().__enter__()):
+            with pytest.raises(errors.AWAY):
+                use()
+    monkeypatch.undo()
+    with db.reader() as conn:
+        assert conn.scalar(sa.text("SELECT 1")) == 1
 
 
 @pytest.mark.servers

@@ -1,9 +1,11 @@
+import contextlib
 import json
 import socket
 
 import httpx
 import pytest
 
+from ironic_rules.simulator import node_setup
 from ironic_rules.simulator.client import VERSION_HEADER, ApiError, Client, Retry, Stopped, Unreachable, fault
 
 BODY = {"inventory": {"interfaces": [{"mac_address": "02:00:00:00:00:01"}]}}
@@ -165,3 +167,11 @@ def test_an_interrupt_ends_the_waiting(service):
 ])
 def test_fault_finds_the_words_in_every_form(body, text):
     assert fault(httpx.Response(404, text=body)) == text
+
+
+@pytest.mark.parametrize(("faults", "is_error"), [([503, 404], False), ([503] * 9, True), ([503, 500], True)])
+def test_a_state_that_was_never_requested_is_not_waited_for(client, service, faults, is_error):
+    service.faults = faults
+
+    with pytest.raises(ApiError) if is_error else contextlib.nullcontext():
+        node_setup.request_state(client, "n", "inspect")
