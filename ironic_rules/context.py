@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from oslo_context import context
+
+
+class Mark(NamedTuple):
+    """By what a repetition of a request is recognised, once a conductor has accepted the first one."""
+
+    #: hexadecimal; one request of a node has it
+    digest: str
+    #: hexadecimal: another request with the same digest differs here
+    content: str
+    #: JSON: what the first one was answered with; None: nothing
+    answer: dict[str, Any] | None = None
 
 
 class RequestContext(context.RequestContext):
@@ -12,6 +23,9 @@ class RequestContext(context.RequestContext):
 
     #: The token of the ramdisk that sent this heartbeat. It is not in ``to_dict()``, so it never leaves this process.
     agent_token: str | None = None
+    #: ISO 8601, by the database's clock: from then on the caller no longer waits, and nothing may begin; None: no limit
+    expires_at: str | None = None
+    mark: Mark | None = None
 
     def __init__(self, is_public_api: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -25,12 +39,19 @@ class RequestContext(context.RequestContext):
     def to_dict(self) -> dict[str, Any]:
         values = super().to_dict()
         values["is_public_api"] = self.is_public_api
+        if self.expires_at is not None:
+            values["expires_at"] = self.expires_at
+        if self.mark is not None:
+            values["mark"] = self.mark._asdict()
         return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], **kwargs: Any) -> RequestContext:
         kwargs.setdefault("is_public_api", values.get("is_public_api", False))
-        return super().from_dict(values, **kwargs)
+        made = super().from_dict(values, **kwargs)
+        made.expires_at = values.get("expires_at")
+        made.mark = Mark(**values["mark"]) if values.get("mark") else None
+        return made
 
 
 def admin(request_id: str | None = None) -> RequestContext:

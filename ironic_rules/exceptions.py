@@ -18,8 +18,10 @@
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
     ├── PreconditionFailed (412), RequestTooLarge (413), TooManyAttempts (429)
     ├── Unavailable (503)
-    │   └── NoValidHost, NoFreeWorker, RPCTimeout
+    │   ├── NoValidHost, NoFreeWorker, RequestExpired
+    │   └── OutcomeUnknown ── RPCTimeout
     ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
+    ├── RequestRepeated                                     (it was accepted before; never reaches HTTP)
     ├── RuleSpent                                           (repeats an inspection; never reaches HTTP)
     ├── BMCError                                            (becomes last_error; never reaches HTTP)
     └── ConfigurationError                                  (the process does not start)
@@ -364,8 +366,27 @@ class NoFreeWorker(Unavailable):
     message = "The conductor has no free worker for node {node} right now; please retry."
 
 
-class RPCTimeout(Unavailable):
-    message = "No conductor answered in time; it is safe to repeat the request."
+class OutcomeUnknown(Unavailable):
+    message = ("The service is temporarily unable to serve this request, and cannot tell whether it has been carried "
+               "out: what it was to change shows that.")
+
+
+class RPCTimeout(OutcomeUnknown):
+    message = ("No conductor answered in time. The states of the node show whether the request was accepted; if it was "
+               "not, it has expired and will not be carried out. Requests with the header Idempotency-Key can be "
+               "repeated without being carried out twice.")
+
+
+class RequestExpired(Unavailable):
+    """A request reached the node's lock when its caller no longer waited. Nothing is done."""
+
+    message = "The request has expired {late_s:.1f} seconds ago; nothing is done."
+
+
+class RequestRepeated(IronicRulesError):
+    """The request was accepted before. Nothing is done."""
+
+    message = "The request was accepted before."
 
 
 class RuleFailed(IronicRulesError):

@@ -20,7 +20,7 @@ from oslo_log import log as logging
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions
 from ironic_rules.conf import validation
-from ironic_rules.db import conductors, migration
+from ironic_rules.db import clock, conductors, migration
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import secrets, states
@@ -219,12 +219,14 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
 
     def is_served(group: str) -> bool:
         with db.reader() as conn:
+            # The clock by which the call will expire. Without this, it would lose the time for which a machine sleeps.
+            clock.follow(conn)
             return conductors.serves(conn, group, conf.conductor.heartbeat_timeout)
 
     # A quarter of the threads, and at least one, remains for requests that need no conductor.
     most_waiting = max(1, conf.api.threads - max(1, conf.api.threads // 4))
     numbers = numbers or Numbers()
-    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers),
+    return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
                             rules or rule_settings.prepare(conf, db), pxe_filter_rpc.make_client(transport, conf),
                             numbers)
 

@@ -81,7 +81,8 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                     given["body"] = body_value
                 _fill(response, route.status, method(self, *arguments, **given))
             except Exception as error:  # noqa: BLE001  (the outermost handler)
-                fault = faults.from_error(error, debug=request.conf.pecan_debug)
+                fault = faults.from_error(error, debug=request.conf.pecan_debug,
+                                          changes=request.method not in ("GET", "HEAD"))
                 response.set(fault.status, fault.headers, fault.body)
             return response
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 from oslo_db import exception as db_exc
 
-from ironic_rules.exceptions import IronicRulesError, Unauthorized, Unavailable
+from ironic_rules.exceptions import IronicRulesError, OutcomeUnknown, Unauthorized, Unavailable
 
 LOG = logging.getLogger(__name__)
 
@@ -35,14 +35,15 @@ class Fault(NamedTuple):
     body: bytes
 
 
-def from_error(error: Exception, *, debug: bool = False) -> Fault:
+def from_error(error: Exception, *, debug: bool = False, changes: bool = False) -> Fault:
     """Return the reply for ``error``, and log it if it is a server error (5xx).
 
     :param debug: put the traceback into ``debuginfo`` (``[DEFAULT]pecan_debug``)
+    :param changes: the request was to change something
     """
     if isinstance(error, db_exc.DBConnectionError):
         LOG.error("The database cannot be reached: %s", error)
-        error = Unavailable()
+        error = OutcomeUnknown() if changes else Unavailable()
     if isinstance(error, IronicRulesError):
         code, text = error.code, str(error)
     else:

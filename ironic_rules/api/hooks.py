@@ -1,8 +1,8 @@
 """The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
-``rule_problems``, ``offered_steps``, ``broker`` and ``database`` (their checks), ``numbers``, ``metrics_page`` (None: not
-served) and ``version`` (the minor).
+``rule_problems``, ``offered_steps``, ``report_digests``, ``broker`` and ``database`` (their checks), ``numbers``,
+``metrics_page`` (None: not served) and ``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pecan import hooks
 from ironic_rules.api import auth
 from ironic_rules.api.broker_check import BrokerCheck
 from ironic_rules.api.database_check import DatabaseCheck, Found
+from ironic_rules.api.marks import ReportDigests
 from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db import conductors, inspection_rules
@@ -44,6 +45,7 @@ class DependenciesHook(hooks.PecanHook):
         self._rule_problems = RuleProblems(rules)
         self._broker = BrokerCheck(rpc.ping_broker)
         self._database = DatabaseCheck(self._read_health)
+        self._report_digests = ReportDigests(db)
         self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
         self._numbers = numbers
         self._metrics_page = exposition.page_of(
@@ -59,6 +61,7 @@ class DependenciesHook(hooks.PecanHook):
         request.rule_cache = self._rule_cache
         request.rule_problems = self._rule_problems
         request.offered_steps = self._offered_steps
+        request.report_digests = self._report_digests
         request.broker = self._broker
         request.database = self._database
         request.numbers = self._numbers

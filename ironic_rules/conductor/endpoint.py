@@ -12,7 +12,7 @@ from oslo_log import log as logging
 from ironic_rules.conductor import heartbeat, inspection, provisioning, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
-from ironic_rules.exceptions import IronicRulesError, Unavailable
+from ironic_rules.exceptions import IronicRulesError, OutcomeUnknown, RequestExpired, RequestRepeated
 from ironic_rules.rpc.transport import VERSION
 
 LOG = logging.getLogger(__name__)
@@ -20,16 +20,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _answer(method: F) -> F:
-    """Return the service's errors to the caller, and an unavailable database as an error that may be retried."""
+    """Return the service's errors to the caller, and an unavailable database as an error that may be retried.
+
+    A repetition of a request gets the reply of the first one.
+    """
 
     @messaging.expected_exceptions(IronicRulesError)
     @functools.wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
         try:
             return method(*arguments, **named)
+        except RequestRepeated:
+            LOG.info("%s was accepted before; its repetition changes nothing", method.__name__)
+            return None
+        except RequestExpired as exc:
+            LOG.warning("%s: %s", method.__name__, exc)
+            raise
         except state_machine.DATABASE_AWAY as exc:
             LOG.error("The database cannot serve: %s", exc)
-            raise Unavailable from exc
+            raise OutcomeUnknown from exc
         except BaseException as exc:  # of an interface: oslo.messaging would end its thread, and never answer
             if isinstance(exc, Exception):
                 raise

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.conductor import state_machine
+from ironic_rules.conductor import admission, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
@@ -36,6 +36,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
 
         def store(conn: sa.Connection) -> bool:
             locked = nodes.reserve(conn, lock, "heartbeat")
+            admission.admit(conn, context, lock.node_id)
             internal = {
                 **locked.driver_internal_info, "agent_url": callback_url, "agent_version": agent_version,
                 "agent_last_heartbeat": clock.now().isoformat(),

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import interfaces, pxe_filter, state_machine, wait_states
+from ironic_rules.conductor import admission, interfaces, pxe_filter, state_machine, wait_states
 from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
@@ -68,6 +68,7 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
     with _slot(conductor, node_id) as slot:
         if conductor.db.write(lambda conn: _store(conn, lock, context, data, plugin_data, refusal)):
             pxe_filter.look(conductor, context)
+        context.mark = None
         slot.run(state_machine.run, conductor, lock, context)
     state_machine.observe(conductor, stages)
 
@@ -91,6 +92,8 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
         if not is_new:
             raise
         reserve(states.ENROLL, "discovered", inspection_started_at=clock.now(), inspection_finished_at=None)
+    # The node waits for a report: an equal one that was accepted before belongs to an earlier inspection.
+    admission.admit(conn, context, lock.node_id, renew=True)
     inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal)
     return is_new
 

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import deployment, inspection, pxe_filter, state_machine, task_store
+from ironic_rules.conductor import admission, deployment, inspection, pxe_filter, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
@@ -41,6 +41,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     verb = states.VERB_ALIASES.get(target, target)
     task = load(conductor, context, node_id)
     node = task.node
+    admission.require_new(conductor, context, node.id)
     _check_unlocked(node)
     transitions.of_verb(node, verb)
     for kind in _VALIDATED.get(verb, ()):
@@ -55,6 +56,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
 
         def store(conn: sa.Connection) -> bool:
             row = nodes.reserve(conn, lock, f"provision: {verb}")
+            admission.admit(conn, context, row.id)
             transition = transitions.of_verb(row, verb, holder=conductor.host)
             if verb == "inspect":
                 inventory.supersede(conn, row.id)
@@ -104,6 +106,7 @@ def change_power_state(conductor: Conductor, context: RequestContext, node_id: s
     if target not in states.POWER_TARGETS:
         raise InvalidParameterValue(f"/target: must be one of {', '.join(sorted(states.POWER_TARGETS))}")
     task = load(conductor, context, node_id)
+    admission.require_new(conductor, context, task.node.id)
     _check_unlocked(task.node)
     conductor.hardware.interface(task.node, "power").validate(task)
     final = states.POWER_OFF if target in (states.POWER_OFF, states.SOFT_POWER_OFF) else states.POWER_ON
@@ -112,6 +115,7 @@ def change_power_state(conductor: Conductor, context: RequestContext, node_id: s
 
         def store(conn: sa.Connection) -> None:
             nodes.reserve(conn, lock, f"power: {target}")
+            admission.admit(conn, context, lock.node_id)
             nodes.update_locked(conn, lock, {"target_power_state": final, "last_error": None})
 
         conductor.db.write(store)

@@ -7,7 +7,7 @@ import datetime
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import pxe_filter, state_machine, task_store
+from ironic_rules.conductor import admission, pxe_filter, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
@@ -36,6 +36,7 @@ def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str
             if lane is Lane.TIMEOUTS and not nodes.is_lockable(conn, node_id):
                 raise NodeLocked(node=node_id, host="an unfinished transaction of the database")
             row = nodes.reserve(conn, lock, event)
+            admission.admit(conn, context, node_id)
             again = before is not None and row.provision_updated_at is not None and row.provision_updated_at > before
             if row.provision_state != state or again:
                 raise InvalidState(action=event, node=row.uuid, state=row.provision_state)

@@ -50,6 +50,15 @@ def follow(conn: sa.Connection) -> float:
     return (wall() - now()).total_seconds()
 
 
+def read(conn: sa.Connection) -> datetime.datetime:
+    """Return the time of the database server when it executes this, aware (UTC)."""
+    expression = TIME_OF_SERVER.get(conn.dialect.name)
+    if expression is None:
+        return now()
+    moment: datetime.datetime = conn.exec_driver_sql(f"SELECT {expression}").scalar_one()
+    return moment.replace(tzinfo=datetime.UTC)
+
+
 def set_to(moment: datetime.datetime, asked: float) -> None:
     """Set :func:`now` to ``moment``, UTC, with which a server has replied.
 

@@ -370,6 +370,28 @@ revisions = sa.Table(
     **_TABLE_ARGS,
 )
 
+#: Requests and reports that conductors have accepted, for some minutes; see ``ironic_rules.db.accepted_requests``.
+accepted_requests = sa.Table(
+    "accepted_requests", metadata,
+    Column("id", Integer, primary_key=True),
+    _node_id(),
+    Column("digest", String(64), nullable=False),
+    Column("content", String(64), nullable=False),
+    Column("answer", Json),
+    Column("created_at", UTCDateTime, nullable=False),
+    UniqueConstraint("node_id", "digest"),
+    Index("accepted_requests_digest_idx", "digest"),
+    **_TABLE_ARGS,
+)
+
+#: Keys of digests, hexadecimal, which all processes share.
+digest_keys = sa.Table(
+    "digest_keys", metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", String(64), nullable=False),
+    **_TABLE_ARGS,
+)
+
 #: The nodes whose ports were created, deleted or moved, or got another address; see ``ironic_rules.db.pxe_filter``.
 pxe_filter_changes = sa.Table(
     "pxe_filter_changes", metadata,

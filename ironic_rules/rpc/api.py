@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -117,17 +118,20 @@ class ConductorAPI:
     """The client side. Every call has the node, and the conductor group that manages it (``group``).
 
     All calls raise what the conductor raised (:mod:`ironic_rules.exceptions`), ``RPCTimeout`` (503) if no conductor
-    replied, and ``Unavailable`` (503) if the message could not be sent.
+    replied, ``OutcomeUnknown`` (503) if the broker failed while the message was sent, and ``Unavailable`` (503) if it
+    was not sent.
 
     :param is_served: returns whether a conductor of a group is alive. Without one, calls fail at once, instead of
         occupying one of the API's threads until the timeout.
     :param most_waiting: maximum number of calls that wait for a conductor at the same time
     :param numbers: where calls are counted
+    :param now: the time of the database, by which calls expire when their callers no longer wait; None: they expire in
+        the broker only
     """
 
     def __init__(self, transport: messaging.RPCTransport, conf: cfg.ConfigOpts,
                  is_served: Callable[[str], bool] = lambda group: True, most_waiting: int = 1000,
-                 numbers: Numbers | None = None) -> None:
+                 numbers: Numbers | None = None, now: Callable[[], datetime.datetime] | None = None) -> None:
         self._client = messaging.get_rpc_client(
             transport, messaging.Target(version=rpc_transport.BASE_VERSION), serializer=Serializer(),
             version_cap=rpc_transport.VERSION, retry=_RETRIES)
@@ -137,6 +141,8 @@ class ConductorAPI:
         self._numbers = numbers or Numbers()
         self._numbers.gauge("rpc_calls_waiting", lambda: {(): self._waits.number})
         self._served_until: dict[str, float] = {}
+        self._now = now
+        self._conf = conf
         conf.set_default("rpc_response_timeout", rpc_transport.RESPONSE_TIMEOUT_S)
 
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
@@ -241,6 +247,9 @@ class ConductorAPI:
 
     def _reply(self, context: RequestContext, group: str, method: str, since: str, arguments: dict[str, Any]) -> Any:
         self._contact.wait(_CONTACT_TIMEOUT_S)
+        if self._now is not None:
+            expires_at = self._now() + datetime.timedelta(seconds=self._conf.rpc_response_timeout)
+            context.expires_at = expires_at.isoformat()
         try:
             client = self._client.prepare(topic=rpc_transport.conductor_topic(group), version=since)
             return client.call(context, method, **arguments)
@@ -251,8 +260,8 @@ class ConductorAPI:
                         "for %s; upgrade them", group, since, method)
             raise exceptions.Unavailable from exc
         except _UNDELIVERED as exc:
-            LOG.warning("The message broker is unavailable, the call was not sent to a conductor: %s", exc)
-            raise exceptions.Unavailable from exc
+            LOG.warning("The message broker is unavailable, the call may not have reached a conductor: %s", exc)
+            raise exceptions.OutcomeUnknown from exc
         except exceptions.IronicRulesError as exc:
             raise _local(exc) from None
 

@@ -138,7 +138,7 @@ class Client:
 
     def call(
         self, method: str, path: str, body: object = None, query: Mapping[str, Any] | None = None, *,
-        retry_conflict: bool = True,
+        retry_conflict: bool = True, headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Send one request, with retries, and return the JSON object of the response ({} if there is none).
 
@@ -152,7 +152,8 @@ class Client:
         for attempt in range(1, self.retry.tries + 1):
             last = attempt == self.retry.tries
             try:
-                answer = self._http.request(method, url, json=body, params=query or None, headers=self._version)
+                answer = self._http.request(method, url, json=body, params=query or None,
+                                            headers={**self._version, **(headers or {})})
             except httpx.HTTPError as exc:
                 if last:
                     raise Unreachable(f"{method} {url}: {_reason(exc)}", uncertain=True) from exc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -56,7 +57,8 @@ def request_state(client: Client, ident: str, target: str) -> None:
     :raises ClientError: the request was refused, or the service could not process it until the last retry
     """
     try:
-        client.call("PUT", f"/v1/nodes/{ident}/states/provision", {"target": target})
+        client.call("PUT", f"/v1/nodes/{ident}/states/provision", {"target": target},
+                    headers={"Idempotency-Key": str(uuid.uuid4())})
     except ApiError as exc:
         if not exc.uncertain or exc.status >= 500:
             raise

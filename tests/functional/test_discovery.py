@@ -253,7 +253,8 @@ def test_a_callback_with_a_node_uuid_is_for_that_node_and_makes_none(whole, mach
 def test_a_discovered_machine_that_comes_again_is_known(whole, machine):
     node = discover(whole, machine[1])
 
-    assert post(whole, machine[1]).status_int == 404
+    assert post(whole, machine[1]).json["uuid"] == node["uuid"]
+    assert post(whole, {**machine[1], "more": 1}).status_int == 404
     assert whole.app.delete(f"/v1/nodes/{node['uuid']}").status_int == 204
     assert discover(whole, machine[1])["uuid"] != node["uuid"]
 
@@ -269,7 +270,8 @@ def test_fifty_callbacks_of_one_machine_at_once_make_one_node(whole, machine, kn
 
     with whole.option("inspector", "add_ports", "disabled" if known_by == "mac without port" else "all"):
         with ThreadPoolExecutor(50) as pool:
-            replies = list(pool.map(lambda _: post(whole, body), range(50)))
+            # Equal ones would be repetitions of one report.
+            replies = list(pool.map(lambda number: post(whole, {**body, "number": number}), range(50)))
         accepted = [reply for reply in replies if reply.status_int == 200]
         assert (len(accepted), {reply.status_int for reply in replies}) == (1, {200, 404})
         whole.at_rest(accepted[0].json["uuid"])
@@ -319,7 +321,7 @@ def test_a_discovered_node_whose_inspection_fails_is_seen_and_can_be_deleted(who
     assert node["provision_state"] == "inspect failed"
     assert "not in this house" in node["last_error"]
     assert (node["auto_discovered"], addresses(whole, node)) == (True, [machine[0]])
-    assert post(whole, machine[1]).status_int == 404
+    assert post(whole, {**machine[1], "more": 1}).status_int == 404
     listed = whole.app.get("/v1/nodes?auto_discovered=true&provision_state=inspect%20failed").json["nodes"]
     assert node["uuid"] in [shown["uuid"] for shown in listed]
     whole.app.delete("/v1/inspection_rules")

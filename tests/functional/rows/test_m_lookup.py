@@ -243,7 +243,8 @@ def test_m_29_two_reports_of_one_new_machine_at_once_make_one_node(whole):
     body, before = machine(whole, bmc_address=bmc()), count(whole)
 
     with discovery(whole), ThreadPoolExecutor(8) as pool:
-        statuses = sorted(reply.status_int for reply in pool.map(lambda _: post(whole, body), range(8)))
+        statuses = sorted(reply.status_int for reply in pool.map(
+            lambda number: post(whole, {**body, "number": number}), range(8)))
 
     assert (statuses, count(whole)) == ([200] + [404] * 7, before + 1)
 

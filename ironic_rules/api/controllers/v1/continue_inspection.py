@@ -12,7 +12,8 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.api.views import ramdisk as views
-from ironic_rules.db import machine_matches, ports
+from ironic_rules.context import Mark
+from ironic_rules.db import accepted_requests, machine_matches, ports
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown, NodeLocked, NotFound, Unavailable
 from ironic_rules.inspection import discovery, early, lookup, payload
 from ironic_rules.inspection.refusals import RefusedMachines
@@ -32,6 +33,9 @@ class ContinueInspectionController(Resource):
     def post(self, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
         """Store the data and continue the node's inspection; 200 means that they are stored.
 
+        A repetition of a report that was accepted in the last ten minutes, as its answer may have been lost, gets the
+        first answer again, without the token.
+
         If no node is found for the machine and ``[auto_discovery]enabled`` is true, a node is created.
 
         :returns: ``{"uuid"}``; since 1.84 the same as ``/v1/lookup``
@@ -46,9 +50,12 @@ class ContinueInspectionController(Resource):
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
         sent = payload.split(body)
+        digest = request.report_digests.of(query.get("node_uuid"), request.environ["ironic_rules.body"])
         refused: LookupFailed | None = None
         try:
             node, is_new, refusal = _find(query.get("node_uuid"), sent)
+            # What a repetition gets has no token: a second one would not be valid.
+            request.context.mark = Mark(digest, "", views.lookup(node, ramdisk.HIDDEN_TOKEN, request.conf))
             _hand_over(node, sent, is_new, refusal)
             if is_new:
                 request.numbers.count("discovered_nodes")
@@ -57,6 +64,8 @@ class ContinueInspectionController(Resource):
         if refused is not None:
             request.numbers.count("api_callbacks_refused", refused.kind)
             try:
+                if (first := _first_answer(digest)) is not None:
+                    return first if minor >= versions.CONTINUE_INSPECTION else {"uuid": first["node"]["uuid"]}
                 # Not while it is handled: oslo.log would add its text to the line.
                 _log_refusal(refused, query.get("node_uuid"), sent)
                 raise refused
@@ -115,6 +124,13 @@ def _discovered(node_uuid: str | None, sent: payload.Payload, refusal: Exception
         return node, True
     finally:
         del refusal  # as in _find
+
+
+def _first_answer(digest: str) -> dict[str, Any] | None:
+    """Return what an equal report was answered with, if one was accepted in the last minutes."""
+    with pecan.request.db.reader() as conn:
+        mark = accepted_requests.find(conn, digest)
+    return None if mark is None else mark.answer
 
 
 def _log_refusal(error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pecan
 
-from ironic_rules.api import links, masks, versions
+from ironic_rules.api import links, marks, masks, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -36,6 +36,8 @@ class ProvisionController(Resource):
     def put(self, node: str, body: dict[str, Any]) -> None:
         """Start the transition that ``target`` names; the reply has no body, the node's states show the progress.
 
+        A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
+
         :raises InvalidState: 400, not possible in the node's state;  Invalid: 400, in maintenance, or bad arguments
         :raises NotAcceptable: 406, a target or argument that the version does not support
         :raises NodeLocked: 409;  NodeProtected: 403;  NoFreeWorker, RPCTimeout: 503
@@ -44,12 +46,17 @@ class ProvisionController(Resource):
         asked = given.pop("target")
         _require(asked, states.VERB_VERSIONS[asked])
         verb = states.VERB_ALIASES.get(asked, asked)
+        mark = marks.of_request(pecan.request, "provision", body)
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
+            if marks.was_accepted(conn, pecan.request, row.id, mark):
+                _locate_states(node)
+                return
         transitions.of_verb(row, verb, requested=asked)
         if verb == "abort" and row.provision_state == states.INSPECTWAIT:
             _require(asked, versions.INSPECT_ABORT)
         _check_arguments(verb, given)
+        pecan.request.context.mark = mark
         pecan.request.rpc.change_provision_state(
             pecan.request.context, row.uuid, verb, group=row.conductor_group, **given)
         _locate_states(node)
@@ -62,19 +69,26 @@ class PowerController(Resource):
     def put(self, node: str, body: dict[str, Any]) -> None:
         """Start changing the power state to ``target``, within ``timeout`` seconds.
 
+        A repetition within ten minutes, with the same header ``Idempotency-Key``, changes nothing.
+
         :raises NotAcceptable: 406, soft targets and timeouts need 1.27
         :raises Conflict: 409, the node is being cleaned;  NodeLocked: 409;  NoFreeWorker, RPCTimeout: 503
         """
         target, timeout = body["target"], body.get("timeout")
         if target in (states.SOFT_REBOOT, states.SOFT_POWER_OFF) or timeout is not None:
             _require("timeout" if timeout is not None else target, versions.SOFT_POWER)
+        mark = marks.of_request(pecan.request, "power", body)
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
+            if marks.was_accepted(conn, pecan.request, row.id, mark):
+                _locate_states(node)
+                return
         if row.reservation is not None:
             raise NodeLocked(node=row.uuid, host=row.reservation)
         if row.provision_state == states.CLEANWAIT:
             raise Conflict(f'The power state of node {row.uuid} cannot be changed while it is in state '
                            f'"{row.provision_state}".')
+        pecan.request.context.mark = mark
         pecan.request.rpc.change_power_state(
             pecan.request.context, row.uuid, target, timeout=timeout, group=row.conductor_group)
         _locate_states(node)

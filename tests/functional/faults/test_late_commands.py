@@ -1,0 +1,39 @@
+"""A conductor hangs, and continues with the messages that it was sent when their callers have given up."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.db.tables import nodes
+from tests.functional.faults.conftest import Api
+from tests.functional.processes import wait_for
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("cluster", [pytest.param("mysql", marks=pytest.mark.long), "postgresql"], indirect=True)
+def test_a_conductor_that_hung_carries_out_nothing_that_was_given_up(cluster):
+    conductor = cluster.conductor("hung")
+    api = Api(cluster.api("api")[1])
+    uuid, body = api.waiting()
+    before = cluster.select(sa.select(nodes))
+    os.kill(conductor.pid, signal.SIGSTOP)
+
+    power = api("PUT", f"/v1/nodes/{uuid}/states/power", {"target": "rebooting"})
+    report = api("POST", "/v1/continue_inspection", body)
+
+    for answer in (power, report):
+        assert answer.status_code == 503
+        assert "has expired and will not be carried out" in answer.text
+    os.kill(conductor.pid, signal.SIGCONT)
+    log = cluster.folder / "hung.log"
+    wait_for("the late messages", lambda: log.read_text().count("The request has expired") == 2)
+    assert cluster.select(sa.select(nodes)) == before
+
+    assert api.patiently("POST", "/v1/continue_inspection", body).status_code == 200
+    cluster.assert_all_inspected(1)
+    api.close()
