@@ -6,6 +6,7 @@ There may be thousands, each used once per inspection: for speed they share obje
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 from ironic_rules.models import json_values, pointer
@@ -29,7 +30,7 @@ _OURS = "ironic_rules.rules.actions."
 class CompiledAction(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
-    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "touches", "waits", "where")
+    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "touches", "waits", "where", "written")
 
     def __init__(self, where: str, operation: Operation, most: int) -> None:
         self.where = where
@@ -45,10 +46,18 @@ class CompiledAction(abc.ABC):
         self.moves = "node" in self.touches
         #: maximum size of what all actions together may write for a node
         self.most = most
+        #: the action as JSON, for explained runs; empty if it cannot be written so
+        self.written = b""
 
     @abc.abstractmethod
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
         """Run the action and return how often it ran; raises what the plug-in raises."""
+
+    def run_noted(self, task: Task | None, rule: ActiveRule, view: View, views: Views,
+                  note: Callable[[View], None]) -> int:
+        """Run the action as :meth:`run` does, and call ``note`` immediately before each of its runs."""
+        note(view)
+        return self.run(task, rule, view, views)
 
 
 def compile_action(where: str, operation: Operation, bound: arguments.Bound, items: Items | None, early: bool,
@@ -140,6 +149,15 @@ class _Loop(CompiledAction):
             view["item"] = item
             rule.next_item()
             self._once.run(task, rule, view, views)
+        return len(found)
+
+    def run_noted(self, task: Task | None, rule: ActiveRule, view: View, views: Views,
+                  note: Callable[[View], None]) -> int:
+        found = list(self._items(view))
+        for item in found:
+            view["item"] = item
+            rule.next_item()
+            self._once.run_noted(task, rule, view, views, note)
         return len(found)
 
 

@@ -49,12 +49,14 @@ class Check:
     :ivar lookup: the lookup that is equivalent to ``call``, if there is one
     :ivar captures: ``call`` also stores groups in the view that it gets. It must be called for its rule, with the view
         of the actions and before them: neither an index nor the outcome for another rule can replace it
+    :ivar written: the condition as JSON, for explained runs; empty if it cannot be written so
     """
 
     call: Callable[[View], bool]
     stable: bool
     lookup: Lookup | None
     captures: bool
+    written: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,18 +267,24 @@ def _condition(scope: Scope, item: Any, where: str, captured: Set[str]) -> Compi
         call = loop.join(multiple, items, call)
     else:
         found = lookups.lookup(operation.call, bound, inverted=inverted)
-    check = Check(call, scope.roots <= {"inventory", "item"}, found, captures)
-    return CompiledCondition(where, op, check if captures else _shared(scope, item, check), names)
+    check = Check(call, scope.roots <= {"inventory", "item"}, found, captures, _written(item))
+    return CompiledCondition(where, op, check if captures else _shared(scope, check), names)
 
 
-def _shared(scope: Scope, item: dict[str, Any], check: Check) -> Check:
-    """Return the check of the conditions that are written alike, so that it is evaluated once for all of them."""
+def _written(item: dict[str, Any]) -> bytes:
+    """Return a condition or action as JSON, the same for all that are written alike; empty if JSON cannot have it."""
     try:
-        text = orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
+        return b""
+
+
+def _shared(scope: Scope, check: Check) -> Check:
+    """Return the check of the conditions that are written alike, so that it is evaluated once for all of them."""
+    if not check.written:
         return check
     limits = scope.limits
-    digest = hashlib.blake2b(text, digest_size=16).digest()
+    digest = hashlib.blake2b(check.written, digest_size=16).digest()
     return _checks.setdefault((digest, limits.subject, limits.result, limits.loop_items), check)
 
 
@@ -309,7 +317,9 @@ def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
             raise
         # Without its text, which may quote the arguments.
         scope.complain(f"{where}/args", f"the action {op} cannot check them: {type(exc).__name__}")
-    return compiled_actions.compile_action(where, operation, bound, items, scope.early, scope.limits.written)
+    compiled = compiled_actions.compile_action(where, operation, bound, items, scope.early, scope.limits.written)
+    compiled.written = _written(item)
+    return compiled
 
 
 def _is_operation(scope: Scope, item: Any, keys: tuple[str, ...], where: str) -> bool:

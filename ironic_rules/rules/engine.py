@@ -8,19 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
-from ironic_rules.models import secrets
+from ironic_rules.models import json_patch, pointer, secrets
+from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.inspection_rules import PHASES
-from ironic_rules.models.json_values import clone, same
+from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import ACTION, Abandoned, Watch
 from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
 from ironic_rules.rules.compiled_actions import CompiledAction
-from ironic_rules.rules.compiler import BrokenRule, CompiledRule
+from ironic_rules.rules.compiler import BrokenRule, CompiledCondition, CompiledRule
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
+from ironic_rules.rules.explaining import Explainer, NotedAction
 from ironic_rules.rules.mask import MODES, View, Views
 from ironic_rules.rules.phase import Entry, Phase, Step
-from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
+from ironic_rules.rules.traces import ActionTrace, ConditionTrace, State, Trace
 from ironic_rules.text import MAX_MESSAGE, printable
 
 WITHHELD = "details are withheld, the rule is sensitive"
@@ -42,6 +44,7 @@ class Facts:
     :ivar dry_run: actions send no requests to other services; an explained trace reports what they would have done.
         They change ``task`` and ``plugin_data`` as usual; the caller does not save them
     :ivar spent: called only if the conditions of a rule with ``max_nodes`` hold
+    :ivar explainer: makes the traces of all explained runs of one inspection; None: each run has its own
     """
 
     task: Task | None
@@ -50,6 +53,7 @@ class Facts:
     early_messages: list[tuple[str, str]] = field(default_factory=list)
     dry_run: bool = False
     spent: SpentRules = dict
+    explainer: Explainer | None = None
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -168,13 +172,15 @@ class _Run:
     __slots__ = ("_active", "_data", "_explain", "_facts", "_http_get", "_messages", "_phase", "_plain", "_rewritten",
                  "_scope", "_sensitive", "_task", "_traces", "_views", "_watch")
 
+    _explain: Explainer | None
+
     def __init__(self, phase: Phase, facts: Facts, task: Task | None, views: Views, explain: bool,
                  http_get: HttpGet | None) -> None:
         self._phase = phase
         self._facts = facts
         self._task = task
         self._views = views
-        self._explain = explain
+        self._explain = _explainer(facts, task) if explain else None
         self._http_get = http_get
         self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
         self._data, self._messages = facts.plugin_data, facts.messages
@@ -263,23 +269,43 @@ class _Run:
         return sorted(remaining + more) if more else remaining
 
     def _explained(self, entry: Entry, view: View) -> Trace:
-        rule = entry.rule
-        conditions = tuple(_condition_trace(rule, condition, view) for condition in rule.conditions)
-        shown = () if rule.sensitive else conditions
-        if not all(condition.outcome for condition in conditions):
-            return Trace(rule.uuid, rule.description, False, conditions=shown, limited=entry.limited)
+        rule, explainer = entry.rule, self._explain
+        assert explainer is not None
+        holds, shown = self._conditions(rule, view, explainer)
+        if not holds:
+            return Trace(rule.uuid, rule.description, False, conditions=shown, sensitive=rule.sensitive,
+                         limited=entry.limited)
         if entry.limited and (nodes := self._facts.spent().get(rule.uuid)) is not None:
-            return Trace(rule.uuid, rule.description, False, conditions=shown, limited=True, note=_spent(nodes))
-        before = _state(self._facts, self._task)
-        done = self._act(entry, view, shown)
+            return Trace(rule.uuid, rule.description, False, conditions=shown, sensitive=rule.sensitive, limited=True,
+                         note=_spent(nodes))
+        before = _state(self._facts, self._task, rule)
         if rule.sensitive:
+            self._act(entry, view)
+            _seal(explainer.conceal, _difference(before, _state(self._facts, self._task, rule)))
             return entry.matched
-        changes = _difference(before, _state(self._facts, self._task))
-        return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(rule, *done), changes,
-                     limited=entry.limited)
+        noted = explainer.noted(entry.actions)
+        times, notes = self._act(entry, view, shown, noted)
+        found = _difference(before, _state(self._facts, self._task, rule))
+        return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(noted, times, notes),
+                     hidden(found, explainer.conceal), limited=entry.limited)
 
-    def _act(self, entry: Entry, view: View, conditions: tuple[ConditionTrace, ...] = ()) -> _Done:
-        """Run the actions of a rule; return how often each ran, and in a dry run what each did not do."""
+    def _conditions(self, rule: CompiledRule, view: View,
+                    explainer: Explainer) -> tuple[bool, tuple[ConditionTrace, ...]]:
+        """Evaluate all conditions of a rule; return whether they hold, and their traces, unless it is sensitive."""
+        holds, shown = True, []
+        for condition in rule.conditions:
+            outcome, note = _outcome(rule, condition, view)
+            if not rule.sensitive:
+                shown.append(explainer.condition(condition, view, outcome, note, short_circuited=not holds))
+            holds = holds and bool(outcome)
+        return holds, tuple(shown)
+
+    def _act(self, entry: Entry, view: View, conditions: tuple[ConditionTrace, ...] = (),
+             noted: tuple[NotedAction, ...] | None = None) -> _Done:
+        """Run the actions of a rule; return how often each ran, and in a dry run what each did not do.
+
+        :param noted: its actions, if they are to be explained
+        """
         task, rule = self._task, entry.rule
         sign = None
         if task is not None and (entry.keeps_node or entry.keeps_task):
@@ -294,7 +320,7 @@ class _Run:
             active.follow(rule)
         times: list[int] = []
         notes: list[tuple[str, ...]] = []
-        for action in entry.actions:
+        for action in noted or entry.actions:
             if sign is not None:
                 sign(action)
             try:
@@ -313,13 +339,13 @@ class _Run:
                     notes.append(active.take_withheld())
                 continue
             self._undo(entry, kept)
-            shown = () if rule.sensitive else _action_traces(rule, times, notes)
+            shown = () if rule.sensitive else _action_traces(noted or entry.actions, times, notes)
             failure.traces = [  # type: ignore[attr-defined]
                 Trace(rule.uuid, rule.description, True, str(failure), conditions, shown)]
             raise failure
         return times, notes
 
-    def _watched(self, rule: CompiledRule, action: CompiledAction, active: ActiveRule, view: View,
+    def _watched(self, rule: CompiledRule, action: CompiledAction | NotedAction, active: ActiveRule, view: View,
                  data_before: dict[str, Any] | None) -> int:
         """Run an action that may never end, and return how often it ran.
 
@@ -378,9 +404,13 @@ def _hold(rule: CompiledRule, steps: tuple[Step, ...], view: View) -> bool:
     return True
 
 
-def _action_traces(rule: CompiledRule, times: list[int], notes: list[tuple[str, ...]]) -> tuple[ActionTrace, ...]:
-    done = zip(rule.actions, times, notes or itertools.repeat(()), strict=False)  # only actions that ran
-    return tuple(ActionTrace(action.where, action.op, count, note) for action, count, note in done)
+def _action_traces(actions: Iterable[CompiledAction | NotedAction], times: list[int],
+                   notes: list[tuple[str, ...]]) -> tuple[ActionTrace, ...]:
+    done = zip(actions, times, notes or itertools.repeat(()), strict=False)  # only actions that ran
+    return tuple(
+        ActionTrace(action.where, action.op, count, note,
+                    tuple(action.runs) if isinstance(action, NotedAction) else ())
+        for action, count, note in done)
 
 
 def _spent(nodes: int) -> str:
@@ -407,34 +437,91 @@ def _failed_condition(rule: CompiledRule, where: str, cause: BaseException) -> R
     return failure
 
 
-def _overdue(rule: CompiledRule, action: CompiledAction, reason: str) -> RuleFailed:
+def _overdue(rule: CompiledRule, action: CompiledAction | NotedAction, reason: str) -> RuleFailed:
     return RuleFailed(rule=rule.uuid, where=action.where, reason=reason)
 
 
-def _condition_trace(rule: CompiledRule, condition: Any, view: View) -> ConditionTrace:
+def _outcome(rule: CompiledRule, condition: CompiledCondition, view: View) -> tuple[bool | None, str | None]:
+    """Return the outcome of a condition; None, and why, if it cannot be evaluated."""
     try:
-        return ConditionTrace(condition.where, condition.op, condition.check.call(view))
+        return condition.check.call(view), None
     except CannotEvaluate as exc:
-        return ConditionTrace(condition.where, condition.op, None, str(exc))
+        return None, str(exc)
     except BaseException as exc:  # noqa: BLE001  (as in _hold)
         raise _failed_condition(rule, condition.where, exc) from None
 
 
-def _state(facts: Facts, task: Task | None) -> dict[str, Any]:
-    state: dict[str, Any] = {"plugin_data": clone(facts.plugin_data)}
+def _explainer(facts: Facts, task: Task | None) -> Explainer:
+    """Return the explainer of a run, which knows the secrets of the data."""
+    made = facts.explainer or Explainer()
+    made.conceal.learn(facts.inventory)
+    made.conceal.learn(facts.plugin_data)
     if task is not None:
-        state["node"] = clone(task.node.read())
-        state["traits"] = {"traits": state["node"].pop("traits")}
-        state["ports"] = {str(port.address): clone(port.read()) for port in task.ports}
+        made.conceal.learn(task.node.read())
+        made.conceal.learn([port.read() for port in task.ports])
+    return made
+
+
+def _state(facts: Facts, task: Task | None, rule: CompiledRule) -> State:
+    """Return what a rule may change, as it is now. Drafts copy what is changed later, as do our own actions."""
+    touches = rule.touches
+    state: dict[str, Any] = {}
+    if "plugin_data" in touches:
+        state["plugin_data"] = _kept(rule, facts.plugin_data)
+    if task is not None:
+        if "node" in touches:
+            state["node"] = task.node.read()
+        if "ports" in touches:
+            state["ports"] = {str(port.address): port.read() for port in task.ports}
     return state
 
 
-def _difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for root, values in after.items():
-        old = before[root]
-        changed = {key: value for key, value in values.items() if key not in old or not same(value, old[key])}
-        changed.update({key: None for key in old if key not in values})
-        if changed:
-            changes[root] = secrets.mask(changed)
-    return changes
+def _difference(before: State, after: State) -> dict[str, Any]:
+    """Return the patches (RFC 6902) that make one state of another, as in ``Trace.changes``, with all secrets."""
+    found: dict[str, Any] = {}
+    for root, value in after.items():
+        if root == "ports":
+            patches = {address: difference_of_port(before[root].get(address), value.get(address))
+                       for address in dict.fromkeys((*before[root], *value))}
+            patch: Any = {address: patch for address, patch in patches.items() if patch}
+        else:
+            patch = json_patch.difference(before[root], value)
+        if patch:
+            found[root] = patch
+    return found
+
+
+def difference_of_port(before: JSONObject | None, after: JSONObject | None) -> list[JSONObject]:
+    """Return the patch of a port; None: it does not exist."""
+    if before is None:
+        return [{"op": "add", "path": "", "value": after}]
+    return [{"op": "remove", "path": ""}] if after is None else json_patch.difference(before, after)
+
+
+def _patches(changes: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], list[JSONObject]]]:
+    """Yield the place of each document that was changed, and its patch."""
+    for root, patch in changes.items():
+        if root == "ports":
+            yield from ((("ports", address), of_port) for address, of_port in patch.items())
+        else:
+            yield (root,), patch
+
+
+def _seal(conceal: Concealment, changes: Mapping[str, Any]) -> None:
+    for place, patch in _patches(changes):
+        for operation in patch:
+            conceal.seal((*place, *pointer.parse(operation["path"])), operation.get("value"))
+
+
+def hidden(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
+    """Return changes as they may be shown; what they show to be secret is known from then on."""
+    for _, patch in _patches(changes):
+        for operation in patch:
+            if any(map(secrets.is_secret_key, pointer.parse(operation["path"]))):
+                conceal.add(operation.get("value"))
+            else:
+                conceal.learn(operation.get("value"))
+    return {
+        root: {address: conceal.hide_patch(of_port, ("ports", address)) for address, of_port in patch.items()}
+        if root == "ports" else conceal.hide_patch(patch, (root,))
+        for root, patch in changes.items()}

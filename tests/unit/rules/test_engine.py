@@ -111,10 +111,12 @@ def test_explanation_has_every_condition_and_what_changed() -> None:
         ("/conditions/0", "!eq", True), ("/conditions/1", "is-true", True)]
     assert [(a.op, a.times) for a in trace.actions] == [
         ("set-attribute", 1), ("add-trait", 2), ("set-port-attribute", 1), ("set-plugin-data", 1)]
-    assert trace.changes["node"]["driver_info"]["ipmi_password"] == "******"
-    assert trace.changes["traits"] == {"traits": ["CUSTOM_A", "CUSTOM_B"]}
-    assert trace.changes["ports"][world.PXE_MAC]["name"] == "p"
-    assert trace.changes["plugin_data"] == {"x": 1}
+    assert trace.changes == {
+        "node": [{"op": "replace", "path": "/driver_info/ipmi_password", "value": "******"},
+                 {"op": "add", "path": "/traits/-", "value": "CUSTOM_A"},
+                 {"op": "add", "path": "/traits/-", "value": "CUSTOM_B"}],
+        "ports": {world.PXE_MAC: [{"op": "replace", "path": "/name", "value": "p"}]},
+        "plugin_data": [{"op": "add", "path": "/x", "value": 1}]}
 
 
 def test_explanation_says_why_a_condition_has_no_answer() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jsonpatch
 import yaml
 
 from ironic_rules import rules
@@ -148,3 +149,8 @@ def effects(given: rules.Facts) -> dict[str, Any]:
         if updated := given.task.port_changes().updated:
             found["ports"] = updated
     return found
+
+
+def patched(document: Any, operations: list[dict[str, Any]]) -> Any:
+    """Return a document with a patch (RFC 6902) applied, by a library that did not make the patch."""
+    return jsonpatch.JsonPatch(operations).apply(copy.deepcopy(document))

@@ -1,0 +1,50 @@
+"""The difference of two JSON-like values as an RFC 6902 patch.
+
+Parts that both sides share are not looked at: thousands of rules each change little of one large object, and jsonpatch
+would compare all of it for each of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironic_rules.models import pointer
+from ironic_rules.models.json_values import JSONObject, same
+
+
+def difference(before: Any, after: Any, path: tuple[str, ...] = ()) -> list[JSONObject]:
+    """Return the operations (``add``, ``remove``, ``replace``) that make ``after`` of ``before``.
+
+    :param path: where both are in the document of the patch
+    """
+    found: list[JSONObject] = []
+    _compare(before, after, path, found)
+    return found
+
+
+def _compare(before: Any, after: Any, path: tuple[str, ...], found: list[JSONObject]) -> None:
+    if before is after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before:
+            if key not in after:
+                found.append({"op": "remove", "path": pointer.format((*path, key))})
+        for key, value in after.items():
+            if key not in before:
+                found.append({"op": "add", "path": pointer.format((*path, key)), "value": value})
+            elif value is not before[key]:
+                _compare(before[key], value, (*path, str(key)), found)
+    elif isinstance(before, list) and isinstance(after, list):
+        _compare_lists(before, after, path, found)
+    elif not same(before, after):
+        found.append({"op": "replace", "path": pointer.format(path), "value": after})
+
+
+def _compare_lists(before: list[Any], after: list[Any], path: tuple[str, ...], found: list[JSONObject]) -> None:
+    common = min(len(before), len(after))
+    for index in range(common):
+        _compare(before[index], after[index], (*path, str(index)), found)
+    for index in reversed(range(common, len(before))):
+        found.append({"op": "remove", "path": pointer.format((*path, index))})
+    for value in after[common:]:
+        found.append({"op": "add", "path": pointer.format((*path, "-")), "value": value})

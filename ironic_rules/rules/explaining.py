@@ -1,0 +1,358 @@
+"""Explained runs: the arguments of conditions and actions, what they stand for, and why a condition has its outcome.
+
+A compiled rule has functions only. What it was compiled from is parsed and compiled once more here, as far as needed to
+show it; the outcome is always that of the compiled rule.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.models import secrets
+from ironic_rules.models.concealment import Concealment
+from ironic_rules.models.task import Task
+from ironic_rules.rules import arguments, groups, loop, template
+from ironic_rules.rules.actions import ACTIONS
+from ironic_rules.rules.base import ActiveRule
+from ironic_rules.rules.compiled_actions import CompiledAction
+from ironic_rules.rules.compiler import CompiledCondition
+from ironic_rules.rules.errors import CannotEvaluate
+from ironic_rules.rules.getters import Getter
+from ironic_rules.rules.groups import Groups
+from ironic_rules.rules.limits import Limits
+from ironic_rules.rules.mask import View, Views
+from ironic_rules.rules.networks import parse_address
+from ironic_rules.rules.operators import OPERATORS, PAIRS
+from ironic_rules.rules.registry import Operation
+from ironic_rules.rules.traces import ArgumentTrace, ConditionTrace, ItemTrace
+from ironic_rules.rules.values import ROOTS, Const, Path, Scope, as_getter, compile_value
+from ironic_rules.text import printable
+
+#: Items of a loop, and runs of an action, that a trace has.
+MAX_ITEMS = 100
+#: Bytes, as JSON, of a value that is shown.
+MAX_VALUE = 2048
+#: Approximate bytes of the values that one explanation shows.
+MAX_SHOWN = 4 * 1024 * 1024
+
+# The rule is compiled already: limits of the service are not to be applied again.
+_LIMITS = Limits(loop_items=1_000_000, depth=100, text=16_777_216, result=16_777_216)
+_NAMES = (*ROOTS, "item", groups.ROOT)
+
+#: Of each operator, why it is true and why it is false.
+_WORDS = {
+    "is-true": ("true", "not true"), "is-false": ("false", "not false"), "is-none": ("null", "not null"),
+    "is-empty": ("empty", "not empty"), "in-net": ("in network", "not in network"),
+    "contains": ("match", "no match"), "matches": ("match", "no match"),
+    "one-of": ("among the values", "not among the values"), "eq": ("equal", "not equal"),
+    "lt": ("less", "not less"), "gt": ("greater", "not greater"),
+}
+_COMPARING = frozenset({"eq", "lt", "gt"})
+_TYPES = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "list",
+          tuple: "list", dict: "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """An argument of a rule.
+
+    :ivar get: None for a literal
+    :ivar fields: those of its templates
+    :ivar alone: the field that it consists of
+    """
+
+    name: str
+    written: Any
+    get: Getter | None
+    fields: tuple[template.Field, ...]
+    alone: template.Field | None
+
+    @property
+    def is_secret(self) -> bool:
+        return any(secrets.is_secret_key(step) for field in self.fields for step in field.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A condition or action as in its rule.
+
+    :ivar items: of its loop, if it has one
+    :ivar call: the condition for one of its items
+    """
+
+    name: str
+    inverted: bool
+    arguments: tuple[_Argument, ...]
+    multiple: str
+    items: loop.Items | None = None
+    call: Callable[[View], bool] | None = None
+
+
+@functools.lru_cache(maxsize=8192)
+def _condition(text: bytes) -> _Written:
+    item = orjson.loads(text)
+    op: str = item["op"]
+    name = op.removeprefix("!").removeprefix(" ") if op.startswith("!") else op
+    operation = OPERATORS.get(name)
+    scope = Scope(_NAMES, False, False, [], _LIMITS)
+    args = item.get("args", {})
+    found = _Written(name, op.startswith("!"), tuple(_arguments(operation, args)), item.get("multiple") or "any")
+    if item.get("loop") is None:
+        return found
+    items = loop.compile_items(scope, item["loop"], "")
+    bound = arguments.bind(scope, operation, args, "")
+    if items is None or bound is None:
+        return found
+    return replace(found, items=items, call=arguments.condition_call(operation.call, bound, PAIRS.get(operation.call)))
+
+
+@functools.lru_cache(maxsize=8192)
+def _action(text: bytes) -> _Written:
+    item = orjson.loads(text)
+    return _Written(item["op"], False, tuple(_arguments(ACTIONS.get(item["op"]), item.get("args", {}))), "any")
+
+
+def _arguments(operation: Operation, args: Any) -> Iterable[_Argument]:
+    """Yield the arguments as a rule has them, by position or by name."""
+    places = [p for p in operation.parameters if not p.keyword_only and p.variadic != "keyword"]
+    if isinstance(args, dict):
+        given = list(args.items())
+    else:
+        given = []
+        for place, parameter in enumerate(places):
+            if parameter.variadic == "positional":
+                rest = args[place:]
+                given.append((parameter.name, rest[0] if len(rest) == 1 else rest))
+            elif place < len(args):
+                given.append((parameter.name, args[place]))
+    for name, value in given:
+        known = operation.parameter(name)
+        is_formatted = operation.formatted is None or name in operation.formatted
+        is_regex = known is not None and known.kind.regex
+        if known is not None and known.variadic == "positional" and isinstance(value, list):
+            for index, item in enumerate(value):
+                yield _argument(f"{name}/{index}", item, is_formatted, is_regex)
+        else:
+            yield _argument(name, value, is_formatted, is_regex)
+
+
+def _argument(name: str, written: Any, is_formatted: bool, is_regex: bool) -> _Argument:
+    scope = Scope(_NAMES, False, False, [], _LIMITS, groups=Groups(None))
+    compiled = compile_value(scope, written, "", formatted=is_formatted, regex=is_regex)
+    if isinstance(compiled, Const) or scope.problems:
+        return _Argument(name, written, None, (), None)
+    fields = tuple(_fields(written, is_regex))
+    alone = fields[0] if isinstance(written, str) and len(fields) == 1 and fields[0].text == written else None
+    return _Argument(name, written, as_getter(compiled), fields, alone if isinstance(compiled, Path) else None)
+
+
+def _fields(written: Any, is_regex: bool) -> Iterable[template.Field]:
+    if isinstance(written, str):
+        yield from (part for part in template.parse(written, is_regex) if isinstance(part, template.Field))
+    elif isinstance(written, (list, dict)):
+        for item in written.values() if isinstance(written, dict) else written:
+            yield from _fields(item, is_regex)
+
+
+class Explainer:
+    """Makes the traces of one inspection, which share what is known to be secret, and the size of what is shown.
+
+    :param conceal: what must not be shown
+    :param tick: called often; may raise to end the run
+    """
+
+    def __init__(self, conceal: Concealment | None = None, tick: Callable[[], None] = lambda: None) -> None:
+        self.conceal = conceal or Concealment()
+        self.tick = tick
+        self._room = MAX_SHOWN
+
+    def condition(self, condition: CompiledCondition, view: View, outcome: bool | None, note: str | None, *,
+                  short_circuited: bool) -> ConditionTrace:
+        """Return the trace of a condition that was evaluated.
+
+        :param note: why it could not be
+        """
+        self.tick()
+        trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
+        if not condition.check.written:
+            return trace
+        written = _condition(condition.check.written)
+        if written.items is not None:
+            return self._loop(trace, written, view)
+        shown = self._shown(written.arguments, view)
+        why, detail = _why(written, outcome, shown)
+        return replace(trace, arguments=shown, why=why, detail=detail)
+
+    def _loop(self, trace: ConditionTrace, written: _Written, view: View) -> ConditionTrace:
+        assert written.items is not None
+        try:
+            found = written.items(view)
+        except CannotEvaluate:
+            return replace(trace, why="no loop", multiple=written.multiple)
+        if not found:
+            return replace(trace, why="empty loop", multiple=written.multiple, count=0)
+        # The captured item is that of the engine: later conditions have their own.
+        before = view.get("item")
+        try:
+            items = tuple(self._item(written, view, item) for item in found[:MAX_ITEMS])
+        finally:
+            view["item"] = before
+        return replace(trace, multiple=written.multiple, count=len(found),
+                       items=_marked(items, written.multiple, len(found)))
+
+    def _item(self, written: _Written, view: View, item: Any) -> ItemTrace:
+        self.tick()
+        view["item"] = item
+        outcome: bool | None = None
+        try:
+            assert written.call is not None
+            outcome = written.call(view) is not written.inverted
+        except CannotEvaluate:
+            pass
+        shown = self._shown(written.arguments, view)
+        return ItemTrace(outcome, shown, *_why(written, outcome, shown))
+
+    def noted(self, actions: Sequence[CompiledAction]) -> tuple[NotedAction, ...]:
+        """Return actions that note the arguments of each of their runs."""
+        return tuple(NotedAction(action, self) for action in actions)
+
+    def run_of(self, action: CompiledAction, view: View) -> tuple[ArgumentTrace, ...]:
+        """Return the arguments of an action as they are now."""
+        self.tick()
+        return self._shown(_action(action.written).arguments, view) if action.written else ()
+
+    def _shown(self, given: Sequence[_Argument], view: View) -> tuple[ArgumentTrace, ...]:
+        return () if self._room <= 0 else tuple(self._value(argument, view) for argument in given)
+
+    def _value(self, argument: _Argument, view: View) -> ArgumentTrace:
+        if argument.get is None:
+            return self._fitted(ArgumentTrace(argument.name, None, argument.written, _type(argument.written)), ())
+        written = argument.written if isinstance(argument.written, str) else orjson.dumps(argument.written).decode()
+        written = self.conceal.hide(printable(written, MAX_VALUE))
+        missing = next(filter(None, (_missing(field, view) for field in argument.fields)), None)
+        try:
+            value = argument.get(view)
+        except IronicRulesError:
+            return ArgumentTrace(argument.name, written, None, "missing" if missing else "unknown", missing)
+        if missing is not None and value is None:
+            return ArgumentTrace(argument.name, written, None, "missing", missing)
+        shown = ArgumentTrace(argument.name, written, value, _type(value), missing)
+        if argument.is_secret and value is not None:
+            # Converted, or within a text, it may not be known by its value.
+            self.conceal.add(value)
+            return replace(shown, value=secrets.MASK)
+        field = argument.alone
+        return self._fitted(shown, () if field is None or not field.steps else (field.root, *field.steps))
+
+    def _fitted(self, shown: ArgumentTrace, place: tuple[str, ...]) -> ArgumentTrace:
+        value = self.conceal.hide(shown.value, place) if _is_small(shown.value, MAX_VALUE) else shown.value
+        try:
+            size = len(orjson.dumps(value))
+        except (orjson.JSONEncodeError, TypeError):
+            return replace(shown, value=None, type="unknown")
+        if size > MAX_VALUE:
+            return replace(shown, value=None, size=size)
+        self._room -= size + len(shown.written or "")
+        return replace(shown, value=value)
+
+
+class NotedAction:
+    """An action of an explained rule, in place of the compiled one."""
+
+    __slots__ = ("_action", "_explainer", "is_foreign", "op", "runs", "waits", "where")
+
+    def __init__(self, action: CompiledAction, explainer: Explainer) -> None:
+        self._action = action
+        self._explainer = explainer
+        self.where, self.op = action.where, action.op
+        self.waits, self.is_foreign = action.waits, action.is_foreign
+        self.runs: list[tuple[ArgumentTrace, ...]] = []
+
+    def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
+        """Run the action as the compiled one does."""
+        return self._action.run_noted(task, rule, view, views, self._note)
+
+    def _note(self, view: View) -> None:
+        if len(self.runs) < MAX_ITEMS:
+            self.runs.append(self._explainer.run_of(self._action, view))
+        else:
+            self._explainer.tick()
+
+
+def _marked(items: tuple[ItemTrace, ...], multiple: str, count: int) -> tuple[ItemTrace, ...]:
+    """Return the items of a loop, with those marked on which its outcome did not depend."""
+    if multiple == "first":
+        needed = range(1)
+    elif multiple == "last":
+        needed = range(count - 1, count)
+    else:
+        wanted = multiple == "any"
+        deciding = next((place for place, item in enumerate(items) if bool(item.outcome) is wanted), count)
+        needed = range(deciding + 1)
+    return tuple(item if place in needed else replace(item, needed=False) for place, item in enumerate(items))
+
+
+def _why(written: _Written, outcome: bool | None, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
+    """Return the reason for an outcome: a word, and what there is to say about it."""
+    missing = next((argument.missing for argument in given if argument.missing), None)
+    if missing is not None:
+        return "missing", missing
+    if outcome is None:
+        return "cannot be evaluated", None
+    is_true = outcome is not written.inverted
+    if not is_true and written.name in _COMPARING and not any(
+            argument.name == "force_strings" and argument.value for argument in given):
+        types = [argument.type for argument in given if argument.name != "force_strings"]
+        # Integers and other numbers are compared with each other.
+        if len({"number" if found == "integer" else found for found in types}) > 1:
+            return "type", " and ".join(dict.fromkeys(types))
+    if not is_true and written.name == "in-net" and given and not (
+            isinstance(given[0].value, str) and parse_address(given[0].value) is not None):
+        return "not an address", given[0].type
+    return _WORDS[written.name][not is_true], None
+
+
+def _type(value: Any) -> str:
+    return _TYPES.get(type(value), "unknown")
+
+
+def _missing(field: template.Field, view: View) -> str | None:
+    """Return the part of a field's path that does not exist; None if all of it does."""
+    if field.root not in view and field.root in ("item", groups.ROOT):
+        return field.root
+    value = view[field.root]
+    for number, step in enumerate(field.steps):
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, (list, tuple)) and step.isdecimal() and int(step[:9]) < len(value):
+            value = value[int(step)]
+        else:
+            return field.root + "".join(f"[{key}]" for key in field.steps[:number + 1])
+    return None
+
+
+def _is_small(value: Any, room: int) -> bool:
+    """Return whether a value has at most about ``room`` characters; takes no longer for one that is much larger."""
+    left = [value]
+    while left:
+        item = left.pop()
+        room -= len(item) if isinstance(item, str) else 4
+        if room < 0:
+            return False
+        if isinstance(item, dict):
+            if len(item) > room:
+                return False
+            left += item.keys()
+            left += item.values()
+        elif isinstance(item, (list, tuple)):
+            if len(item) > room:
+                return False
+            left += item
+    return True
+
