@@ -5,7 +5,7 @@
     IronicRulesError (500)
     ├── Invalid (400)
     │   ├── InvalidRule, InvalidParameterValue, InvalidPatch, FieldNotWritable, SecretMasked, InvalidState
-    │   ├── InvalidInventory
+    │   ├── InvalidInventory, DryRunTooLong
     │   └── UnsupportedDriverExtension, DriverNotFound, InterfaceNotFound
     ├── Unauthorized (401), Forbidden (403)
     ├── NotFound (404)
@@ -18,7 +18,7 @@
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
     ├── PreconditionFailed (412), RequestTooLarge (413), TooManyAttempts (429)
     ├── Unavailable (503)
-    │   ├── NoValidHost, NoFreeWorker, RequestExpired
+    │   ├── NoValidHost, NoFreeWorker, RequestExpired, TooManyDryRuns
     │   └── OutcomeUnknown ── RPCTimeout
     ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
     ├── RequestRepeated                                     (it was accepted before; never reaches HTTP)
@@ -93,6 +93,10 @@ class InvalidParameterValue(Invalid):
 
 class InvalidPatch(Invalid):
     message = "The JSON patch cannot be applied."
+
+
+class DryRunTooLong(Invalid):
+    message = "The dry run took longer than {seconds:g} seconds ([inspection_rules]dry_run_timeout)."
 
 
 class FieldNotWritable(Invalid):
@@ -387,6 +391,8 @@ class RequestRepeated(IronicRulesError):
     """The request was accepted before. Nothing is done."""
 
     message = "The request was accepted before."
+class TooManyDryRuns(Unavailable):
+    message = "{most} dry runs are in progress already; please retry."
 
 
 class RuleFailed(IronicRulesError):

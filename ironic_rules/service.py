@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ironic_rules.api.server import ApiServer
     from ironic_rules.conductor.conductor import Conductor, StateWork
     from ironic_rules.conductor.service import ConductorService
+    from ironic_rules.inspection.pipeline import Pipeline
     from ironic_rules.inspection.rule_settings import RuleSettings
     from ironic_rules.pxe_filter.service import FilterService
 
@@ -171,21 +172,30 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     from ironic_rules.conductor.conductor import Conductor
     from ironic_rules.conductor.worker_pool import WorkerPool
     from ironic_rules.hardware.enabled import EnabledHardware
-    from ironic_rules.inspection import hook_settings, rule_settings
-    from ironic_rules.inspection.hooks import loader
-    from ironic_rules.inspection.pipeline import Pipeline
+    from ironic_rules.inspection import rule_settings
     from ironic_rules.inspection.rule_cache import RuleCache
 
     numbers = numbers or Numbers()
-    settings = hook_settings.from_conf(conf)
-    hooks = loader.load(loader.parse(conf.inspector.hooks), settings)
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
-        pipeline=Pipeline(hooks, settings), rules=RuleCache(db, rules or rule_settings.prepare(conf, db)),
+        pipeline=_make_pipeline(conf), rules=RuleCache(db, rules or rule_settings.prepare(conf, db)),
         workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf),
                            recovery_size=conf.conductor.recovery_workers, numbers=numbers),
         work=conductor_work(),
         pxe_filter=pxe_filter or PXEFilterAPI(), numbers=numbers)
+
+
+def _make_pipeline(conf: cfg.ConfigOpts) -> Pipeline:
+    """Return the enabled hooks.
+
+    :raises ConfigurationError: one is missing or does not fit
+    """
+    from ironic_rules.inspection import hook_settings
+    from ironic_rules.inspection.hooks import loader
+    from ironic_rules.inspection.pipeline import Pipeline
+
+    settings = hook_settings.from_conf(conf)
+    return Pipeline(loader.load(loader.parse(conf.inspector.hooks), settings), settings)
 
 
 def make_conductor_service(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
@@ -228,7 +238,7 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
     numbers = numbers or Numbers()
     return api_app.make_app(conf, db, ConductorAPI(transport, conf, is_served, most_waiting, numbers, clock.now),
                             rules or rule_settings.prepare(conf, db), pxe_filter_rpc.make_client(transport, conf),
-                            numbers)
+                            numbers, lambda: _make_pipeline(conf))
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,

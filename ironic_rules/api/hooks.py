@@ -1,12 +1,13 @@
 """The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
-``rule_problems``, ``offered_steps``, ``report_digests``, ``broker`` and ``database`` (their checks), ``numbers``,
-``metrics_page`` (None: not served) and ``version`` (the minor).
+``rule_problems``, ``dry_runs``, ``offered_steps``, ``report_digests``, ``broker`` and ``database`` (their checks),
+``numbers``, ``metrics_page`` (None: not served) and ``version`` (the minor).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from oslo_config import cfg
@@ -15,11 +16,13 @@ from pecan import hooks
 from ironic_rules.api import auth
 from ironic_rules.api.broker_check import BrokerCheck
 from ironic_rules.api.database_check import DatabaseCheck, Found
+from ironic_rules.api.dry_runs import DryRuns
 from ironic_rules.api.marks import ReportDigests
 from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db import conductors, inspection_rules
 from ironic_rules.db.session import Database
+from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.metrics import exposition
@@ -33,7 +36,7 @@ class DependenciesHook(hooks.PecanHook):
     priority = 10
 
     def __init__(self, conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings,
-                 pxe_filter: PXEFilterAPI, numbers: Numbers) -> None:
+                 pxe_filter: PXEFilterAPI, numbers: Numbers, make_pipeline: Callable[[], Pipeline]) -> None:
         self._conf = conf
         self._db = db
         self._rpc = rpc
@@ -43,6 +46,7 @@ class DependenciesHook(hooks.PecanHook):
         # Rules are compiled, and those that cannot be are logged, when the process starts.
         self._rule_cache.current()
         self._rule_problems = RuleProblems(rules)
+        self._dry_runs = DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline)
         self._broker = BrokerCheck(rpc.ping_broker)
         self._database = DatabaseCheck(self._read_health)
         self._report_digests = ReportDigests(db)
@@ -60,6 +64,7 @@ class DependenciesHook(hooks.PecanHook):
         request.rules = self._rules
         request.rule_cache = self._rule_cache
         request.rule_problems = self._rule_problems
+        request.dry_runs = self._dry_runs
         request.offered_steps = self._offered_steps
         request.report_digests = self._report_digests
         request.broker = self._broker

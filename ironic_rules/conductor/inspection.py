@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, interfaces, pxe_filter, state_machine, wait_states
+from ironic_rules.conductor import admission, pxe_filter, state_machine, wait_states
 from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
@@ -27,7 +27,7 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.base import InspectInterface
-from ironic_rules.inspection import known_bmcs
+from ironic_rules.inspection import fitting, known_bmcs
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
@@ -214,7 +214,7 @@ class _Processing:
         task.begin_inspection(
             {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
         self.outcome = conductor.pipeline.run(task, data.inventory, data.plugin_data, rule_set, spent)
-        interfaces.fit(conductor, task, sealed=self.is_sealed)
+        fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
         _call(task, interface.finish)
         return self.outcome
 

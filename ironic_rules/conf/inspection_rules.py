@@ -29,6 +29,8 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("action_timeout", default=60, min=0,
                help="Seconds that an action may take in the conductor, in a loop for each item. After that the "
                     "inspection fails, and the worker is written off and replaced. 0: no limit."),
+    cfg.IntOpt("dry_run_timeout", default=10, min=1, max=300,
+               help="Seconds that a dry run of inspection rules may take. The API ends it then, and answers 400."),
     cfg.IntOpt("max_conditions", default=100, min=1, max=10000, help="Maximum number of conditions of a rule."),
     cfg.IntOpt("max_actions", default=100, min=1, max=10000, help="Maximum number of actions of a rule."),
     cfg.IntOpt("max_loop_items", default=4096, min=1, max=1000000,

@@ -109,6 +109,12 @@ def latest(conn: sa.Connection, node_id: int, status: str | None = None, *,
     return conn.execute(_LATEST_RAW if raw_json else _LATEST, {"node_id": node_id}).one_or_none()
 
 
+def get(conn: sa.Connection, node_id: int, inventory_id: int) -> StoredInventory | None:
+    """Return the data of the node with that id, None if they are not kept."""
+    query = sa.select(table).where(table.c.node_id == node_id, table.c.id == inventory_id)
+    return conn.execute(query).one_or_none()
+
+
 def latest_inventory(conn: sa.Connection, node_id: int) -> Inventory | None:
     """Return only the inventory of the node's last successful inspection, None if there was none."""
     query = sa.select(table.c.inventory_data).where(table.c.node_id == node_id, table.c.status == PROCESSED)

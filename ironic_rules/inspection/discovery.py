@@ -104,6 +104,20 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     return node
 
 
+def preview(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> tuple[dict[str, Any], PortChanges]:
+    """Return the values and the ports of the node that :func:`find_or_create` would create; nothing is written.
+
+    :raises LookupFailed: as there; also for a machine whose earlier callback has created a node already
+    """
+    if not conf.auto_discovery.enabled:
+        raise LookupFailed.because("no node is found for it, and [auto_discovery]enabled is false")
+    if _known(conn, sent) is not None:
+        raise LookupFailed.because("an earlier callback of the machine has created its node")
+    _check_rate(conn, conf)
+    _compare(conn, conf, sent, machine_ids.of_report(sent.inventory, sent.plugin_data))
+    return {**_node_values(conf), **_interfaces(conn, conf)}, _ports(conf, sent)
+
+
 def withdraw(db: Database, node_id: int) -> None:
     """Delete a node whose data no conductor has accepted; the machine will repeat its callback."""
     if db.write(lambda conn: records.withdraw(conn, node_id)):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 from oslo_log import log as logging
 
 from ironic_rules.db.errors import AWAY
-from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError
+from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, RuleFailed
+from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, ExplainedSteps
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models.inventories import AUTO_DISCOVERED
@@ -39,11 +40,13 @@ class Outcome:
     :ivar traces: one per rule that was evaluated, in order
     :ivar plugin_data: what the ramdisk sent besides the inventory, with the changes of hooks and rules
     :ivar messages: ``(level, text)`` for the operator, from hooks and from rules
+    :ivar seconds: of each stage so far
     """
 
     traces: list[Trace]
     plugin_data: dict[str, Any]
     messages: list[tuple[str, str]]
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 class Pipeline:
@@ -62,42 +65,60 @@ class Pipeline:
                 f"[inspection_rules]supported_interfaces is not a regular expression: {exc}") from exc
 
     def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
-            rule_set: RuleSet | None = None, spent: SpentRules = dict) -> Outcome:
+            rule_set: RuleSet | None = None, spent: SpentRules = dict,
+            explain: ExplainedSteps | None = None) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         :param task: its drafts are changed; its inspection has begun
         :param rule_set: None runs only hooks
         :param spent: see ``rules.Facts``
+        :param explain: gets what each hook and each rule has done, also before a failure; the run is then a dry run:
+            actions change nothing but the drafts
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed
         """
         received = _Inventory(inventory)
-        sealed = False
         data: dict[str, Any] = orjson.loads(orjson.dumps(plugin_data or {}))
         # Not what a machine says of itself.
         data.pop(AUTO_DISCOVERED, None)
         if task.node.auto_discovered:
             data[AUTO_DISCOVERED] = True
-        facts = Facts(task, received.data, data, spent=spent)
+        if explain is None:
+            return self._run(task, received, data, Facts(task, received.data, data, spent=spent), rule_set, None)
+        facts = Facts(task, received.data, data, dry_run=True, spent=spent, explainer=explain.explainer)
+        explain.begin(task, received.data, data)
+        try:
+            return self._run(task, received, data, facts, rule_set, explain)
+        except (HookFailed, RuleFailed) as exc:
+            explain.failed(exc)
+            raise
+
+    def _run(self, task: Task, received: _Inventory, data: dict[str, Any], facts: Facts, rule_set: RuleSet | None,
+             explain: ExplainedSteps | None) -> Outcome:
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
+        sealed = False
         traces: list[Trace] = []
         task.stages.begin("hooks")
         for name, hook in self._hooks:
             self._call(name, hook, hook.preprocess, task, received, data, sealed)
+            if explain is not None:
+                explain.hook(name, PREPROCESS)
         if rules is not None:
             task.stages.begin("rules")
-            traces += rules.run("preprocess", facts)
+            traces += _rules(rules, "preprocess", facts, explain)
             task.checkpoint()  # hooks write now
             sealed = any(trace.sensitive and trace.matched for trace in traces)
         task.stages.begin("hooks")
         for name, hook in self._hooks:
             self._call(name, hook, hook, task, received, data, sealed)
+            if explain is not None:
+                explain.hook(name, MAIN)
         if rules is not None:
             task.stages.begin("rules")
-            traces += rules.run("main", facts)
+            traces += _rules(rules, "main", facts, explain)
             task.checkpoint()
         task.stages.begin("finish")
-        return Outcome(traces, data, list(task.messages))
+        return Outcome(traces, data, list(task.messages), task.stages.end())
 
     def _call(self, name: str, hook: InspectionHook, work: Callable[..., None], task: Task, received: _Inventory,
               data: dict[str, Any], sealed: bool) -> None:
@@ -132,6 +153,15 @@ class Pipeline:
         if kept is not None and (problem := kept.problem() or problem_of_data(data)):
             # A path can have what the rule has written.
             raise HookFailed(hook=name, reason=WITHHELD if sealed else problem)
+
+
+def _rules(rules: RuleSet, phase: str, facts: Facts, explain: ExplainedSteps | None) -> list[Trace]:
+    if explain is None:
+        return rules.run(phase, facts)
+    explain.begin_phase(phase)
+    traces = rules.run(phase, facts, explain=True)
+    explain.rules(traces)
+    return traces
 
 
 def _overdue(name: str, reason: str) -> HookFailed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -99,6 +99,16 @@ class RuleCache:
     def broken(self, revision: int | None = None) -> Mapping[str, BrokenRule]:
         """Return the rules that do not compile, by UUID, those that are disabled included."""
         return self._current(revision).broken
+
+    def as_if(self, removed: Collection[str], added: Iterable[CompiledRule | BrokenRule]) -> RuleSet:
+        """Return the stored and built-in rules without some, and with others.
+
+        :param removed: UUIDs; those that no enabled rule has are ignored
+        """
+        state = self._current(None)
+        known = [found.compiled for uuid in removed if (found := state.stored.get(uuid)) and found.enabled]
+        built_in = [rule for rule in self._built_in if rule.uuid in removed]
+        return state.rule_set.changed([*known, *built_in], added)
 
     def _current(self, revision: int | None) -> _State:
         state = self._state or self._load(None)

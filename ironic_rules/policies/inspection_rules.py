@@ -9,6 +9,7 @@ GET = "baremetal:inspection_rule:get"
 CREATE = "baremetal:inspection_rule:create"
 UPDATE = "baremetal:inspection_rule:update"
 REVISIONS = "baremetal:inspection_rule:revisions"
+DRY_RUN = "baremetal:inspection_rule:dry_run"
 DELETE = "baremetal:inspection_rule:delete"
 
 _ALL = "/v1/inspection_rules"
@@ -22,6 +23,8 @@ RULES = [
     documented(REVISIONS, READER, "List and show the kept revisions of the inspection rules",
                ("GET", _REVISIONS), ("GET", _REVISION)),
     documented(CREATE, ADMIN, "Create inspection rules", ("POST", _ALL), ("PUT", _ALL), ("POST", _ROLLBACK)),
+    documented(DRY_RUN, ADMIN, "Try inspection rules on data of a machine; the reply has the data, without secrets",
+               ("POST", "/v1/inspection_rules/dry_run")),
     documented(UPDATE, ADMIN, "Change inspection rules", ("PATCH", _ONE), ("PUT", _ALL), ("POST", _ROLLBACK)),
     documented(DELETE, ADMIN, "Delete inspection rules; PUT needs it to delete those that it does not have",
                ("DELETE", _ONE), ("DELETE", _ALL), ("PUT", _ALL), ("POST", _ROLLBACK)),

@@ -281,11 +281,11 @@ class _Run:
         before = _state(self._facts, self._task, rule)
         if rule.sensitive:
             self._act(entry, view)
-            _seal(explainer.conceal, _difference(before, _state(self._facts, self._task, rule)))
+            _seal(explainer.conceal, difference(before, _state(self._facts, self._task, rule)))
             return entry.matched
         noted = explainer.noted(entry.actions)
         times, notes = self._act(entry, view, shown, noted)
-        found = _difference(before, _state(self._facts, self._task, rule))
+        found = difference(before, _state(self._facts, self._task, rule))
         return Trace(rule.uuid, rule.description, True, None, shown, _action_traces(noted, times, notes),
                      hidden(found, explainer.conceal), limited=entry.limited)
 
@@ -476,8 +476,11 @@ def _state(facts: Facts, task: Task | None, rule: CompiledRule) -> State:
     return state
 
 
-def _difference(before: State, after: State) -> dict[str, Any]:
-    """Return the patches (RFC 6902) that make one state of another, as in ``Trace.changes``, with all secrets."""
+def difference(before: State, after: State) -> dict[str, Any]:
+    """Return the patches (RFC 6902) that make one state of another, as in ``Trace.changes``, with all secrets.
+
+    :param before: ``node``, ``plugin_data``, ``ports`` by address, or some of them
+    """
     found: dict[str, Any] = {}
     for root, value in after.items():
         if root == "ports":

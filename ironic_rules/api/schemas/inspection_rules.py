@@ -40,6 +40,11 @@ CREATE = Rule()
 APPLY = schema.Object(
     {"rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES), "prune": schema.Boolean(),
      "dry_run": schema.Boolean(), "bundle": Bundle(nullable=True)}, required=("rules",))
+#: Rules are checked like those of a POST; the report is checked as that of a ramdisk.
+DRY_RUN = schema.Object({
+    "node": schema.Text(max_length=255, min_length=1), "version": schema.Integer(1, 2**63 - 1), "report": schema.Map(),
+    "rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES),
+    "as_if": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES), "compare": schema.Boolean()})
 ROLLBACK = schema.Object({"dry_run": schema.Boolean()}, nullable=True)
 #: Every field that a PATCH may write; the rest can be read by a patch.
 PATCHABLE = RULE.where(lambda entry: entry.patch)

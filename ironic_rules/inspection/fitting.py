@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.db import conductors
+from ironic_rules.db.session import Database
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware import selection
 from ironic_rules.inspection import authors
@@ -11,9 +11,10 @@ from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS
 from ironic_rules.models.task import Task
 
 
-def fit(conductor: Conductor, task: Task, *, sealed: bool) -> None:
+def fit(db: Database, heartbeat_timeout: int, task: Task, *, sealed: bool) -> None:
     """Choose interfaces that the driver of the draft offers: those set by name must be, the others get defaults.
 
+    :param heartbeat_timeout: seconds after which a conductor is not alive
     :param sealed: the draft contains what a sensitive rule wrote
     :raises RuleFailed: a rule has set a driver that no live conductor of the node's group offers, a group without that
         driver, or an interface that the driver does not offer
@@ -22,8 +23,8 @@ def fit(conductor: Conductor, task: Task, *, sealed: bool) -> None:
     node, changed = task.node, task.node.changes().keys()
     if changed.isdisjoint(CHOOSES_INTERFACES):
         return
-    with conductor.db.reader() as conn:
-        alive = conductors.alive(conn, conductor.conf.conductor.heartbeat_timeout)
+    with db.reader() as conn:
+        alive = conductors.alive(conn, heartbeat_timeout)
     offered = selection.union(row.hardware_types for row in alive if row.conductor_group == node.conductor_group)
     current = {field: getattr(node, field) for field in INTERFACE_FIELDS}
     try:

@@ -1,0 +1,122 @@
+"""``/v1/inspection_rules/dry_run``: what an inspection would do, with the stored rules or with others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import dry_run_rules, versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import inspection_rules as schemas
+from ironic_rules.db import inventory, ports
+from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound, LookupFailed, MachineUnknown, Problem
+from ironic_rules.inspection import discovery, dry_run, lookup, payload
+from ironic_rules.inspection.dry_run import DryRun, Machine
+from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.policies import inspection_rules as policies
+
+
+class RuleDryRunController(Resource):
+    """Since API 1.96. Nothing is written, and no request is sent to another service."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.DRY_RUN, body=schemas.DRY_RUN, allow_nul=True)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Run hooks and rules over data of a machine, and return what each of them did and what would be saved.
+
+        The data are those of the last inspection of ``node``, or of the one with ``version`` (as its history names it),
+        or ``report``, in the form that a ramdisk sends. With both, ``node`` sends ``report``. With a report only, the
+        node is looked up as for a callback; an unknown machine is discovered as the configuration says.
+
+        The rules are the stored ones, or only ``rules``, or the stored ones as if those of ``as_if`` were different: a
+        rule is added, or replaces the stored one with its ``uuid``; ``{"uuid", "patch"}`` changes a stored rule, and
+        ``{"uuid", "left_out": true}`` leaves it out. A sensitive rule cannot be patched. With ``compare`` the answer
+        has the result of the stored rules, too, and the difference.
+
+        Early rules run over a ``report`` only: stored data have passed them.
+
+        :raises InvalidRule: 400, with every problem of every rule;  InvalidInventory: 400, of the report
+        :raises NodeNotFound, InventoryNotFound: 404
+        :raises DryRunTooLong: 400, by ``[inspection_rules]dry_run_timeout``;  TooManyDryRuns: 503
+        """
+        request = pecan.request
+        if "node" not in body and "report" not in body:
+            raise Invalid("A node, a report, or both are required.")
+        if "version" in body and ("node" not in body or "report" in body):
+            raise Invalid("A version is one of the stored inventories of a node.")
+        sent = _report(body["report"]) if "report" in body else None
+        asked = dry_run_rules.Request(body.get("rules"), body.get("as_if") or ())
+        if asked.given is not None and asked.as_if:
+            raise Invalid("There are either rules, or as_if.")
+        with request.db.reader() as conn:
+            asked.read(conn)
+            machine, data = _machine(conn, body, sent)
+        work = _work(machine, data, sent, asked, compare=body.get("compare", False))
+        result: dict[str, Any] = request.dry_runs.run(work)
+        return result
+
+
+def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.Payload | None,
+          asked: dry_run_rules.Request, *, compare: bool) -> Callable[[Callable[[], None]], JSONObject]:
+    """Return the work of the dry run, which another thread does: it gets all that it needs from here."""
+    request = pecan.request
+    db, settings, cache, runs = request.db, request.rules, request.rule_cache, request.dry_runs
+    heartbeat_timeout = request.conf.conductor.heartbeat_timeout
+
+    def work(tick: Callable[[], None]) -> JSONObject:
+        made = dry_run_rules.make(asked, settings, cache, tick)
+        trial = DryRun(runs.pipeline(), db, heartbeat_timeout, tick)
+        result = trial.run(machine, data, made.rule_set, sent=sent)
+        shown = {**result.shown, "given": made.uuids}
+        if compare:
+            stored = trial.run(machine, data, cache.current(), sent=sent)
+            shown |= {"stored": stored.shown, "difference": dry_run.difference_of(stored, result)}
+        return shown
+
+    return work
+
+
+def _report(report: Any) -> payload.Payload:
+    try:
+        return payload.split(report)
+    except InvalidInventory as error:
+        raise InvalidInventory(
+            problems=[Problem(f"/report{problem.where}", problem.text) for problem in error.problems]) from error
+
+
+def _machine(conn: sa.Connection, body: dict[str, Any],
+             sent: payload.Payload | None) -> tuple[Machine | LookupFailed, InspectionData]:
+    """Return the machine, or why its callback is refused, and the data of its inspection.
+
+    :raises NodeNotFound, InventoryNotFound: 404
+    """
+    if sent is None:
+        row = node_access.find(conn, body["node"])
+        version = body.get("version")
+        found = inventory.latest(conn, row.id) if version is None else inventory.get(conn, row.id, version)
+        if found is None:
+            raise InventoryNotFound(node=row.uuid)
+        data = InspectionData(found.inventory_data, found.received_plugin_data)
+        return dry_run.stored(conn, row, data), data
+    data = InspectionData(sent.inventory, sent.plugin_data)
+    if "node" in body:
+        return dry_run.stored(conn, node_access.find(conn, body["node"]), data), data
+    try:
+        return _looked_up(conn, sent, data), data
+    except LookupFailed as error:
+        return error, data
+
+
+def _looked_up(conn: sa.Connection, sent: payload.Payload, data: InspectionData) -> Machine:
+    owners, _ = ports.owners_and_rules_revision(conn, sent.macs)
+    try:
+        found = lookup.find_node(conn, None, sent.macs, sent.bmc_addresses, owners)
+    except MachineUnknown:
+        values, created_ports = discovery.preview(conn, pecan.request.conf, sent)
+        return dry_run.created(conn, values, created_ports, data)
+    return dry_run.stored(conn, node_access.find(conn, found.uuid), data)

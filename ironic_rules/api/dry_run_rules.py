@@ -1,0 +1,159 @@
+"""The rules of a dry run: those that are stored, those of the request, or the stored ones as if some were different."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules import rules
+from ironic_rules.api import patch
+from ironic_rules.db import inspection_rules
+from ironic_rules.exceptions import Invalid, InvalidRule, Problem
+from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.models.inspection_rules import RULE, Rule
+from ironic_rules.rules import RuleSet
+from ironic_rules.text import is_uuid
+
+_READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
+_PATCHABLE = RULE.where(lambda entry: entry.patch)
+#: The position of rules that are not stored: after all others of their priority.
+_LAST = 1 << 40
+
+
+@dataclass(slots=True)
+class Request:
+    """What a request says about rules.
+
+    :ivar given: the only rules; None: the stored ones
+    :ivar as_if: a rule to add, or in place of the stored one with its UUID; or ``{"uuid", "patch"}``, or
+        ``{"uuid", "left_out": true}``
+    :ivar stored: the stored rules that ``as_if`` names, by UUID
+    """
+
+    given: Sequence[Any] | None
+    as_if: Sequence[Any]
+    stored: dict[str, Rule] = field(default_factory=dict)
+
+    def read(self, conn: sa.Connection) -> None:
+        """Read the stored rules that the request names."""
+        named = {item["uuid"].lower() for item in self.as_if if isinstance(item, dict) and is_uuid(item.get("uuid"))}
+        self.stored = {rule.uuid: rule for rule in inspection_rules.some_rules(conn, sorted(named))}
+
+
+@dataclass(slots=True)
+class Made:
+    """A rule set, and which rule each place of the request stands for."""
+
+    rule_set: RuleSet
+    uuids: dict[str, str]
+
+
+def make(request: Request, settings: RuleSettings, cache: RuleCache, tick: Callable[[], None]) -> Made:
+    """Return the rule set of a request.
+
+    :param tick: called between rules
+    :raises InvalidRule: 400, with every problem of every rule
+    """
+    return _Making(request, settings, cache, tick).make()
+
+
+class _Making:
+    def __init__(self, request: Request, settings: RuleSettings, cache: RuleCache, tick: Callable[[], None]) -> None:
+        self._request = request
+        self._settings = settings
+        self._cache = cache
+        self._tick = tick
+        self._problems: list[Problem] = []
+        self._uuids: dict[str, str] = {}
+        self._removed: set[str] = set()
+        self._added: list[Rule] = []
+
+    def make(self) -> Made:
+        request = self._request
+        if request.given is not None:
+            for place, rule in enumerate(request.given):
+                self._add(f"/rules/{place}", rule)
+        for place, item in enumerate(request.as_if):
+            self._as_if(f"/as_if/{place}", item)
+        if self._problems:
+            raise InvalidRule(problems=self._problems)
+        compiled = []
+        for rule in self._added:
+            self._tick()
+            if rule.enabled:
+                compiled.append(rules.compile(rule, limits=self._settings.limits))
+        if request.given is not None:
+            return Made(self._settings.rule_set(compiled), self._uuids)
+        return Made(self._cache.as_if(self._removed, compiled), self._uuids)
+
+    def _as_if(self, where: str, item: Any) -> None:
+        if not isinstance(item, Mapping) or not ("patch" in item or "left_out" in item):
+            self._add(where, item)
+            return
+        known = str(item.get("uuid")).lower()
+        stored = self._request.stored.get(known)
+        unknown = set(item) - {"uuid", "patch", "left_out"}
+        if unknown or len(item) != 2:
+            self._complain(where, "has a uuid, and either a patch or left_out, and nothing else")
+        elif item.get("left_out") is True:
+            if stored is None and all(rule.uuid != known for rule in self._settings.built_in):
+                self._complain(f"{where}/uuid", "there is no such rule")
+            self._remove(where, known)
+        elif "left_out" in item:
+            self._complain(f"{where}/left_out", "must be true")
+        elif stored is None:
+            self._complain(f"{where}/uuid", "there is no such stored rule")
+        elif stored.sensitive:
+            self._complain(where, "a sensitive rule can be left out or replaced as a whole, not patched")
+        else:
+            self._patch(where, stored, item["patch"])
+
+    def _patch(self, where: str, stored: Rule, operations: Any) -> None:
+        defaults = {**RULE.defaults(), "scope": self._settings.default_scope}
+        try:
+            result = patch.apply(
+                {name: getattr(stored, name) for name in RULE.columns}, patch.operations(patch.BODY.load(operations)),
+                defaults=defaults, read_only=_READ_ONLY, required=RULE.required)
+        except Invalid as error:
+            placed = [Problem(f"{where}/patch{problem.where}", problem.text) for problem in error.problems]
+            self._problems += placed or [Problem(f"{where}/patch", str(error))]
+            return
+        self._add(where, {"uuid": stored.uuid, **{name: result[name] for name in _PATCHABLE}})
+
+    def _add(self, where: str, given: Any) -> None:
+        self._tick()
+        if not isinstance(given, Mapping):
+            self._complain(where, "a rule is an object")
+            return
+        written = rules.from_wire({"scope": self._settings.default_scope, **given})
+        found = rules.validate(written, limits=self._settings.limits)
+        self._problems += [Problem(where + problem.where, problem.text) for problem in found]
+        if found:
+            return
+        uuid = written.get("uuid") or uuidutils.generate_uuid()
+        stored = self._request.stored.get(uuid)
+        if stored is None and any(rule.uuid == uuid for rule in self._settings.built_in):
+            self._complain(f"{where}/uuid", "is that of a built-in rule, which can be left out, but not replaced")
+            return
+        if not self._remove(where, uuid):
+            return
+        position = stored.position if stored is not None else _LAST + len(self._added)
+        self._added.append(replace(Rule.of({**written, "uuid": uuid}), position=position))
+
+    def _remove(self, where: str, uuid: str) -> bool:
+        """Note that the request says something about a rule; return whether it is for the first time."""
+        if uuid in self._removed:
+            self._complain(f"{where}/uuid", "is given more than once")
+            return False
+        self._removed.add(uuid)
+        self._uuids[where] = uuid
+        return True
+
+    def _complain(self, where: str, text: str) -> None:
+        self._problems.append(Problem(where, text))
+

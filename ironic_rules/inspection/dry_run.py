@@ -1,0 +1,232 @@
+"""Dry runs: an inspection without its commit. Hooks and rules change drafts that nothing saves.
+
+As far as the result goes, the same as in the conductor: the pipeline, and the choice of interfaces after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules.db import clock, inventory, portgroups, ports, rule_nodes, traits
+from ironic_rules.db.session import Database
+from ironic_rules.exceptions import DriverNotFound, HookFailed, InterfaceNotFound, LookupFailed, RuleFailed
+from ironic_rules.inspection import fitting
+from ironic_rules.inspection.explained_steps import ExplainedSteps, messages
+from ironic_rules.inspection.payload import Payload
+from ironic_rules.inspection.pipeline import Pipeline
+from ironic_rules.models import json_patch, mac, states
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.fields import Type, values_of
+from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.nodes import NODE, Node
+from ironic_rules.models.ports import PORT, PORT_GROUP
+from ironic_rules.models.task import PortChanges, Task
+from ironic_rules.rules import Facts, RuleSet
+from ironic_rules.rules.engine import difference_of_port, hidden
+
+FINISHED, FAILED, REFUSED = "finished", "failed", "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What an inspection begins with.
+
+    :ivar node: values of its fields
+    :ivar is_new: discovery would create it
+    :ivar foreign: MAC addresses of the data that belong to other nodes
+    :ivar spent: the rules that may not run on it, and on how many others each has
+    """
+
+    node: JSONObject
+    traits: Sequence[str] = ()
+    ports: Sequence[JSONObject] = ()
+    port_groups: Sequence[JSONObject] = ()
+    is_new: bool = False
+    foreign: frozenset[str] = frozenset()
+    spent: Mapping[str, int] = field(default_factory=dict)
+    previous: JSONObject | None = None
+
+    def task(self) -> Task:
+        """Return new drafts of it."""
+        node = {**self.node, "provision_state": states.INSPECTING}
+        found = Task(NodeDraft(node, self.traits), map(PortDraft, self.ports), self.port_groups)
+        found.begin_inspection(self.foreign, lambda: self.previous)
+        return found
+
+
+def stored(conn: sa.Connection, row: Node, data: InspectionData) -> Machine:
+    """Return a node of the database, as it is when it is inspected with these data."""
+    return Machine(
+        values_of(NODE, row), traits.list_for(conn, [row.id])[row.id],
+        [values_of(PORT, port) for port in ports.for_node(conn, row.id)],
+        [values_of(PORT_GROUP, group) for group in portgroups.for_node(conn, row.id)],
+        foreign=foreign(conn, data, row.id), spent=rule_nodes.spent(conn, row.uuid),
+        previous=inventory.latest_inventory(conn, row.id))
+
+
+def created(conn: sa.Connection, values: Mapping[str, Any], found: PortChanges, data: InspectionData) -> Machine:
+    """Return the node that discovery would create."""
+    uuid = uuidutils.generate_uuid()
+    node = {name: None if NODE[name].type is Type.TIME else NODE[name].initial() for name in NODE} | {
+        "id": 0, "uuid": uuid, "created_at": clock.now(), **values}
+    return Machine(node, ports=found.created, is_new=True, foreign=foreign(conn, data, 0),
+                   spent=rule_nodes.spent(conn, uuid))
+
+
+def foreign(conn: sa.Connection, data: InspectionData, node_id: int) -> frozenset[str]:
+    """Return the MAC addresses of the data that are those of other nodes."""
+    sent = [mac.normalize(address) for interface in data.inventory.get("interfaces") or ()
+            if mac.is_mac(address := interface.get("mac_address"))]
+    owners = ports.node_ids_by_addresses(conn, sent)
+    return frozenset(address for address, owner in owners.items() if owner != node_id)
+
+
+@dataclass(slots=True)
+class Result:
+    """What an inspection would do.
+
+    :ivar outcome: ``finished``, ``failed``, or ``refused`` if the machine's callback would be
+    :ivar failure: of the hook or the rule, or why it is refused
+    :ivar final: the fields and data that change, as they would be: what two results are compared by
+    """
+
+    outcome: str
+    shown: JSONObject
+    final: JSONObject = field(default_factory=dict)
+    steps: ExplainedSteps = field(default_factory=ExplainedSteps)
+
+
+class DryRun:
+    """A dry run of one machine and its data, with any number of rule sets.
+
+    :param db: only read
+    :param heartbeat_timeout: seconds after which a conductor is not alive
+    :param tick: called often; may raise to end the run
+    """
+
+    def __init__(self, pipeline: Pipeline, db: Database, heartbeat_timeout: int,
+                 tick: Callable[[], None] = lambda: None) -> None:
+        self._pipeline = pipeline
+        self._db = db
+        self._heartbeat_timeout = heartbeat_timeout
+        self._tick = tick
+
+    def run(self, machine: Machine | LookupFailed, data: InspectionData, rule_set: RuleSet, *,
+            sent: Payload | None = None) -> Result:
+        """Return what an inspection of the machine would do.
+
+        :param machine: why the callback would be refused, if no early rule refuses it before
+        :param sent: what the ramdisk sent, if the data have not passed the early rules yet
+        """
+        steps = ExplainedSteps(self._tick)
+        plugin_data = data.plugin_data
+        said: list[tuple[str, str]] = []
+        if sent is not None:
+            facts = Facts(None, data.inventory, dict(plugin_data), dry_run=True, explainer=steps.explainer)
+            steps.begin_phase("early")
+            try:
+                rule_set.check("early", None)
+                steps.rules(rule_set.run("early", facts, explain=True))
+            except RuleFailed as exc:
+                steps.failed(exc)
+                return _refused(steps, _failure(exc), facts.messages)
+            plugin_data, said = facts.plugin_data, facts.messages
+        if isinstance(machine, LookupFailed):
+            return _refused(steps, {"reason": machine.reason}, said)
+        task = machine.task()
+        try:
+            outcome = self._pipeline.run(task, data.inventory, plugin_data, rule_set, lambda: machine.spent, steps)
+            is_sealed = any(trace.sensitive and trace.matched for trace in outcome.traces)
+            fitting.fit(self._db, self._heartbeat_timeout, task, sealed=is_sealed)
+        except (HookFailed, RuleFailed, DriverNotFound, InterfaceNotFound) as exc:
+            return _failed(steps, _failure(exc), [*said, *task.messages])
+        self._tick()
+        return _finished(machine, task, steps, data.plugin_data, outcome.plugin_data, [*said, *task.messages])
+
+
+def _failure(error: Exception) -> JSONObject:
+    if isinstance(error, RuleFailed):
+        return {"rule": error.facts["rule"], "pointer": error.facts["where"], "reason": str(error.facts["reason"])}
+    if isinstance(error, HookFailed):
+        return {"hook": error.facts.get("hook"), "reason": str(error)}
+    return {"reason": str(error)}
+
+
+def _base(outcome: str, steps: ExplainedSteps, failure: JSONObject | None,
+          said: Sequence[tuple[str, str]]) -> JSONObject:
+    conceal = steps.conceal
+    shown_failure = failure and {name: conceal.hide(value) for name, value in failure.items()}
+    shown_steps = steps.shown()
+    would = [{"rule": step["rule"], "pointer": action["pointer"], "text": note} for step in shown_steps
+             for action in step.get("actions", ()) for note in action["notes"]]
+    return {"outcome": outcome, "admitted": outcome != REFUSED, "failure": shown_failure, "steps": shown_steps,
+            "messages": messages(said, conceal), "would": would}
+
+
+def _refused(steps: ExplainedSteps, failure: JSONObject, said: Sequence[tuple[str, str]]) -> Result:
+    return Result(REFUSED, _base(REFUSED, steps, failure, said), steps=steps)
+
+
+def _failed(steps: ExplainedSteps, failure: JSONObject, said: Sequence[tuple[str, str]]) -> Result:
+    return Result(FAILED, _base(FAILED, steps, failure, said), steps=steps)
+
+
+def _finished(machine: Machine, task: Task, steps: ExplainedSteps, sent: JSONObject, plugin_data: JSONObject,
+              said: Sequence[tuple[str, str]]) -> Result:
+    node = task.node
+    changed = node.changes()
+    final: JSONObject = {"node": changed, "plugin_data": plugin_data, "traits": sorted(node.read()["traits"]),
+                         "ports": {str(port.address): _port(port.read()) for port in task.ports}}
+    before = {} if machine.is_new else {str(port["address"]): _port(port) for port in machine.ports}
+    patches = {address: difference_of_port(before.get(address), final["ports"].get(address))
+               for address in dict.fromkeys((*before, *final["ports"]))}
+    found = hidden({"node": json_patch.difference({name: node.original(name) for name in changed}, changed),
+                    "plugin_data": json_patch.difference(sent, plugin_data),
+                    "ports": {address: patch for address, patch in patches.items() if patch}}, steps.conceal)
+    conceal = steps.conceal
+    old = set(machine.traits)
+    shown = _base(FINISHED, steps, None, said)
+    shown |= {
+        "node": {"patch": found["node"]},
+        "ports": [{"address": address, "patch": patch} for address, patch in found["ports"].items()
+                  if patch[0]["path"] != ""],
+        "ports_created": [operation["value"] for patch in found["ports"].values() for operation in patch
+                          if operation["path"] == "" and operation["op"] == "add"],
+        "ports_removed": [address for address, patch in found["ports"].items()
+                          if patch[0]["path"] == "" and patch[0]["op"] == "remove"],
+        "traits": {"added": conceal.hide(sorted(set(final["traits"]) - old), ("node", "traits")),
+                   "removed": conceal.hide(sorted(old - set(final["traits"])))},
+        "plugin_data": {"patch": found["plugin_data"]}}
+    if machine.is_new:
+        shown["new_node"] = conceal.hide(
+            {name: value for name, value in machine.node.items() if NODE[name].create and value not in (None, {}, [])})
+    return Result(FINISHED, shown, final, steps)
+
+
+#: Of a port, what an inspection does not decide.
+_NOT_OF_PORT = frozenset({"id", "node_id", "created_at", "updated_at", "revision"})
+
+
+def _port(values: Mapping[str, Any]) -> JSONObject:
+    is_new = values.get("id") is None
+    return {name: value for name, value in values.items()
+            if name not in _NOT_OF_PORT and not (is_new and name == "uuid")}
+
+
+def difference_of(first: Result, second: Result) -> JSONObject:
+    """Return how the second result differs from the first: patches from what the first would leave."""
+    found: JSONObject = {}
+    for name in ("node", "traits", "ports", "plugin_data"):
+        patch = json_patch.difference(first.final.get(name), second.final.get(name))
+        # Each may hide what the other one shows.
+        found[name] = second.steps.conceal.hide_patch(
+            first.steps.conceal.hide_patch(patch, (name,)), (name,))
+    outcomes = [result.outcome for result in (first, second)]
+    return {"outcome": outcomes if outcomes[0] != outcomes[1] else None, **found}
+

@@ -1,0 +1,180 @@
+"""The steps of an explained inspection in order: what each hook and each rule has done, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironic_rules.exceptions import HookFailed, RuleFailed
+from ironic_rules.models.concealment import Concealment
+from ironic_rules.models.json_values import JSONObject, clone
+from ironic_rules.models.task import Task
+from ironic_rules.rules import ActionTrace, ConditionTrace, Trace
+from ironic_rules.rules.engine import difference, hidden
+from ironic_rules.rules.explaining import Explainer
+from ironic_rules.rules.traces import ArgumentTrace, ItemTrace
+
+#: The two stages of a hook.
+PREPROCESS, MAIN = "preprocess", "main"
+
+
+@dataclass(frozen=True, slots=True)
+class HookStep:
+    """What a hook has done.
+
+    :ivar stage: ``preprocess`` or ``main``
+    :ivar changes: as those of a rule's trace
+    :ivar messages: ``(level, text)``
+    """
+
+    name: str
+    stage: str
+    changes: JSONObject = field(default_factory=dict)
+    messages: tuple[tuple[str, str], ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStep:
+    """What a rule has done, or why it has not."""
+
+    phase: str
+    trace: Trace
+
+
+class ExplainedSteps:
+    """Collects the steps of one inspection, up to its end or its failure.
+
+    :param tick: called often; may raise to end the run
+    """
+
+    def __init__(self, tick: Callable[[], None] = lambda: None) -> None:
+        self.conceal = Concealment()
+        self.explainer = Explainer(self.conceal, tick)
+        self.steps: list[HookStep | RuleStep] = []
+        self._tick = tick
+        self._phase = "early"
+        self._stage = PREPROCESS
+        self._task: Task | None = None
+        self._data: JSONObject = {}
+        self._before: JSONObject = {}
+        self._messages = 0
+
+    def begin(self, task: Task, inventory: Any, data: JSONObject) -> None:
+        """Note the task and the plug-in data that all further steps change."""
+        self._task, self._data = task, data
+        for known in (inventory, data, task.node.read(), [port.read() for port in task.ports]):
+            self.conceal.learn(known)
+        self._before = self._state()
+
+    def begin_phase(self, phase: str) -> None:
+        """Note the phase of the rules that run next."""
+        self._phase = phase
+
+    def hook(self, name: str, stage: str) -> None:
+        """Add a hook that has ended."""
+        self._tick()
+        assert self._task is not None
+        now = self._state()
+        changes = hidden(difference(self._before, now), self.conceal)
+        self.steps.append(HookStep(name, stage, changes, tuple(self._task.messages[self._messages:])))
+        self._messages = len(self._task.messages)
+        self._before = now
+        self._stage = stage
+
+    def rules(self, traces: Iterable[Trace]) -> None:
+        """Add the rules of the phase that was begun."""
+        self.steps += [RuleStep(self._phase, trace) for trace in traces]
+        self._stage = MAIN
+        if self._task is not None:
+            self._before = self._state()
+            self._messages = len(self._task.messages)
+
+    def failed(self, error: HookFailed | RuleFailed) -> None:
+        """Add the hook or the rule that has failed, and what came before it in its phase."""
+        if isinstance(error, HookFailed):
+            self.steps.append(HookStep(str(error.facts.get("hook")), self._stage, error=str(error)))
+        else:
+            self.rules(getattr(error, "traces", ()))
+
+    def _state(self) -> JSONObject:
+        assert self._task is not None
+        # Hooks change their drafts in place.
+        return {"node": clone(self._task.node.read()), "plugin_data": clone(self._data),
+                "ports": {str(port.address): clone(port.read()) for port in self._task.ports}}
+
+    def shown(self) -> list[JSONObject]:
+        """Return the steps as JSON, without secrets, also those that were found to be secret after a step."""
+        return [_hook(step, self.conceal) if isinstance(step, HookStep) else rule(step, self.conceal)
+                for step in self.steps]
+
+
+def _hook(step: HookStep, conceal: Concealment) -> JSONObject:
+    shown: JSONObject = {"hook": step.name, "stage": step.stage, "changes": changes(step.changes, conceal)}
+    if step.messages:
+        shown["messages"] = messages(step.messages, conceal)
+    if step.error is not None:
+        shown["error"] = conceal.hide(step.error)
+    return shown
+
+
+def messages(found: Iterable[tuple[str, str]], conceal: Concealment) -> list[JSONObject]:
+    """Return messages of hooks and rules as JSON, without secrets."""
+    return [{"level": level, "text": conceal.hide(text)} for level, text in found]
+
+
+def changes(found: JSONObject, conceal: Concealment) -> JSONObject:
+    """Return changes of a trace, with what was found to be secret after it masked as well."""
+    return hidden(found, conceal)
+
+
+def rule(step: RuleStep, conceal: Concealment) -> JSONObject:
+    """Return a rule's trace as JSON. Of a sensitive rule only whether it matched."""
+    trace = step.trace
+    shown: JSONObject = {"rule": trace.uuid, "phase": step.phase, "matched": trace.matched,
+                         "sensitive": trace.sensitive}
+    if trace.error is not None:
+        shown["error"] = conceal.hide(trace.error)
+    if trace.sensitive:
+        return shown
+    shown |= {"description": conceal.hide(trace.description), "note": trace.note,
+              "conditions": [_condition(each, conceal) for each in trace.conditions],
+              "actions": [_action(each, conceal) for each in trace.actions],
+              "changes": changes(dict(trace.changes), conceal)}
+    return shown
+
+
+def _condition(trace: ConditionTrace, conceal: Concealment) -> JSONObject:
+    shown: JSONObject = {"pointer": trace.where, "op": trace.op, "outcome": trace.outcome, "why": trace.why,
+                         "detail": trace.detail, "short_circuited": trace.short_circuited}
+    if trace.note is not None:
+        shown["note"] = conceal.hide(trace.note)
+    if trace.multiple is None:
+        shown["arguments"] = [_argument(each, conceal) for each in trace.arguments]
+    else:
+        shown |= {"multiple": trace.multiple, "items_total": trace.count,
+                  "items": [_item(each, conceal) for each in trace.items]}
+    return shown
+
+
+def _item(trace: ItemTrace, conceal: Concealment) -> JSONObject:
+    return {"outcome": trace.outcome, "why": trace.why, "detail": trace.detail, "needed": trace.needed,
+            "arguments": [_argument(each, conceal) for each in trace.arguments]}
+
+
+def _action(trace: ActionTrace, conceal: Concealment) -> JSONObject:
+    return {"pointer": trace.where, "op": trace.op, "times": trace.times,
+            "notes": [conceal.hide(note) for note in trace.notes],
+            "runs": [[_argument(each, conceal) for each in run] for run in trace.runs]}
+
+
+def _argument(trace: ArgumentTrace, conceal: Concealment) -> JSONObject:
+    shown: JSONObject = {"name": trace.name, "type": trace.type, "value": conceal.hide(trace.value)}
+    if trace.written is not None:
+        shown["written"] = conceal.hide(trace.written)
+    if trace.missing is not None:
+        shown["missing"] = trace.missing
+    if trace.size is not None:
+        shown["size"] = trace.size
+    return shown

@@ -1,0 +1,254 @@
+"""Dry runs over HTTP: what they tell, what they refuse, that they write nothing, and that inspections do the same."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.api import dry_runs
+from ironic_rules.api.dry_runs import DryRuns
+from ironic_rules.db.tables import metadata
+from ironic_rules.exceptions import DryRunTooLong, TooManyDryRuns
+from ironic_rules.inspection.pipeline import Pipeline
+from tests.functional import whole as wholes
+from tests.functional.whole import Whole, fault
+from tests.unit.rules import world
+
+RULES = "/v1/inspection_rules"
+TRY = f"{RULES}/dry_run"
+SECRET = "Xyzzy-27182818"
+GPU = {"op": "add-trait", "args": {"name": "CUSTOM_GPU"}}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    text = ("[inspection_rules]\nmask_secrets = sensitive\ndry_run_timeout = 5\n"
+            "[auto_discovery]\nenabled = true\ndriver = fake-hardware\n")
+    with wholes.running(tmp_path_factory.mktemp("dry"), text) as found:
+        yield found
+
+
+@pytest.fixture
+def whole(service: Whole) -> Iterator[Whole]:
+    yield service
+    assert service.app.delete(RULES).status_int == 204
+
+
+def tried(whole: Whole, **body: Any) -> dict[str, Any]:
+    before = tables(whole)
+    reply = whole.app.post_json(TRY, body)
+    assert reply.status_int == 200, reply.text
+    assert tables(whole) == before
+    shown: dict[str, Any] = reply.json
+    return shown
+
+
+def tables(whole: Whole) -> dict[str, list[Any]]:
+    """Return every row of every table, but of conductors, which report that they are alive."""
+    with whole.db.reader() as conn:
+        return {table.name: [tuple(row) for row in conn.execute(sa.select(table))]
+                for table in metadata.sorted_tables if table.name not in ("conductors", "periodic_tasks")}
+
+
+def rule(whole: Whole, *actions: Any, **fields: Any) -> str:
+    reply = whole.app.post_json(RULES, {"actions": list(actions), **fields})
+    assert reply.status_int == 201, reply.text
+    return str(reply.json["uuid"])
+
+
+def inspected(whole: Whole, **fields: Any) -> str:
+    uuid = whole.enroll("manageable")
+    whole.put(uuid, **fields)
+    _, body = whole.machine()
+    whole.inspect(uuid, body)
+    return uuid
+
+
+def steps_of(shown: dict[str, Any], uuid: str) -> dict[str, Any]:
+    found, = (step for step in shown["steps"] if step.get("rule") == uuid)
+    return dict(found)
+
+
+def test_a_stored_rule_is_explained_over_a_stored_inventory(whole: Whole) -> None:
+    node = inspected(whole)
+    uuid = rule(whole, GPU, {"op": "set-attribute", "args": ["/extra/x", 1]}, description="gpu",
+                conditions=[{"op": "eq", "args": ["{inventory[cpu][nope]}", 1], "multiple": None}])
+    step = steps_of(tried(whole, node=node), uuid)
+    assert (step["matched"], step["conditions"][0]["why"], step["conditions"][0]["detail"]) == (
+        False, "missing", "inventory[cpu][nope]")
+    shown = tried(whole, node=node, as_if=[{"uuid": uuid, "patch": [{"op": "remove", "path": "/conditions/0"}]}])
+    assert (shown["outcome"], shown["admitted"], shown["failure"]) == ("finished", True, None)
+    assert shown["traits"] == {"added": ["CUSTOM_GPU"], "removed": []}
+    assert {"op": "add", "path": "/extra/x", "value": 1} in shown["node"]["patch"]
+    assert [step["hook"] for step in shown["steps"] if "hook" in step][:2] == ["ramdisk-error", "validate-interfaces"]
+    assert shown["given"] == {"/as_if/0": uuid}
+
+
+def test_an_inspection_does_what_the_dry_run_said(whole: Whole) -> None:
+    rule(whole, GPU, {"op": "set-attribute", "args": ["/extra/serial", "{inventory[system_vendor][serial_number]}"]},
+         {"op": "set-port-attribute", "args": ["{inventory[interfaces][0][mac_address]}", "/extra/x", 1]},
+         {"op": "set-plugin-data", "args": ["seen", True]})
+    node = whole.enroll("manageable", extra={"kept": 1})
+    _, body = whole.machine()
+    shown = tried(whole, node=node, report=body)
+    before = whole.show(node)
+    after = whole.inspect(node, body)
+    changed = world.patched(before, shown["node"]["patch"])
+    for name in ("properties", "extra", "driver", "name", "boot_interface", "description", "resource_class"):
+        assert changed[name] == after[name], name
+    assert whole.app.get(f"/v1/nodes/{node}/traits").json["traits"] == shown["traits"]["added"]
+    ports = whole.app.get(f"/v1/ports?node_uuid={node}&detail=true").json["ports"]
+    assert [port["address"] for port in ports] == [port["address"] for port in shown["ports_created"]]
+    assert [port["extra"] for port in ports] == [port["extra"] for port in shown["ports_created"]]
+    stored = whole.app.get(f"/v1/nodes/{node}/inventory").json["plugin_data"]
+    sent = {name: value for name, value in body.items() if name not in ("inventory", "logs")}
+    assert world.patched(sent, shown["plugin_data"]["patch"]) == stored
+
+
+def test_a_machine_that_does_not_exist_yet_is_tried_too(whole: Whole) -> None:
+    _, body = whole.machine()
+    shown = tried(whole, report=body)
+    assert (shown["outcome"], shown["new_node"]["driver"]) == ("finished", "fake-hardware")
+    assert [port["address"] for port in shown["ports_created"]]
+    uuid = rule(whole, {"op": "fail", "args": ["not this one"]}, phase="early")
+    shown = tried(whole, report=body)
+    assert (shown["outcome"], shown["admitted"]) == ("refused", False)
+    assert shown["failure"] == {"rule": uuid, "pointer": "/actions/0", "reason": "not this one"}
+    assert shown["steps"][0]["error"]
+
+
+def test_a_known_machine_that_does_not_wait_is_refused_with_the_reason(whole: Whole) -> None:
+    node = whole.enroll("manageable")
+    mac, body = whole.machine()
+    whole.app.post_json("/v1/ports", {"node_uuid": node, "address": mac})
+    shown = tried(whole, report=body)
+    assert (shown["outcome"], shown["failure"]) == ("refused", {"reason": "the node does not wait for inspection"})
+    assert tried(whole, node=node, report=body)["outcome"] == "finished"
+
+
+def test_a_rule_that_fails_changes_nothing_and_is_named(whole: Whole) -> None:
+    node = inspected(whole)
+    first = rule(whole, GPU, priority=2)
+    uuid = rule(whole, {"op": "log", "args": ["x"]}, {"op": "fail", "args": ["no"]}, priority=1)
+    shown = tried(whole, node=node)
+    assert shown["failure"] == {"rule": uuid, "pointer": "/actions/1", "reason": "no"}
+    assert "node" not in shown
+    assert steps_of(shown, first)["changes"]["node"]
+    assert steps_of(shown, uuid)["error"]
+
+
+def test_rules_can_be_added_replaced_and_left_out_and_compared(whole: Whole) -> None:
+    node = inspected(whole)
+    one = rule(whole, {"op": "set-attribute", "args": ["/extra/one", 1]})
+    two = rule(whole, {"op": "set-attribute", "args": ["/extra/two", 2]})
+    added = {"actions": [{"op": "set-attribute", "args": ["/extra/three", 3]}]}
+    shown = tried(whole, node=node, compare=True, as_if=[
+        {"uuid": one, "left_out": True}, {"uuid": two, "actions": [{"op": "set-attribute", "args": ["/extra/two", 0]}]},
+        added])
+    assert {"op": "add", "path": "/extra/one", "value": 1} in shown["stored"]["node"]["patch"]
+    assert shown["difference"]["node"] == [
+        {"op": "remove", "path": "/extra/one"}, {"op": "replace", "path": "/extra/two", "value": 0},
+        {"op": "add", "path": "/extra/three", "value": 3}]
+    alone = tried(whole, node=node, rules=[added])
+    assert [step["rule"] for step in alone["steps"] if "rule" in step] == [alone["given"]["/rules/0"]]
+
+
+def test_every_problem_of_every_rule_is_told(whole: Whole) -> None:
+    node = inspected(whole)
+    sensitive = rule(whole, GPU, sensitive=True)
+    reply = whole.app.post_json(TRY, {"node": node, "as_if": [
+        {"actions": [{"op": "nope"}], "conditions": [{"op": "eq", "args": []}]}, 5,
+        {"uuid": sensitive, "patch": [{"op": "test", "path": "/actions/0/op", "value": "add-trait"}]},
+        {"uuid": "6a1f5b9e-0d5c-4a0e-9f59-0c1c39a6f0d1", "left_out": True},
+        {"uuid": sensitive, "left_out": False}]})
+    assert reply.status_int == 400
+    for place in ("/as_if/0/actions/0/op", "/as_if/0/conditions/0/args", "/as_if/1", "/as_if/2", "/as_if/3/uuid",
+                  "/as_if/4/left_out"):
+        assert place in fault(reply), place
+
+
+@pytest.mark.parametrize(("body", "status"), [
+    ({}, 400), ({"node": "nope-1"}, 404), ({"report": {"inventory": {"interfaces": 5}}}, 400),
+    ({"report": {}, "version": 1}, 400), ({"node": "x", "rules": [], "as_if": [{}]}, 400), ({"else": 1}, 400),
+])
+def test_bad_requests_are_refused(whole: Whole, body: dict[str, Any], status: int) -> None:
+    assert whole.app.post_json(TRY, body).status_int == status
+
+
+def test_a_version_that_is_not_kept_is_not_found(whole: Whole) -> None:
+    node = inspected(whole)
+    assert whole.app.post_json(TRY, {"node": node, "version": 999_999_999}).status_int == 404
+    assert whole.app.post_json(TRY, {"node": whole.enroll()}).status_int == 404
+
+
+def test_a_planted_secret_is_nowhere_in_the_reply(whole: Whole) -> None:
+    node = inspected(whole, driver_info={"ipmi_password": SECRET}, extra={"copied": SECRET, "in": f"a {SECRET} b"})
+    rule(whole, {"op": "set-attribute", "args": ["/extra/x", "{node[driver_info][ipmi_password]}"]},
+         {"op": "set-attribute", "args": ["/extra/n", 12]}, sensitive=True, priority=5)
+    rule(whole, {"op": "set-attribute", "args": ["/extra/y", "{node[extra][x]}"]},
+         {"op": "log", "args": ["{node[extra]}"]}, {"op": "set-plugin-data", "args": ["x", "{node[extra]}"]},
+         conditions=[{"op": "!is-empty", "args": ["{node[extra][copied]}"]}], priority=4)
+    _, body = whole.machine()
+    body["site_token"] = SECRET + "-too"
+    shown = tried(whole, node=node, report=body, compare=True,
+                  as_if=[{"actions": [{"op": "fail", "args": ["because of {node[extra][y]}"]}]}])
+    assert SECRET not in str(shown)
+    assert "******" in shown["failure"]["reason"]
+    patch = {each["path"]: each.get("value") for each in shown["stored"]["node"]["patch"]}
+    assert (patch["/extra/x"], patch["/extra/y"], patch["/extra/n"]) == ("******", "******", "******")
+
+
+def test_a_dry_run_that_takes_too_long_ends() -> None:
+    runs = DryRuns(0.2, lambda: Pipeline([]))
+    ended = threading.Event()
+
+    def work(tick: Callable[[], None]) -> None:
+        try:
+            while True:
+                tick()
+        finally:
+            ended.set()
+
+    with pytest.raises(DryRunTooLong):
+        runs.run(work)
+    assert ended.wait(10)
+
+
+def test_no_more_dry_runs_than_there_is_room_for() -> None:
+    runs = DryRuns(0.4, lambda: Pipeline([]))
+    release, begun = threading.Event(), threading.Barrier(dry_runs.MOST + 1)
+
+    def work(tick: Callable[[], None]) -> str:
+        begun.wait(10)
+        release.wait(10)
+        return "done"
+
+    def run() -> None:
+        with contextlib.suppress(DryRunTooLong):
+            runs.run(work)
+
+    threads = [threading.Thread(target=run) for _ in range(dry_runs.MOST)]
+    for thread in threads:
+        thread.start()
+    begun.wait(10)
+    with pytest.raises(TooManyDryRuns):
+        runs.run(work)
+    release.set()
+    for thread in threads:
+        thread.join(10)
+    assert runs.run(lambda tick: "next") == "next"
+
+
+def test_a_rule_that_takes_long_is_ended(whole: Whole) -> None:
+    """Thousands of items of a loop, each with an expression at its limit, a hundred times over."""
+    body = {**whole.machine()[1], "l": ["x" * 2000] * 4000}
+    slow = {"op": "contains", "args": ["{item}", "(a?){100}b"], "loop": "{plugin_data[l]}"}
+    reply = whole.app.post_json(TRY, {"node": whole.enroll("manageable"), "report": body, "rules": [
+        {"conditions": [slow] * 100, "actions": [GPU]}]})
+    assert reply.status_int == 400
+    assert "dry_run_timeout" in fault(reply)
