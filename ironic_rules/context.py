@@ -27,9 +27,11 @@ class RequestContext(context.RequestContext):
     expires_at: str | None = None
     mark: Mark | None = None
 
-    def __init__(self, is_public_api: bool = False, **kwargs: Any) -> None:
+    def __init__(self, is_public_api: bool = False, source: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.is_public_api = is_public_api
+        #: the address that a ramdisk's data came from
+        self.source = source
 
     def to_policy_values(self) -> Any:
         """Return what policies can check: as in Ironic, also the name of the project."""
@@ -43,11 +45,13 @@ class RequestContext(context.RequestContext):
             values["expires_at"] = self.expires_at
         if self.mark is not None:
             values["mark"] = self.mark._asdict()
+        values["source"] = self.source
         return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], **kwargs: Any) -> RequestContext:
         kwargs.setdefault("is_public_api", values.get("is_public_api", False))
+        kwargs.setdefault("source", values.get("source"))
         made = super().from_dict(values, **kwargs)
         made.expires_at = values.get("expires_at")
         made.mark = Mark(**values["mark"]) if values.get("mark") else None

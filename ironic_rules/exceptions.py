@@ -11,6 +11,7 @@
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
     │   ├── DeployTemplateNotFound, RuleRevisionNotFound
+    │   ├── InspectionNotFound
     │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
     ├── MethodNotAllowed (405), NotAcceptable (406), RequestTooSlow (408)
     ├── Conflict (409)
@@ -219,6 +220,10 @@ class InventoryNotFound(NotFound):
 
 class HistoryNotFound(NotFound):
     message = "History entry {event} of node {node} could not be found."
+
+
+class InspectionNotFound(NotFound):
+    message = "Inspection {inspection} of node {node} could not be found."
 
 
 class MarkerNotFound(NotFound):

@@ -19,6 +19,7 @@ from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.metrics.numbers import Numbers
+from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.task import Task
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
@@ -31,6 +32,7 @@ class Result:
     entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
     says that the draft has what a sensitive rule wrote, so that no error may quote it. ``again`` repeats the work if it
     could not be saved because of :class:`~ironic_rules.exceptions.RuleSpent`; None: all of it is repeated.
+    ``inspection`` is what the history keeps of an inspection that ends.
     """
 
     event: str
@@ -41,6 +43,7 @@ class Result:
     again: Again | None = None
     #: the stage of an inspection in which it ended, for the metrics
     stage: str = "save"
+    inspection: Inspection | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, pxe_filter, state_machine, wait_states
+from ironic_rules.conductor import admission, inspection_history, pxe_filter, state_machine, wait_states
 from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
@@ -27,10 +27,11 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.base import InspectInterface
-from ironic_rules.inspection import fitting, known_bmcs
+from ironic_rules.inspection import fitting, known_bmcs, records
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
+from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
 from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
@@ -143,11 +144,13 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
     driver_info = dict(task.node.driver_info)
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = _Processing()
+    entry = Inspection(OUT_OF_BAND)
     try:
         outcome = processing.run(conductor, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
-        return Result("fail", error=f"Inspection failed: {exc}",
-                      also=lambda conn: _add(conn, conductor, task, processing.data, None))
+        _describe(entry, conductor, task, processing, exc)
+        return Result("fail", error=f"Inspection failed: {exc}", inspection=entry,
+                      also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -164,10 +167,24 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
     def store(conn: sa.Connection) -> None:
         if is_same:
             known_bmcs.resolved(conn, node_id, driver_info, resolved)
-        _add(conn, conductor, task, processing.data, outcome)
+        _add(conn, entry, conductor, task, processing.data, outcome)
         _count(conn, task, outcome)
 
-    return Result("done", history=_summary(outcome), also=store, sealed=processing.is_sealed)
+    _describe(entry, conductor, task, processing)
+    return Result("done", history=_summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry)
+
+
+def _describe(entry: Inspection, conductor: Conductor, task: Task, processing: _Processing,
+              error: Exception | None = None) -> None:
+    """Fill in the entry of the history, with what hooks and rules have done."""
+    if not inspection_history.is_kept(conductor):
+        return
+    outcome = processing.outcome
+    if outcome is None:
+        records.describe(entry, task, processing.data, getattr(error, "traces", ()), task.messages, error)
+    else:
+        entry.seconds.update(outcome.seconds)
+        records.describe(entry, task, processing.data, outcome.traces, outcome.messages)
 
 
 def _withheld(error: BaseException) -> Result:
@@ -235,12 +252,13 @@ def _check_storable(data: InspectionData) -> None:
                                    f"{pointer.format(found[0]) or '/'} of the {what} {found[1]}.")
 
 
-def _add(conn: sa.Connection, conductor: Conductor, task: Task, data: InspectionData | None,
+def _add(conn: sa.Connection, entry: Inspection, conductor: Conductor, task: Task, data: InspectionData | None,
          outcome: Outcome | None) -> None:
     """Store data that the inspect interface has read itself, with the result of processing them; None: it failed."""
     if data is None or conductor.conf.inventory.data_backend == "none":
         return
     added = inventory.receive(conn, task.node.id, data.inventory, data.plugin_data, task.context.request_id)
+    entry.inventory = added
     if outcome is None:
         inventory.finish(conn, added, None, inventory.FAILED)
     else:
@@ -262,9 +280,10 @@ def _count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
 def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
     task.stages = Stages("receive")
+    entry = inspection_history.begun(task.node, pending.id)
     if pending.refusal is not None:
         task.stages.begin("rules")
-        return Result("fail", error=f"Inspection failed: {pending.refusal}")
+        return Result("fail", error=f"Inspection failed: {pending.refusal}", inspection=entry)
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")
     processing = _Processing()
@@ -282,7 +301,8 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
         else:
             outcome = processing.run(conductor, task, interface, answer, task.rules_revision)
     except (HookFailed, RuleFailed) as exc:
-        return Result("fail", error=f"Inspection failed: {exc}")
+        _describe(entry, conductor, task, processing, exc)
+        return Result("fail", error=f"Inspection failed: {exc}", inspection=entry)
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -290,7 +310,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
             return _withheld(exc)
         if not isinstance(exc, Invalid):
             raise
-        return Result("fail", error=f"Inspection failed: {exc}")
+        return Result("fail", error=f"Inspection failed: {exc}", inspection=entry)
     finally:
         _log_messages(task)
     task.node.inspection_finished_at = clock.now()
@@ -307,7 +327,9 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
         _count(conn, task, outcome)
 
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
-    return Result(event, history=_summary(outcome), also=store, sealed=processing.is_sealed)
+    if processing.outcome is not None:
+        _describe(entry, conductor, task, processing)
+    return Result(event, history=_summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry)
 
 
 def _wait(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:

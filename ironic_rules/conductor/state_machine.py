@@ -13,7 +13,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.conductor import pxe_filter, task_store
+from ironic_rules.conductor import inspection_history, pxe_filter, task_store
 from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, errors, history, inventory, nodes
@@ -242,9 +242,12 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
             on_failure(conn, conductor, row.id)
         if result.also is not None:
             result.also(conn)
+        inspection = None
+        if inspection_history.ends(row.provision_state, transition.state):
+            inspection = inspection_history.add(conn, conductor, row, context, result.inspection, error)
         if text := error or result.history:
             severity = "ERROR" if error else "INFO"
-            add_history(conn, conductor, row.id, event_type(row.provision_state), text, severity, context)
+            add_history(conn, conductor, row.id, event_type(row.provision_state), text, severity, context, inspection)
 
     stages = Stages("save")
     conductor.db.write(store)
@@ -298,9 +301,13 @@ def event_type(state: str) -> str:
 
 
 def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_type: str, event: str, severity: str,
-                context: RequestContext) -> None:
-    """Write an entry into the node's history and drop the oldest beyond ``[conductor]node_history_max_entries``."""
+                context: RequestContext, inspection: str | None = None) -> None:
+    """Write an entry into the node's history and drop the oldest beyond ``[conductor]node_history_max_entries``.
+
+    :param inspection: the UUID of the inspection that it is about
+    """
     keep = conductor.conf.conductor.node_history_max_entries
     if keep:
-        history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host, context.user_id)
+        history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host, context.user_id,
+                    inspection)
         history.prune(conn, node_id, keep)

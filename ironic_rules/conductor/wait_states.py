@@ -7,13 +7,14 @@ import datetime
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, pxe_filter, state_machine, task_store
+from ironic_rules.conductor import admission, inspection_history, pxe_filter, state_machine, task_store
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeLocked
 from ironic_rules.models import secrets, states
+from ironic_rules.models.inspections import ABORTED, TIMED_OUT
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -61,7 +62,11 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
         def store(conn: sa.Connection) -> None:
             task_store.save(conn, task, lock, values, release=True)
             event_type = state_machine.event_type(row.provision_state)
-            state_machine.add_history(conn, conductor, row.id, event_type, error, "ERROR", context)
+            inspection = None
+            if row.provision_state == states.INSPECTWAIT:
+                outcome = ABORTED if event == "abort" else TIMED_OUT
+                inspection = inspection_history.add(conn, conductor, row, context, None, error, outcome)
+            state_machine.add_history(conn, conductor, row.id, event_type, error, "ERROR", context, inspection)
             if (on_failure := conductor.work_in(row.provision_state).on_failure) is not None:
                 on_failure(conn, conductor, row.id)
 

@@ -208,9 +208,34 @@ node_history = sa.Table(
     Column("severity", String(16)),
     Column("event", Text),
     Column("user", String(64)),
+    # The entry in node_inspections, which may be gone.
+    Column("inspection_uuid", String(36)),
     *_timestamps(),
     UniqueConstraint("uuid"),
     Index("node_history_node_id_idx", "node_id"),
+    **_TABLE_ARGS,
+)
+
+#: Inspections that have ended, a row each.
+node_inspections = sa.Table(
+    "node_inspections", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    _node_id(),
+    Column("created_at", UTCDateTime, nullable=False),
+    Column("started_at", UTCDateTime),
+    Column("kind", String(16), nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("user", String(255)),
+    # The address that sent the data.
+    Column("source", String(64)),
+    Column("conductor", String(255)),
+    Column("request_id", String(64)),
+    # Not a foreign key: older data are deleted first.
+    Column("inventory_id", Integer),
+    Column("details", Json, nullable=False),
+    UniqueConstraint("uuid"),
+    Index("node_inspections_node_id_idx", "node_id"),
     **_TABLE_ARGS,
 )
 

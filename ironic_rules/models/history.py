@@ -18,3 +18,4 @@ class HistoryEntry(Protocol):
     severity: str | None
     event: str | None
     user: str | None
+    inspection_uuid: str | None

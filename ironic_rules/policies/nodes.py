@@ -23,6 +23,7 @@ LIST_VIFS = "baremetal:node:vif:list"
 ATTACH_VIF = "baremetal:node:vif:attach"
 DETACH_VIF = "baremetal:node:vif:detach"
 GET_HISTORY = "baremetal:node:history:get"
+GET_INSPECTIONS = "baremetal:node:inspections:get"
 GET_INVENTORY = "baremetal:node:inventory:get"
 
 _NODE = "/v1/nodes/{node_ident}"
@@ -50,5 +51,7 @@ RULES = [
     documented(DETACH_VIF, MEMBER, "Detach a VIF from a node", ("DELETE", f"{_NODE}/vifs/{{vif_id}}")),
     documented(GET_HISTORY, READER, "Show a node's history",
                ("GET", f"{_NODE}/history"), ("GET", f"{_NODE}/history/{{event}}")),
+    documented(GET_INSPECTIONS, READER, "Show a node's past inspections, and what rules changed in them",
+               ("GET", f"{_NODE}/inspections"), ("GET", f"{_NODE}/inspections/{{inspection}}")),
     documented(GET_INVENTORY, READER, "Show the data of a node's last inspection", ("GET", f"{_NODE}/inventory")),
 ]

@@ -51,6 +51,7 @@ class ContinueInspectionController(Resource):
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
         sent = payload.split(body)
         digest = request.report_digests.of(query.get("node_uuid"), request.environ["ironic_rules.body"])
+        request.context.source = request.environ.get("REMOTE_ADDR")
         refused: LookupFailed | None = None
         try:
             node, is_new, refusal = _find(query.get("node_uuid"), sent)

@@ -60,5 +60,7 @@ def _view(node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> dic
     shown = {name: getattr(entry, name) for name in _FULL if name in (fields or _SHORT)}
     if fields is None and shown["event"] and len(shown["event"]) > _MAX_EVENT:
         shown["event"] = shown["event"][:_MAX_EVENT - 3] + "..."
+    if fields == _FULL and entry.inspection_uuid is not None:
+        shown["inspection"] = entry.inspection_uuid
     shown["links"] = links.resource("nodes", node, "history", entry.uuid)[:1]
     return shown

@@ -11,6 +11,7 @@ from ironic_rules.api import filters, links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, node_update
 from ironic_rules.api.controllers.v1.deploy_steps import NodeDeployStepsController
 from ironic_rules.api.controllers.v1.node_history import HistoryController
+from ironic_rules.api.controllers.v1.node_inspections import InspectionsController
 from ironic_rules.api.controllers.v1.node_inventory import InventoryController
 from ironic_rules.api.controllers.v1.node_maintenance import MaintenanceController
 from ironic_rules.api.controllers.v1.node_states import StatesController
@@ -116,7 +117,8 @@ class NodesController(Resource):
     below = {"detail": NodesDetailController()}
     below_item = {
         "deploy_steps": NodeDeployStepsController(), "history": HistoryController(),
-        "inventory": InventoryController(), "maintenance": MaintenanceController(),
+        "inspections": InspectionsController(), "inventory": InventoryController(),
+        "maintenance": MaintenanceController(),
         "portgroups": NodePortgroupsController(), "ports": NodePortsController(), "states": StatesController(),
         "traits": TraitsController(), "validate": ValidateController(), "vifs": VifsController(),
         "volume": NodeVolumeController(),

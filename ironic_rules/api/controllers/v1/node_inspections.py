@@ -1,0 +1,67 @@
+"""``/v1/nodes/{node}/inspections``: the inspections of a node that have ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+
+from ironic_rules.api import filters, links, pagination, versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.db import inspections
+from ironic_rules.exceptions import InspectionNotFound
+from ironic_rules.models.inspections import InspectionEntry
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.policies import nodes as policies
+
+_SHORT = ("uuid", "created_at", "started_at", "kind", "outcome")
+#: Fields of the row, and those within ``details``.
+_COLUMNS = (*_SHORT, "user", "source", "conductor", "request_id", "inventory_id")
+_DETAILS = ("seconds", "rules", "messages", "failure")
+_FULL = (*_COLUMNS, *_DETAILS)
+_LIST = filters.Listing(sort_keys=("id", *_COLUMNS), fields=(*_FULL, "links"))
+
+
+class InspectionsController(Resource):
+    """Since API 1.96. ``[inspection_history]max_entries`` of each node are kept."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS, query=_LIST)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the inspections of a node, oldest first; with ``detail`` all their fields, or those of ``fields``.
+
+        ``seconds`` has how long the stages took: ``wait`` for the ramdisk's data, ``queue``, ``hooks`` and ``rules``.
+        ``rules`` are those that matched, each with ``changes``: patches (RFC 6902) of ``node`` and of ``ports``, with
+        secrets masked, and null for a sensitive rule. ``inventory_id`` is the ``version`` of the data.
+
+        :raises NodeNotFound: 404
+        """
+        page = pagination.page(query)
+        fields = query.get("fields") or (_FULL if query.get("detail") else _SHORT)
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+            entries = inspections.list_for(conn, row.id, page)
+        return pagination.collection(
+            "inspections", entries, page, lambda shown: [_view(row.uuid, entry, fields) for entry in shown])
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
+    def get_one(self, node: str, inspection: str) -> dict[str, Any]:
+        """Return one inspection.
+
+        :raises NodeNotFound, InspectionNotFound: 404
+        """
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+            try:
+                entry = inspections.get(conn, row.id, node_access.check_ident(inspection, "inspection"))
+            except InspectionNotFound as error:
+                raise InspectionNotFound(inspection=inspection, node=row.uuid) from error
+        return _view(row.uuid, entry, _FULL)
+
+
+def _view(node: str, entry: InspectionEntry, fields: tuple[str, ...]) -> JSONObject:
+    shown = {name: getattr(entry, name) for name in _COLUMNS if name in fields}
+    shown |= {name: entry.details.get(name) for name in _DETAILS if name in fields}
+    shown["links"] = links.resource("nodes", node, "inspections", entry.uuid)[:1]
+    return shown

@@ -1,0 +1,57 @@
+"""The history of nodes' inspections: one row each, written by the transaction that ends the inspection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules.db import clock, identity
+from ironic_rules.db.errors import references
+from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.tables import node_inspections as table
+from ironic_rules.exceptions import InspectionNotFound, NodeNotFound
+from ironic_rules.models.inspections import InspectionEntry
+
+_INSERT = sa.insert(table)
+_TOO_OLD = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("of_node")).order_by(table.c.id.desc()).offset(
+    sa.bindparam("keep", type_=sa.Integer)).limit(1)
+_DELETE = sa.delete(table).where(table.c.node_id == sa.bindparam("of_node"), table.c.id <= sa.bindparam("newest_gone"))
+
+
+def add(conn: sa.Connection, node_id: int, values: Mapping[str, Any], keep: int) -> str:
+    """Add an inspection that has ended, and delete the oldest beyond ``keep``; return its UUID.
+
+    :raises NodeNotFound: 404
+    """
+    uuid = uuidutils.generate_uuid()
+    row = {"uuid": uuid, "node_id": node_id, "created_at": clock.now(), **values}
+    with references(lambda key: NodeNotFound(node=node_id)):
+        conn.execute(_INSERT, row)
+    newest_gone = conn.scalar(_TOO_OLD, {"of_node": node_id, "keep": keep})
+    if newest_gone is not None:
+        conn.execute(_DELETE, {"of_node": node_id, "newest_gone": newest_gone})
+    return uuid
+
+
+def list_for(conn: sa.Connection, node_id: int, page: Page) -> Sequence[InspectionEntry]:
+    """Return at most ``page.limit`` inspections of the node.
+
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
+    """
+    query = sa.select(table).where(table.c.node_id == node_id)
+    return conn.execute(paginate(query, table, page, marker_row(conn, table, page))).all()
+
+
+def get(conn: sa.Connection, node_id: int, uuid: str) -> InspectionEntry:
+    """Return one inspection of the node.
+
+    :raises InspectionNotFound: 404
+    """
+    query = sa.select(table).where(table.c.node_id == node_id, identity.has_uuid(table, uuid))
+    row = conn.execute(query).one_or_none()
+    if row is None:
+        raise InspectionNotFound(inspection=uuid, node=node_id)
+    return row

@@ -1,0 +1,51 @@
+"""The history of a node's inspections: what is kept of each."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ironic_rules.models.json_values import JSONObject
+
+#: Where the data of an inspection came from.
+RAMDISK, OUT_OF_BAND, REAPPLY = "ramdisk", "out-of-band", "reapply"
+#: How it ended.
+FINISHED, FAILED, ABORTED, TIMED_OUT = "finished", "failed", "aborted", "timed out"
+
+
+@dataclass(slots=True)
+class Inspection:
+    """What the conductor knows of an inspection that ends.
+
+    :ivar seconds: how long its stages took: ``wait``, ``queue``, ``hooks``, ``rules``
+    :ivar rules: the rules that matched, in order: ``rule``, and ``changes`` as those of a trace, unless it is sensitive
+    :ivar messages: what hooks and rules have logged: ``level``, ``text``
+    :ivar failure: ``rule`` and ``pointer``, or ``hook``; and the ``reason``
+    :ivar inventory: the id of its data
+    """
+
+    kind: str = RAMDISK
+    seconds: dict[str, float] = field(default_factory=dict)
+    rules: list[JSONObject] = field(default_factory=list)
+    messages: list[JSONObject] = field(default_factory=list)
+    failure: JSONObject | None = None
+    inventory: int | None = None
+
+
+class InspectionEntry(Protocol):
+    """A row of the history of inspections."""
+
+    id: int
+    uuid: str
+    node_id: int
+    created_at: datetime.datetime
+    started_at: datetime.datetime | None
+    kind: str
+    outcome: str
+    user: str | None
+    source: str | None
+    conductor: str | None
+    request_id: str | None
+    inventory_id: int | None
+    details: dict[str, Any]

@@ -1,0 +1,104 @@
+"""The history of a node's inspections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.functional import whole as wholes
+from tests.functional.whole import Whole
+
+RULES = "/v1/inspection_rules"
+SECRET = "Xyzzy-16180339"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    text = "[inspection_rules]\nmask_secrets = never\n[inspection_history]\nmax_entries = 3\n"
+    with wholes.running(tmp_path_factory.mktemp("history"), text) as found:
+        yield found
+
+
+@pytest.fixture
+def whole(service: Whole) -> Iterator[Whole]:
+    yield service
+    assert service.app.delete(RULES).status_int == 204
+
+
+def rule(whole: Whole, *actions: object, **fields: object) -> str:
+    reply = whole.app.post_json(RULES, {"actions": list(actions), **fields})
+    assert reply.status_int == 201, reply.text
+    return str(reply.json["uuid"])
+
+
+def set_extra(key: str, value: object) -> dict[str, object]:
+    return {"op": "set-attribute", "args": [f"/extra/{key}", value]}
+
+
+def test_an_inspection_leaves_an_entry_with_what_each_rule_changed(whole: Whole) -> None:
+    first = rule(whole, set_extra("a", 1), set_extra("a", 2), {"op": "add-trait", "args": ["CUSTOM_A"]}, priority=5)
+    port = rule(whole, {"op": "set-port-attribute", "args": ["{inventory[interfaces][0][mac_address]}", "/extra/p", 1]},
+                priority=4)
+    rule(whole, set_extra("never", 1), conditions=[{"op": "is-true", "args": [False]}])
+    node = whole.enroll("manageable")
+    mac, body = whole.machine()
+    whole.inspect(node, body)
+    listed = whole.app.get(f"/v1/nodes/{node}/inspections").json["inspections"]
+    assert [(each["outcome"], each["kind"]) for each in listed] == [("finished", "ramdisk")]
+    shown = whole.app.get(f"/v1/nodes/{node}/inspections/{listed[0]['uuid']}").json
+    of_node = [{"op": "add", "path": "/extra/a", "value": 2}, {"op": "add", "path": "/traits/-", "value": "CUSTOM_A"}]
+    of_port = [{"op": "add", "path": "/extra/p", "value": 1}]
+    assert shown["rules"] == [
+        {"rule": first, "sensitive": False, "changes": {"node": of_node}},
+        {"rule": port, "sensitive": False, "changes": {"ports": {mac: of_port}}}]
+    assert set(shown["seconds"]) == {"wait", "queue", "hooks", "rules"}
+    assert (shown["failure"], shown["source"], shown["conductor"]) == (None, "192.0.2.77", "conductor-1")
+    event = whole.app.get(f"/v1/nodes/{node}/history?detail=true").json["history"][-1]
+    assert event["inspection"] == shown["uuid"]
+    tried = whole.app.post_json(f"{RULES}/dry_run", {"node": node, "version": shown["inventory_id"]})
+    assert tried.json["outcome"] == "finished"
+
+
+def test_a_failed_inspection_tells_the_rule(whole: Whole) -> None:
+    rule(whole, set_extra("a", 1), priority=2)
+    uuid = rule(whole, {"op": "log", "args": ["x"]}, {"op": "fail", "args": ["no"]})
+    node = whole.enroll("manageable")
+    whole.inspect(node, whole.machine()[1])
+    shown, = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
+    assert (shown["outcome"], shown["failure"]) == ("failed", {"rule": uuid, "pointer": "/actions/1", "reason": "no"})
+    assert shown["rules"][0]["changes"] == {}
+
+
+def test_an_aborted_inspection_and_one_out_of_band_are_entries_too(whole: Whole) -> None:
+    node = whole.enroll("manageable")
+    whole.provision(node, "inspect")
+    whole.provision(node, "abort")
+    shown, = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
+    assert (shown["outcome"], shown["failure"]) == ("aborted", {"reason": "Inspection was aborted by request."})
+
+
+def test_as_many_are_kept_as_configured(whole: Whole) -> None:
+    node = whole.enroll("manageable")
+    _, body = whole.machine()
+    for _ in range(4):
+        whole.inspect(node, body)
+    listed = whole.app.get(f"/v1/nodes/{node}/inspections").json["inspections"]
+    assert len(listed) == 3
+    assert whole.app.get(f"/v1/nodes/{node}/inspections?limit=2").json["next"]
+    assert whole.app.get(f"/v1/nodes/{whole.enroll()}/inspections/{listed[0]['uuid']}").status_int == 404
+
+
+def test_no_secret_is_in_the_history(whole: Whole) -> None:
+    rule(whole, set_extra("x", "{node[driver_info][ipmi_password]}"),
+         {"op": "set-attribute", "args": ["/driver_info/ipmi_password", SECRET + "2"]},
+         {"op": "log", "args": ["now {node[extra]}"]}, priority=5)
+    sealed = rule(whole, set_extra("sealed", "plugh-value"), sensitive=True, priority=4)
+    rule(whole, set_extra("copy", "{node[extra][sealed]}"), priority=3)
+    node = whole.enroll("manageable", driver_info={"ipmi_password": SECRET})
+    whole.inspect(node, {**whole.machine()[1], "site_token": SECRET + "3"})
+    shown = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
+    assert SECRET not in str(shown)
+    assert "plugh" not in str(shown)
+    assert shown[0]["rules"][1] == {"rule": sealed, "sensitive": True, "changes": None}
+    assert shown[0]["rules"][2]["changes"]["node"] == [{"op": "add", "path": "/extra/copy", "value": "******"}]
