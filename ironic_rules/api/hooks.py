@@ -2,7 +2,7 @@
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
 ``rule_problems``, ``dry_runs``, ``offered_steps``, ``report_digests``, ``broker`` and ``database`` (their checks),
-``numbers``, ``metrics_page`` (None: not served) and ``version`` (the minor).
+``numbers``, ``metrics_page`` and ``version`` (the minor).
 """
 
 from __future__ import annotations

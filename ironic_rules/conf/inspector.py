@@ -40,6 +40,12 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("hook_timeout", default=60, min=0,
                help="Seconds that a hook may take, and as many for its preprocess. After that the inspection fails, "
                     "and the worker is written off and replaced. 0: no limit."),
+    cfg.StrOpt("foreign_bmc", default="refuse",
+               choices=[("refuse", "the report gets the 404 of a machine that is not found"),
+                        ("warn", "accept the report and log a warning")],
+               help="What happens with the report of a node, found by its MAC addresses or UUID, whose BMC has an "
+                    "address that only other nodes are known to have, in any state. It is another machine, the BMC of "
+                    "a chassis, or an address that another BMC had before."),
     cfg.StrOpt("add_ports", default="all",
                choices=[("all", "every valid interface"), ("active", "interfaces with an IP address"),
                         ("pxe", "the interface that the ramdisk booted from"), ("disabled", "none")],

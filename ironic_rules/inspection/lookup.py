@@ -24,7 +24,7 @@ MAX_SHARING = 1000
 
 
 def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str], addresses: Collection[str],
-              owners: Collection[int]) -> NodeFound:
+              owners: Collection[int], foreign_bmc: str = "refuse") -> NodeFound:
     """Return the one node in INSPECT WAIT that matches all data that the ramdisk has sent about itself.
 
     - The UUID is the node's. If the node has ports and the ramdisk sent MAC addresses, one of them is a port's.
@@ -32,10 +32,13 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
       with which a node was discovered are known: it may have no ports.
     - Known BMC addresses belong to the node, and possibly to others. Unknown ones must not contradict the known
       addresses of the node: at least one address of the same IP version must be equal.
+    - BMC addresses that only nodes in other states have do not belong to the node: it may have no known one.
 
     :param macs: normalised MAC addresses
     :param addresses: normalised IP addresses of the BMC
     :param owners: the ids of the nodes that have ports with any of ``macs``
+    :param foreign_bmc: ``refuse`` or ``warn``: whether a node may be found though all nodes with a BMC address that was
+        sent are others, none of which waits
     :raises Invalid: 400, there is nothing to find a node by
     :raises MachineUnknown: 404, neither a port has one of the MAC addresses nor a waiting node one of the BMC addresses
     :raises LookupFailed: 404, for any other reason
@@ -44,6 +47,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
         raise Invalid("No lookup information provided: expected a node_uuid, or interfaces or a BMC address in the "
                       "inventory.")
     by_bmc = bmc_addresses.node_ids(conn, addresses) if addresses else set()
+    known_bmc = by_bmc
     if not by_bmc.issubset(owners):
         by_bmc = nodes.in_state(conn, by_bmc, states.INSPECTWAIT)
     if macs and not owners:
@@ -77,9 +81,21 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
                                    "other BMC")
     if addresses and not by_bmc and _contradicts(addresses, bmc_addresses.list_for(conn, node.id)):
         raise LookupFailed.because(f"node {node.uuid} has another BMC address", "other BMC")
+    if known_bmc and node.id not in known_bmc:
+        _foreign(node, len(known_bmc), addresses, foreign_bmc)
     LOG.info("Lookup for inspection found node %s by node_uuid %s, MAC addresses %s, BMC addresses %s", node.uuid,
              printable(node_uuid, 64), enumeration(macs), enumeration(addresses))
     return node
+
+
+def _foreign(node: NodeFound, number: int, addresses: Collection[str], action: str) -> None:
+    """Refuse a machine whose BMC is that of other nodes, or log a warning."""
+    if action == "refuse":
+        raise LookupFailed.because(
+            f"the BMC address belongs to {number} other nodes, not to node {node.uuid} "
+            "([inspector]foreign_bmc = refuse)", "other BMC")
+    LOG.warning("The ramdisk of node %s has BMC addresses that belong to %d other nodes, %s; it is accepted "
+                "([inspector]foreign_bmc = %s)", node.uuid, number, enumeration(addresses), action)
 
 
 def _contradicts(sent: Collection[str], known: Collection[str]) -> bool:

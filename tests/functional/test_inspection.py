@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from ironic_rules.conductor import recovery
-from ironic_rules.db import inventory, nodes, ports
+from ironic_rules.db import bmc_addresses, inventory, nodes, ports
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
@@ -252,6 +252,21 @@ def test_data_of_an_earlier_inspection_are_not_taken_up(whole):
 
     assert whole.provision(node, "inspect")["provision_state"] == "inspect wait"
     assert whole.inventories(node) == ["failed"]
+
+
+def test_a_report_with_the_bmc_of_another_node(whole):
+    _, body = whole.machine()
+    node, other = whole.enroll(states.MANAGEABLE), whole.enroll(states.MANAGEABLE)
+    whole.db.write(lambda conn: bmc_addresses.set_for(conn, nodes.get_id(conn, other), ["192.0.2.77"]))
+    whole.provision(node, "inspect")
+    body["inventory"]["bmc_address"] = "192.0.2.77"
+
+    assert whole.callback(node, body).status_int == 404
+    assert whole.inventories(node) == []
+    with whole.option("inspector", "foreign_bmc", "warn"):
+        assert whole.callback(node, body).status_int == 200
+    whole.at_rest(node)
+    assert whole.inventories(node) == ["processed"]
 
 
 def test_a_name_that_is_taken_fails_the_inspection(whole):

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import yaml
 
+from ironic_rules.db.tables import node_bmc_addresses
 from tests.functional.rows import drivers
 from tests.functional.rows.conftest import RULES, inspected, stored
 from tests.functional.rows.test_r_actions import did, reason
@@ -58,6 +60,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     """The whole service with the drivers that the examples name."""
     with drivers.running(tmp_path_factory.mktemp("actions")) as service:
         yield service
+
+
+@pytest.fixture(autouse=True)
+def no_known_bmcs(whole: Whole) -> Iterator[None]:
+    """Forget the BMC addresses of a test's nodes: the machines of the next one have the same."""
+    yield
+    whole.db.write(lambda conn: conn.execute(sa.delete(node_bmc_addresses)))
 
 
 def example(text: str) -> dict[str, Any]:

@@ -201,3 +201,32 @@ def test_a_node_without_ports_is_found_by_the_addresses_with_which_it_was_discov
     assert find(UUID_B, [MAC_A]) is None
     # A port is newer than the discovery, and certain.
     assert find(macs=[MAC_A, MAC_B]) == UUID_B
+
+
+@pytest.mark.parametrize("state", ["manageable", "enroll", "inspect wait"])
+@pytest.mark.parametrize("known", [[], [BMC_V6]], ids=["no BMC", "a BMC of the other version"])
+@pytest.mark.parametrize("sent", [{"macs": [MAC_A]}, {"uuid": UUID_A}], ids=str)
+def test_the_bmc_of_another_node_is_not_that_of_a_node_whose_own_is_not_known(add, find, state, known, sent):
+    add(UUID_A, [MAC_A], known)
+    add(UUID_B, [], [BMC_B], state=state)
+
+    assert find(**sent, bmcs=[BMC_B]) is None
+    assert find(**sent, bmcs=[BMC_B, BMC_V6]) == (UUID_A if known else None)
+    assert find(**sent, bmcs=[BMC_NEW]) == UUID_A
+
+
+def test_the_bmc_of_another_node_can_be_accepted_with_a_warning(add, db, caplog):
+    add(UUID_A, [MAC_A])
+    add(UUID_B, [], [BMC_B], state="manageable")
+    with db.reader() as conn:
+        owners, _ = ports.owners_and_rules_revision(conn, [MAC_A])
+        assert lookup.find_node(conn, None, [MAC_A], [BMC_B], owners, "warn").uuid == UUID_A
+
+    assert f"The ramdisk of node {UUID_A} has BMC addresses that belong to 1 other nodes, {BMC_B}" in caplog.text
+
+
+def test_a_bmc_that_nodes_share_is_that_of_each_of_them(add, find):
+    add(UUID_A, [MAC_A], [BMC_A])
+    add(UUID_B, [MAC_B], [BMC_A], state="manageable")
+
+    assert find(macs=[MAC_A], bmcs=[BMC_A]) == UUID_A

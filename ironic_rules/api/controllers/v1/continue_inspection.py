@@ -92,7 +92,8 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
         ramdisk.require_conductor(conn, request.conf)
         owners, revision = ports.owners_and_rules_revision(conn, sent.macs)
         try:
-            node = lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses, owners)
+            node = lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses, owners,
+                                    request.conf.inspector.foreign_bmc)
         except (Invalid, LookupFailed) as error:
             unknown = error
     try:
