@@ -58,6 +58,18 @@ class RequestContext(context.RequestContext):
         return made
 
 
+def current() -> RequestContext | None:
+    """Return the context for which this thread works: its log lines have the request id; None outside of requests."""
+    found: Any = context.get_current()
+    return found  # type: ignore[no-any-return]
+
+
+def request_id_header() -> dict[str, str]:
+    """Return the header that names the request for which this thread works to agents and BMCs; empty without one."""
+    found = current()
+    return {} if found is None or found.request_id is None else {"X-Openstack-Request-Id": found.request_id}
+
+
 def admin(request_id: str | None = None) -> RequestContext:
     """Return the context in which the service itself acts."""
     return RequestContext(is_admin=True, overwrite=False, request_id=request_id, roles=["admin"], system_scope="all")

@@ -28,6 +28,8 @@ def _answer(method: F) -> F:
     @messaging.expected_exceptions(IronicRulesError)
     @functools.wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
+        # The first argument is the endpoint. Log lines have the request id, and so has the work that is begun.
+        arguments[1].update_store()
         try:
             return method(*arguments, **named)
         except RequestRepeated:

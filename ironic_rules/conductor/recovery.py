@@ -92,6 +92,7 @@ def _resume(conductor: Conductor, held: nodes.Held) -> bool:
 def _work(conductor: Conductor, lock: nodes.Lock) -> None:
     """Continue the work on a node, and count the resumption: here, so that waiting for a thread does not count."""
     admin = context.admin()
+    admin.update_store()
     with state_machine.lock_may_be_lost(lock.node_id):
         resumptions = conductor.db.write(lambda conn: nodes.count_resumption(conn, lock, MAX_RESUMPTIONS))
         conductor.numbers.count("recoveries", "given up" if resumptions is None else "resumed")

@@ -309,5 +309,5 @@ def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_t
     keep = conductor.conf.conductor.node_history_max_entries
     if keep:
         history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host, context.user_id,
-                    inspection)
+                    context.request_id, inspection)
         history.prune(conn, node_id, keep)

@@ -48,6 +48,7 @@ def stop(conductor: Conductor, context: RequestContext, node_id: int, state: str
 
 def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, event: str, error: str) -> None:
     """End the wait of a node whose lock is held: clean up as after a failure, and release it."""
+    context.update_store()
     with state_machine.lock_may_be_lost(lock.node_id):
         with conductor.db.reader() as conn:
             record = task_store.read_locked(conn, lock)

@@ -21,6 +21,8 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from ironic_rules import context
+from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import watch as watches
@@ -66,13 +68,16 @@ class _Threads:
 class _Job:
     """A piece of work on a node."""
 
-    __slots__ = ("args", "node_id", "seen", "since", "threads", "watch", "work")
+    __slots__ = ("args", "context", "node_id", "seen", "since", "threads", "watch", "work")
 
-    def __init__(self, threads: _Threads, node_id: int, work: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def __init__(self, threads: _Threads, node_id: int, work: Callable[..., None], args: tuple[Any, ...],
+                 current: RequestContext | None) -> None:
         self.threads = threads
         self.node_id = node_id
         self.work = work
         self.args = args
+        #: for whose request
+        self.context = current
         self.watch = Watch()
         #: what the watchdog saw it doing, and since when
         self.seen: Doing | None = None
@@ -182,7 +187,7 @@ class WorkerPool:
                 self._leave(node_id)
                 return
             threads, _ = self._active[node_id]
-            self._enqueue(_Job(threads, node_id, work, args))
+            self._enqueue(_Job(threads, node_id, work, args, context.current()))
 
     def _enqueue(self, job: _Job) -> None:
         threads = job.threads
@@ -201,6 +206,7 @@ class WorkerPool:
         while (job := self._next(threads)) is not None:
             error: BaseException | None = None
             self._own.watch = job.watch
+            (job.context or RequestContext(overwrite=False)).update_store()
             try:
                 job.work(*job.args)
             except BaseException as exc:  # noqa: BLE001  (this thread must serve the next node)
@@ -291,7 +297,7 @@ class WorkerPool:
             if self._stopping or job.watch.on_overdue is None or isinstance(error, str):
                 self._forget(job)
             else:
-                self._enqueue(_Job(job.threads, job.node_id, job.watch.on_overdue, (error,)))
+                self._enqueue(_Job(job.threads, job.node_id, job.watch.on_overdue, (error,), job.context))
         LOG.error("Node id %s: %s. The worker is written off and replaced: its thread cannot be ended, and keeps what "
                   "it holds. Written off since the start of this process: %d, of these not returned: %d", job.node_id,
                   str(error).rstrip("."), *counts)

@@ -20,16 +20,18 @@ _TOO_OLD = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("of_node"
 
 
 def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity: str, conductor: str | None,
-        user: str | None = None, inspection: str | None = None) -> None:
+        user: str | None = None, request_id: str | None = None, inspection: str | None = None) -> None:
     """Add an entry.
 
     :param event_type: the operation that was running, e.g. ``inspection``
     :param severity: ``ERROR`` or ``INFO``
+    :param request_id: of the request that led to it
     :param inspection: the UUID of the inspection that it is about
     :raises NodeNotFound: 404
     """
     row = {"uuid": uuidutils.generate_uuid(), "node_id": node_id, "event_type": event_type, "event": event,
-           "severity": severity, "conductor": conductor, "user": user, "inspection_uuid": inspection,
+           "severity": severity, "conductor": conductor, "user": user, "request_id": request_id,
+           "inspection_uuid": inspection,
            "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):
         conn.execute(_INSERT, row)

@@ -210,6 +210,7 @@ node_history = sa.Table(
     Column("user", String(64)),
     # The entry in node_inspections, which may be gone.
     Column("inspection_uuid", String(36)),
+    Column("request_id", String(64)),
     *_timestamps(),
     UniqueConstraint("uuid"),
     Index("node_history_node_id_idx", "node_id"),

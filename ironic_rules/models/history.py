@@ -19,3 +19,4 @@ class HistoryEntry(Protocol):
     event: str | None
     user: str | None
     inspection_uuid: str | None
+    request_id: str | None

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from ironic_rules import context
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.text import printable
 
@@ -75,7 +76,7 @@ class AgentClient:
                 httpx.Client(verify=self._tls, trust_env=False, timeout=self._timeout_s) as client,
                 # Not compressed: a decoder may read any number of bytes before it returns some.
                 client.stream(method, self._url, params={"agent_token": self._token}, json=body,
-                              headers={"Accept-Encoding": "identity"}) as answer,
+                              headers={"Accept-Encoding": "identity", **context.request_id_header()}) as answer,
             ):
                 content = b""
                 for chunk in answer.iter_raw():

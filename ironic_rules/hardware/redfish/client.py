@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
+from ironic_rules import context
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface, InterfaceOf
 from ironic_rules.hardware.redfish import driver_info
@@ -136,6 +138,7 @@ class RedfishInterface(Interface):
                 server_side_retries=options.connection_attempts,
                 server_side_retries_delay=options.connection_retry_interval,
                 read_timeout=options.request_timeout, connect_timeout=options.connect_timeout)
+            _name_requests(connection)
             CONNECTIONS.put(wanted, connection, options.connection_cache_size)
         return connection
 
@@ -145,8 +148,27 @@ def documents(system: Any) -> Callable[[str], Any]:
 
     sushy has classes for a part of the resources only, and reads members of collections one after the other.
     """
-    connector = system._conn
-    return lambda path: connector.get(path).json()
+    connector, caller = system._conn, context.current()
+
+    def read(path: str) -> Any:
+        if caller is not None:
+            caller.update_store()
+        return connector.get(path).json()
+
+    return read
+
+
+def _name_requests(connection: Any) -> None:
+    """Let each request to a BMC have the id of the request for which it is made. sushy has no setting for that."""
+    session = connection._conn._session
+    send = type(session).request
+    # Not the session itself: a cycle would keep its connection open until it is collected.
+    owner = weakref.proxy(session)
+
+    def request(*arguments: Any, headers: Any = None, **named: Any) -> Any:
+        return send(owner, *arguments, headers={**(headers or {}), **context.request_id_header()}, **named)
+
+    session.request = request
 
 
 def _error(task: Task, wanted: DriverInfo, reason: str, exc: Exception | None) -> BMCError:

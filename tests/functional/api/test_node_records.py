@@ -61,8 +61,8 @@ def test_history_is_short_unless_asked_for_in_full(app, entries):
     short, full = app.get(f"{URL}/history").json["history"], app.get(f"{URL}/history?detail=true").json["history"]
 
     assert {frozenset(entry) for entry in short} == {frozenset({"uuid", "created_at", "severity", "event", "links"})}
-    assert {frozenset(entry) for entry in full} == {
-        frozenset({"uuid", "created_at", "severity", "event", "event_type", "conductor", "user", "links"})}
+    assert {frozenset(entry) for entry in full} == {frozenset({
+        "uuid", "created_at", "severity", "event", "event_type", "conductor", "user", "request_id", "links"})}
     assert [entry["event"][:7] for entry in short] == ["event 0", "event 1", "event 2"]
     assert (len(short[0]["event"]), len(full[0]["event"])) == (255, 308)
     assert app.get(short[1]["links"][0]["href"].removeprefix("http://localhost")).json == full[1]

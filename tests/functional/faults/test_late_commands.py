@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -23,10 +25,10 @@ def test_a_conductor_that_hung_carries_out_nothing_that_was_given_up(cluster):
     before = cluster.select(sa.select(nodes))
     os.kill(conductor.pid, signal.SIGSTOP)
 
-    power = api("PUT", f"/v1/nodes/{uuid}/states/power", {"target": "rebooting"})
-    report = api("POST", "/v1/continue_inspection", body)
-
-    for answer in (power, report):
+    with ThreadPoolExecutor(2) as pool:
+        answers = [pool.submit(api, "PUT", f"/v1/nodes/{uuid}/states/power", {"target": "rebooting"}),
+                   pool.submit(api, "POST", "/v1/continue_inspection", body)]
+    for answer in (one.result() for one in answers):
         assert answer.status_code == 503
         assert "has expired and will not be carried out" in answer.text
     os.kill(conductor.pid, signal.SIGCONT)
@@ -34,6 +36,8 @@ def test_a_conductor_that_hung_carries_out_nothing_that_was_given_up(cluster):
     wait_for("the late messages", lambda: log.read_text().count("The request has expired") == 2)
     assert cluster.select(sa.select(nodes)) == before
 
-    assert api.patiently("POST", "/v1/continue_inspection", body).status_code == 200
+    accepted = api.patiently("POST", "/v1/continue_inspection", body)
     cluster.assert_all_inspected(1)
+    line = re.search(r".*inspecting -> manageable.*", log.read_text())
+    assert f"[{accepted.headers['Openstack-Request-Id']} " in line[0].replace("None ", "")
     api.close()

@@ -36,6 +36,7 @@ class BMC:
         self.content = content
         self.told: list[tuple[str, str, Any]] = []
         self.logins: list[str | None] = []
+        self.request_ids: list[str | None] = []
         self.refuse: tuple[int, str] | None = None
         #: the location of the task of each change; None: changes are made immediately
         self.task: str | None = None
@@ -103,6 +104,7 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
 
         def do_GET(self) -> None:
             bmc.request(self.path)
+            bmc.request_ids.append(self.headers.get("X-OpenStack-Request-Id"))
             bmc.logins.append(self.headers.get("Authorization"))
             target, _, query = self.path.partition("?")
             path = target if target == ROOT else target.rstrip("/")

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from sushy import connector
 
+from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.client import Connections
@@ -80,6 +81,19 @@ def test_a_server_is_reported_in_the_form_of_a_ramdisk(bmc, conf):
     assert [volume["size"] // GIB for volume in data["volumes"]] == [480, 2]
     assert data["tpm"] == [{"type": "TPM2_0", "firmware_version": "7.2.2.0", "state": "Enabled"}]
     assert (len(data["firmware"]), data["firmware"][3]["version"]) == (30, "1.0.3")
+
+
+def test_the_bmc_is_told_the_id_of_the_request_by_each_thread_that_reads(bmc, conf):
+    task = task_of(bmc)
+    for request_id in (f"req-{digit * 8}-2222-4333-8444-555555555555" for digit in "12"):
+        RequestContext(request_id=request_id)
+        bmc.request_ids.clear()
+
+        inspected(conf, task)
+
+        # The first connection reads the root of the service before it has the header.
+        assert set(bmc.request_ids) - {None} == {request_id}
+        assert len(bmc.request_ids) > 20 and bmc.request_ids.count(None) <= 2
 
 
 def test_no_password_of_the_bios_is_kept(bmc, conf):

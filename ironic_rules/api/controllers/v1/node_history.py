@@ -16,7 +16,7 @@ from ironic_rules.models.history import HistoryEntry
 from ironic_rules.policies import nodes as policies
 
 _SHORT = ("uuid", "created_at", "severity", "event")
-_FULL = (*_SHORT, "event_type", "conductor", "user")
+_FULL = (*_SHORT, "event_type", "conductor", "user", "request_id")
 #: A list without ``detail`` and ``fields`` truncates longer texts.
 _MAX_EVENT = 255
 _SORT_KEYS = ("id", "uuid", "created_at", "severity", "event_type", "conductor", "user")

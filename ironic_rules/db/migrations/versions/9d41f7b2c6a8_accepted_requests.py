@@ -1,4 +1,4 @@
-"""What conductors have accepted is remembered for some minutes, so that repetitions are recognised.
+"""What conductors have accepted is remembered for some minutes, and the history has request ids.
 
 Revision ID: 9d41f7b2c6a8
 Revises: 3c8e5b10d7f2
@@ -42,3 +42,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name="digest_keys_pkey"),
         **table_args,
     )
+    op.add_column("node_history", sa.Column("request_id", sa.String(64)))
