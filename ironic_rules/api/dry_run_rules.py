@@ -21,8 +21,8 @@ from ironic_rules.text import is_uuid
 
 _READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
 _PATCHABLE = RULE.where(lambda entry: entry.patch)
-#: The position of rules that are not stored: after all others of their priority.
-_LAST = 1 << 40
+#: The position of rules that are not stored: after the stored ones of their priority, before the built-in ones.
+_LAST = 1 << 31
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from ironic_rules.inspection.payload import Payload
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.models import json_patch, mac, states
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.fields import Type, values_of
+from ironic_rules.models.fields import Fields, Type, values_of
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NODE, Node
@@ -70,11 +70,21 @@ def stored(conn: sa.Connection, row: Node, data: InspectionData) -> Machine:
         previous=inventory.latest_inventory(conn, row.id))
 
 
+def imagined(node: Mapping[str, Any], traits: Sequence[str] = (), ports: Sequence[Mapping[str, Any]] = ()) -> Machine:
+    """Return a node that no database has, with defaults for the fields that are not given."""
+    made = [{**_initial(PORT), "id": number, "uuid": uuidutils.generate_uuid(), **port}
+            for number, port in enumerate(ports, start=1)]
+    return Machine({**_initial(NODE), "id": 1, "uuid": uuidutils.generate_uuid(), **node}, traits, made)
+
+
+def _initial(fields: Fields) -> JSONObject:
+    return {name: None if fields[name].type is Type.TIME else fields[name].initial() for name in fields}
+
+
 def created(conn: sa.Connection, values: Mapping[str, Any], found: PortChanges, data: InspectionData) -> Machine:
     """Return the node that discovery would create."""
     uuid = uuidutils.generate_uuid()
-    node = {name: None if NODE[name].type is Type.TIME else NODE[name].initial() for name in NODE} | {
-        "id": 0, "uuid": uuid, "created_at": clock.now(), **values}
+    node = {**_initial(NODE), "id": 0, "uuid": uuid, "created_at": clock.now(), **values}
     return Machine(node, ports=found.created, is_new=True, foreign=foreign(conn, data, 0),
                    spent=rule_nodes.spent(conn, uuid))
 
@@ -105,12 +115,12 @@ class Result:
 class DryRun:
     """A dry run of one machine and its data, with any number of rule sets.
 
-    :param db: only read
+    :param db: only read; without one, interfaces are not chosen after a change of the driver
     :param heartbeat_timeout: seconds after which a conductor is not alive
     :param tick: called often; may raise to end the run
     """
 
-    def __init__(self, pipeline: Pipeline, db: Database, heartbeat_timeout: int,
+    def __init__(self, pipeline: Pipeline, db: Database | None = None, heartbeat_timeout: int = 0,
                  tick: Callable[[], None] = lambda: None) -> None:
         self._pipeline = pipeline
         self._db = db
@@ -143,7 +153,8 @@ class DryRun:
         try:
             outcome = self._pipeline.run(task, data.inventory, plugin_data, rule_set, lambda: machine.spent, steps)
             is_sealed = any(trace.sensitive and trace.matched for trace in outcome.traces)
-            fitting.fit(self._db, self._heartbeat_timeout, task, sealed=is_sealed)
+            if self._db is not None:
+                fitting.fit(self._db, self._heartbeat_timeout, task, sealed=is_sealed)
         except (HookFailed, RuleFailed, DriverNotFound, InterfaceNotFound) as exc:
             return _failed(steps, _failure(exc), [*said, *task.messages])
         self._tick()

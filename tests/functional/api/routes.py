@@ -18,7 +18,8 @@ REVISION = "1"
 MAC = "52:54:00:aa:00:01"
 
 _IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "template": TEMPLATE,
-           "trait": "CUSTOM_A", "vif": "vif-1", "event": NODE, "hostname": "conductor-1",
+           "trait": "CUSTOM_A", "vif": "vif-1", "event": NODE, "inspection": NODE, "entry": NODE,
+           "hostname": "conductor-1",
            "driver": "fake-hardware", "revision": REVISION}
 STEP = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
 _PATCH = [{"op": "add", "path": "/extra/a", "value": 1}]
@@ -31,6 +32,8 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/v1/portgroups/{portgroup}"): _PATCH,
     ("POST", "/v1/inspection_rules"): {"actions": [{"op": "log", "args": {"msg": "x"}}]},
     ("PUT", "/v1/inspection_rules"): {"rules": [{"actions": [{"op": "log", "args": {"msg": "x"}}]}], "prune": True},
+    ("POST", "/v1/inspection_rules/dry_run"): {
+        "node": NODE, "report": {"inventory": {"interfaces": [{"mac_address": MAC}]}}},
     ("PATCH", "/v1/inspection_rules/{uuid}"): [{"op": "add", "path": "/priority", "value": 1}],
     **{("POST", f"/v1/deploy{mark}templates"): {"name": "CUSTOM_B", "steps": [STEP]} for mark in "-_"},
     **{("PATCH", f"/v1/deploy{mark}templates/{{template}}"): _PATCH for mark in "-_"},

@@ -1,0 +1,81 @@
+"""``ironic-rules-test``: tests of inspection rules that are kept in files, without a service.
+
+Exit status: 0 all cases are as expected, 1 some are not, 2 the files cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.inspection import rule_cases
+from ironic_rules.inspection.rule_cases import CaseResult, Coverage
+from ironic_rules.rules import load_plugins
+
+PROG = "ironic-rules-test"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(prog=PROG, description="Test inspection rules that are kept in files.")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder with files (*.yaml) that have cases")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results in JUnit's form")
+    parser.add_argument("--coverage", action="store_true",
+                        help="name the conditions that no case made true, or none made false")
+    parser.add_argument("--fail-under", type=float, default=0.0, metavar="PERCENT",
+                        help="exit with 1 if less of the conditions' outcomes is covered")
+    given = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    coverage, results = Coverage(), []
+    try:
+        load_plugins()
+        found = rule_cases.files(given.folder)
+        if not found:
+            raise rule_cases.BadCase(f"{given.folder}: no file has cases")
+        for file in found:
+            for result in rule_cases.run(file, coverage, time.perf_counter):
+                results.append(result)
+                _tell(result)
+        if given.junit is not None:
+            given.junit.write_bytes(_junit(results))
+    except (ConfigurationError, OSError) as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return 2
+    failed = sum(bool(result.problems) for result in results)
+    print(f"{len(results)} cases, {failed} failed; {coverage.share:.0%} of the conditions' outcomes covered")
+    if given.coverage:
+        for text in coverage.missing():
+            print(f"  {text}")
+    return 1 if failed or coverage.share * 100 < given.fail_under else 0
+
+
+def _tell(result: CaseResult) -> None:
+    print(f"{'FAILED' if result.problems else 'ok':6} {result.file}: {result.name}")
+    for problem in result.problems:
+        print(f"       {problem}")
+
+
+def _junit(results: Sequence[CaseResult]) -> bytes:
+    suites = ElementTree.Element("testsuites")
+    for file in dict.fromkeys(result.file for result in results):
+        of_file = [result for result in results if result.file == file]
+        failures = sum(bool(each.problems) for each in of_file)
+        suite = ElementTree.SubElement(suites, "testsuite", {
+            "name": str(file), "tests": str(len(of_file)), "failures": str(failures),
+            "time": f"{sum(each.seconds for each in of_file):.3f}"})
+        for result in of_file:
+            case = ElementTree.SubElement(suite, "testcase", {
+                "classname": str(file), "name": _printable(result.name), "time": f"{result.seconds:.3f}"})
+            if result.problems:
+                failure = ElementTree.SubElement(case, "failure", {"message": _printable(result.problems[0])})
+                failure.text = _printable("\n".join(result.problems))
+    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+
+
+def _printable(text: str) -> str:
+    """Return a text without characters that XML cannot have."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)

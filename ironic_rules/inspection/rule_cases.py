@@ -1,0 +1,260 @@
+"""Tests of rules in files: rules, data of machines, and what is expected of an inspection. Without any service.
+
+A file is a mapping: ``rules`` (the name of a file, or a list of rules), ``hooks`` (names; none by default), and
+``cases``, a list of mappings:
+
+``name``
+    what the case is about
+``node``, ``traits``, ``ports``
+    fields of the node, its traits, and a list of ports
+``report``
+    what the ramdisk sends, or the name of a file (JSON or YAML) with it
+``expect``
+    any of ``outcome``, ``matched`` and ``not_matched`` (names, descriptions or UUIDs of rules), ``node`` (the whole
+    patch, in any order), ``changes`` (operations that are part of it), ``traits``, ``plugin_data``, ``failure``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ironic_rules import rules
+from ironic_rules.exceptions import ConfigurationError, Invalid
+from ironic_rules.inspection import dry_run, payload
+from ironic_rules.inspection.dry_run import DryRun
+from ironic_rules.inspection.hook_settings import HookSettings
+from ironic_rules.inspection.hooks import loader
+from ironic_rules.inspection.pipeline import Pipeline
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.json_values import JSONObject, same
+from ironic_rules.rules import built_in, strict_yaml
+
+_KEYS = frozenset({"rules", "hooks", "cases"})
+_CASE = frozenset({"name", "node", "traits", "ports", "report", "expect"})
+_EXPECTED = ("outcome", "matched", "not_matched", "node", "changes", "traits", "plugin_data", "failure")
+_NODE = {"driver": "fake-hardware", "inspect_interface": "agent"}
+
+
+class BadCase(ConfigurationError):
+    """A file with cases cannot be used; the text has its name and the reason."""
+
+
+@dataclass(slots=True)
+class CaseResult:
+    """The result of a case: ``problems`` is empty if it is as expected."""
+
+    file: Path
+    name: str
+    problems: list[str]
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Which outcomes each condition has had: by rule and pointer, ``{True, False}`` at best."""
+
+    outcomes: dict[tuple[str, str], set[bool]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def expect(self, many: Sequence[Rule]) -> None:
+        """Add the conditions of rules. Those of sensitive rules are not shown, and so not measured."""
+        for rule in many:
+            self.names[rule.uuid] = rule.name or rule.description or rule.uuid
+            for number in range(len(rule.conditions) if not rule.sensitive else 0):
+                self.outcomes.setdefault((rule.uuid, f"/conditions/{number}"), set())
+
+    def add(self, steps: Sequence[JSONObject]) -> None:
+        """Add the outcomes of a case: of the conditions that an inspection evaluates, too."""
+        for step in steps:
+            for condition in step.get("conditions", ()):
+                if not condition["short_circuited"]:
+                    place = step["rule"], condition["pointer"]
+                    self.outcomes.setdefault(place, set()).add(bool(condition["outcome"]))
+
+    def missing(self) -> Iterator[str]:
+        """Yield each condition that no case made true, or none made false."""
+        for (uuid, pointer), found in self.outcomes.items():
+            for outcome in (True, False):
+                if outcome not in found:
+                    yield f"{self.names.get(uuid, uuid)} {pointer}: no case made it {str(outcome).lower()}"
+
+    @property
+    def share(self) -> float:
+        """How much of it is covered, from 0 to 1."""
+        return sum(map(len, self.outcomes.values())) / (2 * len(self.outcomes)) if self.outcomes else 1.0
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the files with cases in a folder, at any depth: ``*.yaml`` that have ``cases``.
+
+    :raises BadCase: the folder or a file cannot be read
+    """
+    if not folder.is_dir():
+        raise BadCase(f"{folder}: there is no such folder")
+    return [file for file in sorted(folder.rglob("*.yaml"))
+            if isinstance(found := _load(file), dict) and "cases" in found]
+
+
+def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[CaseResult]:
+    """Yield the results of the cases of a file.
+
+    :param clock: returns seconds
+    :raises BadCase: the file cannot be used
+    """
+    document = _load(file)
+    _known(file, "", document, _KEYS)
+    known = _rules(file, document.get("rules"))
+    coverage.expect(known)
+    try:
+        pipeline = Pipeline(loader.load(document.get("hooks") or ()), HookSettings())
+    except (ConfigurationError, TypeError) as error:
+        raise BadCase(f"{file}: /hooks: {error}") from error
+    compiled = rules.RuleSet([rules.compile(rule) for rule in known if rule.enabled])
+    cases = document["cases"]
+    if not isinstance(cases, list):
+        raise BadCase(f"{file}: /cases: must be a list")
+    for number, case in enumerate(cases):
+        where = f"/cases/{number}"
+        _known(file, where, case, _CASE)
+        expected = case.get("expect") or {}
+        _known(file, f"{where}/expect", expected, frozenset(_EXPECTED))
+        began = clock()
+        try:
+            sent = payload.split(_report(file, where, case.get("report")))
+            machine = _machine(file, where, case)
+            result = DryRun(pipeline).run(
+                machine, InspectionData(sent.inventory, sent.plugin_data), compiled, sent=sent)
+        except Invalid as error:
+            raise BadCase(f"{file}: {where}: {error}") from error
+        coverage.add(result.shown["steps"])
+        yield CaseResult(file, str(case.get("name") or number), list(_problems(expected, result.shown, known)),
+                         clock() - began)
+
+
+def _machine(file: Path, where: str, case: Mapping[str, Any]) -> dry_run.Machine:
+    node, traits, ports = case.get("node") or {}, case.get("traits") or [], case.get("ports") or []
+    for name, given in (("traits", traits), ("ports", ports)):
+        if not isinstance(given, list):
+            raise BadCase(f"{file}: {where}/{name}: must be a list")
+    _check(file, f"{where}/node", node, NodeDraft)
+    for number, port in enumerate(ports):
+        _check(file, f"{where}/ports/{number}", port, PortDraft)
+    if reason := NodeDraft.value_problem("traits", traits):
+        raise BadCase(f"{file}: {where}/traits: {reason}")
+    return dry_run.imagined({**_NODE, **node}, traits, ports)
+
+
+def _check(file: Path, where: str, given: Any, draft: type[NodeDraft | PortDraft]) -> None:
+    """Check the fields of a node or a port."""
+    _known(file, where, given, frozenset(draft.fields))
+    for name, value in given.items():
+        if reason := draft.value_problem(name, value):
+            raise BadCase(f"{file}: {where}/{name}: {reason}")
+
+
+def _problems(expected: Mapping[str, Any], shown: JSONObject, known: Sequence[Rule]) -> Iterator[str]:
+    # A failure can be that of an inspection, or that of an early rule, which refuses it.
+    failing = (dry_run.FAILED, dry_run.REFUSED) if expected.get("failure") else (dry_run.FINISHED,)
+    outcomes = (expected["outcome"],) if "outcome" in expected else failing
+    if shown["outcome"] not in outcomes:
+        yield f"outcome: expected {' or '.join(map(str, outcomes))}, found {shown['outcome']}: {_text(shown['failure'])}"
+        return
+    verdicts = {step["rule"]: step["matched"] for step in shown["steps"] if "rule" in step}
+    for wanted, key in ((True, "matched"), (False, "not_matched")):
+        for name in expected.get(key) or ():
+            uuids = [rule.uuid for rule in known if name in (rule.uuid, rule.name, rule.description)]
+            if not uuids:
+                yield f"{key}: there is no rule {name}"
+            elif any(bool(verdicts.get(uuid)) is not wanted for uuid in uuids):
+                yield f"{key}: {name} {'did not match' if wanted else 'matched'}{_why(shown, uuids)}"
+    patch = shown.get("node", {}).get("patch", [])
+    if "node" in expected and not _equal(expected["node"], patch):
+        yield f"node: expected {_text(expected['node'])}, found {_text(patch)}"
+    for operation in expected.get("changes") or ():
+        if not any(same(operation, found) for found in patch):
+            yield f"changes: {_text(operation)} is not part of {_text(patch)}"
+    for key, found in (("traits", shown.get("traits", {}).get("added", [])),
+                       ("plugin_data", shown.get("plugin_data", {}).get("patch", []))):
+        if key in expected and not _equal(expected[key], found):
+            yield f"{key}: expected {_text(expected[key])}, found {_text(found)}"
+    for key, value in (expected.get("failure") or {}).items():
+        if not same((shown["failure"] or {}).get(key), value):
+            yield f"failure: expected {key} {_text(value)}, found {_text(shown['failure'])}"
+
+
+def _why(shown: JSONObject, uuids: Sequence[str]) -> str:
+    reasons = [f"{condition['pointer']} ({condition['op']}): {condition['why']}"
+               + (f" {condition['detail']}" if condition["detail"] else "")
+               for step in shown["steps"] if step.get("rule") in uuids
+               for condition in step.get("conditions", ()) if not condition["outcome"]]
+    return f": {'; '.join(reasons)}" if reasons else ""
+
+
+def _equal(expected: Any, found: Sequence[Any]) -> bool:
+    """Return whether two lists have the same items, in any order."""
+    left = list(found)
+    if not isinstance(expected, list) or len(expected) != len(left):
+        return False
+    for item in expected:
+        place = next((index for index, other in enumerate(left) if same(item, other)), None)
+        if place is None:
+            return False
+        del left[place]
+    return True
+
+
+def _text(value: Any) -> str:
+    return orjson.dumps(value, default=str).decode()
+
+
+def _rules(file: Path, given: Any) -> list[Rule]:
+    if isinstance(given, str):
+        try:
+            return built_in.load(file.parent / given)
+        except ConfigurationError as error:
+            raise BadCase(f"{file}: /rules: {error}") from error
+    if not isinstance(given, list):
+        raise BadCase(f"{file}: /rules: must be the name of a file, or a list of rules")
+    found = []
+    for number, written in enumerate(given):
+        problems = rules.validate(rules.from_wire(written) if isinstance(written, dict) else written, built_in=True)
+        if problems:
+            raise BadCase(f"{file}: /rules/{number}{problems[0]}")
+        rule = rules.from_wire(written)
+        found.append(Rule.of({"uuid": f"00000000-0000-4000-8000-{number:012d}", **rule, "position": number}))
+    return found
+
+
+def _report(file: Path, where: str, given: Any) -> Any:
+    if isinstance(given, str):
+        try:
+            return _load(file.parent / given)
+        except BadCase as error:
+            raise BadCase(f"{file}: {where}/report: {error}") from error
+    if not isinstance(given, dict):
+        raise BadCase(f"{file}: {where}/report: must be a mapping, or the name of a file")
+    return given
+
+
+def _load(file: Path) -> Any:
+    try:
+        return strict_yaml.load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadCase(f"{file}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadCase(f"{file}: {error}") from error
+
+
+def _known(file: Path, where: str, given: Any, keys: frozenset[str]) -> None:
+    if not isinstance(given, dict):
+        raise BadCase(f"{file}: {where or '/'}: must be a mapping")
+    if unknown := sorted(key for key in given if key not in keys):
+        raise BadCase(f"{file}: {where}/{unknown[0]}: is not known; known: {', '.join(sorted(keys))}")
+

@@ -1,0 +1,76 @@
+"""``ironic-rules-test``: the documentation's example, what it says of failures, and of files that it cannot use."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ironic_rules.cmd import rules_test
+
+EXAMPLE = Path(__file__).parents[2] / "doc" / "source" / "user" / "rule-cases"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(EXAMPLE, tmp_path / "cases"))
+
+
+def test_the_example_of_the_documentation_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rules_test.main([str(folder), "--fail-under", "100"]) == 0
+    assert "3 cases, 0 failed; 100% of the conditions' outcomes covered" in capsys.readouterr().out
+
+
+def test_a_case_that_fails_says_why_also_in_junits_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "more.yaml").write_text("""
+rules: rules.yaml
+hooks: [validate-interfaces, ports]
+cases:
+  - name: not so
+    report:
+      inventory: {memory: {physical_mb: 8}, disks: [{}], interfaces: [{name: a, mac_address: "52:54:00:12:34:56"}]}
+    expect: {matched: [gpu], node: [{op: add, path: /x, value: 1}], traits: [A], failure: null, plugin_data: []}
+  - name: outcome
+    report: {inventory: {disks: []}}
+    expect: {matched: [nosuch]}
+""")
+    report = folder / "junit.xml"
+    assert rules_test.main([str(folder), "--junit", str(report)]) == 1
+    told = capsys.readouterr().out
+    assert ("matched: gpu did not match: /conditions/0 (eq): missing inventory[system_vendor]; "
+            "/conditions/1 (gt): not greater") in told
+    assert "the machine has no disk" in told
+    found = ElementTree.parse(report).getroot()
+    assert [(suite.get("tests"), suite.get("failures")) for suite in found] == [("3", "0"), ("2", "2")]
+    assert "missing" in str(found[1][0][0].text)
+
+
+def test_conditions_that_no_case_covers_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = folder / "gpu.yaml"
+    file.write_text(file.read_text().partition("  - name: a small one")[0])
+    assert rules_test.main([str(folder), "--coverage", "--fail-under", "80"]) == 1
+    assert "gpu /conditions/1: no case made it false" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", [
+    "rules: nosuch.yaml\ncases: []", "rules: 5\ncases: []", "rules: []\ncases: 5", "rules: []\ncases: [5]",
+    "rules: []\ncases: [{report: {}, other: 1}]", "rules: []\ncases: [{report: nosuch.json}]", "cases: [", "cases: 1",
+    "rules: [{actions: [{op: nosuch}]}]\ncases: []", "rules: []\nhooks: [nosuch]\ncases: []",
+    "rules: []\nhooks: 5\ncases: []",
+    "rules: []\ncases: [{report: {inventory: 5}}]", "rules: []\ncases: [{report: {inventory: {}}, node: {nosuch: 1}}]",
+    "rules: []\ncases: [{report: {inventory: {}}, expect: {nosuch: 1}}]",
+    "rules: []\ncases: [{report: {inventory: {}}, ports: 5}]", "rules: []\ncases: [{report: {inventory: {}}, node: 5}]",
+    "rules: []\ncases: [{report: {inventory: {}}, traits: 5}]",
+])
+def test_files_that_cannot_be_used_are_refused_with_their_name(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    (tmp_path / "bad.yaml").write_text(text)
+    assert rules_test.main([str(tmp_path)]) == 2
+    assert "bad.yaml" in capsys.readouterr().err
+
+
+def test_a_folder_without_cases_is_refused(tmp_path: Path) -> None:
+    assert rules_test.main([str(tmp_path)]) == 2
+    assert rules_test.main([str(tmp_path / "nosuch")]) == 2
