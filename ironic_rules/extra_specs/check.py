@@ -1,0 +1,146 @@
+"""What is wrong with extra specs: all problems at once, as data; and warnings, which refuse nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ironic_rules.extra_specs import installed
+from ironic_rules.extra_specs.hints import foreign_character
+from ironic_rules.extra_specs.problems import (
+    DEPRECATED,
+    MAX_LENGTH,
+    PATTERN,
+    RANGE,
+    TYPE,
+    UNKNOWN,
+    Problem,
+    problem_of,
+)
+from ironic_rules.extra_specs.registry import Registered, Registry
+from ironic_rules.text import printable
+
+#: Keys that are not known and values that are not allowed are problems.
+STRICT = "strict"
+#: Values that are not allowed are problems; keys that are not known are warnings.
+PERMISSIVE = "permissive"
+#: Nothing is checked.
+OFF = "off"
+MODES = (STRICT, PERMISSIVE, OFF)
+_SHOWN = 64
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def validate(name: str, value: object, mode: str = STRICT, registry: Registry | None = None, pointer: str = "") -> Problem | None:
+    """Return the first problem of one extra spec, None if it has none. Never raises, whatever the name and value are.
+
+    :param mode: one of ``MODES``; any other text is as strict as ``STRICT``
+    :param registry: what is known; by default all extra specs of this installation
+    :param pointer: JSON pointer to the object that the extra spec is in
+    """
+    if mode == OFF:
+        return None
+    if registry is None:
+        registry = installed.extra_specs()
+    if type(name) is str:
+        found = registry.plain.get(name)
+        if found is None:
+            lookup = registry.find(name)
+            found = lookup[0] if lookup else None
+        # What most values are: short, with nothing to refuse.
+        if found and type(value) is str and len(value) <= MAX_LENGTH and value.isprintable() and not found.is_removed \
+                and found.rule.accepts(value):
+            return None
+        return _problem(name, value, mode != PERMISSIVE, registry, found, pointer)
+    return problem_of(name, pointer, TYPE, "The name of an extra spec is a text.")
+
+
+def check(specs: object, mode: str = STRICT, registry: Registry | None = None, pointer: str = "") -> list[Problem]:
+    """Return all problems of extra specs, in their order. Never raises, whatever they are.
+
+    :param specs: values by key, normally texts
+    """
+    if mode == OFF:
+        return []
+    if not isinstance(specs, Mapping):
+        return [Problem("", pointer, TYPE, "Extra specs are an object of names and values.")]
+    found = (validate(name, value, mode, registry, pointer) for name, value in specs.items())
+    return [problem for problem in found if problem]
+
+
+def warnings(specs: object, mode: str = STRICT, registry: Registry | None = None, pointer: str = "") -> list[Problem]:
+    """Return what to tell about extra specs that are not refused, in their order.
+
+    Keys that are deprecated or removed, of kind ``deprecated``; where the mode is permissive also keys that are not known,
+    of kind ``unknown``. Nothing where checks are off.
+    """
+    if mode == OFF or not isinstance(specs, Mapping):
+        return []
+    if registry is None:
+        registry = installed.extra_specs()
+    found = []
+    for name in specs:
+        lookup = registry.find(name) if isinstance(name, str) else None
+        if lookup and (lookup[0].is_removed or lookup[0].validator.deprecated):
+            if mode == PERMISSIVE or not lookup[0].is_removed:
+                found.append(problem_of(name, pointer, DEPRECATED, _outdated(lookup[0], registry)))
+        elif lookup is None and mode == PERMISSIVE and isinstance(name, str):
+            found.append(_unknown(name, registry, pointer))
+    return found
+
+
+def _problem(name: str, value: object, strict: bool, registry: Registry, found: Registered | None,
+             pointer: str) -> Problem | None:
+    """Return the problem of what is not at once seen to have none."""
+    if not name or len(name) > MAX_LENGTH:
+        return problem_of(name, pointer, UNKNOWN, f"The name of an extra spec has 1 to {MAX_LENGTH} characters; this one has "
+                                                  f"{len(name)}.")
+    if strict and found is None:
+        return _unknown(name, registry, pointer)
+    if strict and found and found.is_removed:
+        return problem_of(name, pointer, UNKNOWN, _outdated(found, registry))
+    if type(value) is not str:
+        return problem_of(name, pointer, TYPE, f"The value of '{printable(name, _SHOWN)}' is {_type_name(value)}; values are texts.")
+    if len(value) > MAX_LENGTH:
+        return problem_of(name, pointer, RANGE, f"The value of '{printable(name, _SHOWN)}' has {len(value)} characters; at most "
+                                                f"{MAX_LENGTH} are allowed.")
+    control = _CONTROL.search(value)
+    if control:
+        return problem_of(name, pointer, PATTERN, f"The value of '{printable(name, _SHOWN)}' has a control character, "
+                                                  f"U+{ord(control[0]):04X}, in place {control.start() + 1}.")
+    if found is None or found.is_removed or found.rule.accepts(value):
+        return None
+    fault = found.rule.fault(value, strict, _shown(name, value, found))
+    if fault is None:
+        return None
+    return problem_of(name, pointer, fault.kind, f"The value {fault.reason}", fault.allowed, fault.find_nearest)
+
+
+def _unknown(name: str, registry: Registry, pointer: str) -> Problem:
+    reason = f"There is no {registry.what} '{printable(name, _SHOWN)}'."
+    foreign = foreign_character(name)
+    return problem_of(name, pointer, UNKNOWN, f"{reason} {foreign}" if foreign else reason,
+                      find_nearest=lambda: registry.hints.nearest(name))
+
+
+def _outdated(found: Registered, registry: Registry) -> str:
+    validator = found.validator
+    text = (f"The {registry.what} '{validator.name}' was removed in {validator.removed}." if validator.removed
+            else f"The {registry.what} '{validator.name}' is deprecated.")
+    if validator.replaced_by:
+        text += f" Use '{validator.replaced_by}' instead."
+    return f"{text} {validator.advice}" if validator.advice else text
+
+
+def _shown(name: str, value: str, found: Registered) -> str:
+    """Return a value as messages quote it; that of a key of a plug-in which seems to be secret is not shown."""
+    # oslo.utils takes longer to import than everything here, and most programs never get here.
+    from ironic_rules.models.secrets import is_secret_key
+    if found.origin and is_secret_key(name):
+        return f"of '{printable(name, _SHOWN)}'"
+    return f"'{printable(value, _SHOWN)}' of '{printable(name, _SHOWN)}'"
+
+
+def _type_name(value: object) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object", type(None): "null"}
+    return names.get(type(value), "of another type")

@@ -1,0 +1,107 @@
+"""What somebody may have meant with a key that does not exist."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ironic_rules.extra_specs.registry import Registry
+
+#: Longer keys are not compared with others.
+_MAX_LENGTH = 128
+#: So many keys that share most trigrams are compared in full.
+_CANDIDATES = 8
+_CUTOFF = 0.6
+#: Letters of other scripts that look like ASCII letters, which are not those that Unicode's normalisation maps to them.
+_LOOKALIKES = str.maketrans(
+    "асԁеһіјӏоԛрѕԝхуАВЕНІЈКМОРЅТХУαιονρυΑΒΕΗΙΚΜΝΟΡΤΥΧΖ‐‑‒–—−ː։：",
+    "acdehijloqpswxyABEHIJKMOPSTXYaiovpuABEHIKMNOPTYXZ------:::")
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case, with ASCII letters in place of those that look like them."""
+    return unicodedata.normalize("NFKC", text).translate(_LOOKALIKES).strip().lower().replace("-", "_")
+
+
+def foreign_character(key: str) -> str | None:
+    """Return a sentence about the first character of ``key`` that is not ASCII, or is not printable; None if all are."""
+    for position, character in enumerate(key, 1):
+        if not character.isascii() or not character.isprintable():
+            code = f"U+{ord(character):04X}"
+            name = unicodedata.name(character, "")
+            return f"Character {position} of it is {code}{f' ({name})' if name else ''}, which no name contains."
+    return None
+
+
+class Similar:
+    """Finds the most similar of many names, by their trigrams first."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names: list[tuple[str, str]] = [(folded(name), name) for name in names]
+        self._exact = dict(self._names)
+        self._having: dict[str, list[int]] = {}
+        for number, (name, _) in enumerate(self._names):
+            for trigram in _trigrams(name):
+                self._having.setdefault(trigram, []).append(number)
+
+    def to(self, text: str) -> str | None:
+        """Return the name that is most similar to ``text``; None if none is."""
+        if len(text) > _MAX_LENGTH:
+            return None
+        text = folded(text)
+        if text in self._exact:
+            return self._exact[text]
+        shared: Counter[int] = Counter()
+        for trigram in _trigrams(text):
+            shared.update(self._having.get(trigram, ()))
+        candidates = {}
+        # Of names that share as many, those of the most similar length come first.
+        for number, _ in sorted(shared.items(), key=lambda item: (-item[1], abs(len(self._names[item[0]][0]) - len(text)))
+                                )[:_CANDIDATES]:
+            name, original = self._names[number]
+            candidates[name] = original
+        found = difflib.get_close_matches(text, candidates, n=1, cutoff=_CUTOFF)
+        return candidates[found[0]] if found else None
+
+
+class Hints:
+    """Finds the nearest key of a registry. What it needs is made when it is first asked."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._similar: Similar | None = None
+        self._choices: dict[str, Similar] = {}
+        self._size = 0
+
+    def nearest(self, key: str) -> str | None:
+        """Return the valid key that ``key`` resembles most, None if there is none.
+
+        Where a name has a parameter that is one of many, such as the traits, ``key`` is compared with them.
+        """
+        if len(key) > _MAX_LENGTH:
+            return None
+        before, colon, after = key.partition(":")
+        for item in self._registry:
+            template = item.template
+            if colon and template.has_choices and folded(before).startswith(template.prefix.rstrip(":")):
+                similar = self._choices.setdefault(item.validator.name, Similar(template.choices()))
+                found = similar.to(after)
+                if found:
+                    return f"{folded(before)}:{found}"
+        if self._similar is None or self._size != len(self._registry):
+            self._size = len(self._registry)
+            self._similar = Similar(item.validator.name for item in self._registry if not item.is_removed)
+        found = self._similar.to(key)
+        if found and "{" in found:
+            # The key itself may be right but for the letters that only look right.
+            return folded(key) if self._registry.find(folded(key)) else found
+        return found
+
+
+def _trigrams(text: str) -> set[str]:
+    padded = f"  {text} "
+    return {padded[start:start + 3] for start in range(len(padded) - 2)}

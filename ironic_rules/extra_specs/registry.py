@@ -1,0 +1,107 @@
+"""All extra specs, or all properties of images, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ironic_rules.extra_specs.hints import Hints
+from ironic_rules.extra_specs.names import Template, Templates
+from ironic_rules.extra_specs.problems import MAX_LENGTH
+from ironic_rules.extra_specs.validators import REMOVED, ExtraSpecValidator
+from ironic_rules.extra_specs.values import BadDefinition, Rule, rule_of
+
+#: The origin of what is defined in this package.
+IN_TREE = ""
+
+
+@dataclass(frozen=True)
+class PluginWarning:
+    """Something of a plug-in that does not work, or is not used.
+
+    :ivar entry_point: ``GROUP: NAME = MODULE:OBJECT``
+    :ivar distribution: the package that has it; empty if that is not known
+    :ivar kind: ``failed`` (it cannot be loaded), ``invalid`` (a definition cannot work) or ``shadowed`` (another one has its name)
+    :ivar text: one sentence
+    """
+
+    entry_point: str
+    distribution: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A validator, compiled.
+
+    :ivar origin: the distribution of the plug-in that defined it; empty for those of this package
+    """
+
+    validator: ExtraSpecValidator
+    rule: Rule
+    template: Template
+    origin: str
+    is_removed: bool
+
+
+class Registry:
+    """Validators by name. Finding one never looks at all of them.
+
+    :ivar what: what a validator describes, for messages: ``extra spec`` or ``image property``
+    :ivar plain: those without parameters, by name
+    :ivar warnings: what is wrong with plug-ins
+    """
+
+    def __init__(self, what: str, validators: Iterable[ExtraSpecValidator] = ()) -> None:
+        self.what = what
+        self.plain: dict[str, Registered] = {}
+        self.warnings: list[PluginWarning] = []
+        self._templates: Templates[Registered] = Templates()
+        self._by_name: dict[str, Registered] = {}
+        self.hints = Hints(self)
+        for validator in validators:
+            self.add(validator)
+
+    def add(self, validator: ExtraSpecValidator, origin: str = IN_TREE) -> None:
+        """Add a validator.
+
+        :raises BadDefinition: it cannot work, or its name is already in use
+        """
+        name = validator.name
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_LENGTH or not name.isprintable():
+            raise BadDefinition(f"Its name is not a printable text of 1 to {MAX_LENGTH} characters.")
+        if not isinstance(validator.description, str) or not validator.description.strip():
+            raise BadDefinition("It has no description.")
+        if name in self._by_name:
+            raise BadDefinition(f"There is another {self.what} of its name.")
+        template = Template(name, validator.parameters)
+        found = Registered(validator, rule_of(validator.value), template, origin, validator.status == REMOVED)
+        self._by_name[name] = found
+        if template.parameters:
+            self._templates.add(template, found)
+        else:
+            self.plain[name] = found
+
+    def find(self, key: str) -> tuple[Registered, dict[str, str]] | None:
+        """Return what describes the extra spec ``key``, and the values of its parameters; None if nothing does."""
+        found = self.plain.get(key)
+        return (found, {}) if found else self._templates.find(key)
+
+    def get(self, name: str) -> Registered | None:
+        """Return what has the name ``name``, with its parameters in braces; None if nothing has."""
+        return self._by_name.get(name)
+
+    def __iter__(self) -> Iterator[Registered]:
+        """Yield all of them, by name."""
+        return iter(sorted(self._by_name.values(), key=lambda found: found.validator.name))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def namespaces(self) -> dict[str, list[Registered]]:
+        """Return all of them by namespace, both sorted; that of names without one is empty."""
+        found: dict[str, list[Registered]] = {}
+        for item in self:
+            found.setdefault(item.validator.namespace, []).append(item)
+        return dict(sorted(found.items()))
