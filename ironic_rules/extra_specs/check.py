@@ -31,7 +31,8 @@ _SHOWN = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def validate(name: str, value: object, mode: str = STRICT, registry: Registry | None = None, pointer: str = "") -> Problem | None:
+def validate(name: str, value: object, mode: str = STRICT, registry: Registry | None = None,
+             pointer: str = "") -> Problem | None:
     """Return the first problem of one extra spec, None if it has none. Never raises, whatever the name and value are.
 
     :param mode: one of ``MODES``; any other text is as strict as ``STRICT``
@@ -71,8 +72,8 @@ def check(specs: object, mode: str = STRICT, registry: Registry | None = None, p
 def warnings(specs: object, mode: str = STRICT, registry: Registry | None = None, pointer: str = "") -> list[Problem]:
     """Return what to tell about extra specs that are not refused, in their order.
 
-    Keys that are deprecated or removed, of kind ``deprecated``; where the mode is permissive also keys that are not known,
-    of kind ``unknown``. Nothing where checks are off.
+    Keys that are deprecated or removed, of kind ``deprecated``; where the mode is permissive also keys that are not
+    known, of kind ``unknown``. Nothing where checks are off.
     """
     if mode == OFF or not isinstance(specs, Mapping):
         return []
@@ -93,16 +94,19 @@ def _problem(name: str, value: object, strict: bool, registry: Registry, found: 
              pointer: str) -> Problem | None:
     """Return the problem of what is not at once seen to have none."""
     if not name or len(name) > MAX_LENGTH:
-        return problem_of(name, pointer, UNKNOWN, f"The name of an extra spec has 1 to {MAX_LENGTH} characters; this one has "
+        return problem_of(name, pointer, UNKNOWN, f"The name of an extra spec has 1 to {MAX_LENGTH} characters; this "
+                                                  "one has "
                                                   f"{len(name)}.")
     if strict and found is None:
         return _unknown(name, registry, pointer)
     if strict and found and found.is_removed:
         return problem_of(name, pointer, UNKNOWN, _outdated(found, registry))
     if type(value) is not str:
-        return problem_of(name, pointer, TYPE, f"The value of '{printable(name, _SHOWN)}' is {_type_name(value)}; values are texts.")
+        return problem_of(name, pointer, TYPE, f"The value of '{printable(name, _SHOWN)}' is {_type_name(value)}; "
+                                               "values are texts.")
     if len(value) > MAX_LENGTH:
-        return problem_of(name, pointer, RANGE, f"The value of '{printable(name, _SHOWN)}' has {len(value)} characters; at most "
+        return problem_of(name, pointer, RANGE, f"The value of '{printable(name, _SHOWN)}' has {len(value)} "
+                                                "characters; at most "
                                                 f"{MAX_LENGTH} are allowed.")
     control = _CONTROL.search(value)
     if control:
@@ -142,5 +146,6 @@ def _shown(name: str, value: str, found: Registered) -> str:
 
 
 def _type_name(value: object) -> str:
-    names = {bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object", type(None): "null"}
+    names = {bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object",
+             type(None): "null"}
     return names.get(type(value), "of another type")

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ironic_rules.extra_specs.names import Template
     from ironic_rules.extra_specs.registry import Registry
 
 #: Longer keys are not compared with others.
@@ -28,7 +29,7 @@ def folded(text: str) -> str:
 
 
 def foreign_character(key: str) -> str | None:
-    """Return a sentence about the first character of ``key`` that is not ASCII, or is not printable; None if all are."""
+    """Return a sentence about the first character of ``key`` that is not ASCII or not printable; None if all are."""
     for position, character in enumerate(key, 1):
         if not character.isascii() or not character.isprintable():
             code = f"U+{ord(character):04X}"
@@ -60,8 +61,8 @@ class Similar:
             shared.update(self._having.get(trigram, ()))
         candidates = {}
         # Of names that share as many, those of the most similar length come first.
-        for number, _ in sorted(shared.items(), key=lambda item: (-item[1], abs(len(self._names[item[0]][0]) - len(text)))
-                                )[:_CANDIDATES]:
+        ranked = sorted(shared.items(), key=lambda item: (-item[1], abs(len(self._names[item[0]][0]) - len(text))))
+        for number, _ in ranked[:_CANDIDATES]:
             name, original = self._names[number]
             candidates[name] = original
         found = difflib.get_close_matches(text, candidates, n=1, cutoff=_CUTOFF)
@@ -73,9 +74,11 @@ class Hints:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._similar: Similar | None = None
-        self._choices: dict[str, Similar] = {}
         self._size = 0
+        self._names = Similar(())
+        self._namespaces: list[str] = []
+        self._families: list[tuple[str, Template]] = []
+        self._choices: dict[str, Similar] = {}
 
     def nearest(self, key: str) -> str | None:
         """Return the valid key that ``key`` resembles most, None if there is none.
@@ -84,22 +87,36 @@ class Hints:
         """
         if len(key) > _MAX_LENGTH:
             return None
-        before, colon, after = key.partition(":")
-        for item in self._registry:
-            template = item.template
-            if colon and template.has_choices and folded(before).startswith(template.prefix.rstrip(":")):
-                similar = self._choices.setdefault(item.validator.name, Similar(template.choices()))
-                found = similar.to(after)
-                if found:
-                    return f"{folded(before)}:{found}"
-        if self._similar is None or self._size != len(self._registry):
-            self._size = len(self._registry)
-            self._similar = Similar(item.validator.name for item in self._registry if not item.is_removed)
-        found = self._similar.to(key)
-        if found and "{" in found:
-            # The key itself may be right but for the letters that only look right.
-            return folded(key) if self._registry.find(folded(key)) else found
-        return found
+        if self._size != len(self._registry):
+            self._prepare()
+        plain = folded(key)
+        before, colon, after = plain.partition(":")
+        if plain != key and self._is_supported(plain):
+            return plain
+        for prefix, template in self._families:
+            if colon and before.startswith(prefix):
+                if self._is_supported(upper := f"{before}:{after.upper()}"):
+                    return upper
+                if prefix not in self._choices:
+                    self._choices[prefix] = Similar(template.choices())
+                if found := self._choices[prefix].to(after):
+                    return f"{before}:{found}"
+        if colon and before not in self._namespaces:
+            for namespace in difflib.get_close_matches(before, self._namespaces, n=2):
+                if self._is_supported(found := f"{namespace}:{key.partition(':')[2]}"):
+                    return found
+        return self._names.to(key)
+
+    def _prepare(self) -> None:
+        items = [item for item in self._registry if not item.is_removed]
+        self._size = len(self._registry)
+        self._names = Similar(item.validator.name for item in items)
+        self._namespaces = sorted({item.validator.namespace for item in items} - {""})
+        self._families = [(item.validator.namespace, item.template) for item in items if item.template.has_choices]
+
+    def _is_supported(self, key: str) -> bool:
+        found = self._registry.find(key)
+        return found is not None and not found[0].is_removed
 
 
 def _trigrams(text: str) -> set[str]:

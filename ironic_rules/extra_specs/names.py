@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -86,7 +86,8 @@ class Template:
 class Templates(Generic[T]):
     """Templates by what stands before the first and after the last parameter.
 
-    The work of finding a name depends on how many different lengths those parts have, not on how many templates there are.
+    The work of finding a name depends on how many different lengths those parts have, not on how many templates there
+    are.
     """
 
     def __init__(self) -> None:
@@ -130,11 +131,18 @@ def _parameter(described: Mapping[str, Any]) -> Parameter:
     if not isinstance(pattern, str):
         raise BadDefinition(f"Parameter '{name}': its type is neither int nor str, or its pattern is no text.")
     compiled(pattern)
-    choices = described.get("enum")
-    if choices is not None and not callable(choices):
-        fixed = frozenset(choices)
-        choices = lambda: fixed
-    return Parameter(name, description, pattern, choices)
+    return Parameter(name, description, pattern, _choices(described.get("enum"), name))
+
+
+def _choices(described: object, name: str) -> Callable[[], Collection[str]] | None:
+    if described is None or callable(described):
+        return described
+    if not isinstance(described, Iterable) or isinstance(described, str | bytes):
+        raise BadDefinition(f"Parameter '{name}': 'enum' is not a list.")
+    fixed = frozenset(described)
+    if not fixed or not all(isinstance(item, str) for item in fixed):
+        raise BadDefinition(f"Parameter '{name}': 'enum' is not a list of texts with at least one.")
+    return lambda: fixed
 
 
 def _positions(parameters: Sequence[Parameter]) -> list[int]:

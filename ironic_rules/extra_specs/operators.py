@@ -18,7 +18,7 @@ def problem(text: str, strict: bool) -> str | None:
     """
     words = text.split()
     if not words:
-        return "There is nothing to compare with."
+        return None
     first, operands = words[0], words[1:]
     if first in _CONFUSED:
         return f"There is no operator '{first}'; known: {', '.join(OPERATORS)}."

@@ -1,14 +1,110 @@
-"""Extra specs of other packages, by entry point."""
+"""Extra specs of other packages, by entry point.
+
+A bad plug-in stops nothing: what is wrong becomes a warning, as data, and everything else works.
+"""
 
 from __future__ import annotations
 
-from ironic_rules.extra_specs.registry import Registry
+import importlib.metadata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from ironic_rules.extra_specs.registry import PluginWarning, Registry
+from ironic_rules.extra_specs.validators import ExtraSpecValidator
+from ironic_rules.extra_specs.values import BadDefinition
+from ironic_rules.text import printable
 
 #: An entry point is a list of validators.
 LISTS = "nova.extra_spec_validators"
-#: An entry point is an object whose ``register()`` returns them: a module, for Nova.
+#: An entry point is an object whose ``register()`` returns a list of validators: a module, for Nova.
 NOVA = "nova.api.extra_spec_validators"
+GROUPS = (LISTS, NOVA)
+#: The modules of Nova itself, which is not installed beside this service in most places. What they define is in this
+#: package, too.
+_NOVAS_OWN = "nova.api.validation.extra_specs."
+
+FAILED = "failed"
+INVALID = "invalid"
+SHADOWED = "shadowed"
 
 
-def add_to(registry: Registry) -> None:
-    """Add the extra specs that installed packages define; what is wrong with them becomes ``registry.warnings``."""
+def add_to(registry: Registry, entry_points: Iterable[EntryPoint] | None = None) -> None:
+    """Add the extra specs that installed packages define; what is wrong with them becomes ``registry.warnings``.
+
+    What the registry has comes first, then packages in the order of their names.
+
+    :param entry_points: for tests; by default those of installed packages
+    """
+    if entry_points is None:
+        entry_points = [point for group in GROUPS for point in importlib.metadata.entry_points(group=group)]
+    ours = (point for point in entry_points if not point.value.startswith(_NOVAS_OWN))
+    for point in sorted(ours, key=lambda point: (_distribution(point), point.group, point.name, point.value)):
+        _add(registry, point)
+
+
+def converted(found: object) -> ExtraSpecValidator:
+    """Return the validator that an object of a plug-in describes by its attributes, such as one of Nova's class.
+
+    :raises BadDefinition: an attribute is missing
+    """
+    if isinstance(found, ExtraSpecValidator):
+        return found
+    values: dict[str, Any] = {}
+    for field in fields(ExtraSpecValidator):
+        value = getattr(found, field.name, None)
+        if value is not None:
+            values[field.name] = value
+    missing = [name for name in ("name", "description", "value") if name not in values]
+    if missing:
+        raise BadDefinition(f"A {type(found).__name__} without {' and '.join(missing)} is no validator.")
+    return ExtraSpecValidator(**values)
+
+
+def _add(registry: Registry, point: EntryPoint) -> None:
+    def warn(kind: str, text: str) -> None:
+        where = f"{point.group}: {point.name} = {point.value}"
+        registry.warnings.append(PluginWarning(where, _distribution(point), kind, text))
+
+    try:
+        validators = list(_validators(point))
+    # A plug-in can fail in any way, also by ending the program: it must not take the service with it.
+    except (Exception, SystemExit) as exc:
+        warn(FAILED, f"It cannot be loaded: {type(exc).__name__}: {printable(exc, 256)}")
+        return
+    for number, item in enumerate(validators, 1):
+        name = f"Validator {number}"
+        try:
+            validator = converted(item)
+            name = f"'{printable(validator.name, 64)}'"
+            taken = registry.get(validator.name) if isinstance(validator.name, str) else None
+            if taken or _is_in_tree(registry, validator.name):
+                owner = f"by {taken.origin}" if taken and taken.origin else "by this service"
+                warn(SHADOWED, f"{name} is defined {owner} as well; this definition is not used.")
+            else:
+                registry.add(validator, _distribution(point) or point.value)
+        except BadDefinition as exc:
+            warn(INVALID, f"{name} is not used: {exc}")
+        # What a plug-in calls a validator can raise anything when it is looked at.
+        except Exception as exc:
+            warn(INVALID, f"{name} is not used: {type(exc).__name__}: {printable(exc, 256)}")
+
+
+def _validators(point: EntryPoint) -> Iterator[object]:
+    found = point.load()
+    if point.group == NOVA:
+        found = found.register()
+    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+        raise TypeError(f"{type(found).__name__} is not a list of validators")
+    yield from found
+
+
+def _is_in_tree(registry: Registry, name: object) -> bool:
+    """Return whether this package describes a plug-in's plain name by one with parameters, such as a trait."""
+    found = registry.find(name) if isinstance(name, str) else None
+    return found is not None and not found[0].origin and not found[0].is_removed
+
+
+def _distribution(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else ""

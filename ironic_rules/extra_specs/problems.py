@@ -36,7 +36,8 @@ class Problem:
     :ivar kind: one of ``KINDS``
     :ivar reason: one sentence, without a hint
     :ivar allowed: the values that are allowed, where they are few enough to be listed; empty where not
-    :ivar find_nearest: finds the nearest valid key or value, or None; called when asked for, as it takes longer than the check
+    :ivar find_nearest: finds the nearest valid key or value, or None; called when asked for, as it takes longer than
+        the check
     """
 
     key: str
@@ -68,4 +69,5 @@ def problem_of(key: object, prefix: str, kind: str, reason: str, allowed: tuple[
 
     :param prefix: JSON pointer to the object that the extra spec is in
     """
-    return Problem(printable(key, MAX_LENGTH), f"{prefix}/{pointer_token(str(key))}", kind, reason, allowed, find_nearest)
+    return Problem(printable(key, MAX_LENGTH), f"{prefix}/{pointer_token(str(key))}", kind, reason, allowed,
+                   find_nearest)

@@ -21,7 +21,8 @@ class PluginWarning:
 
     :ivar entry_point: ``GROUP: NAME = MODULE:OBJECT``
     :ivar distribution: the package that has it; empty if that is not known
-    :ivar kind: ``failed`` (it cannot be loaded), ``invalid`` (a definition cannot work) or ``shadowed`` (another one has its name)
+    :ivar kind: ``failed`` (it cannot be loaded), ``invalid`` (a definition cannot work) or ``shadowed`` (another one
+        has its name)
     :ivar text: one sentence
     """
 

@@ -21,9 +21,9 @@ class ExtraSpecValidator:
 
     :param name: its key; ``{parameter}`` stands for what varies, all else is literal
     :param description: what it does, reStructuredText
-    :param value: which values it takes: ``type`` (``int``, ``bool`` or ``str``), ``description``; of an integer ``min`` and
-        ``max``; of a text ``enum`` (a list) or ``pattern`` (a regular expression of RE2 that the whole value matches) or
-        ``format`` (one of ``ironic_rules.extra_specs.values.FORMATS``)
+    :param value: which values it takes: ``type`` (``int``, ``bool`` or ``str``), ``description``; of an integer ``min``
+        and ``max``; of a text ``enum`` (a list) or ``pattern`` (a regular expression of RE2 that the whole value
+        matches) or ``format`` (one of ``ironic_rules.extra_specs.values.FORMATS``)
     :param parameters: for each parameter of the name: ``name``, ``description``, and ``type`` (``int`` or ``str``) or
         ``pattern`` or ``enum`` (a collection of texts, or a function that returns one when it is first needed)
     :param deprecated: whether it works, but should not be used any more

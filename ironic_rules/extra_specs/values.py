@@ -178,7 +178,8 @@ def rule_of(value: Mapping[str, Any]) -> Rule:
         return Pattern(value["pattern"])
     if value.get("format") is not None:
         if value["format"] not in FORMATS:
-            raise BadDefinition(f"There is no format {printable(value['format'], _SHOWN)}; known: {', '.join(FORMATS)}.")
+            raise BadDefinition(
+                f"There is no format {printable(value['format'], _SHOWN)}; known: {', '.join(FORMATS)}.")
         return Format(value["format"])
     return Text()
 

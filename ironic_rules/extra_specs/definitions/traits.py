@@ -31,13 +31,16 @@ EXTRA_SPECS = [
         name="trait{group}:CUSTOM_{trait}",
         description="Require or forbid a custom trait. The required traits of a bare-metal flavor also select deploy "
                     "templates: those whose name is one of them.",
-        parameters=[GROUP, {"name": "trait", "description": "The name of the trait after ``CUSTOM_``.", "pattern": "[A-Z0-9_]+"}],
+        parameters=[GROUP,
+                    {"name": "trait", "description": "The name of the trait after ``CUSTOM_``.",
+                     "pattern": "[A-Z0-9_]+"}],
         value=_VALUE,
     ),
     ExtraSpecValidator(
         name="trait{group}:{trait}",
         description="Require or forbid a standard trait.",
-        parameters=[GROUP, {"name": "trait", "description": "The name of a trait of os-traits.", "enum": standard_traits}],
+        parameters=[GROUP,
+                    {"name": "trait", "description": "The name of a trait of os-traits.", "enum": standard_traits}],
         value=_VALUE,
     ),
 ]
