@@ -1,4 +1,4 @@
-"""What is wrong with extra specs: all problems at once, as data; and warnings, which refuse nothing."""
+"""The problems of extra specs, all at once, as data; and warnings, which refuse nothing."""
 
 from __future__ import annotations
 

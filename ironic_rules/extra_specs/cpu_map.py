@@ -12,7 +12,7 @@ _SHOWN = 32
 
 
 def problem(text: str, strict: bool) -> str | None:
-    """Return what is wrong with a CPU map as a sentence, or None.
+    """Return the problem of a CPU map as a sentence, or None.
 
     What Nova takes as well, though it selects nothing that anybody can mean (``3-1``, ``0-3-5``), is wrong only if
     ``strict``.

@@ -1,4 +1,4 @@
-"""What somebody may have meant with a key that does not exist."""
+"""The valid key that a key which does not exist may be meant to be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Longer keys are not compared with others.
 _MAX_LENGTH = 128
-#: So many keys that share most trigrams are compared in full.
+#: How many keys, those that share most trigrams, are compared in full.
 _CANDIDATES = 8
 _CUTOFF = 0.6
 #: Letters of other scripts that look like ASCII letters, which are not those that Unicode's normalisation maps to them.

@@ -10,7 +10,7 @@ from ironic_rules.extra_specs.registry import Registry
 
 @functools.cache
 def extra_specs() -> Registry:
-    """Return all extra specs of flavors, built once; ``warnings`` tells what is wrong with plug-ins."""
+    """Return all extra specs of flavors, built once; ``warnings`` has the problems of plug-ins."""
     registry = built_in()
     plugins.add_to(registry)
     return registry

@@ -119,6 +119,11 @@ class Templates(Generic[T]):
         return None
 
 
+def shape(name: str) -> str:
+    """Return a name without the names of its parameters."""
+    return _PARAMETER.sub("{}", name)
+
+
 def _parameter(described: Mapping[str, Any]) -> Parameter:
     if not isinstance(described, Mapping) or not isinstance(described.get("name"), str):
         raise BadDefinition("A parameter has no name.")

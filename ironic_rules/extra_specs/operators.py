@@ -10,7 +10,7 @@ _CONFUSED = frozenset({">", "<", "<>", "=>", "=<", "s=", "<and>", "<any>"})
 
 
 def problem(text: str, strict: bool) -> str | None:
-    """Return what is wrong with a comparison as a sentence, or None. Without an operator, a text is compared as it is.
+    """Return the problem of a comparison as a sentence, or None. Without an operator, a text is compared as it is.
 
     Nova stores what is malformed, and its scheduler then finds no host, or ignores a part of it.
 

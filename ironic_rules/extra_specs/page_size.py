@@ -9,7 +9,7 @@ _SIZE = re.compile(r"[0-9]+(?:[kKMGT]i?)?(?:b|bit|B)?")
 
 
 def problem(text: str, strict: bool) -> str | None:
-    """Return what is wrong with a page size as a sentence, or None. ``0`` is wrong only if ``strict``."""
+    """Return the problem of a page size as a sentence, or None. ``0`` is wrong only if ``strict``."""
     if text in WORDS:
         return None
     if _SIZE.fullmatch(text) is None:

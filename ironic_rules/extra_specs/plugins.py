@@ -1,6 +1,6 @@
 """Extra specs of other packages, by entry point.
 
-A bad plug-in stops nothing: what is wrong becomes a warning, as data, and everything else works.
+A bad plug-in stops nothing: its problems become warnings, as data, and everything else works.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHADOWED = "shadowed"
 
 
 def add_to(registry: Registry, entry_points: Iterable[EntryPoint] | None = None) -> None:
-    """Add the extra specs that installed packages define; what is wrong with them becomes ``registry.warnings``.
+    """Add the extra specs that installed packages define; their problems become ``registry.warnings``.
 
     What the registry has comes first, then packages in the order of their names.
 
@@ -69,8 +69,7 @@ def _add(registry: Registry, point: EntryPoint) -> None:
 
     try:
         validators = list(_validators(point))
-    # A plug-in can fail in any way, also by ending the program: it must not take the service with it.
-    except (Exception, SystemExit) as exc:
+    except (Exception, SystemExit) as exc:  # noqa: BLE001  # any failure of a plug-in is a warning
         warn(FAILED, f"It cannot be loaded: {type(exc).__name__}: {printable(exc, 256)}")
         return
     for number, item in enumerate(validators, 1):
@@ -86,8 +85,7 @@ def _add(registry: Registry, point: EntryPoint) -> None:
                 registry.add(validator, _distribution(point) or point.value)
         except BadDefinition as exc:
             warn(INVALID, f"{name} is not used: {exc}")
-        # What a plug-in calls a validator can raise anything when it is looked at.
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001  # attributes of a plug-in's object can be properties that fail
             warn(INVALID, f"{name} is not used: {type(exc).__name__}: {printable(exc, 256)}")
 
 
@@ -103,7 +101,7 @@ def _validators(point: EntryPoint) -> Iterator[object]:
 def _is_in_tree(registry: Registry, name: object) -> bool:
     """Return whether this package describes a plug-in's plain name by one with parameters, such as a trait."""
     found = registry.find(name) if isinstance(name, str) else None
-    return found is not None and not found[0].origin and not found[0].is_removed
+    return found is not None and not found[0].origin and not found[0].validator.refinable
 
 
 def _distribution(point: EntryPoint) -> str:

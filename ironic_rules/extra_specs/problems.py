@@ -1,4 +1,4 @@
-"""What is wrong with an extra spec, as data."""
+"""The problems of an extra spec, as data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANGE = "range"
 ENUM = "enum"
 #: The value has not the form that it must have.
 PATTERN = "pattern"
-#: The key works no more, or may cease to. Never a reason to refuse anything.
+#: The key no longer works, or may cease to. Never a reason to refuse anything.
 DEPRECATED = "deprecated"
 KINDS = (UNKNOWN, TYPE, RANGE, ENUM, PATTERN, DEPRECATED)
 
@@ -36,7 +36,7 @@ class Problem:
     :ivar kind: one of ``KINDS``
     :ivar reason: one sentence, without a hint
     :ivar allowed: the values that are allowed, where they are few enough to be listed; empty where not
-    :ivar find_nearest: finds the nearest valid key or value, or None; called when asked for, as it takes longer than
+    :ivar find_nearest: finds the nearest valid key or value, or None; called when it is needed, as it takes longer than
         the check
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ironic_rules.extra_specs.hints import Hints
-from ironic_rules.extra_specs.names import Template, Templates
+from ironic_rules.extra_specs.names import Template, Templates, shape
 from ironic_rules.extra_specs.problems import MAX_LENGTH
 from ironic_rules.extra_specs.validators import REMOVED, ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition, Rule, rule_of
@@ -51,15 +51,17 @@ class Registry:
 
     :ivar what: what a validator describes, for messages: ``extra spec`` or ``image property``
     :ivar plain: those without parameters, by name
-    :ivar warnings: what is wrong with plug-ins
+    :ivar warnings: the problems of plug-ins
     """
 
     def __init__(self, what: str, validators: Iterable[ExtraSpecValidator] = ()) -> None:
         self.what = what
         self.plain: dict[str, Registered] = {}
         self.warnings: list[PluginWarning] = []
-        self._templates: Templates[Registered] = Templates()
+        #: Those of this package, of plug-ins, and of this package that plug-ins can refine: in this order.
+        self._templates: tuple[Templates[Registered], ...] = (Templates(), Templates(), Templates())
         self._by_name: dict[str, Registered] = {}
+        self._shapes: dict[str, Registered] = {}
         self.hints = Hints(self)
         for validator in validators:
             self.add(validator)
@@ -74,24 +76,31 @@ class Registry:
             raise BadDefinition(f"Its name is not a printable text of 1 to {MAX_LENGTH} characters.")
         if not isinstance(validator.description, str) or not validator.description.strip():
             raise BadDefinition("It has no description.")
-        if name in self._by_name:
+        if self.get(name):
             raise BadDefinition(f"There is another {self.what} of its name.")
         template = Template(name, validator.parameters)
         found = Registered(validator, rule_of(validator.value), template, origin, validator.status == REMOVED)
         self._by_name[name] = found
+        self._shapes[shape(name)] = found
         if template.parameters:
-            self._templates.add(template, found)
+            self._templates[1 if origin else 2 * validator.refinable].add(template, found)
         else:
             self.plain[name] = found
 
     def find(self, key: str) -> tuple[Registered, dict[str, str]] | None:
         """Return what describes the extra spec ``key``, and the values of its parameters; None if nothing does."""
         found = self.plain.get(key)
-        return (found, {}) if found else self._templates.find(key)
+        if found:
+            return found, {}
+        for templates in self._templates:
+            lookup = templates.find(key)
+            if lookup:
+                return lookup
+        return None
 
     def get(self, name: str) -> Registered | None:
-        """Return what has the name ``name``, with its parameters in braces; None if nothing has."""
-        return self._by_name.get(name)
+        """Return what has the name ``name``, with parameters in braces, however they are named; None if nothing has."""
+        return self._by_name.get(name) or self._shapes.get(shape(name))
 
     def __iter__(self) -> Iterator[Registered]:
         """Yield all of them, by name."""

@@ -30,9 +30,10 @@ class ExtraSpecValidator:
     :param removed: the release without it, such as ``Nova 21.0.0``; empty if it works
     :param replaced_by: the name of what to use instead, if anything has taken its place
     :param advice: one sentence on what to do instead, where a name does not say it all
-    :param drivers: the virt drivers that heed it; empty for all. Documentation, not enforced.
+    :param drivers: the virt drivers that take it into account; empty for all. Documentation, not enforced.
     :param requires: the names of extra specs that it needs or qualifies. Documentation, not enforced.
     :param see_also: the image property that does the same, or the extra spec of an image property
+    :param refinable: whether plug-ins can define names that this one matches, as it takes almost any
     """
 
     name: str
@@ -46,6 +47,7 @@ class ExtraSpecValidator:
     drivers: Sequence[str] = ()
     requires: Sequence[str] = ()
     see_also: str = ""
+    refinable: bool = False
 
     @property
     def status(self) -> str:

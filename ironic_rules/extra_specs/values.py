@@ -14,7 +14,7 @@ from ironic_rules.extra_specs import cpu_map, operators, page_size
 from ironic_rules.extra_specs.problems import ENUM, PATTERN, RANGE, TYPE
 from ironic_rules.text import nearest, printable
 
-#: name: a function of (text, strict) that returns what is wrong with a value as a sentence, or None. What is not strict
+#: name: a function of (text, strict) that returns the problem of a value as a sentence, or None. What is not strict
 #: takes all that Nova takes.
 FORMATS: dict[str, Callable[[str, bool], str | None]] = {
     "cpu-map": cpu_map.problem,
@@ -40,7 +40,7 @@ class BadDefinition(ValueError):
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a value: the parts of a ``Problem`` that do not depend on the key."""
+    """The problem of a value: the parts of a ``Problem`` that do not depend on the key."""
 
     kind: str
     reason: str
@@ -60,7 +60,7 @@ class Rule(ABC):
 
     @abstractmethod
     def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
-        """Return what is wrong with a value that ``accepts`` refuses; None if nothing is where it is not strict.
+        """Return the problem of a value that ``accepts`` refuses; None if it has none where it is not strict.
 
         :param shown: the value as it may be shown in a message, quoted
         """

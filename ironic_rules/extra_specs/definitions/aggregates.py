@@ -20,5 +20,6 @@ EXTRA_SPECS = [
                     "the filter ``AggregateInstanceExtraSpecsFilter``.",
         parameters=[{"name": "key", "description": "The key in the aggregate's metadata.", "type": str}],
         value=COMPARISON,
+        refinable=True,
     ),
 ]

@@ -82,12 +82,13 @@ EXTRA_SPECS = [
         name="capabilities:{name}",
         description="Only bare-metal nodes whose ``properties/capabilities`` have this name with a fitting value, such "
                     "as "
-                    "``capabilities:boot_mode=uefi``. What a flavor asks for also goes to "
+                    "``capabilities:boot_mode=uefi``. What a flavor requests also goes to "
                     "``instance_info/capabilities``, "
                     "where the deployment reads it. Nova's own API refuses it in strict mode.",
         parameters=[{"name": "name", "description": "The name of the capability.",
                      "pattern": "[A-Za-z0-9_.-]+(?::[A-Za-z0-9_.-]+)*"}],
         value=COMPARISON,
         drivers=["ironic"],
+        refinable=True,
     ),
 ]

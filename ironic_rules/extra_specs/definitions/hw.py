@@ -41,7 +41,7 @@ _AT_LEAST_ONE = {"type": int, "min": 1}
 _FLAG = {"type": bool}
 
 EXTRA_SPECS = [
-    _spec("boot_menu", "Lets whoever is at the console choose a boot device before the instance boots.", _FLAG,
+    _spec("boot_menu", "Lets a user at the console choose a boot device before the instance boots.", _FLAG,
           "Whether there is a boot menu."),
     _spec("cpu_cores",
           "The number of cores in each socket of the virtual CPUs, if the image does not choose otherwise.",

@@ -44,7 +44,7 @@ PROPERTIES = [
               "An architecture.", drivers=()),
     _property("auto_disk_config", "Whether the root partition grows to the size of the disk.", _TEXT, "A boolean.",
               drivers=()),
-    _property("boot_menu", "Lets whoever is at the console choose a boot device.", _FLAG,
+    _property("boot_menu", "Lets a user at the console choose a boot device.", _FLAG,
               "Whether there is a boot menu.", flavor="="),
     _property("cdrom_bus", "The bus of CD-ROM drives.", _choice(DISK_BUSES), "A bus."),
     _property("cpu_cores", "The number of cores in each socket.", _POSITIVE, "Cores of a socket.", flavor="="),
