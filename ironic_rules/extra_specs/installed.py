@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 
-from ironic_rules.extra_specs import definitions, plugins
 from ironic_rules.extra_specs.registry import Registry
 
 
 @functools.cache
 def extra_specs() -> Registry:
     """Return all extra specs of flavors, built once; ``warnings`` has the problems of plug-ins."""
+    # Reading entry points takes as long as everything else here together, and many programs never get here.
+    from ironic_rules.extra_specs import plugins
+
     registry = built_in()
     plugins.add_to(registry)
     return registry
@@ -19,9 +21,13 @@ def extra_specs() -> Registry:
 @functools.cache
 def image_properties() -> Registry:
     """Return all properties of images, built once."""
+    from ironic_rules.extra_specs import definitions
+
     return Registry("image property", definitions.image_properties())
 
 
 def built_in() -> Registry:
     """Return a new registry of the extra specs that this package defines."""
+    from ironic_rules.extra_specs import definitions
+
     return Registry("extra spec", definitions.extra_specs())

@@ -78,7 +78,7 @@ class Registry:
             raise BadDefinition("It has no description.")
         if self.get(name):
             raise BadDefinition(f"There is another {self.what} of its name.")
-        template = Template(name, validator.parameters)
+        template = Template(name, validator.parameters, is_trusted=not origin)
         found = Registered(validator, rule_of(validator.value), template, origin, validator.status == REMOVED)
         self._by_name[name] = found
         self._shapes[shape(name)] = found
