@@ -76,6 +76,7 @@ class Registry:
             raise BadDefinition(f"Its name is not a printable text of 1 to {MAX_LENGTH} characters.")
         if not isinstance(validator.description, str) or not validator.description.strip():
             raise BadDefinition("It has no description.")
+        _check_documentation(validator)
         if self.get(name):
             raise BadDefinition(f"There is another {self.what} of its name.")
         template = Template(name, validator.parameters, is_trusted=not origin)
@@ -115,3 +116,14 @@ class Registry:
         for item in self:
             found.setdefault(item.validator.namespace, []).append(item)
         return dict(sorted(found.items()))
+
+
+def _check_documentation(validator: ExtraSpecValidator) -> None:
+    """Check what is shown and not enforced."""
+    for field in ("removed", "replaced_by", "advice", "see_also"):
+        if not isinstance(getattr(validator, field), str):
+            raise BadDefinition(f"'{field}' is not a text.")
+    for field in ("drivers", "requires"):
+        found = getattr(validator, field)
+        if not isinstance(found, list | tuple) or not all(isinstance(item, str) for item in found):
+            raise BadDefinition(f"'{field}' is not a list of texts.")
