@@ -1,4 +1,5 @@
-"""The same way as plug-ins of Nova have it: a module with ``register``, and objects with the attributes of Nova's class.
+"""The same way as plug-ins of Nova have it: a module with ``register``, and objects with the attributes of Nova's
+class.
 
 Where Nova is installed, they would be objects of ``nova.api.validation.extra_specs.base.ExtraSpecValidator``.
 """

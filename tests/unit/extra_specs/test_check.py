@@ -97,7 +97,8 @@ def test_a_letter_that_only_looks_right_is_named():
 @pytest.mark.parametrize("key", [
     "hw:numa_cpusX1", "hw:numa_cpus.", "hw:numa_cpus.-1", "hw:numa_cpus.0.1", "hw:numa_cpus.٣", "hw:numa_cpus.1\n",
     "hw:cpu_policy:x", "trait:", "trait:CUSTOM_", "trait:CUSTOM_a", "trait:A B", "trait" + "a" * 65 + ":CUSTOM_X",
-    "capabilities:", "capabilities:a b", ":", "", "x" * 256, "aggregate_instance_extra_specs:a\x00b", "resources:CUSTOM_",
+    "capabilities:", "capabilities:a b", ":", "", "x" * 256, "aggregate_instance_extra_specs:a\x00b",
+    "resources:CUSTOM_",
     "resources:NOSUCH", "trait:HW_NOSUCH",
 ])
 def test_names_are_literal_but_for_their_parameters(key):
@@ -151,7 +152,8 @@ def test_pointers_are_escaped():
 KEYS = st.one_of(
     st.text(max_size=20), st.integers(), st.none(),
     st.sampled_from([item.validator.name for item in installed.built_in()]),
-    st.builds("{}:{}".format, st.sampled_from(["hw", "trait", "resources", "capabilities", "foo"]), st.text(max_size=12)),
+    st.builds("{}:{}".format, st.sampled_from(["hw", "trait", "resources", "capabilities", "foo"]),
+              st.text(max_size=12)),
     st.sampled_from(["hw:numa_cpus.0", "hw:mem_page_size", "hw:cpu_policy", "hw:numa_nodes", "hw:boot_menu",
                      "capabilities:x", "trait:CUSTOM_A", "pci_passthrough:alias"]))
 VALUES = st.one_of(
@@ -188,7 +190,8 @@ def test_an_integer_is_taken_if_it_is_within_the_limits(item, number):
 
 
 def test_the_package_needs_nothing_of_the_service():
-    code = ("import sys; from ironic_rules.extra_specs import check; assert not check.check({'hw:cpu_policy': 'shared'});"
+    code = ("import sys; from ironic_rules.extra_specs import check; assert not check.check({'hw:cpu_policy': "
+            "'shared'});"
             "print(sorted({'oslo_config', 'oslo_utils', 'pecan', 'sqlalchemy', 'os_traits'} & sys.modules.keys()))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

@@ -146,7 +146,8 @@ def test_a_bad_definition_is_a_warning_and_the_others_work(module, found, text):
 
 
 @pytest.mark.parametrize(("content", "text"), [
-    (None, "NoneType is not a list"), ({"a": 1}, "dict is not a list"), ("abc", "str is not a list"), (7, "not a list")])
+    (None, "NoneType is not a list"), ({"a": 1}, "dict is not a list"), ("abc", "str is not a list"),
+    (7, "not a list")])
 def test_what_is_no_list_is_a_warning(module, content, text):
     module.ALL = content
     warning, = loaded(point("ALL")).warnings

@@ -26,7 +26,8 @@ DEVIATIONS: list[tuple[str, str, re.Pattern[str]]] = [
     ("accept", "a control character is in no value", re.compile(r"[^=]*=[^\n]*\n")),
     ("timeout", "a CPU map is parsed in linear time", re.compile(r"hw:numa_cpus\.0=1(,1-1){14}!")),
     ("reject", "bare-metal nodes have capabilities of any name", re.compile(r"capabilities:[A-Za-z0-9_.:-]+=.*")),
-    ("reject", "Nova's driver for libvirt reads it, and its registry lacks it", re.compile("hw:maxphysaddr_mode=emulate")),
+    ("reject", "Nova's driver for libvirt reads it, and its registry lacks it",
+     re.compile("hw:maxphysaddr_mode=emulate")),
 ]
 
 
