@@ -20,6 +20,7 @@ COMMANDS = {
     "ironic-rules-api": "ironic_rules.cmd.api:main",
     "ironic-rules-conductor": "ironic_rules.cmd.conductor:main",
     "ironic-rules-dbsync": "ironic_rules.cmd.dbsync:main",
+    "ironic-rules-extra-specs": "ironic_rules.cmd.extra_specs:main",
     "ironic-rules-simulate": "ironic_rules.cmd.simulate:main",
     "ironic-rules-status": "ironic_rules.cmd.status:main",
 }

@@ -1,0 +1,212 @@
+"""``ironic-rules-extra-specs``: lists, describes and checks extra specs and image properties, without any service.
+
+Exit status: 0 no problems, 1 problems were found, 2 the arguments or a file cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironic_rules.extra_specs import check, flavor_files, installed, metadefs, rst, validators, views
+from ironic_rules.extra_specs.problems import UNKNOWN, Problem
+from ironic_rules.extra_specs.registry import Registry
+
+PROG = "ironic-rules-extra-specs"
+CLEAN, PROBLEMS, USAGE = 0, 1, 2
+#: The name of what was given in arguments, and of the standard input.
+_ARGUMENTS, _STDIN = "arguments", "standard input"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem or a warning, with its place. ``line`` is 0 where it is not known."""
+
+    file: str
+    flavor: str
+    line: int
+    problem: Problem
+    is_warning: bool
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return it as JSON-like data."""
+        return {"file": self.file, "flavor": self.flavor or None, "line": self.line or None, **self.problem.to_wire()}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except (flavor_files.UnreadableFile, OSError, UnicodeDecodeError) as exc:
+        print(f"{PROG}: {exc}", file=sys.stderr)
+        return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(PROG, description="Lists, describes and checks extra specs of flavors and "
+                                                       "properties "
+                                                       "of images. It needs no service.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Any, text: str, images: bool = True) -> argparse.ArgumentParser:
+        found = commands.add_parser(name, help=text, description=text)
+        found.set_defaults(run=run)
+        if images:
+            found.add_argument("--images", action="store_true", help="properties of images instead of extra specs")
+        return found
+
+    listing = command("list", _list, "List what there is.")
+    listing.add_argument("--namespace", help="only those of a namespace, such as hw")
+    listing.add_argument("--type", choices=("int", "bool", "str"), help="only those with values of a type")
+    listing.add_argument("--status", choices=validators.STATUSES, help="only those with a status")
+    listing.add_argument("--text", help="only those with a text in their name or description")
+    listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    showing = command("show", _show, "Describe one, by its name or by a key that it describes.")
+    showing.add_argument("name", metavar="NAME")
+    showing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    checking = command("check", _check, "Check files, or keys and values.")
+    checking.add_argument("given", metavar="FILE|KEY=VALUE", nargs="*",
+                          help="files with flavors in JSON or YAML, or with lines of key=value; nothing, or -, for the "
+                               "standard input")
+    checking.add_argument("--mode", choices=(check.STRICT, check.PERMISSIVE), default=check.STRICT,
+                          help="strict (default): keys that are not known are problems; permissive: they are warnings")
+    checking.add_argument("--format", choices=("text", "json", "github"), default="text",
+                          help="default: text; github: annotations of GitHub's workflows")
+    writing = command("metadefs", _metadefs, "Write namespaces for the image service's metadata definitions.",
+                      images=False)
+    writing.add_argument("folder", metavar="DIR", type=Path)
+    rendering = command("rst", _rst, "Print the reference in reStructuredText.")
+    rendering.add_argument("namespace", metavar="NAMESPACE", nargs="?", help="only those of a namespace")
+    return parser
+
+
+def _registry(images: bool) -> Registry:
+    registry = installed.image_properties() if images else installed.extra_specs()
+    for warning in registry.warnings:
+        print(f"{PROG}: warning: {warning.entry_point}: {warning.text}", file=sys.stderr)
+    return registry
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    items = views.matching(_registry(arguments.images), arguments.namespace, arguments.type, arguments.status,
+                           arguments.text)
+    if arguments.format == "json":
+        print(json.dumps([views.describe(item) for item in items], indent=2, ensure_ascii=False))
+        return CLEAN
+    width = max((len(item.validator.name) for item in items), default=0)
+    for item in items:
+        status = "" if item.validator.status == validators.SUPPORTED else f"({item.validator.status}) "
+        print(f"{item.validator.name:{width}}  {item.validator.value['type'].__name__:4}  "
+              f"{status}{views.text_of(item.validator.description)}")
+    return CLEAN
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    registry = _registry(arguments.images)
+    lookup = registry.find(arguments.name)
+    item = registry.get(arguments.name) or (lookup[0] if lookup else None)
+    if item is None:
+        problem = check.validate(arguments.name, "", registry=registry)
+        print(f"{PROG}: {problem.text if problem else arguments.name}", file=sys.stderr)
+        return PROBLEMS
+    print(json.dumps(views.describe(item), indent=2,
+                     ensure_ascii=False) if arguments.format == "json" else rst.page([item]))
+    return CLEAN
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    registry = _registry(arguments.images)
+    found = [finding for file, text, flavors in _inputs(arguments.given)
+             for finding in _findings(file, text, flavors, arguments.mode, registry)]
+    problems = [finding for finding in found if not finding.is_warning]
+    if arguments.format == "json":
+        print(json.dumps({"problems": [finding.to_wire() for finding in problems],
+                          "warnings": [finding.to_wire() for finding in found if finding.is_warning]},
+                         indent=2, ensure_ascii=False))
+    else:
+        for finding in found:
+            print(_github(finding) if arguments.format == "github" else _line(finding))
+    return PROBLEMS if problems else CLEAN
+
+
+def _inputs(given: Sequence[str]) -> Iterator[tuple[str, str, list[flavor_files.Flavor]]]:
+    """Yield the name, the text and the flavors of each file; of all ``key=value`` arguments together, first."""
+    pairs = [argument for argument in given if argument != "-" and "=" in argument and not Path(argument).is_file()]
+    if pairs:
+        yield _ARGUMENTS, "", [flavor_files.Flavor("", "", dict(map(flavor_files.pair, pairs)))]
+    for argument in [argument for argument in given if argument not in pairs] or ([] if pairs else ["-"]):
+        name = _STDIN if argument == "-" else argument
+        text = sys.stdin.read() if argument == "-" else Path(argument).read_text(encoding="utf-8")
+        try:
+            yield name, text, flavor_files.read(text)
+        except flavor_files.UnreadableFile as exc:
+            raise flavor_files.UnreadableFile(f"{name}: {exc}") from exc
+
+
+def _findings(file: str, text: str, flavors: Sequence[flavor_files.Flavor], mode: str,
+              registry: Registry) -> Iterator[Finding]:
+    lines = _Lines(text)
+    for flavor in flavors:
+        numbers = {key: lines.next(key) for key in flavor.specs}
+        by_key: dict[str, list[tuple[Problem, bool]]] = {}
+        for key, value in flavor.specs.items():
+            problem = check.validate(key, value, mode, registry, flavor.pointer)
+            if problem and (problem.kind == UNKNOWN or not flavor.is_templated(key)):
+                by_key.setdefault(key, []).append((problem, False))
+            for warning in check.warnings({key: value}, mode, registry, flavor.pointer):
+                by_key.setdefault(key, []).append((warning, True))
+        for key, found in by_key.items():
+            for problem, is_warning in found:
+                yield Finding(file, flavor.name, numbers[key], problem, is_warning)
+
+
+class _Lines:
+    """Finds the lines in which keys stand, in the order in which they are given."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._after: dict[str, int] = {}
+
+    def next(self, key: str) -> int:
+        """Return the number of the next line with a key, 0 if there is none."""
+        place = self._text.find(key, self._after.get(key, 0)) if key else -1
+        if place < 0:
+            return 0
+        self._after[key] = place + len(key)
+        return self._text.count("\n", 0, place) + 1
+
+
+def _line(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    flavor = f" flavor {finding.flavor}:" if finding.flavor else ""
+    return f"{place}:{flavor} {'warning: ' if finding.is_warning else ''}{finding.problem.text}"
+
+
+def _github(finding: Finding) -> str:
+    """Return a workflow command, with what would end its parts escaped."""
+    level = "warning" if finding.is_warning else "error"
+    file = finding.file.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    line = f",line={finding.line}" if finding.line else ""
+    return f"::{level} file={file}{line}::{finding.problem.text.replace('%', '%25')}"
+
+
+def _metadefs(arguments: argparse.Namespace) -> int:
+    found = metadefs.namespaces(_registry(images=False), _registry(images=True))
+    for file in metadefs.write(arguments.folder, found):
+        print(file)
+    return CLEAN
+
+
+def _rst(arguments: argparse.Namespace) -> int:
+    print(rst.page(views.matching(_registry(arguments.images), arguments.namespace)))
+    return CLEAN
+
+
+if __name__ == "__main__":
+    sys.exit(main())
