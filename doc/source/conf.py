@@ -19,6 +19,7 @@ extensions = [
     "oslo_policy.sphinxext",
     "api_reference",
     "driver_info_reference",
+    "extra_specs",
     "hook_reference",
     "route_table",
     "ironic_values",

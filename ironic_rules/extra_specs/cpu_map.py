@@ -16,7 +16,7 @@ _SHOWN = 32
 def problem(text: str, strict: bool) -> str | None:
     """Return the problem of a CPU map as a sentence, or None.
 
-    What Nova takes as well, though nobody can mean it (``3-1``, ``0-3-5``), is a problem only if ``strict``.
+    What Nova takes as well, though it has no meaning (``3-1``, ``0-3-5``), is a problem only if ``strict``.
     """
     if not text:
         return "A CPU map has at least one CPU."

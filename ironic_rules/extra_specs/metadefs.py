@@ -26,7 +26,7 @@ _MAX_NAME = 80
 def namespaces(extra_specs: Registry, image_properties: Registry) -> dict[str, dict[str, Any]]:
     """Return the catalog's namespaces by the names of their files: for flavors, and for images.
 
-    Keys that were removed are left out, and names with parameters of which nobody can list the values.
+    Keys that were removed are left out, and names with parameters whose values cannot be listed.
     """
     found = {}
     for name, items in extra_specs.namespaces().items():
