@@ -19,6 +19,7 @@ EXPECTED: dict[str, tuple[str, list[int]]] = {
     "rules.csv": ("R", [*range(1, 91)]),
     "inspection.csv": ("M", [*range(1, 80)]),
     "templates.csv": ("D", [*range(1, 35)]),
+    "extra_specs.csv": ("E", [*range(1, 27)]),
 }
 #: the folder in which every test that is named after a row must be in a table
 FOLDERS = [ROOT / "tests" / "functional", *(ROOT / "tests" / "functional" / name for name in ("clients", "rows"))]
