@@ -10,7 +10,7 @@
     ├── Unauthorized (401), Forbidden (403)
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
-    │   ├── DeployTemplateNotFound, RuleRevisionNotFound
+    │   ├── DeployTemplateNotFound, RuleRevisionNotFound, FlavorNotFound, ExtraSpecNotFound, ExtraSpecUnknown
     │   ├── InspectionNotFound
     │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
     ├── MethodNotAllowed (405), NotAcceptable (406), RequestTooSlow (408)
@@ -206,6 +206,18 @@ class DeployTemplateNotFound(NotFound):
     message = "Deploy template {template} could not be found."
 
 
+class FlavorNotFound(NotFound):
+    message = "Flavor {flavor} could not be found."
+
+
+class ExtraSpecNotFound(NotFound):
+    message = "Flavor {flavor} has no extra spec with key {key}."
+
+
+class ExtraSpecUnknown(NotFound):
+    message = "No extra spec {name} is known."
+
+
 class ConductorNotFound(NotFound):
     message = "Conductor {conductor} could not be found."
 
@@ -328,6 +340,14 @@ class DeployTemplateAlreadyExists(Conflict):
 
 class DuplicateDeployTemplateName(Conflict):
     message = "A deploy template with name {name} already exists."
+
+
+class FlavorAlreadyExists(Conflict):
+    message = "A flavor with ID {flavor} already exists."
+
+
+class DuplicateFlavorName(Conflict):
+    message = "A flavor with name {name} already exists."
 
 
 class ConductorAlreadyRegistered(Conflict):

@@ -388,6 +388,34 @@ deploy_template_steps = sa.Table(
     **_TABLE_ARGS,
 )
 
+flavors = sa.Table(
+    "flavors", metadata,
+    Column("id", Integer, primary_key=True),
+    # What clients call its id: chosen by them, or a UUID.
+    Column("flavorid", String(255), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("memory_mb", Integer, nullable=False),
+    Column("vcpus", Integer, nullable=False),
+    Column("root_gb", Integer, nullable=False),
+    Column("ephemeral_gb", Integer, nullable=False, default=0),
+    Column("swap", Integer, nullable=False, default=0),
+    Column("rxtx_factor", sa.Double, nullable=False, default=1.0),
+    Column("is_public", Boolean, nullable=False, default=True),
+    Column("description", LONG_TEXT),
+    *_timestamps(),
+    UniqueConstraint("flavorid"),
+    UniqueConstraint("name"),
+    **_TABLE_ARGS,
+)
+
+flavor_extra_specs = sa.Table(
+    "flavor_extra_specs", metadata,
+    Column("flavor_id", Integer, ForeignKey("flavors.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("value", String(255), nullable=False),
+    **_TABLE_ARGS,
+)
+
 #: One row for each kind of serialised and counted changes: "inspection_rules", "auto_discovery" and "inventory_paths".
 revisions = sa.Table(
     "revisions", metadata,

@@ -56,6 +56,8 @@ class Filler:
             return True
         if isinstance(kind, sa.Integer):
             return next(self._numbers)
+        if isinstance(kind, sa.Numeric):
+            return 1.5
         if isinstance(kind, sa.DateTime):
             return NOW
         if place in JSON:
