@@ -54,6 +54,10 @@ OPTS: list[cfg.Opt] = [
     cfg.Opt("disallow_deploy_steps", type=types.List(StepName()), default=["vendor.send_raw"],
             help="Deploy steps, INTERFACE.STEP, that deploy templates and requests must not contain. The API "
                  "refuses them; conductors refuse to deploy with existing templates that contain them."),
+    cfg.IntOpt("max_flavor_extra_specs", default=128, min=1, max=1024,
+               help="Maximum number of extra specs of one flavor."),
+    cfg.BoolOpt("enable_compute_flavors", default=True,
+                help="Serve the flavors also below /compute/v2.1, as Nova does, for its clients."),
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
     cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address on which the Prometheus metrics are served."),
     cfg.PortOpt("metrics_port", default=0, min=0,

@@ -10,6 +10,7 @@ from ironic_rules.policies import (
     conductors,
     deploy_templates,
     drivers,
+    flavors,
     inspection_rules,
     metrics,
     nodes,
@@ -21,7 +22,7 @@ from ironic_rules.policies import (
 from ironic_rules.policies.base import Policy
 
 MODULES = (base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, deploy_templates, ramdisk,
-           metrics)
+           metrics, flavors)
 
 
 def policies() -> list[Policy]:

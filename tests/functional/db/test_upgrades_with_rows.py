@@ -56,7 +56,7 @@ class Filler:
             return True
         if isinstance(kind, sa.Integer):
             return next(self._numbers)
-        if isinstance(kind, sa.Numeric):
+        if isinstance(kind, (sa.Float, sa.Numeric)):
             return 1.5
         if isinstance(kind, sa.DateTime):
             return NOW
