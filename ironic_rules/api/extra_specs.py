@@ -12,7 +12,7 @@ from ironic_rules.api import flavor_warnings
 from ironic_rules.db import flavors
 from ironic_rules.exceptions import Invalid, Problem
 from ironic_rules.extra_specs import check
-from ironic_rules.extra_specs.problems import UNKNOWN
+from ironic_rules.extra_specs import problems as problems_
 from ironic_rules.models.flavors import Flavor, wrong_key, wrong_value
 from ironic_rules.text import pointer_token, printable
 
@@ -31,7 +31,10 @@ def write(flavor: str, specs: Mapping[str, Any], mode: str, pointer: str, *, or_
     """
     conf = pecan.request.conf
     most = conf.api.max_flavor_extra_specs
-    _refuse_problems(specs, mode, pointer, most)
+    refuse_too_many(specs, most, pointer)
+    refused = problems(specs, mode, pointer)
+    if refused:
+        raise Invalid(problems=[Problem(problem.pointer, problem.text) for problem in refused])
 
     def store(conn: Any) -> tuple[Flavor, dict[str, str]]:
         found = flavors.lock(conn, flavor, or_name=or_name)
@@ -41,7 +44,7 @@ def write(flavor: str, specs: Mapping[str, Any], mode: str, pointer: str, *, or_
     told = check.warnings(specs, mode, pointer=pointer)
     if mode == check.PERMISSIVE:
         for warning in told:
-            if warning.kind == UNKNOWN:
+            if warning.kind == problems_.UNKNOWN:
                 LOG.warning("Flavor %s has got the extra spec %s, which is not known (request %s).",
                             written.flavorid, printable(warning.key, _SHOWN), pecan.request.context.request_id)
     found = [Problem(warning.pointer, warning.text) for warning in told]
@@ -71,25 +74,26 @@ def check_only(body: Mapping[str, Any], key: str) -> None:
                                 for other in list(body)[:2] if other != key])
 
 
-def _refuse_problems(specs: Mapping[str, Any], mode: str, pointer: str, most: int) -> None:
-    """Check what can be checked without the flavor.
+def refuse_too_many(specs: Mapping[str, Any], most: int, pointer: str) -> None:
+    """Check that a flavor may have as many extra specs as these, before they are looked at.
 
     :raises Invalid: 400
     """
     if len(specs) > most:
-        # No flavor may have them, so they are not looked at.
         raise Invalid(problems=[Problem(pointer, f"has {len(specs)} extra specs; at most {most} are allowed "
                                                  "([api]max_flavor_extra_specs)")])
-    found = [Problem(problem.pointer, problem.text) for problem in check.check(specs, mode, pointer=pointer)]
-    named = {problem.where for problem in found}
-    found += [problem for problem in _malformed(specs, pointer) if problem.where not in named]
-    if found:
-        raise Invalid(problems=found)
 
 
-def _malformed(specs: Mapping[str, Any], pointer: str) -> Iterator[Problem]:
+def problems(specs: Mapping[str, Any], mode: str, pointer: str) -> list[problems_.Problem]:
+    """Return all problems of extra specs that do not depend on a flavor, one for each of them at most."""
+    found = check.check(specs, mode, pointer=pointer)
+    named = {problem.pointer for problem in found}
+    return found + [problem for problem in _malformed(specs, pointer) if problem.pointer not in named]
+
+
+def _malformed(specs: Mapping[str, Any], pointer: str) -> Iterator[problems_.Problem]:
     """Yield what no mode lets pass: keys and values that cannot be stored, or that Nova's clients cannot address."""
     for key, value in specs.items():
         text = wrong_key(key) or wrong_value(value)
         if text is not None:
-            yield Problem(f"{pointer}/{pointer_token(key)}", text)
+            yield problems_.problem_of(key, pointer, problems_.PATTERN, text)

@@ -1,4 +1,4 @@
-"""What keeps instances of a flavor from nodes, as far as few and small queries can tell."""
+"""What keeps instances of a flavor from nodes, as few and small queries can tell when its extra specs are written."""
 
 from __future__ import annotations
 
@@ -6,10 +6,29 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from ironic_rules.db import deploy_templates, flavor_nodes
 from ironic_rules.exceptions import Problem
-from ironic_rules.models.flavors import Flavor
+from ironic_rules.models.flavors import Flavor, resource_class_in_placement
+from ironic_rules.steps import flavors
+from ironic_rules.steps.flavors import Requirements
 
 
 def of(conn: sa.Connection, flavor: Flavor, specs: Mapping[str, str]) -> list[Problem]:
     """Return the warnings about a flavor that has these extra specs."""
-    return []
+    required = Requirements.of(flavor, specs)
+    classes = classes_of(conn, required)
+    missing = [name for name, wanted in required.capabilities.items() if not any(
+        flavors.matches(flavors.capabilities_of(properties).get(name), wanted)
+        for properties in flavor_nodes.properties_with(conn, classes, name))]
+    return required.warnings() + flavors.about_nodes(
+        required, has_class=bool(classes), known_traits=flavor_nodes.known_traits(conn, required.required),
+        templates=deploy_templates.for_traits(conn, required.required), missing_capabilities=missing)
+
+
+def classes_of(conn: sa.Connection, required: Requirements) -> list[str]:
+    """Return the resource classes of nodes that Placement knows by the name that a flavor requests."""
+    name = required.resource_class
+    if name is None:
+        return []
+    return sorted(found for found in flavor_nodes.resource_classes(conn)
+                  if resource_class_in_placement(found) == name)

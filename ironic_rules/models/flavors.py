@@ -54,22 +54,22 @@ class Flavor:
 def wrong_key(key: str) -> str | None:
     """Return why ``key`` cannot be the key of an extra spec, whatever it means; None if it can."""
     if not 0 < len(key) <= MAX_LENGTH:
-        return f"the key must have 1 to {MAX_LENGTH} characters"
+        return f"The name of an extra spec has 1 to {MAX_LENGTH} characters."
     if not _KEY.fullmatch(key):
-        return "the key may have letters, digits, and '-', '_', ':', '.' and blanks only"
+        return "The name of an extra spec has letters, digits, '-', '_', ':', '.' and blanks only."
     if key in (".", ".."):
-        return "the key cannot stand in a URL"
+        return "This name cannot stand in a URL."
     return None
 
 
 def wrong_value(value: Any) -> str | None:
     """Return why ``value`` cannot be the value of an extra spec, whatever its key means; None if it can."""
     if not isinstance(value, str):
-        return "must be a string"
+        return "The value must be a text."
     if len(value) > MAX_LENGTH:
-        return f"must have at most {MAX_LENGTH} characters"
+        return f"The value has at most {MAX_LENGTH} characters."
     if not value.isprintable():
-        return "must not contain control characters or line ends"
+        return "The value must not contain control characters."
     return None
 
 

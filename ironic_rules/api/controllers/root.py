@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ironic_rules.api import links, versions
+from ironic_rules.api.controllers.compute import ComputeController
 from ironic_rules.api.controllers.healthcheck import HealthcheckController
 from ironic_rules.api.controllers.metrics import MetricsController
 from ironic_rules.api.controllers.v1 import V1Controller
@@ -24,7 +25,7 @@ class RootController(Resource):
     """``GET /`` needs no authentication."""
 
     below: ClassVar = {"v1": V1Controller(version_document), "healthcheck": HealthcheckController(),
-                       "metrics": MetricsController()}
+                       "metrics": MetricsController(), "compute": ComputeController()}
 
     @expose(public=True)
     def get_all(self) -> dict[str, Any]:

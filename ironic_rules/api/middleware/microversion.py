@@ -1,10 +1,13 @@
-"""Negotiates the API version: sets ``ironic_rules.version`` for the application, and three headers of the reply."""
+"""Negotiates the API version: sets ``ironic_rules.version`` for the application, and headers of the reply.
+
+Below ``/compute`` it is a version of the compute API, which has headers of its own.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.api import faults, versions
+from ironic_rules.api import compute_versions, faults, versions
 from ironic_rules.exceptions import NotAcceptable
 
 _BOUNDS = ((versions.HEADER_MIN, versions.MIN_STRING), (versions.HEADER_MAX, versions.MAX_STRING))
@@ -17,17 +20,19 @@ class Microversion:
         self._app = app
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        is_compute = compute_versions.is_compute(environ)
         try:
-            minor = versions.parse(environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION"),
-                                   environ.get("HTTP_OPENSTACK_API_VERSION"))
+            minor = compute_versions.negotiate(environ) if is_compute else versions.parse(
+                environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION"), environ.get("HTTP_OPENSTACK_API_VERSION"))
         except NotAcceptable as error:
             fault = faults.from_status(error.code, str(error))
-            return faults.send(fault._replace(headers=[*fault.headers, *_BOUNDS]), start_response)
+            bounds = () if is_compute else _BOUNDS
+            return faults.send(fault._replace(headers=[*fault.headers, *bounds]), start_response)
         environ["ironic_rules.version"] = minor
-        used = (versions.HEADER, f"1.{minor}")
+        added = compute_versions.headers(minor) if is_compute else [*_BOUNDS, (versions.HEADER, f"1.{minor}")]
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            headers += (*_BOUNDS, used)
+            headers += added
             return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
 
         return self._app(environ, start)

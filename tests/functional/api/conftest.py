@@ -20,7 +20,7 @@ from ironic_rules.api import database_check, versions
 from ironic_rules.api.app import make_app
 from ironic_rules.api.server import ApiServer
 from ironic_rules.conf import opts
-from ironic_rules.db import conductors, deploy_templates, inspection_rules, nodes, portgroups, ports, traits
+from ironic_rules.db import conductors, deploy_templates, flavors, inspection_rules, nodes, portgroups, ports, traits
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, revisions
 from ironic_rules.models.nodes import INTERFACES
@@ -98,6 +98,9 @@ def stock(database: Database) -> None:
         inspection_rules.create(conn, rules.from_wire({
             "uuid": routes.RULE, "actions": [{"op": "fail", "args": {"msg": "x"}}], "conditions": []}))
         deploy_templates.create(conn, {"uuid": routes.TEMPLATE, "name": "CUSTOM_A"}, [Step(**routes.STEP)])
+        flavor = flavors.create(conn, {"flavorid": routes.FLAVOR, "name": "baremetal", "memory_mb": 1, "vcpus": 1,
+                                       "root_gb": 1})
+        flavors.write_specs(conn, flavor, {routes.EXTRA_SPEC: "1"}, most=1)
 
 
 @pytest.fixture

@@ -16,11 +16,13 @@ TEMPLATE = "88888888-8888-4888-8888-888888888888"
 #: The fixture stores one rule, which makes this revision.
 REVISION = "1"
 MAC = "52:54:00:aa:00:01"
+FLAVOR = "flavor-1"
+EXTRA_SPEC = "resources:CUSTOM_GOLD"
 
 _IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "uuid": RULE, "template": TEMPLATE,
            "trait": "CUSTOM_A", "vif": "vif-1", "event": NODE, "inspection": NODE, "entry": NODE,
-           "hostname": "conductor-1",
-           "driver": "fake-hardware", "revision": REVISION}
+           "hostname": "conductor-1", "driver": "fake-hardware", "revision": REVISION, "flavor": FLAVOR,
+           "key": EXTRA_SPEC, "name": "hw:cpu_policy"}
 STEP = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
 _PATCH = [{"op": "add", "path": "/extra/a", "value": 1}]
 _BODIES: dict[tuple[str, str], Any] = {
@@ -44,6 +46,12 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/v1/nodes/{ident}/maintenance"): {"reason": "x"},
     ("PUT", "/v1/nodes/{ident}/traits"): {"traits": ["CUSTOM_B"]},
     ("POST", "/v1/nodes/{ident}/vifs"): {"id": "vif-2"},
+    ("POST", "/v1/extra_specs/validate"): {"extra_specs": {EXTRA_SPEC: "1"}},
+    **{(method, path + below): body for path in ("/v1/flavors", "/compute/v2.1/flavors") for method, below, body in (
+        ("POST", "", {"flavor": {"name": "new", "ram": 1, "vcpus": 1, "disk": 1}}),
+        ("PUT", "/{flavor}", {"flavor": {"description": "x"}}),
+        ("POST", "/{ident}/os-extra_specs", {"extra_specs": {EXTRA_SPEC: "1"}}),
+        ("PUT", "/{ident}/os-extra_specs/{key}", {EXTRA_SPEC: "1"}))},
 }
 
 
@@ -67,7 +75,7 @@ class Known(NamedTuple):
 
 def _idents(pattern: str) -> list[str]:
     of_item = {"/v1/portgroups": PORTGROUP, "/v1/drivers": "fake-hardware", "/v1/deploy-templates": TEMPLATE,
-               "/v1/inspection_rules/revisions": REVISION,
+               "/v1/inspection_rules/revisions": REVISION, "/v1/flavors": FLAVOR, "/compute/v2.1/flavors": FLAVOR,
                "/v1/deploy_templates": TEMPLATE}.get(pattern.partition("/{")[0], NODE)
     return [of_item if name == "ident" else _IDENTS[name] for name in re.findall(r"\{(\w+)\}", pattern)]
 

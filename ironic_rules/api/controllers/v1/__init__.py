@@ -12,6 +12,7 @@ from ironic_rules.api.controllers.v1.conductors import ConductorsController
 from ironic_rules.api.controllers.v1.continue_inspection import ContinueInspectionController
 from ironic_rules.api.controllers.v1.deploy_templates import DeployTemplatesController
 from ironic_rules.api.controllers.v1.drivers import DriversController
+from ironic_rules.api.controllers.v1.extra_specs import ExtraSpecsController, ImagePropertiesController
 from ironic_rules.api.controllers.v1.flavors import FlavorsController
 from ironic_rules.api.controllers.v1.heartbeat import HeartbeatController
 from ironic_rules.api.controllers.v1.inspection_rules import InspectionRulesController
@@ -46,7 +47,8 @@ class V1Controller(Resource):
         "deploy_templates": DeployTemplatesController("deploy_templates", detailed=False),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
         "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),
-        "flavors": FlavorsController(),
+        "flavors": FlavorsController(), "extra_specs": ExtraSpecsController(),
+        "image_properties": ImagePropertiesController(),
     }
 
     def __init__(self, version_document: Callable[[], dict[str, Any]]) -> None:

@@ -10,8 +10,9 @@ from ironic_rules.api import extra_specs, filters
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import flavors as schemas
+from ironic_rules.api.views import flavor_explanation as explanation_views
 from ironic_rules.db import flavors
-from ironic_rules.exceptions import ExtraSpecNotFound, Problem
+from ironic_rules.exceptions import ExtraSpecNotFound
 from ironic_rules.extra_specs.check import MODES, STRICT
 from ironic_rules.policies import flavors as policies
 from ironic_rules.text import printable
@@ -56,7 +57,7 @@ class FlavorExtraSpecsController(Resource):
         """
         specs, mode = body["extra_specs"], query.get("validation", STRICT)
         warnings = extra_specs.write(flavor, specs, mode, "/extra_specs", or_name=True)
-        return {"extra_specs": specs, **({"warnings": views_of(warnings)} if warnings else {})}
+        return {"extra_specs": specs, **({"warnings": explanation_views.warnings(warnings)} if warnings else {})}
 
     @expose(policy=policies.UPDATE_EXTRA_SPEC, body=schemas.EXTRA_SPEC, query=_WRITE)
     def put(self, flavor: str, key: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +68,7 @@ class FlavorExtraSpecsController(Resource):
         """
         extra_specs.check_only(body, key)
         warnings = extra_specs.write(flavor, body, query.get("validation", STRICT), "", or_name=True)
-        return {**({"warnings": views_of(warnings)} if warnings else {}), **body}
+        return {**({"warnings": explanation_views.warnings(warnings)} if warnings else {}), **body}
 
     @expose(policy=policies.DELETE_EXTRA_SPEC)
     def delete(self, flavor: str, key: str) -> None:
@@ -86,8 +87,3 @@ def one(specs: Any, flavor: str, key: str) -> dict[str, Any]:
     if key not in specs:
         raise ExtraSpecNotFound(flavor=printable(flavor, 255), key=printable(key, 255))
     return {key: specs[key]}
-
-
-def views_of(warnings: list[Problem]) -> list[dict[str, str]]:
-    """Return warnings as JSON."""
-    return [{"pointer": warning.where, "text": warning.text} for warning in warnings]

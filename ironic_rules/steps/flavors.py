@@ -1,0 +1,184 @@
+"""What a flavor requires of a bare-metal node, by its extra specs, and which nodes have it.
+
+Nova reports of each node one unit of its resource class, under Placement's name of it, and its traits; its scheduler
+compares the node's capabilities. Numbers of virtual CPUs and sizes are not reported, so a flavor must not request any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from ironic_rules.exceptions import Problem
+from ironic_rules.models.deploy_templates import DeployTemplate
+from ironic_rules.models.flavors import Flavor
+from ironic_rules.text import pointer_token
+
+TRAIT, FORBIDDEN, CAPABILITY, STATE = "trait", "forbidden trait", "capability", "state"
+
+_RESOURCE = re.compile(r"resources[a-zA-Z0-9_-]*:([A-Z0-9_]+)")
+_TRAIT = re.compile(r"trait[a-zA-Z0-9_-]*:([A-Z0-9_]+)")
+_CAPABILITY = "capabilities:"
+#: Standard resource classes, which every flavor requests unless they are zeroed -> where the amount comes from.
+_STANDARD: dict[str, Callable[[Flavor], int]] = {
+    "VCPU": lambda flavor: flavor.vcpus, "MEMORY_MB": lambda flavor: flavor.memory_mb,
+    "DISK_GB": lambda flavor: flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024)}
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, ">=": lambda a, b: a >= b, "<=": lambda a, b: a <= b,
+    "<": lambda a, b: a < b, ">": lambda a, b: a > b, "=": lambda a, b: a >= b}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a flavor requires.
+
+    :ivar classes: the custom resource classes that it requests, as Placement names them, each with the amount
+    :ivar standard: amounts above 0 of resource classes that no node offers, by name
+    :ivar required: traits;  forbidden: traits
+    :ivar capabilities: by name, what the scheduler compares them with
+    """
+
+    classes: Mapping[str, int]
+    standard: Mapping[str, int]
+    required: tuple[str, ...]
+    forbidden: tuple[str, ...]
+    capabilities: Mapping[str, str]
+
+    @classmethod
+    def of(cls, flavor: Flavor, specs: Mapping[str, str]) -> Requirements:
+        """Return what ``flavor`` requires if it has these extra specs. What is malformed requires nothing."""
+        amounts = {name: amount(flavor) for name, amount in _STANDARD.items()}
+        traits: dict[str, list[str]] = {"required": [], "forbidden": []}
+        for key, value in specs.items():
+            if (resource := _RESOURCE.fullmatch(key)) is not None:
+                if value.isascii() and value.isdigit():
+                    amounts[resource[1]] = int(value)
+            elif (trait := _TRAIT.fullmatch(key)) is not None and trait[1] not in traits.get(value, [trait[1]]):
+                traits[value].append(trait[1])
+        wanted = {name: amount for name, amount in amounts.items() if amount}
+        return cls(
+            {name: amount for name, amount in wanted.items() if name.startswith("CUSTOM_")},
+            {name: amount for name, amount in wanted.items() if not name.startswith("CUSTOM_")},
+            tuple(sorted(traits["required"])), tuple(sorted(traits["forbidden"])),
+            {key.removeprefix(_CAPABILITY): value for key, value in specs.items() if key.startswith(_CAPABILITY)})
+
+    @property
+    def resource_class(self) -> str | None:
+        """The resource class of nodes that it can have; None if it requests none, or more than a node can offer."""
+        return next(iter(self.classes)) if len(self.classes) == 1 else None
+
+    def warnings(self) -> list[Problem]:
+        """Return why no node can ever fit, whatever nodes there are."""
+        found = []
+        if not self.classes:
+            found.append(Problem("/extra_specs", (
+                "The flavor requests no resource class of bare-metal nodes. Add resources:CUSTOM_<CLASS>=1.")))
+        elif len(self.classes) > 1:
+            found.append(Problem("/extra_specs", (
+                f"The flavor requests the resource classes {', '.join(sorted(self.classes))}; a node has only one.")))
+        for name, amount in sorted(self.classes.items()):
+            if amount > 1:
+                found.append(Problem(f"/extra_specs/resources:{name}", (
+                    f"The flavor requests {amount} of {name}; a node offers one.")))
+        for name, amount in sorted(self.standard.items()):
+            found.append(Problem(f"/extra_specs/resources:{name}", (
+                f"The flavor requests {amount} of {name}, which bare-metal nodes do not offer. "
+                f"Add resources:{name}=0.")))
+        return found
+
+
+class Lack(NamedTuple):
+    """Why a node does not fit: one of TRAIT, FORBIDDEN, CAPABILITY, STATE, and which one."""
+
+    kind: str
+    name: str
+
+
+def lacks(required: Requirements, has_trait: Callable[[str], bool], capabilities: Mapping[str, str],
+          state: str | None, most: int = 2) -> list[Lack]:
+    """Return why a node of the right resource class does not fit, at most ``most`` reasons.
+
+    :param has_trait: whether the node has a trait
+    :param state: what its state prevents; None if the node is available
+    """
+    found = [] if state is None else [Lack(STATE, state)]
+    found += [Lack(TRAIT, trait) for trait in required.required if not has_trait(trait)]
+    found += [Lack(FORBIDDEN, trait) for trait in required.forbidden if has_trait(trait)]
+    found += [Lack(CAPABILITY, name) for name, wanted in required.capabilities.items()
+              if not matches(capabilities.get(name), wanted)]
+    return found[:most]
+
+
+def capabilities_of(properties: str | None) -> dict[str, str]:
+    """Return the capabilities in a node's properties, which are JSON text."""
+    if not properties or '"capabilities"' not in properties:
+        return {}
+    found = orjson.loads(properties).get("capabilities")
+    if isinstance(found, str):
+        pairs = (part.partition(":") for part in found.split(","))
+        return {name.strip(): value.strip() for name, colon, value in pairs if colon}
+    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+def matches(value: str | None, wanted: str) -> bool:
+    """Return whether a capability is as an extra spec requires, by Nova's rules (``<in>``, ``<or>``, ``s==``, …).
+
+    :param value: of the node; None if it does not have the capability
+    """
+    if value is None:
+        return False
+    operator, *operands = wanted.split() or [""]
+    if operator == "<or>":
+        return value in operands[::2]
+    if operator == "<in>":
+        return bool(operands) and operands[0] in value
+    if operator == "<all-in>":
+        return bool(operands) and all(operand in value for operand in operands)
+    if operator in _COMPARISONS and operator not in ("<", ">"):
+        return _by_number(_COMPARISONS[operator], value, operands)
+    if operator.startswith("s") and operator[1:] in _COMPARISONS and operator != "s=":
+        return bool(operands) and _COMPARISONS[operator[1:]](value, operands[0])
+    return value == wanted
+
+
+def _by_number(compare: Callable[[Any, Any], bool], value: str, operands: list[str]) -> bool:
+    try:
+        return bool(operands) and compare(float(value), float(operands[0]))
+    except ValueError:
+        return False
+
+
+def about_nodes(required: Requirements, *, has_class: bool, known_traits: Collection[str],
+                templates: Iterable[DeployTemplate], missing_capabilities: Collection[str]) -> list[Problem]:
+    """Return what keeps instances from the nodes and the templates that there are.
+
+    :param has_class: whether any node has the resource class
+    :param known_traits: those of the required traits that any node has
+    :param templates: those that are named after required traits
+    :param missing_capabilities: names of required capabilities that no node of the class has with a matching value
+    """
+    found = []
+    name = required.resource_class
+    if name is not None and not has_class:
+        found.append(Problem(f"/extra_specs/resources:{name}", f"No node has the resource class {name}."))
+    ordered = sorted(templates, key=lambda template: template.name)
+    named = {template.name for template in ordered}
+    found += [Problem(f"/extra_specs/trait:{trait}", (
+        f"No node has the trait {trait}, and no deploy template is named after it."))
+        for trait in required.required if trait not in known_traits and trait not in named]
+    found += [Problem(f"/extra_specs/{_CAPABILITY}{pointer_token(capability)}", (
+        f"No node of the resource class has the capability {capability} as the flavor requires it."))
+        for capability in missing_capabilities if has_class]
+    touched: dict[str, str] = {}
+    for template in ordered:
+        for interface in sorted({step.interface for step in template.steps if step.priority}):
+            if interface in touched:
+                found.append(Problem(f"/extra_specs/trait:{template.name}", (
+                    f"The deploy templates {touched[interface]} and {template.name} both have steps of the "
+                    f"{interface} interface; the order of their priorities decides.")))
+            touched.setdefault(interface, template.name)
+    return found
