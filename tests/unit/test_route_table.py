@@ -57,7 +57,8 @@ def test_every_policy_of_a_row_exists(rows):
 def test_a_row_without_a_policy_is_public(rows):
     without = [row for row in rows if row.policy is None]
 
-    assert {row.path for row in without} == {"/", "/v1", "/healthcheck", "/healthcheck/live"}
+    assert {row.path for row in without} == {
+        "/", "/v1", "/healthcheck", "/healthcheck/live", "/compute", "/compute/v2.1"}
     assert [row for row in without if not row.public] == []
 
 

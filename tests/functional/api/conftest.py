@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -47,7 +48,18 @@ class Client(webtest.TestApp):
         # WebTest's own property returns the envelope.
         text = b"error_message" in response.body and response.status_int >= 400
         response.fault = json.loads(response.json["error_message"]) if text else None
+        if response.status_int >= 400 and req.path.lstrip("/").partition("/")[0] == "compute":
+            response.fault = of_nova(response.json, response.status_int)
         return response
+
+
+def of_nova(reply: dict[str, Any], status: int) -> dict[str, Any]:
+    """Return an error of the compute API, ``{"itemNotFound": {"code": …, "message": …}}``, as one of this service."""
+    (_, told), = reply.items()
+    assert told.keys() == {"code", "message"}, reply
+    assert told["code"] == status, reply
+    return {"code": status, "title": http.HTTPStatus(status).phrase, "description": told["message"],
+            "faultcode": "Server" if status >= 500 else "Client", "faultstring": told["message"]}
 
 
 def at(minor: int) -> dict[str, str]:

@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any, NamedTuple
 
-from tests.functional.api.conftest import Client
+from tests.functional.api.conftest import Client, of_nova
 
 
 class Reply(NamedTuple):
@@ -18,8 +18,11 @@ class Reply(NamedTuple):
 
     @property
     def fault(self) -> dict[str, Any]:
-        """The inner object of an error; an assertion fails if it does not have Ironic's format."""
-        fault: dict[str, Any] = json.loads(json.loads(self.body)["error_message"])
+        """The inner object of an error; an assertion fails if it does not have Ironic's format, or Nova's."""
+        reply = json.loads(self.body)
+        if "error_message" not in reply:
+            return of_nova(reply, self.status)
+        fault: dict[str, Any] = json.loads(reply["error_message"])
         assert fault.keys() in ({"faultcode", "faultstring", "debuginfo"}, {"code", "title", "description"}), fault
         return fault
 

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.controller.route)
           for route in walk_routes(RootController())]
 PUBLIC = {"/", "/v1", "/healthcheck", "/healthcheck/live", "/v1/lookup", "/v1/continue_inspection",
-          "/v1/heartbeat/node"}
+          "/v1/heartbeat/node", "/compute", "/compute/v2.1"}
 
 #: What keystonemiddleware says of the scope of a token.
 SCOPES = {

@@ -30,18 +30,11 @@ class _Known(NamedTuple):
     namespace: str
     type: str
     status: str
-    #: in lower case, to be searched
-    text: str
     shown: dict[str, Any]
 
 
-def _any_text(value: str) -> str:
-    """Any text; compared without regard to case."""
-    return filters.text(value).lower()
-
-
 def _fields() -> tuple[str, ...]:
-    return tuple(next(iter(_known(installed.extra_specs))).shown)
+    return tuple(next(iter(_known(installed.extra_specs).values())).shown)
 
 
 class _Listing(filters.Listing):
@@ -52,7 +45,7 @@ class _Listing(filters.Listing):
 
 
 _LIST = _Listing(sort_keys=_SORT_KEYS, marker=filters.text, namespace=filters.text, type=filters.one_of(*_TYPES),
-                 status=filters.one_of(*STATUSES), text=_any_text)
+                 status=filters.one_of(*STATUSES), text=filters.text)
 
 
 class ValidateController(Resource):
@@ -119,17 +112,17 @@ class ImagePropertiesController(Resource):
 
 
 @functools.cache
-def _known(registry: Callable[[], Registry]) -> list[_Known]:
-    return [_Known(item.validator.name, item.validator.namespace, str(shown["value"]["type"]), item.validator.status,
-                   f"{item.validator.name}\n{item.validator.description}".lower(), shown)
-            for item in registry() for shown in (views.describe(item),)]
+def _known(registry: Callable[[], Registry]) -> dict[str, _Known]:
+    return {item.validator.name: _Known(item.validator.name, item.validator.namespace, shown["value"]["type"],
+                                        item.validator.status, shown)
+            for item in registry() for shown in (views.describe(item),)}
 
 
 def _list(name: str, registry: Callable[[], Registry], query: dict[str, Any], more: dict[str, Any]) -> bytes | None:
-    wanted = pagination.filters(query)
-    text = wanted.pop("text", "")
-    rows = [item for item in _known(registry)
-            if text in item.text and all(getattr(item, field) == value for field, value in wanted.items())]
+    known = _known(registry)
+    found = views.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
+                           query.get("text"))
+    rows = [known[item.validator.name] for item in found]
     asked = pagination.page({"sort_key": "name", **query})
     fields = query.get("fields") or (_fields() if query.get("detail") else _SUMMARY)
     reply = pagination.collection(
