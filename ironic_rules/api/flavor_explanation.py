@@ -5,7 +5,7 @@ The number of queries does not depend on the number of nodes, templates or extra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,24 +28,40 @@ _COLUMNS = ("uuid", "name", "conductor_group", *NODE_COLUMNS)
 
 
 @dataclass
+class Selection:
+    """Some of the nodes of a kind, and the number of all."""
+
+    count: int = 0
+    ids: list[int] = field(default_factory=list)
+
+    def add(self, nodes: flavor_nodes.Alike) -> None:
+        """Add nodes that are alike."""
+        self.count += nodes.count
+        self.ids = sorted([*self.ids, *nodes.ids])[:MOST_SHOWN]
+
+
+@dataclass
 class Nodes:
-    """The nodes that fit, and those that would if they did not lack one thing: ids, in the order of their creation."""
+    """The nodes of the resource class: those that fit, and those that would if they did not lack one thing.
+
+    :ivar capable: by capability, the number of nodes that have it as required
+    """
 
     total: int = 0
-    fitting: list[int] = field(default_factory=list)
-    nearly: dict[Lack, list[int]] = field(default_factory=dict)
+    fitting: Selection = field(default_factory=Selection)
+    nearly: dict[Lack, Selection] = field(default_factory=dict)
     capable: dict[str, int] = field(default_factory=dict)
 
     def shown(self) -> list[int]:
         """Return the ids of the nodes that are shown."""
-        return [node for ids in (self.fitting, *self.nearly.values()) for node in ids[:MOST_SHOWN]]
+        return [node for found in (self.fitting, *self.nearly.values()) for node in found.ids]
 
 
 @dataclass(frozen=True)
 class Explanation:
     """The parts of the reply.
 
-    :ivar holders: by trait, required or forbidden, the ids of the nodes that have it
+    :ivar holders: by trait, required or forbidden, the number of nodes that have it
     :ivar templates: those named after required traits, by name
     :ivar sample: the node on which the deployment is previewed; None without a fitting one
     :ivar steps: what it would run; None if that cannot be told, for ``reason``
@@ -55,7 +71,7 @@ class Explanation:
     classes: Sequence[str]
     nodes: Nodes
     rows: Mapping[int, Row]
-    holders: Mapping[str, set[int]]
+    holders: Mapping[str, int]
     templates: Mapping[str, DeployTemplate]
     sample: Row | None
     steps: preview.Preview | None
@@ -72,9 +88,10 @@ def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinne
     """
     required = Requirements.of(flavor, flavor.extra_specs)
     classes = flavor_warnings.classes_of(conn, required)
-    holders = flavor_nodes.with_traits(conn, {*required.required, *required.forbidden})
-    found = _sorted(required, holders, flavor_nodes.of_classes(
-        conn, classes, with_properties=bool(required.capabilities)))
+    named = (*required.required, *required.forbidden)
+    holders = flavor_nodes.holders(conn, named)
+    found = _sorted(required, flavor_nodes.alike(
+        conn, classes, named, MOST_SHOWN, with_capabilities=bool(required.capabilities)))
     rows = flavor_nodes.by_id(conn, found.shown(), _COLUMNS)
     sample = _sample(found, rows)
     own = traits.list_for(conn, [sample.id])[sample.id] if sample is not None else []
@@ -88,55 +105,33 @@ def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinne
         except DriverNotFound as error:
             reason = str(error)
     warnings = required.warnings() + flavors.about_nodes(
-        required, has_class=bool(classes), known_traits={name for name, ids in holders.items() if ids},
+        required, has_class=bool(classes), known_traits={name for name, count in holders.items() if count},
         templates=templates.values(),
         missing_capabilities=[name for name in required.capabilities if not found.capable.get(name)])
     return Explanation(required, classes, found, rows, holders, templates, sample, steps, reason, warnings)
 
 
-def _sorted(required: Requirements, holders: Mapping[str, set[int]], rows: Sequence[Row]) -> Nodes:
-    found = Nodes(total=len(rows), capable=dict.fromkeys(required.capabilities, 0))
-    if required.capabilities:
-        known: dict[str, dict[str, str]] = {}
-        for node, state, properties in rows:
-            if properties not in known:
-                known[properties] = flavors.capabilities_of(properties)
-            capabilities = known[properties]
-            for name, wanted in required.capabilities.items():
-                found.capable[name] += flavors.matches(capabilities.get(name), wanted)
-            _place(found, node, flavors.lacks(required, lambda trait, node=node: node in holders[trait],  # type: ignore[misc]
-                                              capabilities, state))
-        return found
-    # Nothing of the node's own has to be compared, so all nodes are placed by sets: ten times as fast.
-    wrong: dict[int, list[Lack]] = {}
-    ids = {row[0] for row in rows}
-    for node, state in rows:
-        if state is not None:
-            wrong[node] = [Lack(flavors.STATE, state)]
-    for trait in required.required:
-        for node in ids - holders[trait]:
-            wrong.setdefault(node, []).append(Lack(flavors.TRAIT, trait))
-    for trait in required.forbidden:
-        for node in ids & holders[trait]:
-            wrong.setdefault(node, []).append(Lack(flavors.FORBIDDEN, trait))
-    for row in rows:
-        _place(found, row[0], wrong.get(row[0], ()))
+def _sorted(required: Requirements, groups: Iterable[flavor_nodes.Alike]) -> Nodes:
+    found = Nodes(capable=dict.fromkeys(required.capabilities, 0))
+    for nodes in groups:
+        capabilities = flavors.capabilities_of(nodes.capabilities)
+        lacks = flavors.lacks(required, nodes.traits, capabilities, nodes.state)
+        incapable = {lack.name for lack in lacks if lack.kind == flavors.CAPABILITY}
+        found.total += nodes.count
+        for name in required.capabilities.keys() - incapable:
+            found.capable[name] += nodes.count
+        if not lacks:
+            found.fitting.add(nodes)
+        elif len(lacks) == 1:
+            found.nearly.setdefault(lacks[0], Selection()).add(nodes)
     return found
 
 
-def _place(found: Nodes, node: int, lacks: Sequence[Lack]) -> None:
-    if not lacks:
-        found.fitting.append(node)
-    elif len(lacks) == 1:
-        found.nearly.setdefault(lacks[0], []).append(node)
-
-
 def _sample(found: Nodes, rows: Mapping[int, Row]) -> Row | None:
-    """Return the first node that fits, or one that only its state keeps from fitting."""
-    by_state = (ids for lack, ids in found.nearly.items() if lack.kind == flavors.STATE)
-    first = next((ids[0] for ids in (found.fitting, *by_state) if ids), None)
+    """Return a node that fits, or one that only its state keeps from fitting."""
+    by_state = (nodes for lack, nodes in found.nearly.items() if lack.kind == flavors.STATE)
     # A node may have been deleted since.
-    return None if first is None else rows.get(first)
+    return next((rows[node] for nodes in (found.fitting, *by_state) for node in nodes.ids if node in rows), None)
 
 
 def _preview(conn: sa.Connection, node: Any, enabled: Sequence[DeployTemplate], required: Requirements,

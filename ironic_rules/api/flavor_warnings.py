@@ -17,9 +17,11 @@ def of(conn: sa.Connection, flavor: Flavor, specs: Mapping[str, str]) -> list[Pr
     """Return the warnings about a flavor that has these extra specs."""
     required = Requirements.of(flavor, specs)
     classes = classes_of(conn, required)
-    missing = [name for name, wanted in required.capabilities.items() if not any(
-        flavors.matches(flavors.capabilities_of(properties).get(name), wanted)
-        for properties in flavor_nodes.properties_with(conn, classes, name))]
+    missing: list[str] = []
+    if required.capabilities:
+        known = [flavors.capabilities_of(stored) for stored in flavor_nodes.capabilities_of(conn, classes)]
+        missing = [name for name, wanted in required.capabilities.items()
+                   if not any(flavors.matches(capabilities.get(name), wanted) for capabilities in known)]
     return required.warnings() + flavors.about_nodes(
         required, has_class=bool(classes), known_traits=flavor_nodes.known_traits(conn, required.required),
         templates=deploy_templates.for_traits(conn, required.required), missing_capabilities=missing)

@@ -1,10 +1,15 @@
-"""The nodes that a flavor may select, read with as few columns as that needs: there may be 10,000 of them."""
+"""The nodes that a flavor may select, counted by the database: there may be 10,000 of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import node_traits, nodes
@@ -18,8 +23,45 @@ _STATE = sa.case(
     (_NODES.provision_state != states.AVAILABLE, _NODES.provision_state),
     (_NODES.power_state.is_(None), "power state unknown"),
     (_NODES.power_state == "error", "power state error"),
-    else_=sa.null()).label("state")
-_PROPERTIES = sa.type_coerce(_NODES.properties, sa.Text).label("properties")
+    else_=sa.null())
+
+
+class _Capabilities(FunctionElement[str]):
+    """What is stored as ``properties/capabilities``: a text, or the JSON of a text or of an object."""
+
+    inherit_cache = True
+    type = sa.Text()
+
+
+@compiles(_Capabilities)
+def _extracted(element: _Capabilities, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return f"JSON_EXTRACT({compiler.process(element.clauses, **kwargs)}, '$.capabilities')"
+
+
+@compiles(_Capabilities, "postgresql")
+def _selected(element: _Capabilities, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return f"CAST(CAST({compiler.process(element.clauses, **kwargs)} AS JSON) -> 'capabilities' AS TEXT)"
+
+
+_CAPABILITIES = _Capabilities(sa.type_coerce(_NODES.properties, sa.Text))
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Nodes that are alike in what a flavor requires.
+
+    :ivar state: what keeps Nova from them; None if nothing does
+    :ivar traits: those of the given traits that they have
+    :ivar capabilities: as stored; None if they have none, or if those were not read
+    :ivar count: number of the nodes
+    :ivar ids: of some of them, sorted
+    """
+
+    state: str | None
+    traits: frozenset[str]
+    capabilities: str | None
+    count: int
+    ids: Sequence[int]
 
 
 def resource_classes(conn: sa.Connection) -> dict[str, int]:
@@ -28,28 +70,44 @@ def resource_classes(conn: sa.Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in conn.execute(query.group_by(_NODES.resource_class))}
 
 
-def of_classes(conn: sa.Connection, names: Collection[str], *, with_properties: bool) -> Sequence[Row]:
-    """Return ``id`` and ``state`` of the nodes with these resource classes, in the order of their creation.
+def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], most_ids: int, *,
+          with_capabilities: bool) -> Iterator[Alike]:
+    """Yield the nodes of these resource classes in groups, by one query.
 
-    :param with_properties: also ``properties``, as JSON text
+    :param traits: which tell nodes apart
+    :param most_ids: number of ids of each group
+    :param with_capabilities: whether nodes are told apart by their capabilities, too
     """
-    if not names:
+    if not classes:
+        return
+    has = [sa.exists().where(node_traits.c.node_id == _NODES.id, node_traits.c.trait == trait) for trait in traits]
+    keys = [_STATE.label("state"), *(found.label(f"t{place}") for place, found in enumerate(has)),
+            *([_CAPABILITIES.label("capabilities")] if with_capabilities else [])]
+    inner = sa.select(_NODES.id, *keys).where(_NODES.resource_class.in_(list(classes))).subquery()
+    grouped = [column for column in inner.c if column.name != "id"]
+    query = sa.select(*grouped, sa.func.count(), sa.func.aggregate_strings(sa.cast(inner.c.id, sa.String(20)), ","))
+    for row in conn.execute(query.group_by(*grouped)):
+        held = row[1:1 + len(traits)]
+        # The text has the ids of all of them, thousands; where a server cuts it off, it is longer than this.
+        ids = sorted(map(int, row[-1].split(",", most_ids)[:most_ids]))
+        yield Alike(row[0], frozenset(trait for trait, has_it in zip(traits, held, strict=True) if has_it),
+                    row[1 + len(traits)] if with_capabilities else None, row[-2], ids)
+
+
+def capabilities_of(conn: sa.Connection, classes: Collection[str]) -> Sequence[str]:
+    """Return all different capabilities of nodes with these resource classes, as stored."""
+    if not classes:
         return []
-    columns = (_NODES.id, _STATE, _PROPERTIES) if with_properties else (_NODES.id, _STATE)
-    return conn.execute(
-        sa.select(*columns).where(_NODES.resource_class.in_(list(names))).order_by(_NODES.id)).all()
+    return conn.scalars(sa.select(_CAPABILITIES).distinct().where(
+        _NODES.resource_class.in_(list(classes)), _CAPABILITIES.is_not(None))).all()
 
 
-def with_traits(conn: sa.Connection, traits: Collection[str]) -> dict[str, set[int]]:
-    """Return the ids of the nodes that have each of ``traits``, in one query."""
-    found: dict[str, set[int]] = {trait: set() for trait in traits}
-    if len(found) == 1:
-        for trait, ids in found.items():
-            ids.update(conn.scalars(sa.select(node_traits.c.node_id).where(node_traits.c.trait == trait)))
-    elif found:
-        query = sa.select(node_traits.c.trait, node_traits.c.node_id).where(node_traits.c.trait.in_(list(found)))
-        for trait, node_id in conn.execute(query).all():
-            found[trait].add(node_id)
+def holders(conn: sa.Connection, traits: Collection[str]) -> dict[str, int]:
+    """Return the number of nodes that have each of ``traits``, 0 included."""
+    found = dict.fromkeys(traits, 0)
+    if found:
+        query = sa.select(node_traits.c.trait, sa.func.count()).where(node_traits.c.trait.in_(list(found)))
+        found.update({row[0]: row[1] for row in conn.execute(query.group_by(node_traits.c.trait))})
     return found
 
 
@@ -59,14 +117,6 @@ def known_traits(conn: sa.Connection, traits: Collection[str]) -> set[str]:
         return set()
     parts = [sa.select(sa.literal(trait)).where(sa.exists().where(node_traits.c.trait == trait)) for trait in traits]
     return set(conn.scalars(sa.union_all(*parts)))
-
-
-def properties_with(conn: sa.Connection, names: Collection[str], text: str) -> Sequence[str]:
-    """Return the properties, as JSON text, of nodes with these resource classes whose properties contain ``text``."""
-    if not names:
-        return []
-    return conn.scalars(sa.select(_PROPERTIES).distinct().where(
-        _NODES.resource_class.in_(list(names)), _PROPERTIES.contains(text, autoescape=True))).all()
 
 
 def by_id(conn: sa.Connection, ids: Collection[int], columns: Collection[str]) -> dict[int, Row]:

@@ -125,6 +125,8 @@ nodes = sa.Table(
     Index("nodes_shard_idx", "shard"),
     Index("nodes_owner_idx", "owner"),
     Index("nodes_lessee_idx", "lessee"),
+    # By which flavors select nodes.
+    Index("nodes_resource_class_idx", "resource_class"),
     Index("nodes_parent_node_idx", "parent_node"),
     # For the number of nodes that were discovered in the last minute.
     Index("nodes_auto_discovered_idx", "auto_discovered", "created_at"),

@@ -98,26 +98,26 @@ class Lack(NamedTuple):
     name: str
 
 
-def lacks(required: Requirements, has_trait: Callable[[str], bool], capabilities: Mapping[str, str],
-          state: str | None, most: int = 2) -> list[Lack]:
-    """Return why a node of the right resource class does not fit, at most ``most`` reasons.
+def lacks(required: Requirements, traits: Collection[str], capabilities: Mapping[str, str],
+          state: str | None) -> list[Lack]:
+    """Return why a node of the right resource class does not fit.
 
-    :param has_trait: whether the node has a trait
+    :param traits: of the node
     :param state: what its state prevents; None if the node is available
     """
     found = [] if state is None else [Lack(STATE, state)]
-    found += [Lack(TRAIT, trait) for trait in required.required if not has_trait(trait)]
-    found += [Lack(FORBIDDEN, trait) for trait in required.forbidden if has_trait(trait)]
+    found += [Lack(TRAIT, trait) for trait in required.required if trait not in traits]
+    found += [Lack(FORBIDDEN, trait) for trait in required.forbidden if trait in traits]
     found += [Lack(CAPABILITY, name) for name, wanted in required.capabilities.items()
               if not matches(capabilities.get(name), wanted)]
-    return found[:most]
+    return found
 
 
-def capabilities_of(properties: str | None) -> dict[str, str]:
-    """Return the capabilities in a node's properties, which are JSON text."""
-    if not properties or '"capabilities"' not in properties:
+def capabilities_of(stored: str | None) -> dict[str, str]:
+    """Return the capabilities of a node: ``boot_mode:uefi,raid:1``, or the JSON of that or of an object."""
+    if not stored:
         return {}
-    found = orjson.loads(properties).get("capabilities")
+    found = orjson.loads(stored) if stored[0] in '"{[' or stored == "null" else stored
     if isinstance(found, str):
         pairs = (part.partition(":") for part in found.split(","))
         return {name.strip(): value.strip() for name, colon, value in pairs if colon}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironic_rules.api import links
-from ironic_rules.api.flavor_explanation import MOST_SHOWN, Explanation
+from ironic_rules.api.flavor_explanation import Explanation, Selection
 from ironic_rules.api.views import deploy_steps
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Problem
@@ -24,15 +24,15 @@ def explanation(flavor: Flavor, told: Explanation) -> JSONObject:
             {"rel": "self", "href": links.url("flavors", flavor.flavorid)}]},
         "resource_class": {"name": required.resource_class, "resource_classes": list(told.classes),
                            "nodes": nodes.total},
-        "required_traits": [{"trait": trait, "nodes": len(told.holders[trait]),
+        "required_traits": [{"trait": trait, "nodes": told.holders[trait],
                              "deploy_template": _template(told, trait)} for trait in required.required],
-        "forbidden_traits": [{"trait": trait, "nodes": len(told.holders[trait])} for trait in required.forbidden],
+        "forbidden_traits": [{"trait": trait, "nodes": told.holders[trait]} for trait in required.forbidden],
         "capabilities": [{"name": name, "value": value, "nodes": nodes.capable.get(name, 0)}
                          for name, value in required.capabilities.items()],
         "schedulable": not required.warnings(),
         "fitting": _nodes(nodes.fitting, told.rows),
-        "nearly_fitting": [{"lacks": {"kind": lack.kind, "name": lack.name}, **_nodes(ids, told.rows)}
-                           for lack, ids in sorted(nodes.nearly.items())],
+        "nearly_fitting": [{"lacks": {"kind": lack.kind, "name": lack.name}, **_nodes(found, told.rows)}
+                           for lack, found in sorted(nodes.nearly.items())],
         "deployment": {
             "node": None if told.sample is None else _node(told.sample),
             **(_NO_STEPS if told.steps is None else deploy_steps.preview(told.steps)), "reason": told.reason},
@@ -50,8 +50,8 @@ def _template(told: Explanation, trait: str) -> JSONObject | None:
     return None if found is None else {"uuid": found.uuid, "name": found.name}
 
 
-def _nodes(ids: Sequence[int], rows: Mapping[int, Row]) -> JSONObject:
-    return {"count": len(ids), "nodes": [_node(rows[node]) for node in ids[:MOST_SHOWN] if node in rows]}
+def _nodes(found: Selection, rows: Mapping[int, Row]) -> JSONObject:
+    return {"count": found.count, "nodes": [_node(rows[node]) for node in found.ids if node in rows]}
 
 
 def _node(row: Any) -> JSONObject:

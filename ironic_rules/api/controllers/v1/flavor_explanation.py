@@ -22,8 +22,8 @@ class FlavorExplanationController(Resource):
         """Show what a flavor requires of nodes, which nodes fit, and what a deployment on one of them would run.
 
         ``fitting`` are nodes on which an instance could be created now; ``nearly_fitting`` those that lack a single
-        trait, capability or state, by what they lack. Both show the first 20 nodes, and the number of all.
-        ``deployment`` is what ``/v1/nodes/{node}/deploy_steps`` shows, of the first fitting node or one that only its
+        trait, capability or state, by what they lack. Both show up to 20 nodes, and the number of all.
+        ``deployment`` is what ``/v1/nodes/{node}/deploy_steps`` shows, of a fitting node or one that only its
         state keeps from fitting; ``reason`` says why there are no steps. ``schedulable`` is false if no node could
         ever fit, for the amounts of resources; ``warnings`` says that and whatever else keeps instances from nodes.
 

@@ -51,3 +51,4 @@ def upgrade() -> None:
                                 ondelete="CASCADE"),
         **table_args,
     )
+    op.create_index("nodes_resource_class_idx", "nodes", ["resource_class"])
