@@ -48,7 +48,7 @@ class Client(webtest.TestApp):
         # WebTest's own property returns the envelope.
         text = b"error_message" in response.body and response.status_int >= 400
         response.fault = json.loads(response.json["error_message"]) if text else None
-        if response.status_int >= 400 and req.path.lstrip("/").partition("/")[0] == "compute":
+        if response.status_int >= 400 and not text and req.path.lstrip("/").partition("/")[0] == "compute":
             response.fault = of_nova(response.json, response.status_int)
         return response
 

@@ -1,0 +1,76 @@
+"""Flavors, and the nodes that they select, on each database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironic_rules.db import flavor_nodes, flavors, nodes, traits
+from ironic_rules.db.paging import Page
+from ironic_rules.exceptions import ExtraSpecNotFound, FlavorNotFound
+from ironic_rules.steps.flavors import capabilities_of
+
+VALUES = {"memory_mb": 1, "vcpus": 1, "root_gb": 1}
+
+
+def test_extra_specs_are_written_listed_and_deleted_with_their_flavor(db):
+    with db.writer() as conn:
+        for name in ("b", "B", "a "):
+            made = flavors.create(conn, {"flavorid": name, "name": name, **VALUES})
+            flavors.write_specs(conn, made, {"k": name, "K": "x", "k ": "y"}, 3)
+        flavors.write_specs(conn, flavors.lock(conn, "b"), {"k": "changed"}, 3)
+        flavors.remove_spec(conn, flavors.lock(conn, "B"), "k")
+        with pytest.raises(ExtraSpecNotFound):
+            flavors.remove_spec(conn, flavors.lock(conn, "B"), "k")
+        flavors.destroy(conn, flavors.get_id(conn, "a "))
+    with db.reader() as conn:
+        found = flavors.list_flavors(conn, Page(limit=10, sort_key="flavorid"))
+        after = flavors.list_flavors(conn, Page(limit=10, sort_key="flavorid", marker="B"))
+        for ident in ("a ", "a", "nobody\0"):
+            with pytest.raises(FlavorNotFound):
+                flavors.get(conn, ident)
+
+    assert [(flavor.flavorid, dict(flavor.extra_specs)) for flavor in found] == [
+        ("B", {"K": "x", "k ": "y"}), ("b", {"K": "x", "k": "changed", "k ": "y"})]
+    assert [flavor.flavorid for flavor in after] == ["b"]
+
+
+def test_nodes_are_told_apart_by_state_traits_and_capabilities(db):
+    def node(conn: Any, capabilities: Any, *wanted: str, **values: Any) -> int:
+        properties = {} if capabilities is None else {"capabilities": capabilities, "cpus": 8}
+        made = nodes.create(conn, {"driver": "fake-hardware", "resource_class": "gold", "power_state": "power off",
+                                   "provision_state": "available", "properties": properties, **values})
+        traits.set_all(conn, made.id, wanted)
+        return int(made.id)
+
+    with db.writer() as conn:
+        plain = [node(conn, "boot_mode:uefi,raid:\"1\"", "CUSTOM_A") for _ in range(3)]
+        single = {
+            "object": node(conn, {"boot_mode": "uefi"}, "CUSTOM_A"), "none": node(conn, None, "CUSTOM_A", "CUSTOM_B"),
+            "maintenance": node(conn, None, "CUSTOM_A", maintenance=True), "other": node(conn, None, "CUSTOM_C"),
+            "state": node(conn, None, provision_state="active"), "power": node(conn, None, power_state=None)}
+        node(conn, None, resource_class="silver")
+        groups = list(flavor_nodes.alike(conn, ["gold"], ["CUSTOM_A", "CUSTOM_B"], 2, with_capabilities=True))
+        without = list(flavor_nodes.alike(conn, ["gold"], ["CUSTOM_A"], 20, with_capabilities=False))
+        classes = flavor_nodes.resource_classes(conn)
+        stored = sorted(sorted(capabilities_of(text)) for text in flavor_nodes.capabilities_of(conn, ["gold"]))
+        holders = flavor_nodes.holders(conn, ["CUSTOM_A", "CUSTOM_B", "CUSTOM_D"])
+        known = flavor_nodes.known_traits(conn, ["CUSTOM_A", "CUSTOM_B", "CUSTOM_D"])
+
+    found = {(each.state, each.traits, tuple(sorted(capabilities_of(each.capabilities).items()))):
+             (each.count, each.ids) for each in groups}
+    only_a, uefi = frozenset({"CUSTOM_A"}), ("boot_mode", "uefi")
+    count, ids = found.pop((None, only_a, (uefi, ("raid", '"1"'))))
+    assert (count, len(ids), set(ids) <= set(plain)) == (3, 2, True)
+    assert found == {
+        (None, only_a, (uefi,)): (1, [single["object"]]),
+        (None, frozenset({"CUSTOM_A", "CUSTOM_B"}), ()): (1, [single["none"]]),
+        ("maintenance", only_a, ()): (1, [single["maintenance"]]),
+        (None, frozenset(), ()): (1, [single["other"]]),
+        ("active", frozenset(), ()): (1, [single["state"]]),
+        ("power state unknown", frozenset(), ()): (1, [single["power"]])}
+    assert sorted(each.count for each in without) == [1, 1, 1, 1, 5]
+    assert classes == {"gold": 9, "silver": 1}
+    assert stored == [["boot_mode"], ["boot_mode", "raid"]]
+    assert (holders, known) == ({"CUSTOM_A": 6, "CUSTOM_B": 1, "CUSTOM_D": 0}, {"CUSTOM_A", "CUSTOM_B"})
