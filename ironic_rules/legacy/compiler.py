@@ -1,15 +1,28 @@
-"""Compile legacy rules to the conditions that inspection rules have, and to actions on the same drafts."""
+"""Compile legacy rules to the conditions that inspection rules have, and to actions on the same drafts.
+
+One pass finds every problem and compiles, so that every valid rule compiles.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from ironic_rules.exceptions import Problem, RuleFailed
+import orjson
+
+from ironic_rules.exceptions import InvalidRule, Problem, RuleFailed
+from ironic_rules.legacy import conditions, foreign, form, paths
 from ironic_rules.legacy import plugins as plugin_module
+from ironic_rules.legacy.actions import ACTIONS, Given, LegacyAction
 from ironic_rules.legacy.plugins import Plugins
 from ironic_rules.models.legacy_rules import LegacyRule
+from ironic_rules.models.watch import is_signal
+from ironic_rules.rules.compiler import INVALID, Check, CompiledCondition
 from ironic_rules.rules.limits import DEFAULT, Limits
+from ironic_rules.text import nearest
+
+#: Maximum number of problems that are reported.
+MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -23,8 +36,8 @@ class CompiledLegacyRule:
     description: str | None
     scope: str | None
     position: int
-    conditions: tuple[Any, ...]
-    actions: tuple[Any, ...]
+    conditions: tuple[CompiledCondition, ...]
+    actions: tuple[LegacyAction, ...]
     disabled: str | None = None
 
 
@@ -39,7 +52,99 @@ class BrokenLegacyRule:
 
     def failure(self) -> RuleFailed:
         """Return the error that an inspection ends with."""
-        raise NotImplementedError
+        first = self.problems[0]
+        return RuleFailed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
+
+
+class _Pass:
+    """One pass over a rule."""
+
+    def __init__(self, rule: str, limits: Limits, plugins: Plugins) -> None:
+        self._rule = rule
+        self._limits = limits
+        self._plugins = plugins
+        self.problems: list[Problem] = []
+        #: why plug-ins that the rule uses are missing
+        self.missing: list[Problem] = []
+        self.conditions: list[CompiledCondition] = []
+        self.actions: list[LegacyAction] = []
+
+    def complain(self, where: str, text: str) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(Problem(where, text))
+
+    def read(self, body: Any) -> None:
+        """Check and compile a rule as a user writes it."""
+        if not form.is_readable(body, self.complain):
+            return
+        form.check_fields(body, self.complain)
+        for condition in form.conditions(body, self._limits, self.complain):
+            check = self._condition(condition)
+            if check is not None:
+                self.conditions.append(CompiledCondition(condition.where, condition.op, check, ()))
+        for action in form.actions(body, self._limits, self.complain):
+            made = self._action(action)
+            if made is not None:
+                self.actions.append(made)
+
+    def _condition(self, said: form.Condition) -> Check | None:
+        before = len(self.problems)
+        field = None
+        try:
+            field = paths.parse(said.field, self._limits.loop_items)
+        except paths.PathProblem as exc:
+            self.complain(f"{said.where}/field", str(exc))
+        if said.op not in conditions.OPERATORS:
+            return self._foreign_condition(said, field)
+        required = frozenset() if said.op in conditions.ALLOW_NONE else frozenset({"value"})
+        if form.check_names(said.params, required, frozenset(), said.where, self.complain) and required:
+            value = said.params["value"]
+            problem = "is required" if value is None else conditions.problem(said.op, value, self._limits)
+            if problem is not None:
+                self.complain(f"{said.where}/value", problem)
+        if len(self.problems) > before or field is None:
+            return None
+        text = orjson.dumps([said.field, said.op, said.params.get("value"), said.multiple, said.invert])
+        return conditions.shared(text, self._limits)
+
+    def _foreign_condition(self, said: form.Condition, field: paths.FieldPath | None) -> Check | None:
+        plugin = self._plugins.conditions.get(said.op)
+        if plugin is None:
+            self._miss(plugin_module.CONDITIONS, said.op, f"{said.where}/op",
+                       [*conditions.OPERATORS, *self._plugins.conditions])
+            return None
+        foreign.complain_of_params(plugin, said.params, said.where, self.complain, frozenset({"value"}))
+        if field is None:
+            return None
+        return foreign.condition(self._rule, said.where, plugin, field, said.params, said.multiple, said.invert)
+
+    def _action(self, said: form.Action) -> LegacyAction | None:
+        kind = ACTIONS.get(said.action)
+        if kind is None:
+            plugin = self._plugins.actions.get(said.action)
+            if plugin is None:
+                self._miss(plugin_module.ACTIONS, said.action, f"{said.where}/action",
+                           [*ACTIONS, *self._plugins.actions])
+                return None
+            return foreign.PluginAction(
+                said.action, Given(said.where, said.params, self.complain, self._limits), plugin)
+        params, path = dict(said.params), "path"
+        if "path" in kind.required and "key" in params:
+            if "path" in params:
+                self.complain(f"{said.where}/key", "is another name of path; write one of them")
+            params["path"], path = params.pop("key"), "key"
+        if not form.check_names(params, kind.required, kind.optional, said.where, self.complain):
+            return None
+        return kind(said.action, Given(said.where, params, self.complain, self._limits, path))
+
+    def _miss(self, group: str, name: str, where: str, known: list[str]) -> None:
+        reason = self._plugins.broken.get((group, name))
+        if reason is not None:
+            self.missing.append(Problem(where, f"the plug-in cannot be loaded: {reason}"))
+            return
+        near = nearest(name, known)
+        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known))}"
+        self.missing.append(Problem(where, f"there is no such name; {hint}"))
 
 
 def parse(body: Any, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_module.NONE) -> LegacyRule:
@@ -49,7 +154,11 @@ def parse(body: Any, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_modu
     :returns: the rule, not stored yet (no times, position and revision), with ``invert`` and ``multiple`` filled in
     :raises InvalidRule: with every problem and its JSON pointer
     """
-    raise NotImplementedError
+    found = _Pass("", limits, plugins)
+    found.read(body)
+    if problems := [*found.problems, *found.missing]:
+        raise InvalidRule(problems=problems)
+    return LegacyRule.of(form.with_defaults(body))
 
 
 def compile_rule(rule: LegacyRule, *, limits: Limits = DEFAULT,
@@ -58,10 +167,30 @@ def compile_rule(rule: LegacyRule, *, limits: Limits = DEFAULT,
 
     :raises InvalidRule: with every problem
     """
-    raise NotImplementedError
+    found = _Pass(rule.uuid, limits, plugins)
+    found.read(rule.said())
+    if problems := [*found.problems, *found.missing]:
+        raise InvalidRule(problems=problems)
+    return _compiled(rule, found)
 
 
 def compile_stored(rule: LegacyRule, *, limits: Limits = DEFAULT,
                    plugins: Plugins = plugin_module.NONE) -> CompiledLegacyRule | BrokenLegacyRule:
-    """Compile a rule that was valid when it was stored."""
-    raise NotImplementedError
+    """Compile a rule that was valid when it was stored. If only plug-ins are missing, it is disabled."""
+    try:
+        found = _Pass(rule.uuid, limits, plugins)
+        found.read(rule.said())
+    except BaseException as exc:  # whatever is wrong with one rule must not stop the others
+        if is_signal(exc):
+            raise
+        problem = Problem("", f"it cannot be compiled: {type(exc).__name__}")
+        return BrokenLegacyRule(rule.uuid, rule.scope, rule.position, (problem,))
+    if found.problems:
+        return BrokenLegacyRule(rule.uuid, rule.scope, rule.position, tuple(found.problems))
+    return _compiled(rule, found)
+
+
+def _compiled(rule: LegacyRule, found: _Pass) -> CompiledLegacyRule:
+    disabled = "; ".join(map(str, found.missing)) or None
+    return CompiledLegacyRule(rule.uuid, rule.description, rule.scope, rule.position, tuple(found.conditions),
+                              tuple(found.actions), disabled)

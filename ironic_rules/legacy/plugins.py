@@ -8,13 +8,24 @@ Methods may accept further keyword arguments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any
 
+from ironic_rules.legacy import conditions
+from ironic_rules.legacy.actions import ACTIONS as OUR_ACTIONS
+from ironic_rules.models.watch import is_signal
+from ironic_rules.text import printable
+
 CONDITIONS = "ironic_inspector.rules.conditions"
 ACTIONS = "ironic_inspector.rules.actions"
+
+#: What a plug-in must have, by group.
+_METHODS = {CONDITIONS: "check", ACTIONS: "apply"}
+#: The package whose own plug-ins are these here.
+_THEIRS = "ironic_inspector"
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -30,13 +41,52 @@ class Plugins:
 
     conditions: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     actions: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    broken: Mapping[tuple[str, str], str] = field(default_factory=lambda: _NOTHING)
+    broken: Mapping[tuple[str, str], str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
 NONE = Plugins()
 
 
-def load() -> Plugins:
-    """Return the installed plug-ins; called once, at start. Nothing is raised: see ``Plugins.broken``."""
-    raise NotImplementedError
+def load(find: Callable[[str], Iterable[EntryPoint]] = lambda group: entry_points(group=group)) -> Plugins:
+    """Return the installed plug-ins; called once, at start. Nothing is raised: see ``Plugins.broken``.
+
+    Where ironic-inspector is installed, its own conditions and actions are replaced by ours, and its example is left
+    out.
+
+    :param find: returns the entry points of a group
+    """
+    found: dict[str, dict[str, Any]] = {}
+    broken: dict[tuple[str, str], str] = {}
+    warnings: list[str] = []
+    for group, ours in ((CONDITIONS, conditions.OPERATORS), (ACTIONS, frozenset(OUR_ACTIONS))):
+        found[group] = {}
+        for entry in sorted(find(group), key=lambda entry: (entry.name, entry.value)):
+            if entry.value.partition(":")[0].partition(".")[0] == _THEIRS:
+                continue
+            if warning := _taken(entry, ours, found[group]):
+                warnings.append(f"[{group}] {warning}")
+                continue
+            try:
+                found[group][entry.name] = _made(entry, group)
+            except BaseException as exc:  # third-party code can raise anything, SystemExit too
+                if is_signal(exc):
+                    raise
+                broken[group, entry.name] = f"{type(exc).__name__}: {printable(exc)}"
+    return Plugins(found[CONDITIONS], found[ACTIONS], broken, tuple(warnings))
+
+
+def _taken(entry: EntryPoint, ours: Collection[str], known: Mapping[str, Any]) -> str | None:
+    name = printable(entry.name, 64)
+    if entry.name in ours:
+        return f"{name} of {printable(entry.value, 128)} is not used: it is a name of ironic-rules"
+    if entry.name in known:
+        return f"{name} of {printable(entry.value, 128)} is not used: another package has this name"
+    return None
+
+
+def _made(entry: EntryPoint, group: str) -> Any:
+    made = entry.load()()
+    if not callable(getattr(made, _METHODS[group], None)):
+        raise TypeError(f"it has no method {_METHODS[group]}")
+    return made

@@ -1,4 +1,12 @@
-"""The set of all legacy rules, and what they do to a node."""
+"""The set of all legacy rules, and what they do to a node: the four passes.
+
+1. What rules own on the node is taken back.
+2. All conditions are evaluated, over the data and the node as it is then: without legacy rules.
+3. Rules that do not match clean up.
+4. The actions of those that do run, in the order of creation.
+
+So the result does not depend on what rules did in the last inspection.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +14,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironic_rules.exceptions import RuleFailed
+from ironic_rules.exceptions import IronicRulesError, RuleFailed
+from ironic_rules.legacy.actions import Failed, LegacyAction
 from ironic_rules.legacy.compiler import BrokenLegacyRule, CompiledLegacyRule
-from ironic_rules.legacy.passes import Forgotten
-from ironic_rules.models.legacy_rules import OwnedValue
+from ironic_rules.legacy.foreign import TASK
+from ironic_rules.legacy.ledger import Ledger
+from ironic_rules.legacy.passes import Forgotten, settle, take_back
+from ironic_rules.models.legacy_rules import CLEANUPS, OwnedValue
+from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
-from ironic_rules.rules.limits import DEFAULT, Limits
-from ironic_rules.rules.traces import Trace
+from ironic_rules.models.watch import Abandoned
+from ironic_rules.rules.compiler import CompiledCondition
+from ironic_rules.rules.engine import difference, state
+from ironic_rules.rules.errors import CannotEvaluate
+from ironic_rules.rules.index import Chooser, Index
+from ironic_rules.rules.mask import MODES, View, Views
+from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
+from ironic_rules.text import MAX_MESSAGE, printable
 
 #: Returns what ironic-inspector's rules read: the processed data, see ``legacy.data``. It is called at most once per
 #: inspection, and only if a rule asks.
 DataSource = Callable[[], Mapping[str, Any]]
+
+_OF_NODE = (*NODE.columns, "traits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +73,46 @@ class LegacyRuleSet:
     :param mask_secrets: as for inspection rules
     """
 
-    def __init__(self, rules: Iterable[CompiledLegacyRule | BrokenLegacyRule] = (), *, mask_secrets: str = "always",
-                 limits: Limits = DEFAULT) -> None:
-        raise NotImplementedError
+    def __init__(self, rules: Iterable[CompiledLegacyRule | BrokenLegacyRule] = (), *,
+                 mask_secrets: str = "always") -> None:
+        if mask_secrets not in MODES:
+            raise ValueError(f"mask_secrets must be one of {', '.join(MODES)}")
+        self._mask = mask_secrets
+        self._given = tuple(sorted(rules, key=lambda rule: (rule.position, rule.uuid)))
+        self._broken = tuple(rule for rule in self._given if isinstance(rule, BrokenLegacyRule))
+        self._rules = tuple(rule for rule in self._given if isinstance(rule, CompiledLegacyRule))
+        #: numbers of rules that are evaluated always, and of those that do something if they do not match
+        self._always: list[int] = []
+        self._cleaning: list[int] = []
+        self._disabled = frozenset(rule.uuid for rule in self._rules if rule.disabled is not None)
+        self._index = self._indexed()
+
+    def _indexed(self) -> Index:
+        index = Index()
+        chooser = Chooser(index)
+        added = []
+        for number, rule in enumerate(self._rules):
+            if rule.disabled is not None:
+                continue
+            lookups = [condition.check.lookup for condition in rule.conditions]
+            place = chooser.choose(lookups, False)
+            lookup = None if place is None else lookups[place]
+            if lookup is None:
+                self._always.append(number)
+            else:
+                added.append((lookup, False, number))
+            if any(action.has_cleanup for action in rule.actions):
+                self._cleaning.append(number)
+        return index.changed((), added).tidied()
 
     def __len__(self) -> int:
-        raise NotImplementedError
+        return len(self._given)
 
     def changed(self, removed: Iterable[CompiledLegacyRule | BrokenLegacyRule],
                 added: Iterable[CompiledLegacyRule | BrokenLegacyRule]) -> LegacyRuleSet:
         """Return the set without some rules and with others."""
-        raise NotImplementedError
+        gone = set(removed)
+        return LegacyRuleSet([*(rule for rule in self._given if rule not in gone), *added], mask_secrets=self._mask)
 
     def run(self, task: Task, data: DataSource, owned: Sequence[OwnedValue] = (), cleanup: str = "own", *,
             explain: bool = False) -> LegacyOutcome:
@@ -73,4 +122,201 @@ class LegacyRuleSet:
         :param cleanup: ``own``, ``any`` or ``off``, see ``[legacy_rules]cleanup``
         :param explain: fill in conditions, actions and changes of the traces
         """
-        raise NotImplementedError
+        if cleanup not in CLEANUPS:
+            raise ValueError(f"cleanup must be one of {', '.join(CLEANUPS)}")
+        owned = tuple(owned)
+        if not self._given and not owned:
+            return LegacyOutcome(owned)
+        task.checkpoint()
+        run = _Run(self._rules, task, data, cleanup, explain, self._mask)
+        try:
+            for broken in self._broken:
+                if _applies(broken.scope, run.scopes()):
+                    raise broken.failure()
+            outcome = self._passes(run, owned)
+        except RuleFailed as error:
+            task.rollback()
+            return LegacyOutcome(owned, (), tuple(run.traces), LegacyFailure(error, run.maintenance_reason))
+        finally:
+            task.watch.end()
+        task.checkpoint()
+        return outcome
+
+    def _passes(self, run: _Run, owned: tuple[OwnedValue, ...]) -> LegacyOutcome:
+        forgotten: tuple[Forgotten, ...] = ()
+        kept = owned
+        if run.cleanup != "off":
+            rules = None
+            if self._disabled:
+                rules = {value.rule_uuid for value in owned} - self._disabled
+            kept, forgotten = run.take_back(owned, rules)
+        numbers = self._numbers(run)
+        matching = run.matching(numbers)
+        if run.cleanup != "off":
+            found = set(matching)
+            every = range(len(self._rules)) if run.cleanup == "any" else self._cleaning
+            run.clean_up(number for number in every if number not in found)
+        run.act(matching)
+        now = (*kept, *run.ledger.owned)
+        settle(run.task, now)
+        return LegacyOutcome(now, forgotten, tuple(run.traces))
+
+    def _numbers(self, run: _Run) -> list[int]:
+        """Return the numbers of the rules that may match, in order; of all rules if they are explained."""
+        if run.explain:
+            return list(range(len(self._rules)))
+        found = list(self._always)
+        for tables in self._index.places.values():
+            tables.find(run.view, run.view, found)
+        found.sort()
+        return found
+
+
+class _Run:
+    """One run of the rules on one node.
+
+    :ivar traces: of the rules so far
+    :ivar maintenance_reason: that of the action ``fail`` that ended the run
+    """
+
+    def __init__(self, rules: Sequence[CompiledLegacyRule], task: Task, data: DataSource, cleanup: str, explain: bool,
+                 mask: str) -> None:
+        self._rules = rules
+        self.task = task
+        self.cleanup = cleanup
+        self.explain = explain
+        self._views = Views({"data": data, "node": self._node}, mask)
+        self.view = self._views.of(sensitive=False)
+        self.view[TASK] = task
+        self.ledger = Ledger(task, cleanup != "off")
+        self.traces: list[Trace] = []
+        self._conditions: dict[int, tuple[ConditionTrace, ...]] = {}
+        self.maintenance_reason: str | None = None
+
+    def _node(self) -> dict[str, Any]:
+        """Return the node in the form of the API."""
+        values = self.task.node.read()
+        return {name: values[name] for name in _OF_NODE if name in values}
+
+    def scopes(self) -> frozenset[Any]:
+        """Return the scopes that the node is in: in its field, and where ironic-inspector had it."""
+        properties = self.task.node.current("properties") or {}
+        scope = properties.get("inspection_scope")
+        return frozenset({self.task.node.current("inspection_scope"), scope if isinstance(scope, str) else None})
+
+    def take_back(self, owned: tuple[OwnedValue, ...],
+                  rules: set[str] | None) -> tuple[tuple[OwnedValue, ...], tuple[Forgotten, ...]]:
+        """Take back what is owned; None: by any rule."""
+        taken = take_back(self.task, owned, rules)
+        return taken.kept, taken.forgotten
+
+    def matching(self, numbers: Iterable[int]) -> list[int]:
+        """Return the numbers of the rules whose conditions hold."""
+        found = []
+        scopes = self.scopes()
+        for number in numbers:
+            rule = self._rules[number]
+            if not _applies(rule.scope, scopes):
+                continue
+            if self.explain:
+                if self._explained(number, rule):
+                    found.append(number)
+            elif all(self._holds(rule, condition) for condition in rule.conditions):
+                found.append(number)
+        return found
+
+    def _holds(self, rule: CompiledLegacyRule, condition: CompiledCondition) -> bool:
+        # Conditions that several rules have are evaluated once: nothing is written meanwhile.
+        known, check = self.view.stable, condition.check
+        if check not in known:
+            try:
+                known[check] = check.call(self.view)
+            except CannotEvaluate:
+                known[check] = False
+            except RecursionError as exc:
+                raise _failure(rule, condition.where, exc) from None
+        return known[check]
+
+    def _explained(self, number: int, rule: CompiledLegacyRule) -> bool:
+        if rule.disabled is not None:
+            self.traces.append(Trace(rule.uuid, rule.description, False, note=f"disabled: {rule.disabled}"))
+            return False
+        conditions = []
+        for condition in rule.conditions:
+            outcome, note = None, None
+            try:
+                outcome = condition.check.call(self.view)
+            except CannotEvaluate as exc:
+                note = str(exc)
+            conditions.append(ConditionTrace(condition.where, condition.op, outcome, note))
+        self._conditions[number] = tuple(conditions)
+        holds = all(condition.outcome for condition in conditions)
+        if not holds:
+            self.traces.append(Trace(rule.uuid, rule.description, False, conditions=tuple(conditions)))
+        return holds
+
+    def clean_up(self, numbers: Iterable[int]) -> None:
+        """Let rules that do not match clean up.
+
+        :raises RuleFailed: a clean-up failed
+        """
+        # What the document deletes does not return.
+        ledger = Ledger(self.task, False) if self.cleanup == "any" else self.ledger
+        scopes = self.scopes()
+        for rule in [self._rules[number] for number in numbers]:
+            if rule.disabled is not None or not _applies(rule.scope, scopes):
+                continue
+            for index, action in enumerate(rule.actions):
+                ledger.begin(rule.uuid, index)
+                work = action.undo_any if self.cleanup == "any" else action.cleanup
+                self._do(rule, action, work, ledger)
+
+    def act(self, numbers: Iterable[int]) -> None:
+        """Run the actions of rules.
+
+        :raises RuleFailed: an action failed
+        """
+        for number in numbers:
+            rule = self._rules[number]
+            before = state({}, self.task) if self.explain else {}
+            done = []
+            try:
+                for index, action in enumerate(rule.actions):
+                    self.ledger.begin(rule.uuid, index)
+                    self._do(rule, action, action.apply, self.ledger)
+                    done.append(ActionTrace(action.where, action.op, 1))
+            except RuleFailed as failure:
+                self.traces.append(Trace(rule.uuid, rule.description, True, str(failure),
+                                         self._conditions.get(number, ()), tuple(done) if self.explain else ()))
+                raise
+            if self.explain:
+                changes = difference(before, state({}, self.task))
+                self.traces.append(Trace(rule.uuid, rule.description, True, None, self._conditions[number],
+                                         tuple(done), changes))
+            else:
+                self.traces.append(Trace(rule.uuid, rule.description, True))
+        if self.explain:
+            order = {rule.uuid: number for number, rule in enumerate(self._rules)}
+            self.traces.sort(key=lambda trace: order[trace.uuid])
+
+    def _do(self, rule: CompiledLegacyRule, action: LegacyAction, work: Callable[[Ledger, View, Views], None],
+            ledger: Ledger) -> None:
+        try:
+            work(ledger, self.view, self._views)
+        except Abandoned:
+            raise
+        except Failed as exc:
+            if exc.maintenance:
+                self.maintenance_reason = str(exc)
+            raise _failure(rule, action.where, exc) from exc
+        except BaseException as exc:  # third-party code can raise anything, SystemExit too
+            raise _failure(rule, action.where, exc) from exc
+
+
+def _failure(rule: CompiledLegacyRule, where: str, exc: BaseException) -> RuleFailed:
+    text = str(exc) if isinstance(exc, IronicRulesError) else f"{type(exc).__name__}: {printable(exc, MAX_MESSAGE)}"
+    return RuleFailed(rule=rule.uuid, where=where, reason=printable(text, MAX_MESSAGE))
+
+
+def _applies(scope: str | None, scopes: frozenset[Any]) -> bool:
+    return not scope or scope in scopes

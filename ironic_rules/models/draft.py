@@ -109,6 +109,10 @@ class _Draft:
             if value is not (old := self._original.get(name, _MISSING)) and not json_values.same(value, old)
         }
 
+    def current(self, name: str) -> Any:
+        """Return the current value of a field, to be read at once: later writes may change it. Not to be changed."""
+        return self._values[name]
+
     def original(self, name: str) -> Any:
         """Return the original value of a field. Not to be changed by the caller."""
         return self._original[name]

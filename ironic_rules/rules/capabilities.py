@@ -18,7 +18,7 @@ def get(found: Any, name: str) -> Any:
 
     :raises ActionError: ``found`` are not capabilities
     """
-    return _pairs(found).get(name)
+    return parse(found).get(name)
 
 
 def put(found: Any, name: str, value: Any) -> Any:
@@ -31,9 +31,9 @@ def put(found: Any, name: str, value: Any) -> Any:
     text = str(value)
     if "," in text or not text.isprintable():
         raise ActionError("a capability's value must not contain commas and control characters")
-    pairs = _pairs(found)
+    pairs = parse(found)
     pairs[name] = text
-    return _joined(found, pairs)
+    return joined(found, pairs)
 
 
 def remove(found: Any, name: str) -> Any:
@@ -41,12 +41,16 @@ def remove(found: Any, name: str) -> Any:
 
     :raises ActionError: ``found`` are not capabilities
     """
-    pairs = _pairs(found)
+    pairs = parse(found)
     pairs.pop(name, None)
-    return _joined(found, pairs)
+    return joined(found, pairs)
 
 
-def _pairs(found: Any) -> dict[str, Any]:
+def parse(found: Any) -> dict[str, Any]:
+    """Return the capabilities by name, in a dict of the caller's own.
+
+    :raises ActionError: ``found`` are not capabilities
+    """
     if found is None:
         return {}
     if isinstance(found, dict):
@@ -60,5 +64,6 @@ def _pairs(found: Any) -> dict[str, Any]:
     return pairs
 
 
-def _joined(found: Any, pairs: dict[str, Any]) -> Any:
+def joined(found: Any, pairs: dict[str, Any]) -> Any:
+    """Return capabilities in the form that ``found`` has: an object, or else a text."""
     return pairs if isinstance(found, dict) else ",".join(f"{key}:{value}" for key, value in pairs.items())

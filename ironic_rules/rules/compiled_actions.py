@@ -98,7 +98,7 @@ class _Any(CompiledAction):
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
         given = self._fill(view)
         for argument in (*given[0], *given[1].values()):
-            _count(views, argument, self.most)
+            count_written(views, argument, self.most)
         positional, named = arguments.private(given)
         if self._early:
             self._call(rule, *positional, **named)
@@ -125,7 +125,7 @@ class _PathAndValue(CompiledAction):
             # The most frequent type of value, without a function call.
             views.written += len(value) + _PER_VALUE
         elif value.__class__ not in _SCALARS:
-            _count(views, value, self.most)
+            count_written(views, value, self.most)
             value = json_values.clone(value)
         self._call(task, rule, self._constant, value)
         if not views.made.isdisjoint(self.touches):
@@ -161,7 +161,7 @@ class _Loop(CompiledAction):
         return len(found)
 
 
-def _count(views: Views, value: Any, most: int) -> None:
+def count_written(views: Views, value: Any, most: int) -> None:
     """Count the size of an action's argument before it is copied: few characters of a rule can expand to much data.
 
     :raises ActionError: it is too large, or nested too deep

@@ -476,6 +476,15 @@ def _state(facts: Facts, task: Task | None, rule: CompiledRule) -> State:
     return state
 
 
+def state(plugin_data: Mapping[str, Any], task: Task | None) -> State:
+    """Return a copy of all that rules may change, whoever changes it."""
+    found: State = {"plugin_data": clone(plugin_data)}
+    if task is not None:
+        found["node"] = clone(task.node.read())
+        found["ports"] = {str(port.address): clone(port.read()) for port in task.ports}
+    return found
+
+
 def difference(before: State, after: State) -> dict[str, Any]:
     """Return the patches (RFC 6902) that make one state of another, as in ``Trace.changes``, with all secrets.
 

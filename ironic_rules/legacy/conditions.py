@@ -1,0 +1,209 @@
+"""Conditions of ironic-inspector, compiled to the conditions of inspection rules.
+
+Each operator is one of theirs, applied to the value as ironic-inspector converted it. If data cannot be converted, the
+condition and its inverse are false.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ironic_rules.legacy import paths
+from ironic_rules.legacy.paths import FieldPath
+from ironic_rules.rules import lookups, loop, operators
+from ironic_rules.rules.compiler import Check
+from ironic_rules.rules.errors import CannotEvaluate, MissingPath
+from ironic_rules.rules.getters import Getter
+from ironic_rules.rules.limits import Limits
+from ironic_rules.rules.lookups import Lookup
+from ironic_rules.rules.mask import View
+from ironic_rules.rules.networks import parse_address, parse_network
+from ironic_rules.rules.regex import Pattern, compile_regex
+
+MULTIPLE = ("any", "all", "first")
+
+#: Returns whether a value of the data meets a condition, and raises CannotEvaluate if it is not of a fitting type.
+Test = Callable[[Any], bool]
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+#: Their tests in an index, and whether the condition is the inverse of the test.
+_INDEXED = {"eq": (lookups.EQUAL, False), "ne": (lookups.EQUAL, True),
+            "lt": (lookups.BELOW, False), "ge": (lookups.BELOW, True),
+            "gt": (lookups.ABOVE, False), "le": (lookups.ABOVE, True)}
+#: ``net`` is the name in the document, ``in-net`` that in ironic-inspector.
+NETWORK = frozenset({"net", "in-net"})
+OPERATORS = frozenset({*_COMPARE, *NETWORK, "matches", "contains", "is-empty"})
+#: Operators without a value, which also test a missing field.
+ALLOW_NONE = frozenset({"is-empty"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A test of one value, with what an index needs.
+
+    :ivar test: the index's way to test, and ``operand`` its constant; None: an index cannot
+    :ivar convert: converts a value to that which the index compares
+    """
+
+    call: Test
+    test: str | None = None
+    operand: Hashable = None
+    inverted: bool = False
+    convert: type[int] | type[float] | None = None
+
+
+def problem(op: str, value: Any, limits: Limits) -> str | None:
+    """Return why an operator cannot have this ``value``; None if it can."""
+    try:
+        if op in NETWORK:
+            if not isinstance(value, str):
+                return "must be a network as text, such as 192.0.2.0/24"
+            parse_network(value)
+        elif op in ("matches", "contains"):
+            if not isinstance(value, str):
+                return "must be a regular expression as text"
+            if len(value) > limits.text:
+                return f"longer than {limits.text} characters"
+            compile_regex(value)
+    except CannotEvaluate as exc:
+        return str(exc)
+    return None
+
+
+def test_of(op: str, value: Any, limits: Limits) -> Tested:
+    """Return the test of an operator of ours; the value is one without :func:`problem`."""
+    if op in _COMPARE:
+        return _comparison(op, value)
+    if op in NETWORK:
+        network = parse_network(value)
+        return Tested(lambda found: operators.in_net(_address(found), network), lookups.NETWORK, network)
+    if op == "is-empty":
+        return Tested(operators.is_empty, lookups.PREDICATE, operators.is_empty)
+    pattern = Pattern(value, limits.subject)
+    if op == "matches":
+        return Tested(lambda found: operators.matches(_text(found), pattern), lookups.FULL_MATCH, pattern)
+    return Tested(lambda found: operators.contains(found if isinstance(found, list) else _text(found), pattern),
+                  lookups.SEARCH, pattern)
+
+
+def _comparison(op: str, value: Any) -> Tested:
+    compare = _COMPARE[op]
+    convert = float if isinstance(value, float) else int if isinstance(value, int) else None
+
+    def call(found: Any) -> bool:
+        try:
+            return bool(compare(found if convert is None else convert(found), value))
+        except (TypeError, ValueError, OverflowError):
+            if convert is None:
+                reason = "values of these types are not ordered"
+            else:
+                reason = f"the value is not {'a number' if convert is float else 'an integer'}"
+            raise CannotEvaluate(reason) from None
+
+    test, inverted = _INDEXED[op]
+    if convert is None and not isinstance(value, str):
+        return Tested(call)
+    number = value if convert is None else convert(value)
+    operand = frozenset({lookups.key(number)}) if test == lookups.EQUAL else lookups.bound_of(number)
+    return Tested(call, test, operand, inverted, convert)
+
+
+def _address(found: Any) -> str:
+    if not isinstance(found, str) or parse_address(found) is None:
+        raise CannotEvaluate("the value is not an IP address")
+    return found
+
+
+def _text(found: Any) -> Any:
+    if not isinstance(found, (str, int, float)):
+        raise CannotEvaluate("the value is not a text")
+    return found
+
+
+def check(field: FieldPath, test: Tested, multiple: str, invert: bool, *, allow_none: bool) -> Check:
+    """Return what a condition tests.
+
+    :param allow_none: whether a missing field is tested, as null
+    """
+    call = _inverted(test.call) if invert else test.call
+    if field.plain is not None:
+        get = field.get
+        whole = _of_one(get, call, allow_none)
+    else:
+        whole = loop.join(multiple, _items(field, allow_none), lambda view: call(view["item"]))
+    return Check(whole, field.root == "data", _lookup(field, test, invert), False)
+
+
+# Rules that came from a generator have the same few conditions.
+@functools.lru_cache(maxsize=4096)
+def shared(text: bytes, limits: Limits) -> Check:
+    """Return the check of a condition of ours without problems: the same for all conditions that are written alike.
+
+    :param text: field, op, value, multiple and invert as JSON
+    """
+    field, op, value, multiple, invert = orjson.loads(text)
+    return check(paths.parse(field, limits.loop_items), test_of(op, value, limits), multiple, invert,
+                 allow_none=op in ALLOW_NONE)
+
+
+def _inverted(test: Test) -> Test:
+    return lambda found: not test(found)
+
+
+def _of_one(get: Getter, test: Test, allow_none: bool) -> Callable[[View], bool]:
+    def call(view: View) -> bool:
+        try:
+            value = get(view)
+        except MissingPath:
+            if not allow_none:
+                raise
+            value = None
+        return test(value)
+
+    return call
+
+
+def _items(field: FieldPath, allow_none: bool) -> loop.Items:
+    find = field.find
+
+    def items(view: View) -> list[Any]:
+        found = find(view)
+        if found:
+            return found
+        if not allow_none:
+            raise CannotEvaluate("the path finds nothing")
+        return [None]
+
+    return items
+
+
+def _lookup(field: FieldPath, test: Tested, invert: bool) -> Lookup | None:
+    """Return a lookup that is true whenever the condition is; it can be true for a missing value as well."""
+    if field.plain is None or test.test is None or field.root != "data":
+        return None
+    convert = test.convert
+    # An index has a table for each root and path; converted values are in tables of their own.
+    root = field.root if convert is None else f"{field.root} as {convert.__name__}"
+    get = _converted(field.get, "" if convert is None else convert.__name__)
+    return Lookup(root, field.plain.steps, get, test.test, test.operand, test.inverted != invert)
+
+
+@functools.lru_cache(maxsize=1024)
+def _converted(get: Getter, kind: str) -> Getter:
+    convert = {"int": int, "float": float}.get(kind)
+
+    def converted(view: View) -> Any:
+        try:
+            value = get(view)
+            return value if convert is None or value is None else convert(value)
+        except (CannotEvaluate, TypeError, ValueError, OverflowError):
+            return None
+
+    return converted

@@ -1,0 +1,307 @@
+"""Paths of conditions: JSONPath below ``data://`` or ``node://``, parsed once by jsonpath-ng.
+
+A path of names and indexes compiles to the function that templates have. Wildcards, slices, alternatives and recursive
+descent compile to a walk that is bounded: by the number of values that it finds, and of those that it looks at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jsonpath_ng
+from jsonpath_ng.exceptions import JSONPathError
+from jsonpath_ng.jsonpath import (
+    Child,
+    DatumInContext,
+    Descendants,
+    Fields,
+    Index,
+    JSONPath,
+    Parent,
+    Root,
+    Slice,
+    This,
+    Where,
+    WhereNot,
+    Wildcard,
+)
+
+from ironic_rules.rules import template
+from ironic_rules.rules.errors import CannotEvaluate, MissingPath
+from ironic_rules.rules.getters import Getter, path_getter
+from ironic_rules.rules.mask import View
+from ironic_rules.text import printable
+
+ROOTS = ("data", "node")
+MAX_LENGTH = 1000
+#: Maximum number of parts, each of which is a call inside that of the part before.
+MAX_PARTS = 100
+#: How many values may be looked at, as a multiple of those that may be found.
+_LOOKED_AT = 64
+
+
+class PathProblem(ValueError):
+    """A path that cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldPath:
+    """The path of a condition's field.
+
+    :ivar plain: the path as a template's field, if it has only names and indexes: then it finds at most one value
+    :ivar get: of a plain path, returns the value; raises MissingPath
+    :ivar find: returns all values that it finds; raises CannotEvaluate if there are too many
+    """
+
+    root: str
+    plain: template.Field | None
+    get: Getter
+    find: Callable[[View], list[Any]]
+
+
+class _Budget:
+    """How many values a walk may still look at."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def look(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise CannotEvaluate("the path looks at too many values")
+
+
+#: Yields what a part of a path finds in a value.
+_Part = Callable[[Any, _Budget], Iterable[Any]]
+
+
+# Thousands of rules read the same few paths.
+@functools.lru_cache(maxsize=1024)
+def parse(text: str, most: int) -> FieldPath:
+    """Parse the field of a condition.
+
+    :param most: maximum number of values that it may find
+    :raises PathProblem: it is empty, too long, malformed, has another scheme, or a part that is not supported
+    """
+    if len(text) > MAX_LENGTH:
+        raise PathProblem(f"must have at most {MAX_LENGTH} characters")
+    root, separator, path = text.partition("://")
+    if not separator:
+        root, path = "data", text
+    elif root not in ROOTS:
+        raise PathProblem("has another scheme than data:// and node://")
+    if not path.strip():
+        raise PathProblem("is empty")
+    parts = _flat(_parsed(path))
+    if len(parts) > MAX_PARTS:
+        raise PathProblem(f"must have at most {MAX_PARTS} parts")
+    if any(isinstance(part, Parent) for part in parts):
+        whole = path_getter(_field(root, ()), True)
+        return FieldPath(root, None, whole, _with_parents(whole, parts, most))
+    plain = list(itertools.takewhile(lambda part: _step(part) is not None, parts))
+    start = _field(root, tuple(filter(None, map(_step, plain))))
+    get = path_getter(start, True)
+    rest = parts[len(plain):]
+    if not rest:
+        return FieldPath(root, start, get, _one(get))
+    return FieldPath(root, None, get, _all(get, _chain([_part(part) for part in rest]), most))
+
+
+def _parsed(path: str) -> JSONPath:
+    with contextlib.ExitStack() as stack:
+        if "|" in path:
+            # That jsonpath-ng will write alternatives otherwise; rules are written as for jsonpath-rw.
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            return jsonpath_ng.parse(path)
+        except (JSONPathError, ValueError, RecursionError) as exc:
+            raise PathProblem(f"is not a JSON path: {printable(exc, 200)}") from None
+
+
+def _field(root: str, steps: tuple[str, ...]) -> template.Field:
+    return template.Field(root, steps, "{" + root + "".join(f"[{step}]" for step in steps) + "}", 1)
+
+
+def _flat(path: JSONPath) -> list[JSONPath]:
+    """Return the parts that are applied one after the other."""
+    parts: list[JSONPath] = []
+    while isinstance(path, Child):
+        parts[:0] = _flat(path.right) if isinstance(path.right, Child) else [path.right]
+        path = path.left
+    return [path, *parts]
+
+
+def _step(part: JSONPath) -> str | None:
+    """Return a part as the step of a template, "" if it is none, and None if a template has no such steps."""
+    if isinstance(part, (Root, This)):
+        return ""
+    if isinstance(part, Fields) and len(part.fields) == 1 and "*" not in part.fields and part.fields[0]:
+        return str(part.fields[0])
+    if isinstance(part, Index) and len(part.indices) == 1 and 0 <= part.indices[0] < 10 ** 9:
+        return str(part.indices[0])
+    return None
+
+
+def _one(get: Getter) -> Callable[[View], list[Any]]:
+    def find(view: View) -> list[Any]:
+        try:
+            return [get(view)]
+        except MissingPath:
+            return []
+
+    return find
+
+
+def _all(get: Getter, walk: _Part, most: int) -> Callable[[View], list[Any]]:
+    def find(view: View) -> list[Any]:
+        try:
+            start = get(view)
+        except MissingPath:
+            return []
+        return _limited(walk(start, _Budget(most * _LOOKED_AT)), most)
+
+    return find
+
+
+def _limited(values: Iterable[Any], most: int) -> list[Any]:
+    found = list(itertools.islice(values, most + 1))
+    if len(found) > most:
+        raise CannotEvaluate(f"the path finds more than {most} values")
+    return found
+
+
+def _with_parents(get: Getter, parts: Sequence[JSONPath], most: int) -> Callable[[View], list[Any]]:
+    """Return a function for a path with parts that need to know where a value is: jsonpath-ng applies each of them."""
+    for part in parts:
+        if not isinstance(part, (Parent, Root, This, Fields, Index, Slice, Wildcard)):
+            raise PathProblem("cannot have `parent` together with '..', '|' and conditions")
+
+    def find(view: View) -> list[Any]:
+        found = [DatumInContext.wrap(get(view))]
+        for part in parts:
+            # Each finds at most the parts of one value.
+            found = _limited(itertools.chain.from_iterable(
+                part.find(datum) for datum in found
+                if not isinstance(part, Parent) or datum.context is not None), most)
+        return [datum.value for datum in found]
+
+    return find
+
+
+def _chain(parts: Sequence[_Part]) -> _Part:
+    if len(parts) == 1:
+        return parts[0]
+    first, rest = parts[0], _chain(parts[1:])
+
+    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+        for found in first(value, budget):
+            yield from rest(found, budget)
+
+    return walk
+
+
+def _part(part: JSONPath) -> _Part:
+    """Return the function of one part.
+
+    :raises PathProblem: it is not supported
+    """
+    if isinstance(part, Child):
+        return _chain([_part(each) for each in _flat(part)])
+    if isinstance(part, This):
+        return lambda value, budget: (value,)
+    if isinstance(part, Wildcard) or (isinstance(part, Fields) and "*" in part.fields):
+        return _children
+    if isinstance(part, Fields):
+        return _names(part.fields)
+    if isinstance(part, Index):
+        return _indexes(part.indices)
+    if isinstance(part, Slice):
+        return _slice(slice(part.start, part.end, part.step))
+    if isinstance(part, Descendants):
+        return _descent(_part(part.left), _part(part.right))
+    if isinstance(part, (Where, WhereNot)):
+        return _where(_part(part.left), _part(part.right), not isinstance(part, WhereNot))
+    if type(part).__name__ in ("Union", "_Union"):
+        # The class has become a private one.
+        return _either(*(_part(getattr(part, side)) for side in ("left", "right")))
+    if isinstance(part, Root):
+        # Only at the beginning, also of what is in parentheses there.
+        return lambda value, budget: (value,)
+    raise PathProblem("has a part that is not supported")
+
+
+def _children(value: Any, budget: _Budget) -> Iterator[Any]:
+    if isinstance(value, (dict, list)):
+        for child in value.values() if isinstance(value, dict) else value:
+            budget.look()
+            yield child
+
+
+def _names(names: Sequence[str]) -> _Part:
+    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+        if isinstance(value, dict):
+            for name in names:
+                budget.look()
+                if name in value:
+                    yield value[name]
+
+    return walk
+
+
+def _indexes(indexes: Sequence[int]) -> _Part:
+    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+        if isinstance(value, list):
+            for index in indexes:
+                budget.look()
+                if -len(value) <= index < len(value):
+                    yield value[index]
+
+    return walk
+
+
+def _slice(part: slice) -> _Part:
+    if part.step == 0:
+        raise PathProblem("has a slice whose step is 0")
+
+    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+        if isinstance(value, list):
+            for index in range(*part.indices(len(value))):
+                budget.look()
+                yield value[index]
+
+    return walk
+
+
+def _descent(left: _Part, right: _Part) -> _Part:
+    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+        for start in left(value, budget):
+            # Not by recursion: the data can be nested deeper than Python's stack.
+            stack = [start]
+            while stack:
+                found = stack.pop()
+                yield from right(found, budget)
+                stack.extend(reversed(list(_children(found, budget))))
+
+    return walk
+
+
+def _where(left: _Part, right: _Part, wanted: bool) -> _Part:
+    def walk(value: Any, budget: _Budget) -> Iterator[Any]:
+        for found in left(value, budget):
+            if any(True for _ in right(found, budget)) is wanted:
+                yield found
+
+    return walk
+
+
+def _either(left: _Part, right: _Part) -> _Part:
+    return lambda value, budget: itertools.chain(left(value, budget), right(value, budget))
