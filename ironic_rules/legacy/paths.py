@@ -91,6 +91,24 @@ def parse(text: str, most: int) -> FieldPath:
     :param most: maximum number of values that it may find
     :raises PathProblem: it is empty, too long, malformed, has another scheme, or a part that is not supported
     """
+    root, parts = split(text)
+    if any(isinstance(part, Parent) for part in parts):
+        whole = path_getter(_field(root, ()), True)
+        return FieldPath(root, None, whole, _with_parents(whole, parts, most))
+    plain = list(itertools.takewhile(lambda part: _step(part) is not None, parts))
+    start = _field(root, tuple(filter(None, map(_step, plain))))
+    get = path_getter(start, True)
+    rest = parts[len(plain):]
+    if not rest:
+        return FieldPath(root, start, get, _one(get))
+    return FieldPath(root, None, get, _all(get, _chain([_part(part) for part in rest]), most))
+
+
+def split(text: str) -> tuple[str, list[JSONPath]]:
+    """Return the root of a field, ``data`` or ``node``, and the parts of its path that are applied one after the other.
+
+    :raises PathProblem: it is empty, too long, malformed, or has another scheme
+    """
     if len(text) > MAX_LENGTH:
         raise PathProblem(f"must have at most {MAX_LENGTH} characters")
     root, separator, path = text.partition("://")
@@ -103,16 +121,7 @@ def parse(text: str, most: int) -> FieldPath:
     parts = _flat(_parsed(path))
     if len(parts) > MAX_PARTS:
         raise PathProblem(f"must have at most {MAX_PARTS} parts")
-    if any(isinstance(part, Parent) for part in parts):
-        whole = path_getter(_field(root, ()), True)
-        return FieldPath(root, None, whole, _with_parents(whole, parts, most))
-    plain = list(itertools.takewhile(lambda part: _step(part) is not None, parts))
-    start = _field(root, tuple(filter(None, map(_step, plain))))
-    get = path_getter(start, True)
-    rest = parts[len(plain):]
-    if not rest:
-        return FieldPath(root, start, get, _one(get))
-    return FieldPath(root, None, get, _all(get, _chain([_part(part) for part in rest]), most))
+    return root, parts
 
 
 def _parsed(path: str) -> JSONPath:

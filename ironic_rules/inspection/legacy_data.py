@@ -1,0 +1,44 @@
+"""What legacy rules read of an inspection: the results of the hooks, also of those that are not enabled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.inspection.hook_settings import HookSettings
+from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.inspection.hooks.extra_hardware import ExtraHardwareHook
+from ironic_rules.inspection.hooks.parse_lldp import ParseLLDPHook
+from ironic_rules.inspection.hooks.root_device import RootDeviceHook
+from ironic_rules.inspection.hooks.validate_interfaces import ValidateInterfacesHook
+from ironic_rules.legacy import data as legacy_data
+from ironic_rules.models.json_values import clone
+from ironic_rules.models.task import Task
+
+_HOOKS: Mapping[str, type[InspectionHook]] = {
+    "validate-interfaces": ValidateInterfacesHook, "root-device": RootDeviceHook, "parse-lldp": ParseLLDPHook,
+    "extra-hardware": ExtraHardwareHook}
+
+
+def processed(task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any],
+              settings: HookSettings | None = None) -> dict[str, Any]:
+    """Return the data for legacy rules. Nothing that is given is changed.
+
+    :param plugin_data: as the enabled hooks have left them. The results of others are made for the rules alone; what
+        they would warn of is not shown, and what they would fail at is missing
+    """
+    found: dict[str, Any] = dict(plugin_data)
+    missing = [name for key, name in legacy_data.FROM_HOOKS.items() if key not in found]
+    if missing:
+        scratch, copied = task.copy(), clone(dict(inventory))
+        found = clone(found)
+        for name in missing:
+            hook = _HOOKS[name]()
+            hook.configure(settings or HookSettings())
+            try:
+                hook.preprocess(scratch, copied, found)
+                hook(scratch, copied, found)
+            except IronicRulesError:
+                continue
+    return legacy_data.processed(inventory, found, auto_discovered=bool(task.node.auto_discovered))
