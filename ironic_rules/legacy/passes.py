@@ -66,24 +66,31 @@ def take_back(task: Task, owned: Sequence[OwnedValue], rules: Collection[str] | 
 
 
 class _Fields:
-    """Copies of the fields of one draft: as they are stored, and as they are now."""
+    """Copies of the fields of one draft as they are stored, from which owned values are taken back."""
 
-    __slots__ = ("changed", "draft", "now", "stored")
+    __slots__ = ("draft", "stored")
 
     def __init__(self, draft: NodeDraft | PortDraft) -> None:
         self.draft = draft
         self.stored: dict[str, Any] = {}
-        self.now: dict[str, Any] = {}
-        self.changed: set[str] = set()
 
-    def open(self, name: str) -> None:
-        if name not in self.now:
+    def open(self, name: str) -> dict[str, Any]:
+        """Return the copies, with that of a field."""
+        if name not in self.stored:
             self.stored[name] = json_values.clone(self.draft.original(name))
-            self.now[name] = json_values.clone(self.draft.current(name))
+        return self.stored
 
     def write(self) -> None:
-        for name in self.changed:
-            setattr(self.draft, name, self.now[name])
+        """Write the fields to the draft, with what hooks and other rules have changed in this inspection."""
+        for name, value in self.stored.items():
+            old = self.draft.original(name)
+            if json_values.same(old, value):
+                continue
+            now = self.draft.current(name)
+            merged = merge(old, now, value)
+            if name == CAPABILITIES[0] and not json_values.same(old, now):
+                merged = _with_capabilities(merged, old, now, value)
+            setattr(self.draft, name, merged)
 
 
 class _Taking:
@@ -91,19 +98,20 @@ class _Taking:
 
     def __init__(self, task: Task) -> None:
         self._node = _Fields(task.node)
-        self._ports = {str(port.uuid): port for port in task.ports}
-        self._of_ports: dict[str, _Fields] = {}
+        self._ports = {str(port.uuid): _Fields(port) for port in task.ports}
         self.kept: list[OwnedValue] = []
         self.forgotten: list[Forgotten] = []
-        #: places whose value is somebody else's, or was written anew; what earlier actions wrote there is gone
-        self._closed: dict[tuple[str, str], bool] = {}
-        #: the capabilities, stored and now, while only they are taken back
-        self._pairs: tuple[dict[str, Any], dict[str, Any]] | None = None
+        #: places whose value is somebody else's; what earlier actions wrote there is gone
+        self._theirs: set[tuple[str, str]] = set()
+        #: the capabilities, while only they are taken back
+        self._pairs: dict[str, Any] | None = None
+        #: whether there are none, not even an empty text
+        self._are_missing = False
 
     def write(self) -> None:
         """Write the results to the drafts."""
         self._join()
-        for fields in (self._node, *self._of_ports.values()):
+        for fields in (self._node, *self._ports.values()):
             fields.write()
 
     def take(self, value: OwnedValue) -> None:
@@ -112,59 +120,41 @@ class _Taking:
             self._capability(value)
         elif value.kind == TRAIT:
             self._trait(value)
-        elif value.kind == ITEM:
-            self._join()
-            self._item(value)
-        elif value.kind == PORT:
-            self._port(value)
         else:
             self._join()
-            self._path(value, self._node, pointer.parse(value.place))
+            tokens = pointer.parse(value.place)
+            if value.kind == ITEM:
+                self._item(value, tokens[:-1], tokens[-1])
+            elif value.kind == PATH:
+                self._path(value, self._node, tokens)
+            elif tokens[0] in self._ports:
+                self._path(value, self._ports[tokens[0]], tokens[1:])
 
     def _forget(self, value: OwnedValue) -> None:
         what = _WHAT[value.kind].format(value.place.rpartition("/")[0] if value.kind == ITEM else value.place)
         self.forgotten.append(Forgotten(value, (
             f"Legacy rule {value.rule_uuid} does not own {what} any more: it was changed since the rule wrote it.")))
 
-    def _is_closed(self, value: OwnedValue, stored: Any) -> bool:
-        """Return whether the value is not what the rule wrote, and note it if somebody has changed it since."""
+    def _is_written(self, value: OwnedValue, stored: Any) -> bool:
+        """Return whether the value is what the rule wrote; note it if somebody has changed it since."""
         place = value.kind, value.place
-        if place in self._closed:
-            if self._closed[place]:
-                self._forget(value)
+        if value.is_set:
+            is_written = stored is not MISSING and json_values.same(stored, value.written)
+        else:
+            is_written = stored is MISSING
+        if is_written and place not in self._theirs:
             return True
-        theirs = stored is MISSING or not json_values.same(stored, value.written) if value.is_set else \
-            stored is not MISSING
-        if theirs:
-            self._closed[place] = True
-            self._forget(value)
-        return theirs
+        self._theirs.add(place)
+        self._forget(value)
+        return False
 
     def _path(self, value: OwnedValue, fields: _Fields, tokens: tuple[str, ...]) -> None:
-        name, below = tokens[0], tokens[1:]
-        fields.open(name)
-        stored, now = fields.stored, fields.now
-        if self._spliced(value) or self._is_closed(value, find(stored[name], below)):
-            return
-        _restore(stored, tokens, value)
-        found = find(now[name], below)
-        if (value.is_set and found is not MISSING and json_values.same(found, value.written)) or (
-                not value.is_set and found is MISSING):
-            _restore(now, tokens, value)
-            fields.changed.add(name)
-        else:
-            self._closed[value.kind, value.place] = False
+        stored = fields.open(tokens[0])
+        if not self._is_below_kept(value) and self._is_written(value, find(stored, tokens)):
+            _restore(stored, tokens, value)
 
-    def _port(self, value: OwnedValue) -> None:
-        uuid, *rest = pointer.parse(value.place)
-        port = self._ports.get(uuid)
-        if port is None:
-            return
-        fields = self._of_ports.setdefault(uuid, _Fields(port))
-        self._path(value, fields, tuple(rest))
-
-    def _spliced(self, value: OwnedValue) -> bool:
-        """Return whether a rule whose values are kept has written over the value: then that returns what was before."""
+    def _is_below_kept(self, value: OwnedValue) -> bool:
+        """Return whether a rule whose values are kept has written over the value: it returns what was before."""
         for index in range(len(self.kept) - 1, -1, -1):
             later = self.kept[index]
             if (later.kind, later.place) == (value.kind, value.place):
@@ -174,65 +164,48 @@ class _Taking:
         return False
 
     def _capability(self, value: OwnedValue) -> None:
+        name, key = CAPABILITIES
         if self._pairs is None:
-            self._node.open(CAPABILITIES[0])
+            found = self._node.open(name)[name].get(key)
             try:
-                stored, now = (capabilities.parse(fields[CAPABILITIES[0]].get(CAPABILITIES[1]))
-                               for fields in (self._node.stored, self._node.now))
+                self._pairs = capabilities.parse(found)
             except ActionError:
                 self._forget(value)
                 return
-            self._pairs = stored, now
-        stored, now = self._pairs
-        if self._spliced(value) or self._is_closed(value, stored.get(value.place, MISSING)):
+        if self._is_below_kept(value) or not self._is_written(value, self._pairs.get(value.place, MISSING)):
             return
-        _restore_pair(stored, value)
-        found = now.get(value.place, MISSING)
-        if (value.is_set and found is not MISSING and json_values.same(found, value.written)) or (
-                not value.is_set and found is MISSING):
-            _restore_pair(now, value)
-            if value.made and not now:
-                now[""] = None
-            self._node.changed.add(CAPABILITIES[0])
+        if value.had_before:
+            self._pairs[value.place] = value.before
         else:
-            self._closed[value.kind, value.place] = False
+            del self._pairs[value.place]
+        self._are_missing = bool(value.made) and not self._pairs
 
     def _join(self) -> None:
         """Put the capabilities back into the properties."""
         if self._pairs is None:
             return
         name, key = CAPABILITIES
-        for fields, pairs in zip((self._node.stored, self._node.now), self._pairs, strict=True):
-            is_none = pairs.pop("", MISSING) is None
-            if is_none and not pairs:
-                fields[name].pop(key, None)
-            elif pairs or key in fields[name]:
-                fields[name][key] = capabilities.joined(fields[name].get(key), pairs)
-        self._pairs = None
+        fields = self._node.stored[name]
+        if self._are_missing:
+            fields.pop(key, None)
+        elif key in fields:
+            fields[key] = capabilities.joined(fields[key], self._pairs)
+        self._pairs, self._are_missing = None, False
 
     def _trait(self, value: OwnedValue) -> None:
-        self._node.open("traits")
-        stored, now = self._node.stored["traits"], self._node.now["traits"]
-        is_stored = value.place in stored
-        if self._spliced(value) or self._is_closed(value, True if is_stored else MISSING):
+        names = self._node.open("traits")["traits"]
+        if self._is_below_kept(value) or not self._is_written(value, value.place in names or MISSING):
             return
-        for names in (stored, now):
-            if value.is_set:
-                names.discard(value.place)
-            else:
-                names.add(value.place)
-        self._node.changed.add("traits")
+        if value.is_set:
+            names.discard(value.place)
+        else:
+            names.add(value.place)
 
-    def _item(self, value: OwnedValue) -> None:
-        *tokens, index = pointer.parse(value.place)
-        name = tokens[0]
-        self._node.open(name)
-        if not _remove_item(self._node.stored, tuple(tokens), index, value):
+    def _item(self, value: OwnedValue, tokens: tuple[str, ...], index: str) -> None:
+        if _remove_item(self._node.open(tokens[0]), tokens, index, value):
+            self._hand_over(value)
+        else:
             self._forget(value)
-            return
-        if _remove_item(self._node.now, tuple(tokens), index, value):
-            self._node.changed.add(name)
-        self._hand_over(value)
 
     def _hand_over(self, value: OwnedValue) -> None:
         """Correct what is noted of items that stay in the list of one that was removed."""
@@ -248,6 +221,55 @@ class _Taking:
                 made = False
             elif later.before and json_values.same(later.written, value.written):
                 self.kept[index] = replace(later, before=later.before - 1)
+
+
+def merge(old: Any, now: Any, new: Any) -> Any:
+    """Return ``new`` with the changes that lead from ``old`` to ``now``."""
+    if _is_same(old, now):
+        return new
+    if _is_same(old, new):
+        return now
+    if isinstance(old, dict) and isinstance(now, dict):
+        below = new if isinstance(new, dict) else {}
+        merged = {key: merge(*(values.get(key, MISSING) for values in (old, now, below))) for key in (*below, *(
+            key for key in now if key not in below))}
+        merged = {key: value for key, value in merged.items() if value is not MISSING}
+        return merged if merged or isinstance(new, dict) else new
+    if isinstance(old, list) and isinstance(now, list) and isinstance(new, list):
+        return _without(now, _without(old, new)) + _without(new, old)
+    if isinstance(old, set) and isinstance(now, set):
+        return (now - (old - new)) | (new - old)
+    return now
+
+
+def _with_capabilities(merged: dict[str, Any], *properties: dict[str, Any]) -> dict[str, Any]:
+    """Return merged properties with capabilities that are merged one by one."""
+    key = CAPABILITIES[1]
+    old, now, new = (found.get(key) for found in properties)
+    try:
+        pairs = merge(*map(capabilities.parse, (old, now, new)))
+    except ActionError:
+        return merged
+    if not pairs and new is None:
+        return {name: value for name, value in merged.items() if name != key}
+    return {**merged, key: capabilities.joined(now if new is None else new, pairs)}
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return a is b or (a is not MISSING and b is not MISSING and json_values.same(a, b))
+
+
+def _without(items: list[Any], others: list[Any]) -> list[Any]:
+    """Return items without one of each of the others."""
+    left = list(others)
+    kept = []
+    for item in reversed(items):
+        place = next((place for place, other in enumerate(left) if json_values.same(item, other)), None)
+        if place is None:
+            kept.append(item)
+        else:
+            del left[place]
+    return kept[::-1]
 
 
 def settle(task: Task, owned: Sequence[OwnedValue]) -> None:
@@ -296,13 +318,6 @@ def _prune(doc: dict[str, Any], tokens: tuple[str, ...], made: int) -> None:
         if find(doc, tokens[:depth]) != {}:
             return
         pointer.remove(doc, tokens[:depth])
-
-
-def _restore_pair(pairs: dict[str, Any], value: OwnedValue) -> None:
-    if value.had_before:
-        pairs[value.place] = value.before
-    else:
-        pairs.pop(value.place, None)
 
 
 def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value: OwnedValue) -> bool:

@@ -20,7 +20,8 @@ VECTORS = Path(__file__).parents[2] / "vectors" / "legacy"
 PORT_UUID = "6a1f5b9e-0d5c-4a0e-9f59-0c1c39a6f0d1"
 NODE_UUID = "1be26c0b-03f2-4d2e-ae87-c02d7f33c123"
 BASE: dict[str, Any] = {
-    **{name: None if entry.type is Type.TIME else entry.empty() for name, entry in NODE.items()}, "id": 7, "uuid": NODE_UUID, "name": "node-7",
+    **{name: None if entry.type is Type.TIME else entry.empty() for name, entry in NODE.items()},
+    "id": 7, "uuid": NODE_UUID, "name": "node-7",
     "driver": "ipmi", "inspect_interface": "agent", "provision_state": "inspecting",
 }
 
