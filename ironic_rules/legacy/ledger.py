@@ -149,7 +149,8 @@ class Ledger:
             if before is MISSING:
                 return
             node.write(_CAPABILITIES, capabilities.remove(found, name))
-            self._note(CAPABILITY, name, is_set=False, **_before(before))
+            # Its place among the others, to which it returns.
+            self._note(CAPABILITY, name, is_set=False, made=list(pairs).index(name), **_before(before))
             return
         changed = capabilities.put(found, name, value)
         text = capabilities.parse(changed)[name]

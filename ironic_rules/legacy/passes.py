@@ -174,11 +174,15 @@ class _Taking:
                 return
         if self._is_below_kept(value) or not self._is_written(value, self._pairs.get(value.place, MISSING)):
             return
-        if value.had_before:
+        if value.is_set and value.had_before:
             self._pairs[value.place] = value.before
-        else:
+        elif value.is_set:
             del self._pairs[value.place]
-        self._are_missing = bool(value.made) and not self._pairs
+        else:
+            pairs = list(self._pairs.items())
+            pairs.insert(value.made, (value.place, value.before))
+            self._pairs = dict(pairs)
+        self._are_missing = value.is_set and bool(value.made) and not self._pairs
 
     def _join(self) -> None:
         """Put the capabilities back into the properties."""
