@@ -105,7 +105,7 @@ class LegacyAction(abc.ABC):
         """Do that."""
 
     def undo_any(self, ledger: Ledger, view: View, views: Views) -> None:
-        """Remove what the action would have written, whoever wrote it: the document to the letter."""
+        """Remove what the action would have written, from any source: the document to the letter."""
         self.cleanup(ledger, view, views)
 
     def _filled(self, value: Compiled, view: View, views: Views) -> Any:
@@ -156,7 +156,7 @@ class SetAttribute(LegacyAction):
             return
         if tokens[-1] == "-" or isinstance(ledger.read(tokens[:-1]) if len(tokens) > 1 else None, list):
             # An item of a list: only the value says which.
-            _remove_items(ledger, tokens[:-1], self._filled(self._value, view, views))
+            _remove_items(ledger, tokens[:-1], lambda: self._filled(self._value, view, views))
         else:
             ledger.remove_path(self._path)
 
@@ -188,7 +188,7 @@ class ExtendAttribute(LegacyAction):
         ledger.insert(self._tokens, "-", self._filled(self._value, view, views), unique=self._unique)
 
     def undo_any(self, ledger: Ledger, view: View, views: Views) -> None:
-        _remove_items(ledger, self._tokens, self._filled(self._value, view, views))
+        _remove_items(ledger, self._tokens, lambda: self._filled(self._value, view, views))
 
 
 class SetCapability(LegacyAction):
@@ -297,9 +297,16 @@ def _path(given: Given) -> str:
     return ""
 
 
-def _remove_items(ledger: Ledger, tokens: tuple[str, ...], value: Any) -> None:
-    """Remove all items of a list that are equal to a value."""
+def _remove_items(ledger: Ledger, tokens: tuple[str, ...], fill: Callable[[], Any]) -> None:
+    """Remove all items of a list that are equal to a value.
+
+    :param fill: returns the value, if the data have what it is made of
+    """
     found = ledger.read(tokens)
+    try:
+        value = fill()
+    except CannotEvaluate:
+        return
     if found is MISSING or not isinstance(found, list):
         return
     kept = [item for item in found if not same(item, value)]

@@ -93,13 +93,14 @@ def condition(rule: str, where: str, plugin: Any, field: paths.FieldPath, params
 class PluginAction(LegacyAction):
     """An action of another package."""
 
-    __slots__ = ("_formatted", "_params", "_plugin")
+    __slots__ = ("_params", "_plugin", "_said")
 
     is_foreign = True
 
     def __init__(self, op: str, given: Given, plugin: Any) -> None:
         super().__init__(op, given)
         self._plugin = plugin
+        self._said = given.params
         complain_of_params(plugin, given.params, given.where, given.complain, frozenset())
         formatted = frozenset(getattr(plugin, "FORMATTED_PARAMS", None) or ())
         self._params: dict[str, Compiled] = {
@@ -112,19 +113,27 @@ class PluginAction(LegacyAction):
         return callable(getattr(self._plugin, "cleanup", None))
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
-        self._call(self._plugin.apply, ledger, view, views)
+        self._call(self._plugin.apply, ledger, {
+            name: self._filled(value, view, views) for name, value in self._params.items()})
 
     def cleanup(self, ledger: Ledger, view: View, views: Views) -> None:
-        if self.has_cleanup:
-            self._call(self._plugin.cleanup, ledger, view, views)
+        if not self.has_cleanup:
+            return
+        params = {}
+        for name, value in self._params.items():
+            try:
+                params[name] = self._filled(value, view, views)
+            except CannotEvaluate:
+                # Of hardware that the rule does not match, what it reads may be missing.
+                params[name] = self._said[name]
+        self._call(self._plugin.cleanup, ledger, params)
 
-    def _call(self, call: Callable[..., Any], ledger: Ledger, view: View, views: Views) -> None:
-        params = {name: copy.deepcopy(self._filled(value, view, views)) for name, value in self._params.items()}
+    def _call(self, call: Callable[..., Any], ledger: Ledger, params: dict[str, Any]) -> None:
         task = ledger.task
         kept = Kept(task, "rules")
         task.watch.begin(ACTION, _overdue, ledger.rule, self.where)
         try:
-            call(NodeInfo(task, ledger), params)
+            call(NodeInfo(task, ledger), copy.deepcopy(params))
         finally:
             task.watch.end()
         if problem := kept.problem():

@@ -1,8 +1,7 @@
 """Taking back: what legacy rules have given to a node is removed from its draft, and what was there before returns.
 
-What is owned is compared with the node as it is stored: a value that differs was changed by somebody since, whose it is
-now. What hooks or other rules have written in this inspection is left, without being anybody else's: it is the node
-without legacy rules.
+What is owned is compared with the node as it is stored: a value that differs was changed by another user since, and is
+theirs now. What hooks or other rules have written in this inspection stays: that is the node without legacy rules.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class _Taking:
         self._ports = {str(port.uuid): _Fields(port) for port in task.ports}
         self.kept: list[OwnedValue] = []
         self.forgotten: list[Forgotten] = []
-        #: places whose value is somebody else's; what earlier actions wrote there is gone
+        #: places whose value is that of another user; what earlier actions wrote there is gone
         self._theirs: set[tuple[str, str]] = set()
         #: the capabilities, while only they are taken back
         self._pairs: dict[str, Any] | None = None
@@ -115,7 +114,7 @@ class _Taking:
             fields.write()
 
     def take(self, value: OwnedValue) -> None:
-        """Take back one value, unless somebody has changed it."""
+        """Take back one value, unless another user has changed it."""
         if value.kind == CAPABILITY:
             self._capability(value)
         elif value.kind == TRAIT:
@@ -136,7 +135,7 @@ class _Taking:
             f"Legacy rule {value.rule_uuid} does not own {what} any more: it was changed since the rule wrote it.")))
 
     def _is_written(self, value: OwnedValue, stored: Any) -> bool:
-        """Return whether the value is what the rule wrote; note it if somebody has changed it since."""
+        """Return whether the value is what the rule wrote; note it if another user has changed it since."""
         place = value.kind, value.place
         if value.is_set:
             is_written = stored is not MISSING and json_values.same(stored, value.written)
@@ -276,23 +275,33 @@ def _without(items: list[Any], others: list[Any]) -> list[Any]:
     return kept[::-1]
 
 
-def settle(task: Task, owned: Sequence[OwnedValue]) -> None:
-    """Restore the stored order of capabilities and lists that have the same parts as before, in another order.
+def settle(task: Task, before: Sequence[OwnedValue], owned: Sequence[OwnedValue]) -> None:
+    """Restore the stored order of capabilities and lists in which the same parts were taken back and written again.
 
-    They have it if parts were taken back and written again: the same hardware changes nothing.
+    Others may have added parts after them since: the same hardware changes nothing nevertheless.
 
-    :param owned: what is owned now, in the order of writing
+    :param before: what was owned before, in the order of writing; ``owned`` what is owned now
     """
     node, paths = task.node, [pointer.parse(value.place) for value in owned if value.kind == PATH]
-    lists = {pointer.parse(value.place)[:-1] for value in owned if value.kind == ITEM}
-    if any(value.kind == CAPABILITY for value in owned):
-        lists.add(CAPABILITIES)
-    for tokens in sorted(lists):
+    written, now_written = _parts(before), _parts(owned)
+    for tokens in sorted(now_written):
+        if written.get(tokens) != now_written[tokens]:
+            continue
         if any(tokens[:len(path)] == path or path[:len(tokens)] == tokens for path in paths):
             continue
         stored, now = find(node.original(tokens[0]), tokens[1:]), find(node.current(tokens[0]), tokens[1:])
         if not json_values.same(stored, now) and _has_same_parts(tokens, stored, now):
             node.write(pointer.format(tokens), stored)
+
+
+def _parts(owned: Sequence[OwnedValue]) -> dict[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return what was written to the capabilities and to each list, by the path."""
+    found: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+    for value in owned:
+        if value.kind in (CAPABILITY, ITEM):
+            path = CAPABILITIES if value.kind == CAPABILITY else pointer.parse(value.place)[:-1]
+            found.setdefault(path, []).append((value.rule_uuid, value.action, value.place, _written(value.written)))
+    return found
 
 
 def _has_same_parts(tokens: tuple[str, ...], stored: Any, now: Any) -> bool:
@@ -325,7 +334,7 @@ def _prune(doc: dict[str, Any], tokens: tuple[str, ...], made: int) -> None:
 
 
 def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value: OwnedValue) -> bool:
-    """Remove the item that a rule has added to a list; return whether there is one that is not somebody else's."""
+    """Remove the item that a rule has added to a list; return whether there is one that is not of another user."""
     found = find(doc, tokens)
     if not isinstance(found, list):
         return False

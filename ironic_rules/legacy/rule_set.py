@@ -44,7 +44,7 @@ class LegacyFailure:
     """Why an inspection fails.
 
     :ivar maintenance_reason: the reason for which the node is put in maintenance, although all else in the draft is
-        thrown away; None: it is not
+        discarded; None: it is not
     """
 
     error: RuleFailed
@@ -56,7 +56,7 @@ class LegacyOutcome:
     """What the rules did besides the changes of the drafts.
 
     :ivar owned: all values that rules own on the node from now on, in the order of writing; after a failure as before
-    :ivar forgotten: values of which somebody else is the owner now
+    :ivar forgotten: values that were changed since, and are not owned any more
     :ivar traces: of each rule that matches, in the order of the rules; if explained, of each rule in scope
     :ivar failure: then the drafts are as they were before the rules ran
     """
@@ -158,7 +158,7 @@ class LegacyRuleSet:
             run.clean_up(number for number in every if number not in found)
         run.act(matching)
         now = (*kept, *run.ledger.owned)
-        settle(run.task, now)
+        settle(run.task, owned, now)
         return LegacyOutcome(now, forgotten, tuple(run.traces))
 
     def _numbers(self, run: _Run) -> list[int]:

@@ -66,8 +66,8 @@ class OwnedValue:
     :ivar is_set: whether ``written`` was written; otherwise the action removed what was there
     :ivar had_before: whether there was a value, for an item: a list, at the place
     :ivar before: that value; for an item the number of items of the list that were equal to it
-    :ivar made: how many objects along the path did not exist before; of a capability 1 if there were none at all, and of
-        a removed one its place among the others
+    :ivar made: how many objects along the path did not exist before; of a capability 1 if there were none at all,
+        and of a removed one its place among the others
     """
 
     rule_uuid: str
