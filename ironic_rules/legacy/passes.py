@@ -205,7 +205,10 @@ class _Taking:
             names.add(value.place)
 
     def _item(self, value: OwnedValue, tokens: tuple[str, ...], index: str) -> None:
-        if _remove_item(self._node.open(tokens[0]), tokens, index, value):
+        path = value.place.rpartition("/")[0]
+        later = sum(kept.kind == ITEM and kept.place.rpartition("/")[0] == path
+                    and json_values.same(kept.written, value.written) for kept in self.kept)
+        if _remove_item(self._node.open(tokens[0]), tokens, index, value, later):
             self._hand_over(value)
         else:
             self._forget(value)
@@ -333,15 +336,18 @@ def _prune(doc: dict[str, Any], tokens: tuple[str, ...], made: int) -> None:
         pointer.remove(doc, tokens[:depth])
 
 
-def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value: OwnedValue) -> bool:
-    """Remove the item that a rule has added to a list; return whether there is one that is not of another user."""
+def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value: OwnedValue, later: int) -> bool:
+    """Remove the item that a rule has added to a list; return whether there is one that is not of another user.
+
+    :param later: how many of the items that are equal to it were added later, and stay
+    """
     found = find(doc, tokens)
     if not isinstance(found, list):
         return False
     places = [place for place, item in enumerate(found) if json_values.same(item, value.written)]
-    if len(places) <= (value.before or 0):
+    if len(places) <= (value.before or 0) + later:
         return False
-    del found[int(index) if index != "-" and int(index) in places else places[-1]]
+    del found[int(index) if index != "-" and int(index) in places else places[-1 - later]]
     if found or value.before is not None:
         return True
     # The list was made for the item.

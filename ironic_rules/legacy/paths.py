@@ -43,7 +43,7 @@ MAX_LENGTH = 1000
 #: Maximum number of parts, each of which is a call inside that of the part before.
 MAX_PARTS = 100
 #: How many values may be looked at, as a multiple of those that may be found.
-_LOOKED_AT = 64
+_LOOKED_AT = 32
 
 
 class PathProblem(ValueError):
@@ -126,7 +126,7 @@ def split(text: str) -> tuple[str, list[JSONPath]]:
 
 def _parsed(path: str) -> JSONPath:
     with contextlib.ExitStack() as stack:
-        if "|" in path:
+        if "|" in path or "&" in path:
             # That jsonpath-ng will write alternatives otherwise; rules are written as for jsonpath-rw.
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore", DeprecationWarning)
