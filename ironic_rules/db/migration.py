@@ -21,7 +21,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import enumeration, printable
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "b7e25c90a4d3"
+HEAD = "3f6ad92c71e5"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))

@@ -361,6 +361,79 @@ inspection_rule_versions = sa.Table(
     **_TABLE_ARGS,
 )
 
+#: Rules of ``/v1/rules``, in the form of ironic-inspector.
+legacy_rules = sa.Table(
+    "legacy_rules", metadata,
+    Column("uuid", String(36), primary_key=True),
+    # The revision of the set at the last change of this rule: its ETag.
+    Column("revision", Integer, nullable=False),
+    # Creation order: unique, and independent of the clock.
+    Column("position", Integer, nullable=False),
+    Column("description", LONG_TEXT),
+    Column("scope", String(255)),
+    Column("conditions", Json, nullable=False, default=list),
+    Column("actions", Json, nullable=False, default=list),
+    *_timestamps(),
+    Index("legacy_rules_revision_idx", "revision"),
+    UniqueConstraint("position"),
+    **_TABLE_ARGS,
+)
+
+#: What legacy rules have written on nodes, and have to take back when they no longer match.
+legacy_values = sa.Table(
+    "legacy_values", metadata,
+    Column("id", Integer, primary_key=True),
+    _node_id(),
+    # Not a foreign key: a rule that is deleted with cleanup owns its values until they are taken back.
+    Column("rule_uuid", String(36), nullable=False),
+    # The index of the action in the rule.
+    Column("action", Integer, nullable=False),
+    Column("kind", String(32), nullable=False),
+    # The path, or the name of the capability or trait.
+    Column("place", LONG_TEXT, nullable=False),
+    Column("is_set", Boolean, nullable=False),
+    Column("written", Json),
+    Column("had_before", Boolean, nullable=False),
+    Column("before", Json),
+    Column("made", Integer, nullable=False),
+    Column("created_at", UTCDateTime, nullable=False),
+    Index("legacy_values_node_id_idx", "node_id", "id"),
+    Index("legacy_values_rule_uuid_idx", "rule_uuid"),
+    **_TABLE_ARGS,
+)
+
+#: Work on many nodes that was requested at once; see ``ironic_rules.db.operations``.
+operations = sa.Table(
+    "operations", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("kind", String(64), nullable=False),
+    Column("status", String(16), nullable=False),
+    # What was requested: the kind of the operation knows what that means.
+    Column("filters", Json, nullable=False),
+    Column("user", String(255)),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    Index("operations_status_idx", "status"),
+    **_TABLE_ARGS,
+)
+
+#: The nodes of operations, each with its result.
+operation_items = sa.Table(
+    "operation_items", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("operation_id", Integer, ForeignKey("operations.id", ondelete="CASCADE"), nullable=False),
+    # Not a foreign key: a node that is deleted stays counted, with that as its result.
+    Column("node_uuid", String(36), nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("error", Text),
+    # Who works on it, and since when: after some time another conductor may.
+    Column("claimed_by", String(64)),
+    Column("claimed_at", UTCDateTime),
+    Index("operation_items_operation_id_idx", "operation_id", "status", "id"),
+    **_TABLE_ARGS,
+)
+
 deploy_templates = sa.Table(
     "deploy_templates", metadata,
     Column("id", Integer, primary_key=True),
@@ -418,7 +491,8 @@ flavor_extra_specs = sa.Table(
     **_TABLE_ARGS,
 )
 
-#: One row for each kind of serialised and counted changes: "inspection_rules", "auto_discovery" and "inventory_paths".
+#: One row for each kind of serialised and counted changes: "inspection_rules", "legacy_rules", "auto_discovery" and
+#: "inventory_paths".
 revisions = sa.Table(
     "revisions", metadata,
     Column("name", String(64), primary_key=True),
