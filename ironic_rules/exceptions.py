@@ -11,7 +11,7 @@
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
     │   ├── DeployTemplateNotFound, RuleRevisionNotFound, FlavorNotFound, ExtraSpecNotFound, ExtraSpecUnknown
-    │   ├── InspectionNotFound
+    │   ├── InspectionNotFound, LegacyRuleNotFound, OperationNotFound
     │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
     ├── MethodNotAllowed (405), NotAcceptable (406), RequestTooSlow (408)
     ├── Conflict (409)
@@ -21,9 +21,9 @@
     ├── Unavailable (503)
     │   ├── NoValidHost, NoFreeWorker, RequestExpired, TooManyDryRuns
     │   └── OutcomeUnknown ── RPCTimeout
-    ├── RuleFailed, HookFailed                              (end an inspection; never reach HTTP)
+    ├── RuleFailed ── LegacyRuleFailed, HookFailed          (end an inspection; never reach HTTP)
     ├── RequestRepeated                                     (it was accepted before; never reaches HTTP)
-    ├── RuleSpent                                           (repeats an inspection; never reaches HTTP)
+    ├── RuleSpent ── LegacyRuleGone                         (repeats an inspection; never reaches HTTP)
     ├── BMCError                                            (becomes last_error; never reaches HTTP)
     └── ConfigurationError                                  (the process does not start)
 
@@ -202,6 +202,14 @@ class RuleRevisionNotFound(NotFound):
     message = "Revision {revision} of the inspection rules is not kept."
 
 
+class LegacyRuleNotFound(NotFound):
+    message = "Legacy rule {rule} could not be found."
+
+
+class OperationNotFound(NotFound):
+    message = "Operation {operation} could not be found."
+
+
 class DeployTemplateNotFound(NotFound):
     message = "Deploy template {template} could not be found."
 
@@ -273,6 +281,10 @@ class RuleChanged(Conflict):
     message = "Inspection rule {rule} was changed by another request meanwhile, please retry."
 
 
+class LegacyRuleChanged(Conflict):
+    message = "Legacy rule {rule} was changed by another request meanwhile, please retry."
+
+
 class DeployTemplateChanged(Conflict):
     message = "Deploy template {template} was changed by another request meanwhile, please retry."
 
@@ -332,6 +344,10 @@ class InspectionRuleAlreadyExists(Conflict):
 
 class DuplicateInspectionRuleName(Conflict):
     message = "Inspection rule {uuid} already has the name {name}{group}."
+
+
+class LegacyRuleAlreadyExists(Conflict):
+    message = "A legacy rule with UUID {uuid} already exists."
 
 
 class DeployTemplateAlreadyExists(Conflict):
@@ -426,10 +442,23 @@ class RuleFailed(IronicRulesError):
     message = "Inspection rule {rule} failed at {where}: {reason}"
 
 
+class LegacyRuleFailed(RuleFailed):
+    """A legacy rule failed the inspection.
+
+    ``maintenance`` is the reason for which the node is put in maintenance; None: it is not.
+    """
+
+
 class RuleSpent(IronicRulesError):
     """A rule has been applied to as many other nodes as it may since the inspection began."""
 
     message = "Inspection rule {rule} has been applied to max_nodes other nodes ({max_nodes})."
+
+
+class LegacyRuleGone(RuleSpent):
+    """A legacy rule that an inspection has applied was deleted before the inspection was saved."""
+
+    message = "Legacy rule {rule} was deleted meanwhile."
 
 
 class HookFailed(IronicRulesError):

@@ -16,7 +16,7 @@ from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import values_of
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
-from ironic_rules.models.task import Task
+from ironic_rules.models.task import RuleRevisions, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +27,23 @@ class Record:
     traits: list[str]
     ports: Sequence[Port]
     port_groups: Sequence[PortGroup]
-    rules_revision: int | None = None
+    revisions: RuleRevisions | None = None
 
     def task(self, context: RequestContext) -> Task:
         """Return drafts of the record: each call gives new ones."""
         return Task(
             NodeDraft(values_of(NODE, self.node), self.traits),
             [PortDraft(values_of(PORT, port)) for port in self.ports],
-            [values_of(PORT_GROUP, group) for group in self.port_groups], context, self.rules_revision)
+            [values_of(PORT_GROUP, group) for group in self.port_groups], context, self.revisions)
 
 
-def read(conn: sa.Connection, row: Node, rules_revision: int | None = None) -> Record:
+def read(conn: sa.Connection, row: Node, revisions: RuleRevisions | None = None) -> Record:
     """Return the record of ``row``, a row of the nodes table.
 
-    :param rules_revision: that of the set of inspection rules, if it was read with the row
+    :param revisions: those of the sets of rules, if they were read with the row
     """
     return Record(row, traits.list_for(conn, [row.id])[row.id], ports.for_node(conn, row.id),
-                  portgroups.for_node(conn, row.id), rules_revision)
+                  portgroups.for_node(conn, row.id), revisions)
 
 
 def read_locked(conn: sa.Connection, lock: nodes.Lock) -> Record:
@@ -51,8 +51,8 @@ def read_locked(conn: sa.Connection, lock: nodes.Lock) -> Record:
 
     :raises NodeNotFound: the node was deleted;  LockLost: the lock was taken over
     """
-    row, rules_revision = nodes.get_locked(conn, lock)
-    return read(conn, row, rules_revision)
+    row, revisions = nodes.get_locked(conn, lock)
+    return read(conn, row, revisions)
 
 
 def forget_token(db: Database, lock: nodes.Lock) -> None:
@@ -70,12 +70,25 @@ def save(conn: sa.Connection, task: Task, lock: nodes.Lock, values: dict[str, An
     :param release: give the lock back
     :raises LockLost: the lock was taken over; nothing is to be written then
     """
-    node_id = task.node.id
     changed = {**task.node.changes(), **values}
     if release:
         nodes.release(conn, lock, changed)
     else:
         nodes.update_locked(conn, lock, changed)
+    _save_parts(conn, task, changed)
+
+
+def save_unlocked(conn: sa.Connection, task: Task) -> None:
+    """Write what the task changed on a node that is not reserved, and whose row the caller has locked."""
+    changed = task.node.changes()
+    if changed:
+        nodes.update(conn, task.node.id, changed)
+    _save_parts(conn, task, changed)
+
+
+def _save_parts(conn: sa.Connection, task: Task, changed: dict[str, Any]) -> None:
+    """Write what belongs to the node and is in other tables."""
+    node_id = task.node.id
     if "driver_info" in changed:
         known_bmcs.follow(conn, node_id, task.node.original("driver_info"), changed["driver_info"])
     if (new_traits := task.node.trait_changes()) is not None:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, inspection_rules, node_filters, pxe_filter
+from ironic_rules.db import clock, identity, inspection_rules, legacy_rules, node_filters, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
-from ironic_rules.db.tables import nodes, portgroups, ports
+from ironic_rules.db.tables import legacy_values, nodes, portgroups, ports
 from ironic_rules.exceptions import (
     DuplicateNodeName,
     InstanceAssociated,
@@ -27,11 +27,15 @@ from ironic_rules.exceptions import (
 )
 from ironic_rules.models import states
 from ironic_rules.models.nodes import FOUND_BY_RAMDISK, Node, NodeFound
+from ironic_rules.models.task import RuleRevisions
 
 _ALL = sa.select(nodes)
 # Built once, as in the other modules: building a statement takes longer than running it.
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
-_WITH_RULES_REVISION = _BY_ID.add_columns(inspection_rules.REVISION.scalar_subquery().label("rules_revision"))
+_OWNS_LEGACY_VALUES = sa.select(legacy_values.c.id).where(legacy_values.c.node_id == nodes.c.id).exists()
+_WITH_REVISIONS = _BY_ID.add_columns(
+    inspection_rules.REVISION.scalar_subquery().label("rules_revision"),
+    legacy_rules.REVISION.scalar_subquery().label("legacy_revision"), _OWNS_LEGACY_VALUES.label("owns_legacy_values"))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
 _FOUND = sa.select(*columns_of(nodes, FOUND_BY_RAMDISK))
 _FOUND_BY_UUID = _FOUND.where(nodes.c.uuid == sa.bindparam("uuid"))
@@ -99,15 +103,15 @@ def get_by_id(conn: sa.Connection, node_id: int, *, for_update: bool = False) ->
     return row
 
 
-def get_with_rules_revision(conn: sa.Connection, node_id: int) -> tuple[Node, int]:
-    """Return the node with that database id, and the revision of the set of inspection rules.
+def get_with_revisions(conn: sa.Connection, node_id: int) -> tuple[Node, RuleRevisions]:
+    """Return the node with that database id, and the revisions of the sets of rules.
 
     :raises NodeNotFound: 404
     """
-    row = conn.execute(_WITH_RULES_REVISION, {"node_id": node_id}).one_or_none()
+    row = conn.execute(_WITH_REVISIONS, {"node_id": node_id}).one_or_none()
     if row is None:
         raise NodeNotFound(node=node_id)
-    return row, row.rules_revision
+    return row, RuleRevisions(row.rules_revision, row.legacy_revision, bool(row.owns_legacy_values))
 
 
 def get_id(conn: sa.Connection, uuid: str) -> int:
@@ -271,15 +275,15 @@ def take_over(conn: sa.Connection, old: Lock, new: Lock) -> bool:
     return conn.execute(statement).rowcount == 1
 
 
-def get_locked(conn: sa.Connection, lock: Lock) -> tuple[Node, int]:
-    """Return the node, of which ``lock`` is held, and the revision of the set of inspection rules.
+def get_locked(conn: sa.Connection, lock: Lock) -> tuple[Node, RuleRevisions]:
+    """Return the node, of which ``lock`` is held, and the revisions of the sets of rules.
 
     :raises NodeNotFound: 404;  LockLost: 409
     """
-    row, rules_revision = get_with_rules_revision(conn, lock.node_id)
+    row, revisions = get_with_revisions(conn, lock.node_id)
     if (row.reservation, row.reservation_token) != (lock.host, lock.token):
         raise LockLost(node=row.uuid, host=lock.host)
-    return row, rules_revision
+    return row, revisions
 
 
 def count_resumption(conn: sa.Connection, lock: Lock, most: int) -> int | None:

@@ -6,7 +6,7 @@ import copy
 import uuid as uuid_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ironic_rules.context import RequestContext, admin
 from ironic_rules.metrics.stages import Stages
@@ -32,6 +32,19 @@ class PortChanges:
         return bool(self.created or self.updated or self.deleted)
 
 
+class RuleRevisions(NamedTuple):
+    """What is read with a node about the rules that its inspection runs.
+
+    :ivar rules: the revision of the set of inspection rules
+    :ivar legacy: that of the set of legacy rules
+    :ivar owns_legacy_values: whether legacy rules own values of the node
+    """
+
+    rules: int
+    legacy: int
+    owns_legacy_values: bool
+
+
 #: Returns an inventory on request, because few hooks need it.
 PreviousInventory = Callable[[], Mapping[str, Any] | None]
 
@@ -42,13 +55,13 @@ class Task:
     shared = False
 
     def __init__(self, node: NodeDraft, ports: Iterable[PortDraft] = (), port_groups: Iterable[Mapping[str, Any]] = (),
-                 context: RequestContext | None = None, rules_revision: int | None = None) -> None:
+                 context: RequestContext | None = None, revisions: RuleRevisions | None = None) -> None:
         self.node = node
         self.ports = list(ports)
         self.port_groups: list[dict[str, Any]] = [dict(group) for group in port_groups]
         self.context = context or admin()
-        #: that of the set of inspection rules, if it was read with the node
-        self.rules_revision = rules_revision
+        #: those of the sets of rules, if they were read with the node
+        self.revisions = revisions
         #: where the worker notes which code of a plug-in it runs
         self.watch = Watch()
         #: where it notes the stage of its work

@@ -82,14 +82,14 @@ class Bench:
         with self._database.writer() as conn:
             row = nodes.create(conn, {"driver": "fake-hardware"})
             nodes.reserve(conn, nodes.Lock(row.id, _HOST, f"{_HOST}:{row.id}"), "bench")
-            row, revision = nodes.get_with_rules_revision(conn, row.id)
-            task = task_store.read(conn, row, revision).task(_ADMIN)
+            row, revisions = nodes.get_with_revisions(conn, row.id)
+            task = task_store.read(conn, row, revisions).task(_ADMIN)
         return Facts(task, orjson.loads(orjson.dumps(self._inventory)), scenarios.plugin_data())
 
     def _inspect(self, facts: Facts, saves: bool) -> None:
         task = facts.task
         assert task is not None
-        self._cache.current(task.rules_revision).run("main", facts)
+        self._cache.current(task.revisions.rules).run("main", facts)
         if saves:
             self._database.write(lambda conn: task_store.save(
                 conn, task, nodes.Lock(task.node.id, _HOST, f"{_HOST}:{task.node.id}"), {}, release=True))
