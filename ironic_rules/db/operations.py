@@ -1,0 +1,147 @@
+"""Operations: work on many nodes that one request has begun, as a table of work that any conductor does.
+
+An item is one node. A conductor claims a few items, and does each of them in one transaction, which also notes the
+result: whatever dies in between, no item is done twice or lost. After ``LEASE_S`` another conductor may claim an item
+that has no result yet.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules.db import clock, identity
+from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.projection import Row
+from ironic_rules.db.tables import operation_items as items
+from ironic_rules.db.tables import operations
+from ironic_rules.exceptions import OperationNotFound
+
+#: States of operations.
+RUNNING, FINISHED, CANCELLED = "running", "finished", "cancelled"
+#: States of items: the first is that before the work.
+LEFT, CHANGED, UNCHANGED, FAILED = "left", "changed", "unchanged", "failed"
+#: Seconds for which no other conductor works on what one has claimed.
+LEASE_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A node of an operation that this conductor has claimed."""
+
+    id: int
+    node_uuid: str
+
+
+def create(conn: sa.Connection, kind: str, filters: Mapping[str, Any], user: str | None,
+           nodes: sa.Select[tuple[str]]) -> Row:
+    """Store an operation and return it.
+
+    :param filters: what was requested, as the kind of the operation understands it
+    :param user: the ID of who has requested it
+    :param nodes: the query of the UUIDs of its nodes
+    """
+    uuid = uuidutils.generate_uuid()
+    row = {"uuid": uuid, "kind": kind, "status": RUNNING, "filters": dict(filters), "user": user and user[:255],
+           "created_at": clock.now()}
+    inserted = conn.execute(sa.insert(operations).values(row)).inserted_primary_key
+    chosen = nodes.subquery()
+    conn.execute(sa.insert(items).from_select(
+        ["operation_id", "node_uuid", "status"],
+        sa.select(sa.literal(inserted[0], sa.Integer), *chosen.c, sa.literal(LEFT))))  # type: ignore[index]
+    return get(conn, uuid)
+
+
+def get(conn: sa.Connection, uuid: str) -> Row:
+    """Return one operation.
+
+    :raises OperationNotFound: 404
+    """
+    row = conn.execute(sa.select(operations).where(identity.has_uuid(operations, uuid))).one_or_none()
+    if row is None:
+        raise OperationNotFound(operation=uuid)
+    return row
+
+
+def list_operations(conn: sa.Connection, page: Page) -> list[Row]:
+    """Return at most ``page.limit`` operations.
+
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
+    """
+    return list(conn.execute(paginate(sa.select(operations), operations, page, marker_row(conn, operations, page))))
+
+
+def counts(conn: sa.Connection, operation_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+    """Return how many items of each operation are in each state; states without items are left out."""
+    found: dict[int, dict[str, int]] = {operation_id: {} for operation_id in operation_ids}
+    query = sa.select(items.c.operation_id, items.c.status, sa.func.count()).where(
+        items.c.operation_id.in_(list(operation_ids))).group_by(items.c.operation_id, items.c.status)
+    for operation_id, status, number in conn.execute(query) if operation_ids else ():
+        found[operation_id][status] = number
+    return found
+
+
+def errors(conn: sa.Connection, operation_id: int, limit: int) -> list[Row]:
+    """Return ``node_uuid`` and ``error`` of at most ``limit`` items that failed."""
+    query = sa.select(items.c.node_uuid, items.c.error).where(
+        items.c.operation_id == operation_id, items.c.status == FAILED).order_by(items.c.id).limit(limit)
+    return list(conn.execute(query))
+
+
+def cancel(conn: sa.Connection, operation_id: int) -> None:
+    """End an operation: what was not begun is not done. One that has ended stays as it is."""
+    conn.execute(sa.update(operations).where(operations.c.id == operation_id, operations.c.status == RUNNING).values(
+        status=CANCELLED, updated_at=clock.now()))
+
+
+def running(conn: sa.Connection) -> list[Row]:
+    """Return the operations that have not ended, the oldest first."""
+    return list(conn.execute(sa.select(operations).where(operations.c.status == RUNNING).order_by(operations.c.id)))
+
+
+def claim(conn: sa.Connection, operation_id: int, worker: str, limit: int,
+          now: datetime.datetime | None = None) -> list[Item]:
+    """Return at most ``limit`` items without a result that no one works on; now ``worker`` does.
+
+    :param worker: who claims them, at most 64 characters
+    :param now: the time (for tests)
+    """
+    now = now or clock.now()
+    is_free = sa.or_(items.c.claimed_at.is_(None), items.c.claimed_at <= now - datetime.timedelta(seconds=LEASE_S))
+    query = sa.select(items.c.id, items.c.node_uuid).where(
+        items.c.operation_id == operation_id, items.c.status == LEFT, is_free)
+    found = [Item(*row) for row in conn.execute(
+        query.order_by(items.c.id).limit(limit).with_for_update(skip_locked=True))]
+    if found:
+        conn.execute(sa.update(items).where(items.c.id.in_([item.id for item in found])).values(
+            claimed_by=worker, claimed_at=now))
+    return found
+
+
+def begin(conn: sa.Connection, operation_id: int, item: Item, worker: str) -> bool:
+    """Lock an item until the transaction ends; return whether ``worker`` still has to do it.
+
+    First in the transaction that does the work and ends with :func:`end`.
+    """
+    is_running = sa.select(operations.c.id).where(operations.c.id == operation_id, operations.c.status == RUNNING)
+    query = sa.select(items.c.id).where(
+        items.c.id == item.id, items.c.status == LEFT, items.c.claimed_by == worker, is_running.exists())
+    return conn.scalar(query.with_for_update()) is not None
+
+
+def end(conn: sa.Connection, item: Item, status: str, error: str | None = None) -> None:
+    """Note the result of an item."""
+    conn.execute(sa.update(items).where(items.c.id == item.id).values(status=status, error=error))
+
+
+def finish(conn: sa.Connection, operation_id: int) -> bool:
+    """End an operation if all of its items have a result; return whether it ended now."""
+    left = sa.select(items.c.id).where(items.c.operation_id == operation_id, items.c.status == LEFT)
+    statement = sa.update(operations).where(
+        operations.c.id == operation_id, operations.c.status == RUNNING, ~left.exists())
+    return conn.execute(statement.values(status=FINISHED, updated_at=clock.now())).rowcount == 1
