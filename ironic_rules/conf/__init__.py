@@ -16,6 +16,7 @@ from ironic_rules.conf import (
     inspector,
     inventory,
     ipmi,
+    legacy_rules,
     pxe_filter,
     redfish,
 )
@@ -33,6 +34,7 @@ MODULES = (
     inspector,
     inventory,
     ipmi,
+    legacy_rules,
     pxe_filter,
     redfish,
 )

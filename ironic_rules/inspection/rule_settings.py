@@ -12,7 +12,9 @@ from oslo_log import log as logging
 
 from ironic_rules.db import inventory_paths
 from ironic_rules.db.session import Database
+from ironic_rules.inspection import legacy_rule_settings
 from ironic_rules.inspection.http_get import HttpxGet
+from ironic_rules.inspection.legacy_rule_settings import LegacyRuleSettings
 from ironic_rules.models.inventory_paths import Catalogue
 from ironic_rules.rules import (
     BrokenRule,
@@ -41,6 +43,7 @@ class RuleSettings:
     :ivar mask_secrets: always, never or sensitive
     :ivar default_scope: scope of rules that do not set one, except built-in ones
     :ivar built_in: in the order of the files, as returned by ``rules.built_in.load``
+    :ivar legacy: those of legacy rules
     :ivar compiled: stored rules in use, by UUID and revision, for all rule sets of the process
     """
 
@@ -49,6 +52,7 @@ class RuleSettings:
     default_scope: str | None = None
     built_in: tuple[Rule, ...] = ()
     http_get: HttpGet | None = None
+    legacy: LegacyRuleSettings = field(default_factory=LegacyRuleSettings)
     compiled: MutableMapping[tuple[str, int], CompiledRule | BrokenRule] = field(
         default_factory=weakref.WeakValueDictionary, compare=False, repr=False)
 
@@ -78,6 +82,7 @@ def prepare(conf: cfg.ConfigOpts, db: Database | None = None) -> RuleSettings:
     return RuleSettings(
         limits=allowed, http_get=HttpxGet() if allowed.hosts.entries else None,
         mask_secrets=conf.inspection_rules.mask_secrets,
+        legacy=legacy_rule_settings.prepare(allowed, conf.inspection_rules.mask_secrets),
         default_scope=conf.inspection_rules.default_scope or None, built_in=_built_in(conf, db))
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from ironic_rules.conf import database as database_options
-from ironic_rules.db import inspection_rules
+from ironic_rules.db import inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, revisions
 
@@ -38,7 +38,8 @@ def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with opened(file) as database:
         metadata.create_all(database.engine)
         with database.writer() as conn:
-            conn.execute(sa.insert(revisions).values(name=inspection_rules.RULE_SET, revision=0))
+            for rules in (inspection_rules, legacy_rules):
+                conn.execute(sa.insert(revisions).values(name=rules.RULE_SET, revision=0))
     return file
 
 
