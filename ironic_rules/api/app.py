@@ -17,6 +17,7 @@ from ironic_rules.api import auth, faults, hooks
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.middleware.body_limit import BodyLimit
 from ironic_rules.api.middleware.compute_faults import ComputeFaults
+from ironic_rules.api.middleware.inspector_clients import InspectorClients
 from ironic_rules.api.middleware.last_resort import LastResort
 from ironic_rules.api.middleware.microversion import Microversion
 from ironic_rules.api.middleware.request_id import RequestId
@@ -56,6 +57,7 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     app = LastResort(app)
     app = Microversion(app)
     app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)
+    app = InspectorClients(app)
     app = RequestMetrics(app, root, numbers)
     app = RequestLog(app)
     return RequestId(app)

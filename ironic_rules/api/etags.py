@@ -80,6 +80,14 @@ class Preconditions:
         if self.if_none_match is not None and _any_weakly(self.if_none_match, current):
             raise PreconditionFailed(header="If-None-Match")
 
+    def check_absent(self) -> None:
+        """Check the preconditions of a request that creates a resource.
+
+        :raises PreconditionFailed: 412, ``If-Match`` requires one
+        """
+        if self.if_match is not None:
+            raise PreconditionFailed(header="If-Match")
+
     def check_match(self, current: str | None) -> None:
         """Check ``If-Match`` of a request that only reads.
 

@@ -1,8 +1,8 @@
 """The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
-``rule_problems``, ``dry_runs``, ``offered_steps``, ``report_digests``, ``broker`` and ``database`` (their checks),
-``numbers``, ``metrics_page`` and ``version`` (the minor).
+``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``offered_steps``, ``report_digests``, ``broker`` and
+``database`` (their checks), ``numbers``, ``metrics_page`` and ``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from ironic_rules.api.dry_runs import DryRuns
 from ironic_rules.api.marks import ReportDigests
 from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.rule_problems import RuleProblems
-from ironic_rules.db import conductors, inspection_rules
+from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
+from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
@@ -45,6 +46,8 @@ class DependenciesHook(hooks.PecanHook):
         self._rule_cache = RuleCache(db, rules)
         # Rules are compiled, and those that cannot be are logged, when the process starts.
         self._rule_cache.current()
+        self._legacy_rule_cache = LegacyRuleCache(db, rules.legacy)
+        self._legacy_rule_cache.current()
         self._rule_problems = RuleProblems(rules)
         self._dry_runs = DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline)
         self._broker = BrokerCheck(rpc.ping_broker)
@@ -63,6 +66,7 @@ class DependenciesHook(hooks.PecanHook):
         request.pxe_filter = self._pxe_filter
         request.rules = self._rules
         request.rule_cache = self._rule_cache
+        request.legacy_rule_cache = self._legacy_rule_cache
         request.rule_problems = self._rule_problems
         request.dry_runs = self._dry_runs
         request.offered_steps = self._offered_steps
@@ -77,5 +81,6 @@ class DependenciesHook(hooks.PecanHook):
     def _read_health(self) -> Found:
         with self._db.reader() as conn:
             alive = len(conductors.alive(conn, self._conf.conductor.heartbeat_timeout))
-            revision = inspection_rules.revision(conn)
-        return Found(alive, len(self._rule_cache.broken(revision)))
+            revision, of_legacy = inspection_rules.revision(conn), legacy_rules.revision(conn)
+        invalid = len(self._rule_cache.broken(revision)) + len(self._legacy_rule_cache.invalid(of_legacy))
+        return Found(alive, invalid)

@@ -14,15 +14,18 @@ from ironic_rules.policies import (
     inspection_rules,
     metrics,
     nodes,
+    operations,
     portgroups,
     ports,
     ramdisk,
+    rules,
     volume,
 )
 from ironic_rules.policies.base import Policy
 
-MODULES = (base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, deploy_templates, ramdisk,
-           metrics, flavors)
+MODULES = (
+    base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, rules, deploy_templates, operations,
+    ramdisk, metrics, flavors)
 
 
 def policies() -> list[Policy]:

@@ -21,9 +21,22 @@ from ironic_rules.api import database_check, versions
 from ironic_rules.api.app import make_app
 from ironic_rules.api.server import ApiServer
 from ironic_rules.conf import opts
-from ironic_rules.db import conductors, deploy_templates, flavors, inspection_rules, nodes, portgroups, ports, traits
+from ironic_rules.db import (
+    conductors,
+    deploy_templates,
+    flavors,
+    inspection_rules,
+    legacy_rules,
+    legacy_values,
+    nodes,
+    operations,
+    portgroups,
+    ports,
+    traits,
+)
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, revisions
+from ironic_rules.db.tables import operations as operations_table
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
 from tests.fakes import FakeConductorAPI
@@ -95,6 +108,7 @@ def empty(database: Database) -> None:
             if table is not revisions:
                 conn.execute(sa.delete(table))
         conn.execute(sa.update(revisions).where(revisions.c.name == inspection_rules.RULE_SET).values(revision=0))
+        conn.execute(sa.update(revisions).where(revisions.c.name == legacy_rules.RULE_SET).values(revision=0))
         conductors.register(conn, "conductor-1", "", FAKE_HARDWARE, "instance-1")
 
 
@@ -109,6 +123,10 @@ def stock(database: Database) -> None:
         traits.add(conn, node.id, "CUSTOM_A")
         inspection_rules.create(conn, rules.from_wire({
             "uuid": routes.RULE, "actions": [{"op": "fail", "args": {"msg": "x"}}], "conditions": []}))
+        legacy_rules.create(conn, {"uuid": routes.RULE, "conditions": [], "actions": [
+            {"action": "fail", "message": "x"}]})
+        operations.create(conn, legacy_values.CLEANUP, {"rules": []}, None, legacy_values.nodes_of())
+        conn.execute(sa.update(operations_table).values(uuid=routes.RULE))
         deploy_templates.create(conn, {"uuid": routes.TEMPLATE, "name": "CUSTOM_A"}, [Step(**routes.STEP)])
         flavor = flavors.create(conn, {"flavorid": routes.FLAVOR, "name": "baremetal", "memory_mb": 1, "vcpus": 1,
                                        "root_gb": 1})

@@ -25,6 +25,7 @@ _IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "u
            "key": EXTRA_SPEC, "name": "hw:cpu_policy"}
 STEP = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
 _PATCH = [{"op": "add", "path": "/extra/a", "value": 1}]
+_LEGACY_RULE = {"conditions": [], "actions": [{"action": "set-attribute", "path": "/extra/a", "value": 1}]}
 _BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/nodes"): {"driver": "fake-hardware"},
     ("PATCH", "/v1/nodes/{node}"): _PATCH,
@@ -36,6 +37,8 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/v1/inspection_rules"): {"rules": [{"actions": [{"op": "log", "args": {"msg": "x"}}]}], "prune": True},
     ("POST", "/v1/inspection_rules/dry_run"): {
         "node": NODE, "report": {"inventory": {"interfaces": [{"mac_address": MAC}]}}},
+    ("POST", "/v1/rules"): _LEGACY_RULE,
+    ("PUT", "/v1/rules/{uuid}"): _LEGACY_RULE,
     ("PATCH", "/v1/inspection_rules/{uuid}"): [{"op": "add", "path": "/priority", "value": 1}],
     **{("POST", f"/v1/deploy{mark}templates"): {"name": "CUSTOM_B", "steps": [STEP]} for mark in "-_"},
     **{("PATCH", f"/v1/deploy{mark}templates/{{template}}"): _PATCH for mark in "-_"},
@@ -74,6 +77,7 @@ class Known(NamedTuple):
 
 
 def _idents(pattern: str) -> list[str]:
+    # Legacy rules and operations have the UUID of the inspection rule.
     of_item = {"/v1/portgroups": PORTGROUP, "/v1/drivers": "fake-hardware", "/v1/deploy-templates": TEMPLATE,
                "/v1/inspection_rules/revisions": REVISION, "/v1/flavors": FLAVOR, "/compute/v2.1/flavors": FLAVOR,
                "/v1/deploy_templates": TEMPLATE}.get(pattern.partition("/{")[0], NODE)

@@ -18,8 +18,10 @@ from ironic_rules.api.controllers.v1.heartbeat import HeartbeatController
 from ironic_rules.api.controllers.v1.inspection_rules import InspectionRulesController
 from ironic_rules.api.controllers.v1.lookup import LookupController
 from ironic_rules.api.controllers.v1.nodes import NodesController
+from ironic_rules.api.controllers.v1.operations import OperationsController
 from ironic_rules.api.controllers.v1.portgroups import PortgroupsController
 from ironic_rules.api.controllers.v1.ports import PortsController
+from ironic_rules.api.controllers.v1.rules import RulesController
 from ironic_rules.api.controllers.v1.volume import VolumeController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -46,6 +48,7 @@ class V1Controller(Resource):
         "deploy-templates": DeployTemplatesController("deploy-templates", detailed=True),
         "deploy_templates": DeployTemplatesController("deploy_templates", detailed=False),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
+        "rules": RulesController(), "operations": OperationsController(),
         "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),
         "flavors": FlavorsController(), "extra_specs": ExtraSpecsController(),
         "image_properties": ImagePropertiesController(),

@@ -13,6 +13,7 @@ from ironic_rules.api.controllers.v1.deploy_steps import NodeDeployStepsControll
 from ironic_rules.api.controllers.v1.node_history import HistoryController
 from ironic_rules.api.controllers.v1.node_inspections import InspectionsController
 from ironic_rules.api.controllers.v1.node_inventory import InventoryController
+from ironic_rules.api.controllers.v1.node_legacy_values import LegacyValuesController
 from ironic_rules.api.controllers.v1.node_maintenance import MaintenanceController
 from ironic_rules.api.controllers.v1.node_states import StatesController
 from ironic_rules.api.controllers.v1.node_traits import TraitsController
@@ -118,6 +119,7 @@ class NodesController(Resource):
     below_item = {
         "deploy_steps": NodeDeployStepsController(), "history": HistoryController(),
         "inspections": InspectionsController(), "inventory": InventoryController(),
+        "legacy_values": LegacyValuesController(),
         "maintenance": MaintenanceController(),
         "portgroups": NodePortgroupsController(), "ports": NodePortsController(), "states": StatesController(),
         "traits": TraitsController(), "validate": ValidateController(), "vifs": VifsController(),

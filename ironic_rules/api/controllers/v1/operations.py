@@ -1,0 +1,72 @@
+"""``/v1/operations``: work on many nodes that one request has begun, and that conductors do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import filters, pagination
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.views import operations as views
+from ironic_rules.db import operations
+from ironic_rules.exceptions import Invalid
+from ironic_rules.models.operations import OPERATION
+from ironic_rules.policies import operations as policies
+from ironic_rules.text import is_uuid
+
+_LISTED = OPERATION.shown - {"errors"}
+_LIST = filters.Listing(sort_keys=OPERATION.sort_keys, fields=_LISTED)
+
+
+class OperationsController(Resource):
+    """In every version of the API. Operations are identified by UUID."""
+
+    @expose(policy=policies.LIST, query=_LIST)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List operations in the order of their creation, those that have ended, too.
+
+        ``progress`` counts the nodes of an operation: all of them, those that are done, of these the ones that were
+        changed and the ones that failed, and those that are left.
+        """
+        fields = query.get("fields") or (
+            _LISTED if query.get("detail") else frozenset({*OPERATION.summary, "progress"}))
+        asked = pagination.page(query)
+        with pecan.request.db.reader() as conn:
+            rows = operations.list_operations(conn, asked)
+            counts = operations.counts(conn, [row.id for row in rows]) if "progress" in fields else {}
+        return pagination.collection(views.COLLECTION, rows, asked, lambda shown: [
+            views.operation(row, counts.get(row.id, {}), fields=fields) for row in shown])
+
+    @expose(policy=policies.GET)
+    def get_one(self, uuid: str) -> dict[str, Any]:
+        """Show an operation, with the nodes on which it failed, at most ``[api]max_limit`` of them.
+
+        :raises OperationNotFound: 404
+        """
+        with pecan.request.db.reader() as conn:
+            row = operations.get(conn, _uuid(uuid))
+            counted = operations.counts(conn, [row.id])[row.id]
+            failed = operations.errors(conn, row.id, pecan.request.conf.api.max_limit)
+        return views.operation(row, counted, failed)
+
+    @expose(policy=policies.CANCEL, status=204)
+    def delete(self, uuid: str) -> None:
+        """Cancel an operation: nodes that are left stay as they are, those that are done stay done.
+
+        :raises OperationNotFound: 404
+        """
+        ident = _uuid(uuid)
+
+        def write(conn: sa.Connection) -> None:
+            operations.cancel(conn, operations.get(conn, ident).id)
+
+        pecan.request.db.write(write)
+
+
+def _uuid(ident: str) -> str:
+    if not is_uuid(ident):
+        raise Invalid("An operation is identified by its UUID.")
+    return ident.lower()

@@ -1,0 +1,205 @@
+"""``/v1/rules``: the rules of ironic-inspector (document 002)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules import legacy, policy
+from ironic_rules.api import etags, filters, links, pagination
+from ironic_rules.api.expose import expose
+from ironic_rules.api.middleware import inspector_clients
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import rules as schemas
+from ironic_rules.api.views import operations as operation_views
+from ironic_rules.api.views import rules as views
+from ironic_rules.db import legacy_rules, legacy_values, operations
+from ironic_rules.db.projection import Row
+from ironic_rules.exceptions import Invalid, InvalidRule, LegacyRuleChanged, Problem
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.legacy_rules import LEGACY_RULE, LegacyRule
+from ironic_rules.policies import rules as policies
+from ironic_rules.text import is_uuid
+
+_LIST = filters.Listing.of(LEGACY_RULE)
+_ONE = filters.Query(fields=filters.names)
+_DELETE = filters.Query(cleanup=filters.boolean)
+
+
+class RulesController(Resource):
+    """In every version of the API. Rules are identified by UUID."""
+
+    @expose(policy=policies.LIST, query=_LIST)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List rules in the order of their creation, in which they run.
+
+        Conditions and actions are shown only with ``detail`` or ``fields``. The ``ETag`` is that of the whole set of
+        rules, whatever the list shows.
+        """
+        fields = query.get("fields") or (LEGACY_RULE.shown if query.get("detail") else LEGACY_RULE.summary)
+        asked = pagination.page(query)
+        with pecan.request.db.reader() as conn:
+            # Read first: if the set changes in between, the tag is already an old one.
+            pecan.response.extra_headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
+            rows = legacy_rules.list_rules(conn, asked, views.columns(fields), raw_json=True)
+        return pagination.collection(views.COLLECTION, rows, asked, lambda shown: views.rules(shown, fields))
+
+    @expose(policy=policies.GET, query=_ONE)
+    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any] | None:
+        """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
+
+        Each condition has ``invert`` and ``multiple``, also where the request that created it left them out.
+
+        :raises LegacyRuleNotFound: 404
+        :raises PreconditionFailed: 412, by ``If-Match``
+        """
+        filters.check_fields(query.get("fields", ()), LEGACY_RULE.shown)
+        conditions = etags.read(pecan.request.environ)
+        with pecan.request.db.reader() as conn:
+            found = legacy_rules.get(conn, _uuid(uuid))
+        tag = _tag(found)
+        conditions.check_match(tag)
+        pecan.response.extra_headers.append(("ETag", tag))
+        if conditions.has(tag):
+            pecan.response.status_override = 304
+            return None
+        return views.rule(found, query.get("fields") or LEGACY_RULE.shown)
+
+    @expose(policy=policies.CREATE, body=schemas.RULE, status=201)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
+
+        :raises InvalidRule: 400, with every problem
+        :raises LegacyRuleAlreadyExists: 409
+        """
+        values = _checked(body)
+        stored = pecan.request.db.write(lambda conn: legacy_rules.create(conn, values))
+        minor = pecan.request.environ.get("ironic_rules.inspector_version")
+        if minor is not None and minor < inspector_clients.CREATED:
+            pecan.response.status_override = 200
+        return _written(stored)
+
+    @expose(policy=policies.UPDATE, body=schemas.RULE)
+    def put(self, uuid: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Replace a rule, or create it (201), and return it, with its new ``ETag``.
+
+        A rule that is replaced keeps its place in the order, and what it has written: the next inspection of each node
+        takes that back, unless the new rule writes it again. With ``If-Match`` it is replaced only if it has one of
+        those tags, with ``If-None-Match: *`` only created. To create one needs the policy for that, too.
+
+        :raises InvalidRule: 400, with every problem
+        :raises PreconditionFailed: 412, by ``If-Match`` or ``If-None-Match``
+        :raises LegacyRuleChanged: 409, another request changed it meanwhile
+        """
+        policy.authorize(pecan.request.conf, policies.CREATE, pecan.request.context)
+        conditions = etags.read(pecan.request.environ)
+        ident = _uuid(uuid)
+        values = _checked({"uuid": ident, **body})
+        if values.pop("uuid") != ident:
+            raise InvalidRule(problems=[Problem("/uuid", "is not that of the URL")])
+
+        def write(conn: sa.Connection) -> tuple[LegacyRule, bool]:
+            legacy_rules.lock(conn)
+            old = legacy_rules.find(conn, ident)
+            if old is None:
+                conditions.check_absent()
+                return legacy_rules.create(conn, {**values, "uuid": ident}), True
+            conditions.check(_tag(old))
+            return legacy_rules.update(conn, ident, values, revision=old.revision), False
+
+        with conditions.guard(LegacyRuleChanged):
+            stored, is_new = pecan.request.db.write(write)
+        if is_new:
+            pecan.response.status_override = 201
+        return _written(stored)
+
+    @expose(policy=policies.DELETE, query=_DELETE, status=204)
+    def delete_all(self, query: dict[str, Any]) -> dict[str, Any] | None:
+        """Delete every rule. ``If-Match`` is compared with the tag of the list.
+
+        Nodes keep what the rules have set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
+        operation that does it.
+
+        :raises PreconditionFailed: 412, by ``If-Match``
+        """
+        conditions = etags.read(pecan.request.environ)
+        cleanup = query.get("cleanup", False)
+
+        def write(conn: sa.Connection) -> Row | None:
+            conditions.check(_set_tag(legacy_rules.lock(conn)))
+            deleted = sorted(legacy_rules.uuids(conn)) if cleanup else []
+            legacy_rules.destroy_all(conn, forget=not cleanup)
+            return _begin_cleanup(conn, deleted, legacy_values.nodes_of()) if cleanup else None
+
+        return _answer(pecan.request.db.write(write))
+
+    @expose(policy=policies.DELETE, query=_DELETE, status=204)
+    def delete(self, uuid: str, query: dict[str, Any]) -> dict[str, Any] | None:
+        """Delete a rule. With ``If-Match`` only if it has one of those tags.
+
+        Nodes keep what the rule has set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
+        operation that does it.
+
+        :raises LegacyRuleNotFound: 404
+        :raises PreconditionFailed: 412, by ``If-Match``
+        :raises LegacyRuleChanged: 409, another request changed it meanwhile
+        """
+        conditions = etags.read(pecan.request.environ)
+        ident, cleanup = _uuid(uuid), query.get("cleanup", False)
+
+        def write(conn: sa.Connection) -> Row | None:
+            old = legacy_rules.get(conn, ident)
+            conditions.check(_tag(old))
+            legacy_rules.destroy(
+                conn, ident, revision=old.revision if conditions.given else None, forget=not cleanup)
+            return _begin_cleanup(conn, [ident], legacy_values.nodes_of(ident)) if cleanup else None
+
+        with conditions.guard(LegacyRuleChanged):
+            return _answer(pecan.request.db.write(write))
+
+
+def _begin_cleanup(conn: sa.Connection, deleted: list[str], nodes: sa.Select[tuple[str]]) -> Row:
+    """Store the operation that takes back what deleted rules have written."""
+    return operations.create(
+        conn, legacy_values.CLEANUP, {"rules": deleted}, pecan.request.context.user_id, nodes)
+
+
+def _answer(operation: Row | None) -> dict[str, Any] | None:
+    """Return the reply to a request that has deleted rules, with the operation that it has begun."""
+    if operation is None:
+        return None
+    pecan.response.status_override = 202
+    pecan.response.extra_headers.append(("Location", links.url(operation_views.COLLECTION, operation.uuid)))
+    with pecan.request.db.reader() as conn:
+        return operation_views.operation(operation, operations.counts(conn, [operation.id])[operation.id], ())
+
+
+def _checked(body: dict[str, Any]) -> JSONObject:
+    """Return the columns of a rule as a user writes it.
+
+    :raises InvalidRule: 400, with every problem
+    """
+    settings = pecan.request.rules.legacy
+    return legacy.parse(body, limits=settings.limits, plugins=settings.plugins).said()
+
+
+def _written(stored: LegacyRule) -> JSONObject:
+    pecan.response.extra_headers += [("Location", links.url(views.COLLECTION, stored.uuid)), ("ETag", _tag(stored))]
+    return views.rule(stored)
+
+
+def _tag(rule: LegacyRule) -> str:
+    """Return the entity tag of a stored rule. One that was deleted and created again has another revision."""
+    return etags.tag(legacy_rules.RULE_SET, rule.uuid, rule.revision)
+
+
+def _set_tag(revision: int) -> str:
+    return etags.tag(legacy_rules.RULE_SET, revision)
+
+
+def _uuid(ident: str) -> str:
+    if not is_uuid(ident):
+        raise Invalid("A rule is identified by its UUID.")
+    return ident.lower()

@@ -1,0 +1,88 @@
+"""What clients of ironic-inspector expect of ``/`` and of everything at and below ``/v1/rules``.
+
+They read from two headers which versions of Inspector's API are supported (without them, only 1.0), and the text of an
+error from ``{"error": {"message": ...}}``, which is added to the form that clients of Ironic read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+from ironic_rules.api import faults
+from ironic_rules.exceptions import Invalid, NotAcceptable
+
+HEADER = "X-OpenStack-Ironic-Inspector-API-Version"
+#: Minor versions of Inspector's API 1: those that it had in the end.
+MIN, MAX = 0, 18
+#: The first minor version in which POST replies 201.
+CREATED = 6
+_BOUNDS = ((HEADER.replace("Version", "Minimum-Version"), f"1.{MIN}"),
+           (HEADER.replace("Version", "Maximum-Version"), f"1.{MAX}"))
+_ENVIRON = "HTTP_" + HEADER.upper().replace("-", "_")
+_VERSION = re.compile(r"1(?:\.(0|[1-9][0-9]?))?")
+_ROOTS: tuple[list[str], ...] = ([], ["v1"])
+
+
+class InspectorClients:
+    """Sets ``ironic_rules.inspector_version``: the minor that the client says, None if it says none."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        segments = [segment for segment in environ.get("PATH_INFO", "").split("/", 4) if segment]
+        if segments not in _ROOTS and segments[:2] != ["v1", "rules"]:
+            return self._app(environ, start_response)
+        failed: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            headers += _BOUNDS
+            if status[0] in "45":
+                failed[:] = [(status, headers)]
+                return failed.append
+            return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
+
+        try:
+            environ["ironic_rules.inspector_version"] = version(environ.get(_ENVIRON))
+        except (Invalid, NotAcceptable) as error:
+            body = faults.send(faults.from_error(error), start)
+        else:
+            body = self._app(environ, start)
+        if not failed:
+            return body
+        (status, headers), = failed
+        whole = _with_both_forms(b"".join(body))
+        start_response(status, [
+            (name, str(len(whole)) if name == "Content-Length" and whole else value) for name, value in headers])
+        return [whole] if whole else []
+
+
+def version(given: str | None) -> int | None:
+    """Return the minor version that a client requests.
+
+    :raises Invalid: 400, it is none;  NotAcceptable: 406, it is not supported
+    """
+    if given is None:
+        return None
+    found = _VERSION.fullmatch(given.strip())
+    if found is None:
+        raise Invalid(f"{HEADER}: expected 1.{MIN} to 1.{MAX}.")
+    minor = int(found[1] or 0)
+    if minor > MAX:
+        raise NotAcceptable(f"Version 1.{minor} of Inspector's API is not supported; 1.{MIN} to 1.{MAX} are.")
+    return minor
+
+
+def _with_both_forms(body: bytes) -> bytes:
+    """Return the body of an error with its text where clients of Inspector look for it."""
+    try:
+        reply = orjson.loads(body)
+        told = orjson.loads(reply["error_message"])
+        text = told.get("faultstring") or told.get("description") or told.get("title")
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        # Of keystonemiddleware, or the empty one of HEAD: clients show it as it is.
+        return body
+    return orjson.dumps({**reply, "error": {"message": text}})

@@ -1,0 +1,31 @@
+"""Operations on many nodes -> JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ironic_rules.api import links
+from ironic_rules.db import operations
+from ironic_rules.db.projection import Row
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.operations import OPERATION
+
+COLLECTION = "operations"
+
+
+def operation(row: Row, counted: Mapping[str, int], failed: Sequence[Row] | None = None,
+              fields: Collection[str] = OPERATION.shown) -> JSONObject:
+    """Return one operation.
+
+    :param counted: the number of its nodes in each state
+    :param failed: the nodes on which it failed, with the errors; None: they are not shown
+    """
+    shown: JSONObject = {name: getattr(row, name) for name in OPERATION.columns if name in fields}
+    if "progress" in fields:
+        total, left = sum(counted.values()), counted.get(operations.LEFT, 0)
+        shown["progress"] = {
+            "total": total, "done": total - left, "changed": counted.get(operations.CHANGED, 0),
+            "failed": counted.get(operations.FAILED, 0), "left": left}
+    if failed is not None and "errors" in fields:
+        shown["errors"] = [{"node": item.node_uuid, "error": item.error} for item in failed]
+    return shown | {"links": links.resource(COLLECTION, row.uuid)}

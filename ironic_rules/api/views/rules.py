@@ -1,0 +1,45 @@
+"""Legacy rules -> JSON, as ironic-inspector shows them. Lists copy conditions and actions from the stored text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import orjson
+
+from ironic_rules.api import links
+from ironic_rules.db.projection import Row
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.legacy_rules import LEGACY_RULE, LegacyRule
+
+COLLECTION = "rules"
+
+
+def columns(fields: Collection[str]) -> tuple[str, ...]:
+    """Return the columns that ``rules`` needs for ``fields``."""
+    return tuple(name for name in LEGACY_RULE.columns if name == "uuid" or name in fields)
+
+
+def rules(rows: Sequence[Row], fields: Collection[str]) -> list[JSONObject]:
+    """Return rules in the order of ``rows``.
+
+    :param rows: with ``columns(fields)``, JSON columns as text
+    """
+    names = columns(fields)
+    replies: list[JSONObject] = []
+    for row in rows:
+        reply = {name: orjson.Fragment(value) if name in LEGACY_RULE.json else value
+                 for name, value in zip(names, row, strict=True) if name in fields}
+        reply["links"] = _links(row.uuid)
+        replies.append(reply)
+    return replies
+
+
+def rule(found: LegacyRule, fields: Collection[str] = LEGACY_RULE.shown) -> JSONObject:
+    """Return one rule."""
+    shown: JSONObject = {name: getattr(found, name) for name in LEGACY_RULE.columns if name in fields}
+    return shown | {"links": _links(found.uuid)}
+
+
+def _links(uuid: str) -> list[dict[str, str]]:
+    # ironic-inspector has no link but this one.
+    return links.resource(COLLECTION, uuid)[:1]
