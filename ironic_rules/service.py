@@ -173,12 +173,14 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     from ironic_rules.conductor.worker_pool import WorkerPool
     from ironic_rules.hardware.enabled import EnabledHardware
     from ironic_rules.inspection import rule_settings
+    from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
     from ironic_rules.inspection.rule_cache import RuleCache
 
     numbers = numbers or Numbers()
+    rules = rules or rule_settings.prepare(conf, db)
     return Conductor(
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
-        pipeline=_make_pipeline(conf), rules=RuleCache(db, rules or rule_settings.prepare(conf, db)),
+        pipeline=_make_pipeline(conf), rules=RuleCache(db, rules), legacy_rules=LegacyRuleCache(db, rules.legacy),
         workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf),
                            recovery_size=conf.conductor.recovery_workers, numbers=numbers),
         work=conductor_work(),

@@ -16,6 +16,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.db.session import Database
 from ironic_rules.hardware.enabled import EnabledHardware
+from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.metrics.numbers import Numbers
@@ -30,7 +31,8 @@ class Result:
 
     ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
     entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
-    says that the draft has what a sensitive rule wrote, so that no error may quote it. ``again`` repeats the work if it
+    says that the draft has what a sensitive rule wrote, so that no error may quote it. ``maintenance`` is why the node
+    is put in maintenance, too. ``again`` repeats the work if it
     could not be saved because of :class:`~ironic_rules.exceptions.RuleSpent`; None: all of it is repeated.
     ``inspection`` is what the history keeps of an inspection that ends.
     """
@@ -40,6 +42,7 @@ class Result:
     history: str | None = None
     also: Callable[[sa.Connection], None] | None = None
     sealed: bool = False
+    maintenance: str | None = None
     again: Again | None = None
     #: the stage of an inspection in which it ended, for the metrics
     stage: str = "save"
@@ -84,6 +87,7 @@ class Conductor:
     hardware: EnabledHardware
     pipeline: Pipeline
     rules: RuleCache
+    legacy_rules: LegacyRuleCache
     workers: WorkerPool
     #: by provision state
     work: Mapping[str, StateWork]

@@ -11,8 +11,16 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, inspection_history, pxe_filter, state_machine, wait_states
+from ironic_rules.conductor import (
+    admission,
+    inspection_history,
+    legacy_rules,
+    pxe_filter,
+    state_machine,
+    wait_states,
+)
 from ironic_rules.conductor.conductor import Again, Conductor, Result
+from ironic_rules.conductor.legacy_rules import LegacyWork
 from ironic_rules.conductor.worker_pool import PATIENCE_S, Slot
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, discovery, inventory, nodes, ports, rule_nodes
@@ -149,7 +157,8 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
         outcome = processing.run(conductor, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
         _describe(entry, conductor, task, processing, exc)
-        return Result("fail", error=f"Inspection failed: {exc}", inspection=entry,
+        return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
+                      inspection=entry,
                       also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
@@ -168,6 +177,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
         if is_same:
             known_bmcs.resolved(conn, node_id, driver_info, resolved)
         _add(conn, entry, conductor, task, processing.data, outcome)
+        processing.save(conn, conductor, task)
         _count(conn, task, outcome)
 
     _describe(entry, conductor, task, processing)
@@ -198,6 +208,7 @@ class _Processing:
 
     data: InspectionData | None = None
     outcome: Outcome | None = None
+    legacy: LegacyWork | None = None
 
     def run(self, conductor: Conductor, task: Task, interface: InspectInterface, data: InspectionData | str,
             rules_revision: int | None = None) -> Outcome:
@@ -230,10 +241,21 @@ class _Processing:
 
         task.begin_inspection(
             {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
-        self.outcome = conductor.pipeline.run(task, data.inventory, data.plugin_data, rule_set, spent)
+        self.legacy = legacy_rules.begin(conductor, task)
+        self.outcome = conductor.pipeline.run(
+            task, data.inventory, data.plugin_data, rule_set, spent,
+            legacy=None if self.legacy is None else self.legacy.run)
         fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
         _call(task, interface.finish)
         return self.outcome
+
+    def save(self, conn: sa.Connection, conductor: Conductor, task: Task) -> None:
+        """Write what belongs to the drafts, in the transaction that saves these.
+
+        :raises LegacyRuleGone: a legacy rule was deleted meanwhile
+        """
+        if self.legacy is not None:
+            self.legacy.save(conn, conductor, task)
 
     @property
     def is_sealed(self) -> bool:
@@ -299,10 +321,11 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
             outcome = Outcome([], pending.received_plugin_data, [])
             _call(task, interface.finish)
         else:
-            outcome = processing.run(conductor, task, interface, answer, task.rules_revision)
+            outcome = processing.run(conductor, task, interface, answer, task.revisions and task.revisions.rules)
     except (HookFailed, RuleFailed) as exc:
         _describe(entry, conductor, task, processing, exc)
-        return Result("fail", error=f"Inspection failed: {exc}", inspection=entry)
+        return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
+                      inspection=entry)
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -324,6 +347,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
         if waited:
             inventory.end_wait(conn, node_id)
         inventory.prune(conn, node_id, keep)
+        processing.save(conn, conductor, task)
         _count(conn, task, outcome)
 
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"

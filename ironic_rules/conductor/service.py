@@ -10,7 +10,7 @@ import oslo_messaging as messaging
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.conductor import periodics, recovery
+from ironic_rules.conductor import operations, periodics, recovery
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
@@ -38,6 +38,7 @@ class ConductorService:
         options = conductor.conf.conductor
         self._loops = (
             Loop("heartbeat", options.heartbeat_interval, self._heartbeat),
+            Loop("operations", options.recovery_interval, lambda: operations.work(conductor)),
             Loop("recovery", options.recovery_interval, lambda: recovery.resume_orphans(conductor)),
             Loop("timeouts", options.recovery_interval, lambda: periodics.in_turn(
                 conductor, "inspection timeouts", options.recovery_interval, recovery.fail_overdue)),
@@ -56,6 +57,7 @@ class ConductorService:
         conductor = self._conductor
         self._follow_clock()
         conductor.rules.current()
+        conductor.legacy_rules.current()
         conductor.db.write(lambda conn: conductors.register(
             conn, conductor.host, conductor.group, conductor.hardware.register(), conductor.instance))
         self._server.start()
@@ -101,6 +103,7 @@ class ConductorService:
         conductor = self._conductor
         self._follow_clock()
         conductor.rules.current()
+        conductor.legacy_rules.current()
         if not conductor.db.write(lambda conn: conductors.touch(conn, conductor.host, conductor.instance)):
             LOG.critical("Another process has registered as conductor %s; this one ends. Every conductor needs a "
                          "[DEFAULT]host of its own.", conductor.host)

@@ -228,6 +228,9 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
     on_failure = conductor.work_in(row.provision_state).on_failure
     error = None if result.error is None else printable(secrets.mask_text(result.error), MAX_MESSAGE)
     values = {**state_values(transition), "last_error": error}
+    if result.maintenance is not None:
+        values |= {"maintenance": True,
+                   "maintenance_reason": printable(secrets.mask_text(result.maintenance), MAX_MESSAGE)}
     stays = transition.state == row.provision_state
     if stays:
         del values["provision_updated_at"]

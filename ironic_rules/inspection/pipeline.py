@@ -2,6 +2,7 @@
 
 1. ``preprocess`` of every hook    2. rules of phase ``preprocess``
 3. every hook itself               4. rules of phase ``main``
+5. legacy rules
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import orjson
 from oslo_log import log as logging
 
 from ironic_rules.db.errors import AWAY
-from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, RuleFailed
+from ironic_rules.exceptions import ConfigurationError, HookFailed, IronicRulesError, LegacyRuleFailed, RuleFailed
+from ironic_rules.inspection import legacy_data
 from ironic_rules.inspection.explained_steps import MAIN, PREPROCESS, ExplainedSteps
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
+from ironic_rules.legacy import DataSource, LegacyOutcome
 from ironic_rules.models.inventories import AUTO_DISCOVERED
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
@@ -29,6 +32,8 @@ from ironic_rules.text import printable
 LOG = logging.getLogger(__name__)
 
 _OURS = "ironic_rules.inspection.hooks."
+#: Runs the legacy rules on a task whose processed data the source returns.
+LegacyRun = Callable[[Task, DataSource], LegacyOutcome]
 #: Replaces an error that could quote what a sensitive rule has written.
 WITHHELD = "details are withheld, a sensitive rule matched"
 
@@ -58,15 +63,16 @@ class Pipeline:
 
     def __init__(self, hooks: Sequence[tuple[str, InspectionHook]], settings: HookSettings | None = None) -> None:
         self._hooks = tuple(hooks)
+        self._settings = settings or HookSettings()
         try:
-            self._with_rules = re.compile((settings or HookSettings()).supported_interfaces)
+            self._with_rules = re.compile(self._settings.supported_interfaces)
         except re.error as exc:
             raise ConfigurationError(
                 f"[inspection_rules]supported_interfaces is not a regular expression: {exc}") from exc
 
     def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
             rule_set: RuleSet | None = None, spent: SpentRules = dict,
-            explain: ExplainedSteps | None = None) -> Outcome:
+            explain: ExplainedSteps | None = None, legacy: LegacyRun | None = None) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         :param task: its drafts are changed; its inspection has begun
@@ -74,8 +80,9 @@ class Pipeline:
         :param spent: see ``rules.Facts``
         :param explain: gets what each hook and each rule has done, also before a failure; the run is then a dry run:
             actions change nothing but the drafts
+        :param legacy: runs the legacy rules; None if there are none
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
-        :raises RuleFailed: from the first rule that failed
+        :raises RuleFailed: from the first rule that failed;  LegacyRuleFailed: from a legacy one
         """
         received = _Inventory(inventory)
         data: dict[str, Any] = orjson.loads(orjson.dumps(plugin_data or {}))
@@ -84,17 +91,18 @@ class Pipeline:
         if task.node.auto_discovered:
             data[AUTO_DISCOVERED] = True
         if explain is None:
-            return self._run(task, received, data, Facts(task, received.data, data, spent=spent), rule_set, None)
+            facts = Facts(task, received.data, data, spent=spent)
+            return self._run(task, received, data, facts, rule_set, None, legacy)
         facts = Facts(task, received.data, data, dry_run=True, spent=spent, explainer=explain.explainer)
         explain.begin(task, received.data, data)
         try:
-            return self._run(task, received, data, facts, rule_set, explain)
+            return self._run(task, received, data, facts, rule_set, explain, legacy)
         except (HookFailed, RuleFailed) as exc:
             explain.failed(exc)
             raise
 
     def _run(self, task: Task, received: _Inventory, data: dict[str, Any], facts: Facts, rule_set: RuleSet | None,
-             explain: ExplainedSteps | None) -> Outcome:
+             explain: ExplainedSteps | None, legacy: LegacyRun | None) -> Outcome:
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         sealed = False
         traces: list[Trace] = []
@@ -117,8 +125,23 @@ class Pipeline:
             task.stages.begin("rules")
             traces += _rules(rules, "main", facts, explain)
             task.checkpoint()
+            if legacy is not None:
+                traces += self._run_legacy(legacy, task, received.data, data)
         task.stages.begin("finish")
         return Outcome(traces, data, list(task.messages), task.stages.end())
+
+    def _run_legacy(self, run: LegacyRun, task: Task, inventory: Mapping[str, Any],
+                    plugin_data: Mapping[str, Any]) -> list[Trace]:
+        """Run the legacy rules; return their traces.
+
+        :raises LegacyRuleFailed: a rule failed, or an action says that the inspection fails
+        """
+        outcome = run(task, lambda: legacy_data.processed(task, inventory, plugin_data, self._settings))
+        task.checkpoint()
+        if outcome.failure is not None:
+            error = outcome.failure.error
+            raise LegacyRuleFailed(str(error), maintenance=outcome.failure.maintenance_reason, **error.facts)
+        return list(outcome.traces)
 
     def _call(self, name: str, hook: InspectionHook, work: Callable[..., None], task: Task, received: _Inventory,
               data: dict[str, Any], sealed: bool) -> None:

@@ -478,7 +478,7 @@ def _state(facts: Facts, task: Task | None, rule: CompiledRule) -> State:
 
 def state(plugin_data: Mapping[str, Any], task: Task | None) -> State:
     """Return a copy of all that rules may change, whoever changes it."""
-    found: State = {"plugin_data": clone(plugin_data)}
+    found: dict[str, Any] = {"plugin_data": clone(plugin_data)}
     if task is not None:
         found["node"] = clone(task.node.read())
         found["ports"] = {str(port.address): clone(port.read()) for port in task.ports}

@@ -1,0 +1,73 @@
+"""Legacy rules in an inspection: they run on its drafts, and what they own is saved with these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from ironic_rules.conductor import state_machine
+from ironic_rules.conductor.conductor import Conductor
+from ironic_rules.db import legacy_values
+from ironic_rules.exceptions import LegacyRuleGone
+from ironic_rules.legacy import DataSource, Forgotten, LegacyOutcome, LegacyRuleSet
+from ironic_rules.models.legacy_rules import OwnedValue
+from ironic_rules.models.task import Task
+
+#: Maximum number of values that one entry of the node's history names.
+_NAMED = 20
+
+
+@dataclass(slots=True)
+class LegacyWork:
+    """The legacy rules of one inspection.
+
+    :ivar before: what they own as it begins, by the ids of the rows
+    :ivar outcome: None until they have run
+    """
+
+    rule_set: LegacyRuleSet
+    cleanup: str
+    before: Mapping[int, OwnedValue]
+    outcome: LegacyOutcome | None = None
+
+    def run(self, task: Task, data: DataSource) -> LegacyOutcome:
+        """Run the rules on the drafts of a task; ``data`` returns the processed data."""
+        self.outcome = self.rule_set.run(task, data, tuple(self.before.values()), self.cleanup)
+        return self.outcome
+
+    def save(self, conn: sa.Connection, conductor: Conductor, task: Task) -> None:
+        """Write what the rules own now, in the transaction that saves the drafts.
+
+        :raises LegacyRuleGone: a rule was deleted meanwhile; the inspection is repeated
+        """
+        if self.outcome is None:
+            return
+        try:
+            legacy_values.save(conn, task.node.id, self.before, self.outcome.owned)
+        except LegacyRuleGone:
+            conductor.legacy_rules.doubt()
+            raise
+        tell(conn, conductor, task, self.outcome.forgotten)
+
+
+def begin(conductor: Conductor, task: Task) -> LegacyWork | None:
+    """Return the work of legacy rules on a node; None if there is none, which costs no query."""
+    known = task.revisions
+    rule_set = conductor.legacy_rules.current(None if known is None else known.legacy)
+    before: Mapping[int, OwnedValue] = {}
+    if known is None or known.owns_legacy_values:
+        with conductor.db.reader() as conn:
+            before = legacy_values.for_node(conn, task.node.id)
+    if not rule_set and not before:
+        return None
+    return LegacyWork(rule_set, conductor.conf.legacy_rules.cleanup, before)
+
+
+def tell(conn: sa.Connection, conductor: Conductor, task: Task, forgotten: Sequence[Forgotten]) -> None:
+    """Write into the node's history which values legacy rules do not own any more."""
+    if forgotten:
+        named = " ".join(dict.fromkeys(one.reason for one in forgotten[:_NAMED]))
+        more = f" And {len(forgotten) - _NAMED} more." if len(forgotten) > _NAMED else ""
+        state_machine.add_history(conn, conductor, task.node.id, "inspection", named + more, "INFO", task.context)
