@@ -20,6 +20,7 @@ EXPECTED: dict[str, tuple[str, list[int]]] = {
     "inspection.csv": ("M", [*range(1, 80)]),
     "templates.csv": ("D", [*range(1, 35)]),
     "extra_specs.csv": ("E", [*range(1, 27)]),
+    "legacy.csv": ("L", [*range(1, 32)]),
 }
 #: the folder in which every test that is named after a row must be in a table
 FOLDERS = [ROOT / "tests" / "functional", *(ROOT / "tests" / "functional" / name for name in ("clients", "rows"))]
