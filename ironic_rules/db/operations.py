@@ -26,6 +26,8 @@ from ironic_rules.exceptions import OperationNotFound
 RUNNING, FINISHED, CANCELLED = "running", "finished", "cancelled"
 #: States of items: the first is that before the work.
 LEFT, CHANGED, UNCHANGED, FAILED = "left", "changed", "unchanged", "failed"
+#: Maximum number of operations that have ended and are kept.
+KEPT = 100
 #: Seconds for which no other conductor works on what one has claimed.
 LEASE_S = 300
 
@@ -40,7 +42,7 @@ class Item:
 
 def create(conn: sa.Connection, kind: str, filters: Mapping[str, Any], user: str | None,
            nodes: sa.Select[tuple[str]]) -> Row:
-    """Store an operation and return it.
+    """Store an operation and return it; forget the oldest of those that have ended.
 
     :param filters: what was requested, as the kind of the operation understands it
     :param user: the ID of who has requested it
@@ -54,7 +56,16 @@ def create(conn: sa.Connection, kind: str, filters: Mapping[str, Any], user: str
     conn.execute(sa.insert(items).from_select(
         ["operation_id", "node_uuid", "status"],
         sa.select(sa.literal(inserted[0], sa.Integer), *chosen.c, sa.literal(LEFT))))  # type: ignore[index]
+    _prune(conn)
     return get(conn, uuid)
+
+
+def _prune(conn: sa.Connection) -> None:
+    ended = operations.c.status != RUNNING
+    query = sa.select(operations.c.id).where(ended).order_by(operations.c.id.desc()).offset(KEPT).limit(1)
+    newest_gone = conn.scalar(query)
+    if newest_gone is not None:
+        conn.execute(sa.delete(operations).where(ended, operations.c.id <= newest_gone))
 
 
 def get(conn: sa.Connection, uuid: str) -> Row:

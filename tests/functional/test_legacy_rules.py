@@ -176,39 +176,34 @@ class Died(BaseException):
 def test_what_is_owned_and_the_node_agree_if_a_conductor_dies_before_it_commits(whole, monkeypatch, place):
     rule(whole, sets(value="{data[memory_mb]}"))
     machine = Machine(whole)
-    machine.inspect(4096)
-    original = work.LegacyWork.run if place == "passes" else legacy_values.save
-    deaths: list[str] = []
+    machine.inspect(1000)
+    owner, name = (work.LegacyWork, "run") if place == "passes" else (legacy_values, "save")
+    original = getattr(owner, name)
+    alive: list[bool] = [True]
 
     def die(*given: Any) -> Any:
         outcome = original(*given)
-        if len(deaths) < 2:
-            deaths.append(place)
+        if alive[0]:
+            alive[0] = False
             raise Died
         return outcome
 
-    if place == "passes":
-        monkeypatch.setattr(work.LegacyWork, "run", die)
-    else:
-        monkeypatch.setattr(legacy_values, "save", die)
+    monkeypatch.setattr(owner, name, die)
     # The worker's thread ends with the lock held, as that of a process that dies.
     monkeypatch.setattr("ironic_rules.conductor.state_machine.attempt", lambda action, task: action())
-    whole.provision(machine.uuid, "inspect")
-    whole.callback(machine.uuid, machine.report(2048))
-    for number in (1, 2):
-        _wait_for_death(whole, deaths, number)
-        assert whole.show(machine.uuid)["extra"]["a"] == "4096"
-        assert machine.owned() == [("/extra/a", "4096")]
+    node_id = whole.row(machine.uuid).id
+    for number in range(1, 11):
+        before, after = str(number * 1000), str((number + 1) * 1000)
+        whole.provision(machine.uuid, "inspect")
+        alive[0] = True
+        whole.callback(machine.uuid, machine.report(int(after)))
+        wait_for("the death", lambda: not alive[0] and not whole.conductor.workers.is_active(node_id))
+        assert whole.row(machine.uuid).extra["a"] == before
+        assert machine.owned() == [("/extra/a", before)]
         recovery.resume_orphans(whole.conductor)
-    whole.at_rest(machine.uuid)
-
-    assert whole.show(machine.uuid)["extra"]["a"] == "2048"
-    assert machine.owned() == [("/extra/a", "2048")]
-
-
-def _wait_for_death(whole: OneProcess, deaths: list[str], number: int) -> None:
-    wait_for(f"death {number}", lambda: len(deaths) == number and not any(
-        whole.conductor.workers.is_active(node_id) for node_id in range(200)))
+        whole.at_rest(machine.uuid)
+        assert whole.row(machine.uuid).extra["a"] == after
+        assert machine.owned() == [("/extra/a", after)]
 
 
 def test_cleanup_takes_back_on_every_node_but_those_that_are_locked(whole):

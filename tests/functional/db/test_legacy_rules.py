@@ -13,7 +13,13 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, legacy_rules, legacy_values, nodes, operations
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import legacy_values as table
-from ironic_rules.exceptions import LegacyRuleAlreadyExists, LegacyRuleChanged, LegacyRuleGone, LegacyRuleNotFound
+from ironic_rules.exceptions import (
+    LegacyRuleAlreadyExists,
+    LegacyRuleChanged,
+    LegacyRuleGone,
+    LegacyRuleNotFound,
+    OperationNotFound,
+)
 from ironic_rules.models.legacy_rules import OwnedValue
 from tests.functional.db.concurrency import at_once
 
@@ -134,4 +140,11 @@ def test_items_are_claimed_once_and_again_after_a_while(db: Database, make_node:
         assert not operations.finish(conn, operation.id)
         assert operations.running(conn) == []
         operations.cancel(conn, operation.id)
+        for _ in range(operations.KEPT):
+            new = operations.create(conn, "a-kind", {}, None, legacy_values.nodes_of(B))
+            operations.cancel(conn, new.id)
         assert operations.get(conn, operation.uuid).status == operations.FINISHED
+        operations.create(conn, "a-kind", {}, None, legacy_values.nodes_of(B))
+        with pytest.raises(OperationNotFound):
+            operations.get(conn, operation.uuid)
+        assert operations.counts(conn, [operation.id]) == {operation.id: {}}

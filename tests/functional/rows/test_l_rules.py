@@ -297,3 +297,6 @@ def test_l_31_what_inspector_added_works_too(whole):
     assert inside["extra"] == {"scoped": 1, "deep": {"list": ["3", {"k": "3"}]}}
     assert outside["extra"] == {"deep": {"list": ["3", {"k": "3"}]}}
     assert inside["traits"] == ["CUSTOM_A"]
+    rule(whole, sets("/driver", "faulty-hardware", reset_interfaces=True))
+    moved = inspected(whole)
+    assert (moved["driver"], moved["deploy_interface"]) == ("faulty-hardware", "faulty")
