@@ -12,12 +12,13 @@ from oslo_upgradecheck import upgradecheck
 from ironic_rules import conf as service_conf
 from ironic_rules import rules, service
 from ironic_rules.cmd import lifecycle
-from ironic_rules.db import inspection_rules, migration
+from ironic_rules.db import inspection_rules, legacy_rules, migration
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection import discovery, hook_settings, rule_settings
 from ironic_rules.inspection.hooks import loader
+from ironic_rules.inspection.legacy_rule_cache import problem_of
 
 
 class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
@@ -72,9 +73,12 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         if self._db is None:
             return f"{built_in}; the stored ones were not checked"
         with self._db.reader() as conn:
-            stored = inspection_rules.all_rules(conn)
+            stored, of_inspector = inspection_rules.all_rules(conn), legacy_rules.all_rules(conn)
         compiled = [rules.compile_stored(rule, limits=prepared.limits) for rule in stored]
-        if broken := [str(rule.failure()) for rule in compiled if isinstance(rule, rules.BrokenRule)]:
+        broken = [str(rule.failure()) for rule in compiled if isinstance(rule, rules.BrokenRule)]
+        broken += [f"Legacy rule {rule.uuid}: {problem}" for rule in of_inspector
+                   if (problem := problem_of(prepared.legacy.compile(rule))) is not None]
+        if broken:
             raise ConfigurationError("\n".join(broken))
         return f"{built_in}, and the stored ones are valid"
 

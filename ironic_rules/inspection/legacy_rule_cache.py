@@ -26,6 +26,11 @@ class _State:
     rule_set: LegacyRuleSet
 
 
+def problem_of(rule: CompiledLegacyRule | BrokenLegacyRule) -> str | None:
+    """Return why a rule has no effect, or fails inspections; None if it works."""
+    return str(rule.failure()) if isinstance(rule, BrokenLegacyRule) else rule.disabled
+
+
 class LegacyRuleCache:
     """Keeps the compiled rules, and compiles again only what has changed. One per process; thread-safe.
 
@@ -53,13 +58,8 @@ class LegacyRuleCache:
 
     def invalid(self, revision: int | None = None) -> dict[str, str]:
         """Return why rules have no effect, or fail inspections, by UUID."""
-        found = {}
-        for uuid, rule in self._current(revision).rules.items():
-            if isinstance(rule, BrokenLegacyRule):
-                found[uuid] = str(rule.failure())
-            elif rule.disabled is not None:
-                found[uuid] = rule.disabled
-        return found
+        return {uuid: problem for uuid, rule in self._current(revision).rules.items()
+                if (problem := problem_of(rule)) is not None}
 
     def _current(self, revision: int | None) -> _State:
         state = self._state

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from ironic_rules.conductor import legacy_rules as work
 from ironic_rules.conductor import operations, recovery
-from ironic_rules.db import legacy_values
+from ironic_rules.db import legacy_rules, legacy_values
 from ironic_rules.db.tables import legacy_values as table
 from tests.functional.installations import only_in_one_process
 from tests.functional.legacy import EXAMPLE, RULES, Machine, at_least, capabilities, rule, sets
@@ -235,6 +235,40 @@ def test_cleanup_takes_back_on_every_node_but_those_that_are_locked(whole):
     # The next inspection of the one that was locked does what was left.
     assert locked.inspect()["extra"] == {"own": 0, "b": 2}
     assert operations.work(whole.conductor) == 0
+
+
+def test_cleanup_of_one_of_two_rules_for_the_same_value_leaves_the_other_ones(whole):
+    first = rule(whole, {"action": "set-capability", "name": "profile", "value": "one"}, sets(value=1))
+    rule(whole, {"action": "set-capability", "name": "profile", "value": "two"}, sets(value=2),
+         conditions=at_least(4096))
+    machine = Machine(whole, properties={"capabilities": "profile:by-hand"}, extra={"a": "own"})
+    machine.inspect()
+    whole.app.delete(f"{RULES}/{first}?cleanup=true")
+    assert operations.work(whole.conductor) == 1
+    between = whole.show(machine.uuid)
+    after = machine.inspect(1024)
+
+    assert ("profile:two" in capabilities(between), between["extra"]) == (True, {"a": 2})
+    assert ("profile:by-hand" in capabilities(after), after["extra"]) == (True, {"a": "own"})
+
+
+def test_a_rule_that_is_no_longer_valid_fails_the_nodes_in_its_scope_and_one_whose_plug_in_is_gone_is_disabled(whole):
+    invalid, disabled = rule(whole, sets(), scope="hall-1"), rule(whole, sets("/extra/b"))
+    rule(whole, sets("/extra/c"))
+    machine, inside = Machine(whole), Machine(whole, inspection_scope="hall-1")
+    assert machine.inspect()["extra"] == {"b": 1, "c": 1}
+    with whole.db.writer() as conn:
+        legacy_rules.update(conn, invalid, {"actions": [sets("/uuid")]})
+        legacy_rules.update(conn, disabled, {"actions": [{"action": "of-a-removed-plug-in"}]})
+    failed = inside.inspect()
+
+    assert failed["provision_state"] == "inspect failed"
+    assert invalid in failed["last_error"]
+    assert "/actions/0/path" in failed["last_error"]
+    # What the disabled rule has written stays.
+    assert machine.inspect()["extra"] == {"b": 1, "c": 1}
+    assert machine.owned() == [("/extra/b", 1), ("/extra/c", 1)]
+    assert whole.app.get("/healthcheck").json["invalid_rules"] == 2
 
 
 def test_cleanup_of_all_rules_is_continued_by_another_conductor(whole, monkeypatch):

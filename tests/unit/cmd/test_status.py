@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.cmd import dbsync, status
-from ironic_rules.db import inspection_rules
+from ironic_rules.db import inspection_rules, legacy_rules
 
 
 @pytest.fixture
@@ -64,6 +64,18 @@ def test_a_stored_rule_that_is_no_longer_valid(check, tmp_path):
     assert code == 2
     told = "".join(checks["Inspection rules"][1].split())  # it is wrapped, also within words
     assert all(part in told for part in (uuid, "/actions/0/op", "nosuchaction"))
+
+
+def test_a_stored_legacy_rule_that_is_no_longer_valid(check, tmp_path):
+    assert check()[0] == 0
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        uuid = legacy_rules.create(connection, {"conditions": [], "actions": [{"action": "gone"}]}).uuid
+
+    code, checks = check()
+    assert code == 2
+    told = "".join(checks["Inspection rules"][1].split())
+    assert all(part in told for part in (uuid, "/actions/0/action"))
 
 
 def test_a_configuration_file_that_is_missing_is_told_in_one_line(capsys):
