@@ -59,11 +59,14 @@ def save(conn: sa.Connection, node_id: int, before: Mapping[int, OwnedValue], af
         if old != new:
             break
         same += 1
+    # First: who deletes a rule locks it before its values, too.
+    added = after[same:]
+    _hold(conn, {value.rule_uuid for value in added})
     if gone := list(before)[same:]:
-        conn.execute(sa.delete(legacy_values).where(legacy_values.c.node_id == node_id,
-                                                    legacy_values.c.id.in_(gone)))
-    if added := after[same:]:
-        _hold(conn, {value.rule_uuid for value in added})
+        # They are written in order, so that what does not stay is all that comes after something.
+        conn.execute(sa.delete(legacy_values).where(
+            legacy_values.c.node_id == node_id, legacy_values.c.id >= gone[0]))
+    if added:
         now = clock.now()
         conn.execute(sa.insert(legacy_values), [
             {**{name: getattr(value, name) for name in _FIELDS}, "node_id": node_id, "created_at": now}

@@ -42,7 +42,7 @@ class InspectorClients:
             headers += _BOUNDS
             if status[0] in "45":
                 failed[:] = [(status, headers)]
-                return failed.append
+                return None
             return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
 
         try:
