@@ -38,6 +38,8 @@ class Ledger:
         self._is_kept = is_kept
         self.rule = ""
         self._action = 0
+        #: the capabilities that were parsed last, and what they are
+        self._parsed: tuple[Any, dict[str, Any]] = (None, {})
 
     def begin(self, rule: str, action: int) -> None:
         """Note which action of which rule writes from now on."""
@@ -127,12 +129,12 @@ class Ledger:
         same = sum(json_values.same(value, item) for item in found)
         if unique and same:
             return
-        items = list(found)
         if index == "-":
-            items.append(value)
+            self.task.node.extend(where, value)
         else:
+            items = list(found)
             pointer.put(items, (index,), value, insert=True)
-        self.task.node.write(where, items)
+            self.task.node.write(where, items)
         self._note(ITEM, f"{where}/{index}", written=json_values.clone(value), had_before=True, before=same)
 
     def set_capability(self, name: str, value: Any) -> None:
@@ -141,24 +143,27 @@ class Ledger:
         :param value: None removes it
         :raises ActionError: it is a list or an object, or has a comma
         """
-        node = self.task.node
-        found = node.current("properties").get("capabilities")
-        pairs = capabilities.parse(found)
+        found = self.task.node.current("properties").get("capabilities")
+        if self._parsed[0] is not found or not isinstance(found, str):
+            self._parsed = found, capabilities.parse(found)
+        pairs = self._parsed[1]
         before = pairs.get(name, MISSING)
         if value is None:
             if before is MISSING:
                 return
-            node.write(_CAPABILITIES, capabilities.remove(found, name))
             # Its place among the others, to which it returns.
             self._note(CAPABILITY, name, is_set=False, made=list(pairs).index(name), **_before(before))
-            return
-        changed = capabilities.put(found, name, value)
-        text = capabilities.parse(changed)[name]
-        if before is not MISSING and json_values.same(before, text):
-            return
-        node.write(_CAPABILITIES, changed)
-        # Whether there were capabilities at all, so that taking back leaves what there was.
-        self._note(CAPABILITY, name, written=text, made=int(found is None), **_before(before))
+            del pairs[name]
+        else:
+            text = capabilities.text_of(value)
+            if before is not MISSING and json_values.same(before, text):
+                return
+            # Whether there were capabilities at all, so that taking back leaves what there was.
+            self._note(CAPABILITY, name, written=text, made=int(found is None), **_before(before))
+            pairs[name] = text
+        changed = capabilities.joined(found, pairs)
+        self.task.node.write(_CAPABILITIES, changed)
+        self._parsed = changed, pairs
 
     def add_trait(self, name: str) -> None:
         """Add a trait.

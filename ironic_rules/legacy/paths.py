@@ -101,7 +101,11 @@ def parse(text: str, most: int) -> FieldPath:
     rest = parts[len(plain):]
     if not rest:
         return FieldPath(root, start, get, _one(get))
-    return FieldPath(root, None, get, _all(get, _chain([_part(part) for part in rest]), most))
+    key = f"at most {most} of {text}"
+    names = [_step(part) for part in rest[1:] if isinstance(part, Fields)]
+    if isinstance(rest[0], Wildcard) and len(names) == len(rest) - 1 and all(names):
+        return FieldPath(root, None, get, _noted(key, _all_of(get, [name for name in names if name], most)))
+    return FieldPath(root, None, get, _noted(key, _all(get, _chain([_part(part) for part in rest]), most)))
 
 
 def split(text: str) -> tuple[str, list[JSONPath]]:
@@ -166,6 +170,43 @@ def _one(get: Getter) -> Callable[[View], list[Any]]:
             return [get(view)]
         except MissingPath:
             return []
+
+    return find
+
+
+def _noted(key: str, find: Callable[[View], list[Any]]) -> Callable[[View], list[Any]]:
+    """Return a function that finds the values of a path once for all rules: nothing changes while they are evaluated."""
+
+    def noted(view: View) -> list[Any]:
+        if key not in view:
+            try:
+                view[key] = find(view)
+            except CannotEvaluate as exc:
+                view[key] = str(exc)
+        found: list[Any] | str = view[key]
+        if isinstance(found, str):
+            raise CannotEvaluate(found)
+        return found
+
+    return noted
+
+
+def _all_of(get: Getter, names: Sequence[str], most: int) -> Callable[[View], list[Any]]:
+    """Return the function of the most frequent form with a wildcard, ``inventory.disks[*].size``: the shortest one."""
+
+    def find(view: View) -> list[Any]:
+        try:
+            start = get(view)
+        except MissingPath:
+            return []
+        if isinstance(start, dict):
+            start = list(start.values())
+        if not isinstance(start, list):
+            return []
+        found = _limited(start, most)
+        for name in names:
+            found = [value[name] for value in found if isinstance(value, dict) and name in value]
+        return found
 
     return find
 

@@ -26,14 +26,23 @@ def put(found: Any, name: str, value: Any) -> Any:
 
     :raises ActionError: the value is invalid, or ``found`` are not capabilities
     """
+    text = text_of(value)
+    pairs = parse(found)
+    pairs[name] = text
+    return joined(found, pairs)
+
+
+def text_of(value: Any) -> str:
+    """Return the value of a capability as text.
+
+    :raises ActionError: it is invalid
+    """
     if isinstance(value, (dict, list)) or value is None:
         raise ActionError("a capability's value is a string, a number, true or false")
     text = str(value)
     if "," in text or not text.isprintable():
         raise ActionError("a capability's value must not contain commas and control characters")
-    pairs = parse(found)
-    pairs[name] = text
-    return joined(found, pairs)
+    return text
 
 
 def remove(found: Any, name: str) -> Any:
