@@ -182,11 +182,18 @@ def test_m_59_a_machine_without_the_disk_of_the_hints_fails(whole):
 
 
 def test_m_60_no_hook_sets_cpus(whole):
-    assert "cpus" not in NAMES
-    assert set(loader.parse(whole.conf.inspector.hooks)) == NAMES
+    # The hook of that name is for rules that come from Inspector: only who names it gets the property.
+    assert set(loader.parse(whole.conf.inspector.hooks)) == NAMES - {"cpus"}
     body = {"cpu": {"architecture": "x86_64", "count": 64, "flags": ["vmx"]}, "memory": {"physical_mb": 1024}}
 
     node = inspected(whole, {**body, **disks("one")}, {"pci_devices": [T4], "lldp_raw": {"eth0": LLDP}})
 
     assert node["last_error"] is None
     assert "cpus" not in node["properties"] and "cpus" not in capabilities(node)
+
+
+def test_m_60_who_names_the_hook_gets_cpus(tmp_path):
+    with running(tmp_path, "[inspector]\nhooks = $default_hooks,cpus\n") as whole:
+        node = inspected(whole, {"cpu": {"architecture": "x86_64", "count": 64}})
+
+    assert node["properties"]["cpus"] == 64
