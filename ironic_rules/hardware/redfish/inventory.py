@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ironic_rules.hardware.redfish import network
+from ironic_rules.hardware.redfish import network, storage
 from ironic_rules.hardware.redfish.resources import MAX_ITEMS, Found, Resource
 
 #: (ProcessorArchitecture or InstructionSet) -> the output of ``uname -m`` on such a machine
@@ -32,6 +32,7 @@ def of(found: Found) -> dict[str, Any]:
     system = found.of("system")[0]
     mode = boot_mode(system.get("Boot", "BootSourceOverrideMode"))
     maker, version = system.text("Manufacturer"), system.text("BiosVersion")
+    controllers = storage.resources(found)
     return {
         "interfaces": network.interfaces(found),
         "cpu": _cpu(found, system),
@@ -44,6 +45,7 @@ def of(found: Found) -> dict[str, Any]:
         "hostname": system.text("HostName"),
         # The interface that the machine boots from is not known here; without it, hooks do not change pxe_enabled.
         "boot": {} if mode is None else {"current_boot_mode": mode},
+        **({"storage_controllers": controllers} if controllers else {}),
     }
 
 
@@ -148,17 +150,11 @@ def _volumes(found: Found) -> list[dict[str, Any]]:
 
 
 def _controllers(found: Found) -> list[dict[str, Any]]:
-    """Return the storage controllers: resources of their own, or in old BMCs objects in the storage resource."""
-    controllers = []
-    for storage in found.of("storage"):
-        own = found.of("controller", storage) or [
-            Resource("controller", storage.path, entry) for entry in storage.objects("StorageControllers")]
-        controllers += [{
-            "name": one.text("Name") or storage.text("Name"), "model": one.text("Model"),
-            "vendor": one.text("Manufacturer"), "serial": one.text("SerialNumber"),
-            "firmware_version": one.text("FirmwareVersion"), "drives": len(found.of("drive", storage)),
-        } for one in own]
-    return controllers
+    return [{
+        "name": one.text("Name") or parent.text("Name"), "model": one.text("Model"),
+        "vendor": one.text("Manufacturer"), "serial": one.text("SerialNumber"),
+        "firmware_version": one.text("FirmwareVersion"), "drives": len(found.of("drive", parent)),
+    } for parent in found.of("storage") for one in storage.controllers_of(found, parent)]
 
 
 def _pci_devices(found: Found) -> list[dict[str, str]]:

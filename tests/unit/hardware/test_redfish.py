@@ -103,6 +103,9 @@ def test_the_inventory_has_the_shape_of_a_ramdisks(bmc, conf):
         "system_vendor": {"product_name": "Server 9", "serial_number": "S1", "manufacturer": "Vendor",
                           "firmware": {"vendor": "Vendor", "version": "2.0", "build_date": None}},
         "hostname": "h", "boot": {"current_boot_mode": "uefi"}, "bmc_address": "192.0.2.5",
+        "storage_controllers": [{"id": "1", "name": "C", "storage_controllers": [], "drives": [
+            {"name": "Disk 0", "size": 480103981056, "id": "1", "media_type": "SSD", "serial_number": "D1",
+             "manufacturer": "V", "model": "M", "revision": None}]}],
     }
     told = plugin_data.pop("redfish_inspection")
     assert (told["requests"], told["missing"]) == (14, [])

@@ -96,6 +96,37 @@ def test_the_bmc_is_told_the_id_of_the_request_by_each_thread_that_reads(bmc, co
         assert len(bmc.request_ids) > 20 and bmc.request_ids.count(None) <= 2
 
 
+def test_rules_for_raid_read_controllers_and_drives_as_ironic_reports_them(bmc, conf):
+    storage, = inspected(conf, task_of(bmc)).inventory["storage_controllers"]
+
+    assert (storage["id"], storage["name"], len(storage["drives"])) == ("RAID.1", "RAID.1", 24)
+    assert storage["storage_controllers"] == [{
+        "member_id": "0", "name": "0", "model": "PERC H965i", "manufacturer": "DELL", "firmware_version": "8.2.0",
+        "raid_types": [], "speed_gbps": None, "controller_protocols": [], "device_protocols": []}]
+    assert storage["drives"][23] == {
+        "name": "Bay 23", "size": 1920383410176, "id": "Disk.23", "media_type": "SSD", "serial_number": "D23",
+        "manufacturer": "KIOXIA", "model": "KPM7VRUG1T92", "revision": None, "protocol": "NVMe",
+        "status": {"health": "OK", "state": "Enabled"}}
+
+
+def test_controllers_of_old_bmcs_are_objects_of_the_storage_and_absent_drives_are_left_out(bmc, conf):
+    path = f"{SYSTEM}/Storage/RAID.1"
+    del bmc.content[path]["Controllers"]
+    bmc.content[path]["StorageControllers"] = [7, {
+        "MemberId": "0", "Name": "PERC H730", "SpeedGbps": 12, "SupportedRAIDTypes": ["RAID0", "RAID1", None],
+        "SupportedControllerProtocols": ["PCIe"], "SupportedDeviceProtocols": "SAS",
+        "Status": {"Health": "Warning", "HealthRollup": "OK", "State": 7}}]
+    bmc.content[f"{path}/Drives/Disk.0"]["Status"] = {"State": "Absent"}
+
+    storage, = inspected(conf, task_of(bmc)).inventory["storage_controllers"]
+
+    assert storage["storage_controllers"] == [{
+        "member_id": "0", "name": "PERC H730", "model": None, "manufacturer": None, "firmware_version": None,
+        "raid_types": ["RAID0", "RAID1"], "speed_gbps": 12, "controller_protocols": ["PCIe"], "device_protocols": [],
+        "status": {"health": "Warning", "health_rollup": "OK"}}]
+    assert [drive["id"] for drive in storage["drives"]][:2] == ["Disk.1", "Disk.2"]
+
+
 def test_no_password_of_the_bios_is_kept(bmc, conf):
     assert inspected(conf, task_of(bmc)).plugin_data["bios_settings"] == {
         "BootMode": "Uefi", "LogicalProc": "Enabled", "NumLock": True}
