@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
+from ironic_rules.conf.value_types import HttpUrl
 from ironic_rules.models.steps import MAX_PRIORITY
 
 GROUP = cfg.OptGroup("deploy", title="Deploy", help="Ramdisks, and the web server from which machines load them.")
@@ -12,6 +13,10 @@ OPTS: list[cfg.Opt] = [
                help="URL of the web server that serves http_root to machines and their BMCs."),
     cfg.StrOpt("http_root", default="$state_path/httpboot",
                help="Folder for boot scripts and images for machines."),
+    cfg.Opt("external_callback_url", type=HttpUrl(),
+            help="Root URL of the API that is passed to ramdisks booted from virtual media, for machines that reach "
+                 "the API by another address than those that boot over the network. Used where "
+                 "[inspector]callback_endpoint_override is not set. Default: [api]public_endpoint."),
     cfg.StrOpt("deploy_kernel", help="URL of the ramdisk's kernel, for nodes without driver_info/deploy_kernel."),
     cfg.StrOpt("deploy_ramdisk", help="URL of the ramdisk, for nodes without driver_info/deploy_ramdisk."),
     cfg.StrOpt("deploy_iso", help="URL of a bootable ISO image with the ramdisk, for nodes without "

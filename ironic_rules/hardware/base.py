@@ -153,6 +153,10 @@ class InspectInterface(Interface, abc.ABC):
 class BootInterface(Interface):
     kind = "boot"
 
+    #: whether a ramdisk that it boots may run outside the network from which machines boot, as virtual media allow;
+    #: ``[deploy]external_callback_url`` is for these
+    is_external: ClassVar[bool] = False
+
     def validate_inspection(self, task: Task) -> None:
         """Check that this interface can boot the inspection ramdisk on the node. Quick: does not access the BMC.
 

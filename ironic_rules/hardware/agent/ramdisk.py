@@ -20,15 +20,20 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:;/?&%@+~=\[\]-]*")
 
 
-def inspection_parameters(conf: cfg.ConfigOpts) -> dict[str, str]:
+def inspection_parameters(conf: cfg.ConfigOpts, *, is_external: bool = False) -> dict[str, str]:
     """Return the kernel parameters of an inspection: name to value; a flag has an empty value.
 
+    :param is_external: whether the ramdisk may run outside the network from which machines boot
     :raises InvalidParameterValue: the API's address is not configured, or ``extra_kernel_params`` is malformed
     """
-    root = (conf.inspector.callback_endpoint_override or conf.api.public_endpoint or "").rstrip("/")
+    roots = {"[inspector]callback_endpoint_override": conf.inspector.callback_endpoint_override,
+             "[deploy]external_callback_url": conf.deploy.external_callback_url if is_external else None,
+             "[api]public_endpoint": conf.api.public_endpoint}
+    root = next((value.rstrip("/") for value in roots.values() if value), None)
     if not root:
+        names = [name for name in roots if is_external or not name.startswith("[deploy]")]
         raise InvalidParameterValue("A managed boot must pass the URL of the API to the ramdisk: set "
-                                    "[inspector]callback_endpoint_override or [api]public_endpoint.")
+                                    f"{', '.join(names[:-1])} or {names[-1]}.")
     parameters = {"ipa-inspection-callback-url": root + _CALLBACK, "ipa-api-url": root}
     for word in conf.inspector.extra_kernel_params.split():
         name, _, value = word.partition("=")
@@ -44,8 +49,9 @@ def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
     :raises InvalidParameterValue: the boot interface cannot boot the node, and a boot must be managed
     """
     try:
-        interface.interface_of(task.node, "boot").validate_inspection(task)
-        return inspection_parameters(interface.conf)
+        boot = interface.interface_of(task.node, "boot")
+        boot.validate_inspection(task)
+        return inspection_parameters(interface.conf, is_external=boot.is_external)
     except Invalid as exc:
         if interface.conf.inspector.require_managed_boot:
             raise InvalidParameterValue(

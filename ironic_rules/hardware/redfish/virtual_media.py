@@ -34,6 +34,7 @@ _FLOPPY = frozenset({"Floppy", "USBStick"})
 class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     """Boots the ISO image of ``deploy_iso`` once."""
 
+    is_external = True
     properties = {
         **PROPERTIES, "deploy_iso": "URL of a bootable ISO image with the ramdisk. Default: [deploy]deploy_iso.",
     }

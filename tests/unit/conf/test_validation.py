@@ -72,6 +72,7 @@ WRONG = [
     ("deploy", "http_url", "ftp://192.0.2.1/", "a URL is required that begins with http:// or https://"),
     ("deploy", "http_url", "192.0.2.1:8080", "a URL is required that begins with http:// or https://"),
     ("deploy", "http_root", "$no_such_option/httpboot", "no_such_option"),
+    ("deploy", "external_callback_url", "ftp://192.0.2.10", URL),
     ("deploy", "power_off_after_deploy_failure", "nope", BOOLEAN),
     ("deploy", "step_priorities", "bios.apply_configuration:high", "VALUE is a whole number from 0 to 2147483647"),
     ("deploy", "step_priorities", "bios.apply_configuration", "KEY:VALUE entries"),

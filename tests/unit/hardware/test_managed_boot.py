@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.exceptions import BMCError, UnsupportedDriverExtension
+from ironic_rules.exceptions import BMCError, InvalidParameterValue, UnsupportedDriverExtension
+from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.agent.inspect import AgentInspect
+from ironic_rules.hardware.boot.ipxe import IPXEBoot
+from ironic_rules.hardware.redfish.virtual_media import RedfishVirtualMediaBoot as VirtualMedia
 from tests.unit.inspection.tasks import make_task
 
 FAILURE = BMCError(node="n", reason="it is broken")
@@ -13,6 +16,8 @@ FAILURE = BMCError(node="n", reason="it is broken")
 
 class Machine:
     """The power, management and boot interface of one machine; ``fails`` names the calls that do."""
+
+    is_external = False
 
     def __init__(self, *fails, managed=True, failure=FAILURE):
         self.fails = set(fails)
@@ -187,3 +192,41 @@ def test_what_others_boot_is_not_cleaned_up(agent, conf):
     interface.abort(task)
 
     assert machine.calls == ["pxe", "rebooting", "power off"]
+
+
+CALLBACK = "ipa-inspection-callback-url"
+OVERRIDE, EXTERNAL, PUBLIC = "http://override/", "http://external/", "http://public/"
+
+
+@pytest.mark.parametrize(("options", "over_the_network", "by_media"), [
+    ((None, None, PUBLIC), PUBLIC, PUBLIC),
+    ((None, EXTERNAL, PUBLIC), PUBLIC, EXTERNAL),
+    ((OVERRIDE, EXTERNAL, PUBLIC), OVERRIDE, OVERRIDE),
+    ((None, EXTERNAL, None), None, EXTERNAL),
+    ((None, None, None), None, None),
+])
+def test_a_ramdisk_outside_the_network_of_the_machines_may_have_another_address_of_the_api(conf, options,
+                                                                                          over_the_network, by_media):
+    names = [("callback_endpoint_override", "inspector"), ("external_callback_url", "deploy"),
+             ("public_endpoint", "api")]
+    for (name, group), value in zip(names, options, strict=True):
+        conf.set_override(name, value, group=group)
+
+    for wanted, is_external in ((over_the_network, IPXEBoot.is_external), (by_media, VirtualMedia.is_external)):
+        if wanted is None:
+            with pytest.raises(InvalidParameterValue, match="public_endpoint") as caught:
+                ramdisk.inspection_parameters(conf, is_external=is_external)
+            assert ("[deploy]external_callback_url" in str(caught.value)) is is_external
+        else:
+            found = ramdisk.inspection_parameters(conf, is_external=is_external)
+            assert (found[CALLBACK], found["ipa-api-url"]) == (f"{wanted}v1/continue_inspection", wanted.rstrip("/"))
+
+
+def test_the_boot_interface_decides_which_address_its_ramdisk_gets(conf):
+    conf.set_override("external_callback_url", EXTERNAL, group="deploy")
+    machine, told = Machine(), []
+    machine.is_external, machine.prepare_ramdisk = True, lambda task, parameters: told.append(parameters[CALLBACK])
+
+    AgentInspect(conf, lambda node, kind: machine).inspect_hardware(make_task())
+
+    assert told == [f"{EXTERNAL}v1/continue_inspection"]
