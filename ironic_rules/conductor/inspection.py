@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -134,6 +134,8 @@ def start(conductor: Conductor, task: Task) -> Result:
     task.node.inspection_started_at = clock.now()
     task.node.inspection_finished_at = None
     interface = conductor.hardware.interface(task.node, "inspect")
+    # A function, which a copy of the task shares; of a partial object it would have the conductor copied.
+    task.addresses_of_others = lambda macs: _of_others(conductor, task.node.id, macs)
     data = _call(task, interface.inspect_hardware)
     if data is None or data == states.INSPECTWAIT:
         node_id, driver_info = task.node.id, dict(task.node.driver_info)
@@ -261,6 +263,12 @@ class _Processing:
     def is_sealed(self) -> bool:
         """Whether the drafts contain what a sensitive rule wrote."""
         return self.outcome is not None and any(trace.sensitive and trace.matched for trace in self.outcome.traces)
+
+
+def _of_others(conductor: Conductor, node_id: int, macs: Collection[str]) -> set[str]:
+    with conductor.db.reader() as conn:
+        owners = ports.node_ids_by_addresses(conn, macs)
+    return {address for address, owner in owners.items() if owner != node_id}
 
 
 def _check_storable(data: InspectionData) -> None:

@@ -56,6 +56,10 @@ OPTS: list[cfg.Opt] = [
                help="Existing ports that are kept."),
     cfg.BoolOpt("update_pxe_enabled", default=True,
                 help="Update pxe_enabled of existing ports from the inventory."),
+    cfg.BoolOpt("pre_create_ports", default=True,
+                help="Before an in-band inspection, create ports for the MAC addresses that the BMC reports of enabled "
+                     "interfaces, where the management interface can read them, so that the machine has its ports when "
+                     "it boots the ramdisk. Independent of add_ports."),
     cfg.Opt("disk_partitioning_spacing", type=Spacing(), default=1,
             help="GiB by which local_gb is less than the size of the root disk, as space for partitioning. 0: none."),
     cfg.DictOpt("cpu_capabilities", default=CPU_CAPABILITIES,

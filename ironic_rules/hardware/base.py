@@ -212,6 +212,13 @@ class ManagementInterface(Interface, abc.ABC):
         """Return what identifies the machine, as ``models.machine_ids`` does; none if the BMC does not report it."""
         return set()
 
+    def get_mac_addresses(self, task: Task) -> list[str]:
+        """Return the MAC addresses of the machine's enabled network interfaces; none if the BMC does not report them.
+
+        :raises UnsupportedDriverExtension: the interface cannot read them
+        """
+        raise self.refuse(task, "get_mac_addresses")
+
     def get_supported_boot_modes(self, task: Task) -> list[str]:
         """Return the names that ``set_boot_mode`` accepts: ``uefi``, ``bios``, or none."""
         return []

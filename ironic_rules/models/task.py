@@ -71,6 +71,8 @@ class Task:
         self._previous_inventory: PreviousInventory = lambda: None
         #: what an inspect interface has accepted of this inspection before, see :meth:`received_before`
         self.accepted: Callable[[], InspectionData | None] = lambda: None
+        #: returns those of the given MAC addresses that are ports of other nodes; known while an inspection starts
+        self.addresses_of_others: Callable[[Collection[str]], Collection[str]] = lambda addresses: ()
         #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []
         self._forget_token: Callable[[], None] | None = None

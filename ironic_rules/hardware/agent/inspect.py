@@ -8,11 +8,11 @@ from typing import Any
 
 from oslo_log import log
 
-from ironic_rules.exceptions import BMCError, IronicRulesError
+from ironic_rules.exceptions import BMCError, IronicRulesError, UnsupportedDriverExtension
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.base import InspectInterface
-from ironic_rules.models import states
+from ironic_rules.models import mac, states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
@@ -37,7 +37,12 @@ class AgentInspect(InspectInterface):
         ramdisk.managed_parameters(self, task)
 
     def inspect_hardware(self, task: Task) -> InspectionData | None:
-        """Make the node boot into the ramdisk and store the BMC addresses by which it can be recognised."""
+        """Make the node boot into the ramdisk and store the BMC addresses by which it can be recognised.
+
+        Before that, the node gets the ports that its BMC knows.
+        """
+        if self.conf.inspector.pre_create_ports:
+            self._create_ports(task)
         parameters = ramdisk.managed_parameters(self, task)
         node = task.node
         node.driver_internal_info[BMC_ADDRESSES] = bmc_resolver.addresses(node.driver_info)
@@ -59,6 +64,26 @@ class AgentInspect(InspectInterface):
             power.set_power_state(task, states.REBOOT if node.disable_power_off else states.POWER_ON)
             on_failure.pop_all()
         return None
+
+    def _create_ports(self, task: Task) -> None:
+        try:
+            reported = self.interface_of(task.node, "management").get_mac_addresses(task)
+        except UnsupportedDriverExtension:
+            LOG.debug("The management interface of node %s cannot read MAC addresses", task.node.uuid)
+            return
+        addresses = [mac.normalize(address) for address in reported if mac.is_mac(address)]
+        if not addresses:
+            LOG.warning("The BMC of node %s reports no enabled network interface: no port is created before the "
+                        "inspection", task.node.uuid)
+            return
+        of_others = task.addresses_of_others(addresses)
+        for address in dict.fromkeys(addresses):
+            if address in of_others:
+                LOG.warning("No port of node %s is created for %s, which belongs to another node", task.node.uuid,
+                            address)
+            elif task.find_port(address) is None:
+                task.add_port(address)
+                LOG.info("A port of node %s is created for %s, which its BMC reports", task.node.uuid, address)
 
     def continue_inspection(self, task: Task, inventory: dict[str, Any],
                             plugin_data: dict[str, Any] | None = None) -> InspectionData:

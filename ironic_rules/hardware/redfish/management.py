@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+from oslo_log import log
+
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
 from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.redfish import inventory
@@ -13,6 +15,8 @@ from ironic_rules.models import machine_ids
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import deploy_step
+
+LOG = log.getLogger(__name__)
 
 _DEVICES = {"pxe": "Pxe", "disk": "Hdd", "cdrom": "Cd", "bios": "BiosSetup"}
 _NAMES = {**{value: name for name, value in _DEVICES.items()}, "UsbCd": "cdrom"}
@@ -49,6 +53,21 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
     def machine_ids(self, task: Task) -> set[str]:
         with self.system(task) as system:
             return machine_ids.of(system.serial_number, system.uuid)
+
+    def get_mac_addresses(self, task: Task) -> list[str]:
+        errors = self.sushy.exceptions
+        with self.system(task) as system:
+            try:
+                # Those with a health of OK: address -> state
+                found = system.ethernet_interfaces.summary
+            except (errors.ConnectionError, errors.AccessError, errors.MissingXAuthToken):
+                raise
+            except (errors.SushyError, AttributeError, KeyError, TypeError, ValueError) as exc:
+                # Without the text: a BMC may return what was sent to it.
+                LOG.warning("The BMC of node %s does not report its network interfaces: %s", task.node.uuid,
+                            type(exc).__name__)
+                return []
+        return [address for address, state in found.items() if getattr(state, "value", state) == "Enabled"]
 
     def get_supported_boot_modes(self, task: Task) -> list[str]:
         return list(_MODES)

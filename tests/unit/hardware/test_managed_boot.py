@@ -50,6 +50,9 @@ class Machine:
     def set_boot_device(self, task, device, persistent=False):
         self._do(device)
 
+    def get_mac_addresses(self, task):
+        raise UnsupportedDriverExtension(driver="d", extension="get_mac_addresses")
+
 
 @pytest.fixture
 def agent(conf):
@@ -230,3 +233,30 @@ def test_the_boot_interface_decides_which_address_its_ramdisk_gets(conf):
     AgentInspect(conf, lambda node, kind: machine).inspect_hardware(make_task())
 
     assert told == [f"{EXTERNAL}v1/continue_inspection"]
+
+
+@pytest.mark.parametrize(("enabled", "created"), [(True, ["52:54:00:00:00:02"]), (False, [])])
+def test_a_node_gets_the_ports_that_its_bmc_reports_before_it_boots(agent, conf, enabled, created):
+    conf.set_override("pre_create_ports", enabled, group="inspector")
+    machine = Machine()
+    machine.get_mac_addresses = lambda task: [
+        "52:54:00:00:00:01", "52-54-00-00-00-02", "52:54:00:00:00:02", "52:54:00:00:00:03", "00:00:00:00:00:00", "x"]
+    machine.prepare_ramdisk = lambda task, parameters: machine.calls.append([port.address for port in task.ports])
+    task = make_task(ports=[{"address": "52:54:00:00:00:01"}])
+    task.addresses_of_others = {"52:54:00:00:00:03"}.intersection
+
+    agent(machine).inspect_hardware(task)
+
+    assert [values["address"] for values in task.port_changes().created] == created
+    assert machine.calls[1] == ["52:54:00:00:00:01", *created]
+    assert all(values["pxe_enabled"] for values in task.port_changes().created)
+
+
+def test_a_bmc_without_enabled_interfaces_is_no_failure(agent, caplog):
+    machine = Machine()
+    machine.get_mac_addresses = lambda task: []
+
+    agent(machine).inspect_hardware(make_task())
+
+    assert "reports no enabled network interface" in caplog.text
+    assert machine.calls[-1] == "power on"

@@ -307,3 +307,19 @@ def test_a_missing_package_stops_the_start_and_is_named(conf, monkeypatch):
 
     with pytest.raises(ConfigurationError, match=r"pip install 'ironic-rules\[redfish\]'"):
         make(RedfishPower, conf)
+
+
+def test_the_mac_addresses_are_those_of_enabled_interfaces(bmc, conf):
+    bmc.content[f"{SYSTEM}/EthernetInterfaces/2"] = {
+        "@odata.id": f"{SYSTEM}/EthernetInterfaces/2", "Id": "NIC.2", "MACAddress": "52:54:00:aa:00:02",
+        "Status": {"State": "Disabled", "Health": "OK"}}
+    del bmc.content[f"{SYSTEM}/EthernetInterfaces/3"]["MACAddress"]
+
+    assert make(RedfishManagement, conf).get_mac_addresses(task_of(bmc)) == ["52:54:00:AA:00:01"]
+
+
+def test_a_bmc_that_does_not_report_interfaces_has_no_mac_addresses(bmc, conf, caplog):
+    del bmc.content[SYSTEM]["EthernetInterfaces"]
+
+    assert make(RedfishManagement, conf).get_mac_addresses(task_of(bmc)) == []
+    assert "does not report its network interfaces" in caplog.text
