@@ -7,6 +7,7 @@ of base 60, which would convert a MAC address such as ``52:54:00:12:34:56`` to a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -69,18 +70,31 @@ def load(text: str) -> Any:
 
     :raises BadYaml: it is malformed, has values that JSON does not, or more than ``MAX_VALUES``
     """
+    return _read(text, lambda: yaml.load(text, _Loader))
+
+
+def load_all(text: str) -> list[Any]:
+    """Return all documents of ``text``.
+
+    :raises BadYaml: as for :func:`load`
+    """
+    found: list[Any] = _read(text, lambda: list(yaml.load_all(text, _Loader)))
+    return found
+
+
+def _read(text: str, read: Callable[[], Any]) -> Any:
     try:
         _check_depth(text)
-        document = yaml.load(text, _Loader)
+        found = read()
     except yaml.YAMLError as exc:
         raise BadYaml(_reason(exc)) from None
     except BadYaml:
         raise
     except ValueError:
         raise BadYaml("a number cannot be read") from None
-    if not _is_small(document):
+    if not _is_small(found):
         raise BadYaml(f"more than {MAX_VALUES} values")
-    return document
+    return found
 
 
 def _reason(exc: yaml.YAMLError) -> str:

@@ -19,6 +19,7 @@ COMMANDS = {
     "ironic-rules": "ironic_rules.cmd.standalone:main",
     "ironic-rules-api": "ironic_rules.cmd.api:main",
     "ironic-rules-conductor": "ironic_rules.cmd.conductor:main",
+    "ironic-rules-convert": "ironic_rules.cmd.convert:main",
     "ironic-rules-dbsync": "ironic_rules.cmd.dbsync:main",
     "ironic-rules-extra-specs": "ironic_rules.cmd.extra_specs:main",
     "ironic-rules-simulate": "ironic_rules.cmd.simulate:main",

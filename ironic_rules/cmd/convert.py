@@ -1,0 +1,183 @@
+"""``ironic-rules-convert``: rules of ironic-inspector as inspection rules. Needs no service and no configuration.
+
+Exit status: 0 every rule was converted; 1 some cannot be, or do something else with an inventory of ``--check``; 2 a
+file cannot be read or written, or the arguments are wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ironic_rules import legacy
+from ironic_rules.conf.inspector import hook_names
+from ironic_rules.exceptions import ConfigurationError, InvalidRule
+from ironic_rules.inspection import rule_comparison
+from ironic_rules.legacy import conversion, rule_files
+from ironic_rules.legacy.conversion import Conversion, Verdict
+from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.legacy_rules import LegacyRule
+from ironic_rules.text import printable
+
+PROG = "ironic-rules-convert"
+DEFAULT_HOOKS = "ramdisk-error,validate-interfaces,ports,architecture"
+_STDIN = "-"
+
+
+class _Failure(Exception):
+    """The command cannot go on; the text says why."""
+
+
+@dataclass(slots=True)
+class _File:
+    """A file of legacy rules, and what became of them."""
+
+    name: str
+    rules: list[rule_files.GivenRule]
+    converted: list[Conversion]
+
+    @property
+    def made(self) -> list[JSONObject]:
+        """The inspection rules."""
+        return [found.rule for found in self.converted if found.rule is not None]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    args = _parser().parse_args(argv)
+    try:
+        return _run(args)
+    except (_Failure, ConfigurationError) as exc:
+        print(f"{PROG}: {exc}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=PROG, description=(
+        "Convert rules of ironic-inspector to inspection rules. The rules are written to standard output as YAML, and "
+        "a report on each of them to standard error."))
+    parser.add_argument("file", nargs="+", metavar="FILE", help=(
+        "JSON or YAML with a rule, a list of rules, several documents, or a reply of GET /v1/rules; '-' for standard "
+        "input."))
+    parser.add_argument("--to-dir", type=Path, metavar="DIR", help=(
+        "Write the rules of each file to a file of its name in this folder, which is created if missing. The report "
+        "is then written to standard output."))
+    parser.add_argument("--check", nargs="+", action="extend", default=[], metavar="INVENTORY", help=(
+        "Files with data of machines, JSON as ramdisks send it or as `openstack baremetal node inventory save` writes "
+        "it: run both rules on an empty node with each of them, and report where the results differ."))
+    parser.add_argument("--hooks", default=DEFAULT_HOOKS, metavar="NAMES", help=(
+        f"Comma-separated hooks that your service enables, for --check. Default: {DEFAULT_HOOKS}."))
+    return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    files = [_read(name) for name in args.file]
+    out = sys.stderr if args.to_dir is None else sys.stdout
+    machines = _machines(args.check, rule_comparison.Hooks(hook_names(args.hooks)))
+    is_right, report = True, []
+    for file in files:
+        for given in file.rules:
+            found, rule = _converted(given)
+            file.converted.append(found)
+            report += [f"{_named(file.name, given)}: {found.verdict}",
+                       *(f"  {problem}" for problem in (*found.problems, *found.notes))]
+            is_right &= found.verdict is not Verdict.NOT_CONVERTIBLE
+            if rule is not None and found.rule is not None:
+                for name, machine in machines.items():
+                    differences = rule_comparison.differences(rule, found.rule, machine)
+                    is_right &= not differences
+                    report += [f"  {name}: {text}" for text in differences]
+    _write(files, args.to_dir)
+    print(*report, *_summary(files), sep="\n", file=out)
+    return int(not is_right)
+
+
+def _converted(given: rule_files.GivenRule) -> tuple[Conversion, LegacyRule | None]:
+    try:
+        rule = legacy.parse(given.body)
+    except InvalidRule as exc:
+        return Conversion(None, problems=tuple(exc.problems)), None
+    return conversion.convert(rule), rule
+
+
+def _machines(names: list[str], hooks: rule_comparison.Hooks) -> dict[str, rule_comparison.Processed]:
+    """Return the data of machines by the name of their file, without those whose inspection fails anyway."""
+    found = {}
+    for name in names:
+        report = _report(name)
+        try:
+            found[name] = hooks.process(report)
+        except rule_comparison.NotComparable as exc:
+            print(f"{name} is left out: {exc}", file=sys.stderr)
+    return found
+
+
+def _summary(files: list[_File]) -> list[str]:
+    verdicts = [found.verdict for file in files for found in file.converted]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
+    lines = [f"{len(verdicts)} {'rule' if len(verdicts) == 1 else 'rules'}: {counts}."]
+    if undone := sum(bool(found.not_undone) for file in files for found in file.converted):
+        lines.append(f"What {undone} of them set stays on a node when they no longer match: inspection rules undo "
+                     "nothing.")
+    return lines
+
+
+def _named(file: str, given: rule_files.GivenRule) -> str:
+    place = f"{'standard input' if file == _STDIN else file}{': ' if given.place else ''}{given.place}"
+    return f"{place} ({printable(given.name, 64)})" if given.name else place
+
+
+def _read(name: str) -> _File:
+    try:
+        return _File(name, rule_files.parse(_text(name)), [])
+    except rule_files.BadRuleFile as exc:
+        raise _Failure(f"{name}: {exc}") from exc
+
+
+def _report(name: str) -> rule_comparison.Report:
+    try:
+        return rule_comparison.report_of(json.loads(_text(name)))
+    except (ValueError, RecursionError) as exc:
+        raise _Failure(f"{name} is not JSON: {exc}") from exc
+    except rule_comparison.NotComparable as exc:
+        raise _Failure(f"{name}: {exc}") from exc
+
+
+def _text(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == _STDIN else Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise _Failure(f"{name} cannot be read: {exc}") from exc
+
+
+def _write(files: list[_File], folder: Path | None) -> None:
+    if folder is None:
+        print(_yaml([rule for file in files for rule in file.made]), end="")
+        return
+    targets: dict[str, _File] = {}
+    for file in files:
+        target = "rules.yaml" if file.name == _STDIN else f"{Path(file.name).stem}.yaml"
+        if target in targets:
+            raise _Failure(f"{targets[target].name} and {file.name} would both be written to {folder / target}")
+        targets[target] = file
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for target, file in targets.items():
+            (folder / target).write_text(_yaml(file.made), encoding="utf-8")
+    except OSError as exc:
+        raise _Failure(f"{folder} cannot be written: {exc}") from exc
+
+
+def _yaml(rules: list[Any]) -> str:
+    return yaml.safe_dump(rules, sort_keys=False, allow_unicode=True, width=120)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
