@@ -8,9 +8,9 @@ from typing import Any
 
 from ironic_rules import legacy
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
+from ironic_rules.inspection import legacy_data
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
-from ironic_rules.legacy.data import FROM_HOOKS, processed
 from ironic_rules.models import pointer, secrets
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.fields import Type
@@ -77,10 +77,7 @@ class Hooks:
     """
 
     def __init__(self, hooks: Sequence[str]) -> None:
-        self._enabled = Pipeline(loader.load(hooks))
-        # Legacy rules read what these write, whether or not they are enabled.
-        others = [name for name in FROM_HOOKS.values() if name not in hooks]
-        self._all = Pipeline(loader.load([*hooks, *others]))
+        self._pipeline = Pipeline(loader.load(hooks))
 
     def process(self, report: Report) -> Processed:
         """Return a report after the hooks.
@@ -89,13 +86,12 @@ class Hooks:
         """
         task = Task(NodeDraft(dict(_NODE)))
         task.begin_inspection((), lambda: None)
-        other = task.copy()
         try:
-            plugin_data = self._enabled.run(task, report.inventory, report.plugin_data).plugin_data
-            known = self._all.run(other, report.inventory, report.plugin_data).plugin_data
+            plugin_data = self._pipeline.run(task, report.inventory, report.plugin_data).plugin_data
         except IronicRulesError as exc:
             raise NotComparable(f"the inspection fails before any rule: {exc}") from exc
-        return Processed(task, report.inventory, plugin_data, processed(report.inventory, known))
+        return Processed(task, report.inventory, plugin_data,
+                         legacy_data.processed(task, report.inventory, plugin_data))
 
 
 def differences(rule: LegacyRule, new: JSONObject, machine: Processed) -> list[str]:
