@@ -32,12 +32,12 @@ _STDIN = "-"
 
 
 class _Failure(Exception):
-    """The command cannot go on; the text says why."""
+    """The command cannot continue; the text says why."""
 
 
 @dataclass(slots=True)
 class _File:
-    """A file of legacy rules, and what became of them."""
+    """A file of legacy rules, and their conversions."""
 
     name: str
     rules: list[rule_files.GivenRule]

@@ -16,7 +16,7 @@ from ironic_rules.rules.wire import from_wire
 from tests.unit.legacy.test_field_rules import MACHINE, cases, data_of
 from tests.unit.legacy.world import Machine, rule_set
 
-#: All that the notes ask for.
+#: All that the notes name.
 HOOKS = Pipeline(loader.load(["validate-interfaces", "parse-lldp", "extra-hardware", "root-device"]))
 WORDS = {"exact": "exact", "exact with a note": "note", "not convertible": "not convertible"}
 
