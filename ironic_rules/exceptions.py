@@ -19,7 +19,7 @@
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
     ├── PreconditionFailed (412), RequestTooLarge (413), TooManyAttempts (429)
     ├── Unavailable (503)
-    │   ├── NoValidHost, NoFreeWorker, RequestExpired, TooManyDryRuns
+    │   ├── NoValidHost, ConductorCannotServe, NoFreeWorker, RequestExpired, TooManyDryRuns
     │   └── OutcomeUnknown ── RPCTimeout
     ├── RuleFailed ── LegacyRuleFailed, HookFailed          (end an inspection; never reach HTTP)
     ├── RequestRepeated                                     (it was accepted before; never reaches HTTP)
@@ -405,6 +405,12 @@ class Unavailable(IronicRulesError):
 
 class NoValidHost(Unavailable):
     message = "No conductor is running that could serve this request."
+
+
+class ConductorCannotServe(Unavailable):
+    """The conductor has lost its database, and has refused a call before it did anything."""
+
+    message = "The conductor cannot reach its database. Nothing was changed; it is safe to repeat the request."
 
 
 class NoFreeWorker(Unavailable):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from oslo_config import cfg
 
+from ironic_rules.conductor.database_contact import DatabaseContact
 from ironic_rules.conductor.lock_ages import LockAges
 from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.context import RequestContext
@@ -95,6 +96,7 @@ class Conductor:
     #: where its work is counted
     numbers: Numbers = field(default_factory=Numbers)
     lock_ages: LockAges = field(default_factory=LockAges)
+    contact: DatabaseContact = field(default_factory=DatabaseContact)
     #: this run of the process, in its registration and its locks
     instance: str = field(default_factory=lambda: str(uuid.uuid4()))
     #: numbers of acquisitions of locks

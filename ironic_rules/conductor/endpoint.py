@@ -12,7 +12,14 @@ from oslo_log import log as logging
 from ironic_rules.conductor import heartbeat, inspection, provisioning, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
-from ironic_rules.exceptions import IronicRulesError, OutcomeUnknown, RequestExpired, RequestRepeated
+from ironic_rules.exceptions import (
+    ConductorCannotServe,
+    IronicRulesError,
+    OutcomeUnknown,
+    RequestExpired,
+    RequestRepeated,
+    Unavailable,
+)
 from ironic_rules.rpc.transport import VERSION
 
 LOG = logging.getLogger(__name__)
@@ -29,7 +36,12 @@ def _answer(method: F) -> F:
     @functools.wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
         # The first argument is the endpoint. Log lines have the request id, and so has the work that is begun.
-        arguments[1].update_store()
+        endpoint, context = arguments[:2]
+        context.update_store()
+        # An API of the previous version sets no deadline, and does not know the newer errors.
+        is_known = context.expires_at is not None
+        if is_known and endpoint.has_lost_database:
+            raise ConductorCannotServe
         try:
             return method(*arguments, **named)
         except RequestRepeated:
@@ -40,7 +52,7 @@ def _answer(method: F) -> F:
             raise
         except state_machine.DATABASE_AWAY as exc:
             LOG.error("The database cannot serve: %s", exc)
-            raise OutcomeUnknown from exc
+            raise (OutcomeUnknown if is_known else Unavailable) from exc
         except BaseException as exc:  # of an interface: oslo.messaging would end its thread, and never answer
             if isinstance(exc, Exception):
                 raise
@@ -57,6 +69,10 @@ class ConductorEndpoint:
 
     def __init__(self, conductor: Conductor) -> None:
         self._conductor = conductor
+
+    @property
+    def has_lost_database(self) -> bool:
+        return self._conductor.contact.is_lost
 
     @_answer
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],

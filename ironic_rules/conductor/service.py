@@ -101,10 +101,13 @@ class ConductorService:
 
     def _heartbeat(self) -> None:
         conductor = self._conductor
-        self._follow_clock()
+        with conductor.contact.attempt():
+            self._follow_clock()
+            is_registered = conductor.db.write(
+                lambda conn: conductors.touch(conn, conductor.host, conductor.instance))
         conductor.rules.current()
         conductor.legacy_rules.current()
-        if not conductor.db.write(lambda conn: conductors.touch(conn, conductor.host, conductor.instance)):
+        if not is_registered:
             LOG.critical("Another process has registered as conductor %s; this one ends. Every conductor needs a "
                          "[DEFAULT]host of its own.", conductor.host)
             self.is_displaced = True

@@ -31,6 +31,8 @@ _UNDELIVERED = (messaging.MessageDeliveryFailure, amqp.AMQPError, kombu.KombuErr
 _RETRIES = 2
 #: Seconds that a request waits for the first connection to the broker.
 _CONTACT_TIMEOUT_S = 5.0
+#: How often a call is sent again if the conductor that got it has lost its database.
+_OTHERS = 2
 #: A topic to which no server listens.
 _NOBODY = "ironic_rules.nobody"
 #: Seconds without a reply after which a call counts as hung, and that a call waits for its turn.
@@ -230,7 +232,7 @@ class ConductorAPI:
         began, outcome = time.monotonic(), "failed"
         try:
             with self._waits.turn():
-                result = self._reply(context, group, method, since, arguments)
+                result = self._reply_of_any(context, group, method, since, arguments)
             outcome = "replied"
             return result
         except exceptions.RPCTimeout:
@@ -244,6 +246,14 @@ class ConductorAPI:
             raise
         finally:
             self._numbers.observe("rpc_call_duration_seconds", time.monotonic() - began, method, outcome)
+
+    def _reply_of_any(self, context: RequestContext, group: str, method: str, since: str,
+                      arguments: dict[str, Any]) -> Any:
+        for _ in range(_OTHERS):
+            # The broker gives the next message to another conductor of the group, if there is one.
+            with contextlib.suppress(exceptions.ConductorCannotServe):
+                return self._reply(context, group, method, since, arguments)
+        return self._reply(context, group, method, since, arguments)
 
     def _reply(self, context: RequestContext, group: str, method: str, since: str, arguments: dict[str, Any]) -> Any:
         self._contact.wait(_CONTACT_TIMEOUT_S)

@@ -20,7 +20,7 @@ from ironic_rules.conductor.service import ConductorService
 from ironic_rules.conductor.worker_pool import Slot
 from ironic_rules.db import clock, conductors, discovery, history, inspection_rules, inventory, nodes, ports
 from ironic_rules.db.tables import conductors as conductors_table
-from ironic_rules.exceptions import LockLost, OutcomeUnknown
+from ironic_rules.exceptions import LockLost, Unavailable
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rpc import transport as rpc_transport
 from tests.functional.faulty import FaultyInspect
@@ -515,7 +515,7 @@ def test_a_database_that_is_away_is_no_fault_of_the_caller(start_conductor, wait
     monkeypatch.setattr(inventory, "receive", away)
     with pytest.raises(messaging.ExpectedException) as caught:
         ConductorEndpoint(conductor).continue_inspection(ADMIN, node, data)
-    assert caught.value.exc_info[0] is OutcomeUnknown
+    assert caught.value.exc_info[0] is Unavailable
     assert is_idle(conductor)
 
 

@@ -203,9 +203,11 @@ class Whole(Records):
 class OneProcess(Whole):
     """The service in this process."""
 
-    def __init__(self, conf: cfg.ConfigOpts, db: Database, conductor: Conductor, app: Client) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, db: Database, conductor: Conductor, started: ConductorService,
+                 app: Client) -> None:
         super().__init__(conf, db)
         self.conductor = conductor
+        self.conductor_service = started
         self.app = app
 
     @contextlib.contextmanager
@@ -260,4 +262,4 @@ def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]
         stack.callback(started.stop)
         app = Client(service.make_wsgi_app(conf, db, transport, numbers=conductor.numbers),
                      extra_environ={"REMOTE_ADDR": "192.0.2.77"})
-        yield OneProcess(conf, db, conductor, app)
+        yield OneProcess(conf, db, conductor, started, app)
