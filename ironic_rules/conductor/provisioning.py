@@ -12,7 +12,7 @@ from ironic_rules.conductor import admission, deployment, inspection, pxe_filter
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
-from ironic_rules.db import inventory, nodes
+from ironic_rules.db import discovery, inventory, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.nodes import Node
@@ -60,6 +60,8 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
             transition = transitions.of_verb(row, verb, holder=conductor.host)
             if verb == "inspect":
                 inventory.supersede(conn, row.id)
+            if row.auto_discovered:
+                discovery.claim(conn, row.id)
             changed = {**_requested(verb, row, args), **state_machine.state_values(transition), "last_error": None}
             if transition.state not in states.TRANSIENT:
                 nodes.release(conn, lock, changed)

@@ -116,9 +116,11 @@ def _work(conductor: Conductor, lock: nodes.Lock) -> None:
 def fail_overdue(conductor: Conductor) -> None:
     """Fail the nodes of this group that have waited too long for their machine; not those in maintenance.
 
-    Discovered nodes whose data were never handed to a conductor are deleted: no client knows of them.
+    Discovered nodes whose data were never handed to a conductor are deleted: no client knows of them. So are, if that
+    is configured, those that no operator has claimed for too long.
     """
     discovery.withdraw_abandoned(conductor.db, ABANDONED_S)
+    discovery.remove_unclaimed(conductor.db, conductor.conf.auto_discovery.unclaimed_timeout)
     options = conductor.conf.conductor
     _fail_waiting(conductor, states.INSPECTWAIT, options.inspect_wait_timeout, inspection.time_out)
     _fail_waiting(conductor, states.DEPLOYWAIT, options.deploy_callback_timeout, deployment.time_out)

@@ -19,6 +19,16 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("max_nodes_per_minute", default=60, min=1, max=100000,
                help="Maximum number of nodes created per minute, by all API processes together. Further machines get "
                     "the same 404 as one that is not found, and retry."),
+    cfg.IntOpt("max_bytes_per_minute", default=64 * 1024 * 1024, min=1024 * 1024,
+               help="Maximum size in bytes of the reports from which nodes are created per minute, by all API "
+                    "processes together. Inventory and plug-in data count, as JSON; up to twice as much is stored."),
+    cfg.IntOpt("max_unclaimed_nodes", default=10000, min=0,
+               help="Maximum number of discovered nodes for which no provision state was requested yet. While there "
+                    "are as many, no further machine is enrolled. 0: no limit."),
+    cfg.IntOpt("unclaimed_timeout", default=0, min=0,
+               help="Seconds after which a discovered node is deleted if no provision state was requested for it since "
+                    "its discovery, and nothing of it was changed for as long. Nodes that are in maintenance, "
+                    "protected, or have an instance are kept. Conductors need this option. 0: none is deleted."),
 ]
 
 

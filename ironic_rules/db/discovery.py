@@ -38,18 +38,66 @@ def created_since(conn: sa.Connection, since: datetime.datetime) -> int:
     return int(conn.scalar(query) or 0)
 
 
+def bytes_since(conn: sa.Connection, since: datetime.datetime) -> int:
+    """Return the size of the reports that discovered the unclaimed nodes since ``since``."""
+    table = t.unclaimed_discoveries
+    return int(conn.scalar(sa.select(sa.func.sum(table.c.size)).where(table.c.created_at > since)) or 0)
+
+
+def unclaimed(conn: sa.Connection) -> int:
+    """Return how many discovered nodes no operator has claimed."""
+    return int(conn.scalar(sa.select(sa.func.count()).select_from(t.unclaimed_discoveries)) or 0)
+
+
+def claim(conn: sa.Connection, node_id: int) -> None:
+    """Record that an operator has requested a provision state for the node: it is as any other."""
+    conn.execute(sa.delete(t.unclaimed_discoveries).where(t.unclaimed_discoveries.c.node_id == node_id))
+
+
+def unclaimed_since(conn: sa.Connection, before: datetime.datetime, most: int,
+                    node_id: int | None = None) -> list[int]:
+    """Return the ids of up to ``most`` unclaimed nodes that were created, and last changed, before ``before``.
+
+    Nodes that are locked, in maintenance, protected, or have an instance are claimed in their own way.
+
+    :param node_id: only this node
+    """
+    node, table = t.nodes.c, t.unclaimed_discoveries
+    query = sa.select(node.id).join(table, table.c.node_id == node.id).where(
+        table.c.created_at < before, sa.or_(node.updated_at.is_(None), node.updated_at < before),
+        node.provision_state.in_((states.ENROLL, states.INSPECTFAIL)), node.reservation.is_(None),
+        node.maintenance.is_(False), node.protected.is_(False), node.instance_uuid.is_(None))
+    if node_id is not None:
+        query = query.where(node.id == node_id)
+    return list(conn.scalars(query.order_by(node.id).limit(most)))
+
+
+def remove_unclaimed(conn: sa.Connection, node_id: int, before: datetime.datetime) -> str | None:
+    """Delete a node that :func:`unclaimed_since` returns; return its UUID, or None if it no longer would."""
+    try:
+        node = nodes.get_by_id(conn, node_id, for_update=True)
+    except NodeNotFound:
+        return None
+    if not unclaimed_since(conn, before, 1, node_id):
+        return None
+    nodes.destroy(conn, node_id)
+    return node.uuid
+
+
 def node_ids(conn: sa.Connection, macs: Collection[str]) -> set[int]:
     """Return the ids of discovered nodes that have any of ``macs`` without a port."""
     return set(conn.scalars(_OWNERS, {"macs": list(macs)}))
 
 
-def begin(conn: sa.Connection, node_id: int, macs: Collection[str]) -> None:
+def begin(conn: sa.Connection, node_id: int, macs: Collection[str], size: int = 0) -> None:
     """Record that the node was created for a machine whose data no conductor has accepted yet.
 
     :param macs: the machine's addresses that have no port
+    :param size: of its report in bytes
     :raises MACAlreadyExists: 409
     """
     conn.execute(sa.insert(t.pending_discoveries).values(node_id=node_id, created_at=clock.now()))
+    conn.execute(sa.insert(t.unclaimed_discoveries).values(node_id=node_id, created_at=clock.now(), size=size))
     if macs:
         with duplicates(other=lambda value: MACAlreadyExists(mac=value)):
             conn.execute(sa.insert(t.discovered_macs), [{"address": mac, "node_id": node_id} for mac in macs])

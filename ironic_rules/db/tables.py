@@ -175,6 +175,16 @@ pending_discoveries = sa.Table(
     **_TABLE_ARGS,
 )
 
+#: Discovered nodes for which no provision state was requested yet, and the size in bytes of the report of each.
+unclaimed_discoveries = sa.Table(
+    "unclaimed_discoveries", metadata,
+    _node_id(primary_key=True),
+    Column("created_at", UTCDateTime, nullable=False),
+    Column("size", Integer, nullable=False),
+    Index("unclaimed_discoveries_created_at_idx", "created_at"),
+    **_TABLE_ARGS,
+)
+
 node_inventory = sa.Table(
     "node_inventory", metadata,
     Column("id", Integer, primary_key=True),

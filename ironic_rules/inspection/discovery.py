@@ -8,8 +8,10 @@ again, so that the inspection continues when the machine repeats its callback.
 from __future__ import annotations
 
 import datetime
+import functools
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_log import log
@@ -41,6 +43,10 @@ _IN_BAND = "agent"
 
 
 _too_many = Refusals(LOG)
+_too_many_bytes = Refusals(LOG)
+_too_many_unclaimed = Refusals(LOG)
+#: Nodes that are removed in one pass.
+_PAGE = 100
 
 
 def check(conf: cfg.ConfigOpts) -> None:
@@ -69,18 +75,19 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     """
     made_from = _node_values(conf)
     created_ports = _ports(conf, sent)
+    size = len(orjson.dumps(sent.inventory)) + len(orjson.dumps(sent.plugin_data))
     with db.reader() as conn:
         # Without the lock: a callback that is refused anyway must not make others wait.
         if (found := _known(conn, sent)) is not None:
             return found
-        _check_rate(conn, conf)
+        _check_limits(conn, conf, size)
         made_from |= _interfaces(conn, conf)
 
     def create(conn: sa.Connection) -> tuple[Node, bool]:
         records.take_turn(conn)
         if (known := _known(conn, sent)) is not None:
             return known, False
-        _check_rate(conn, conf)
+        _check_limits(conn, conf, size)
         ids = machine_ids.of_report(sent.inventory, sent.plugin_data)
         _compare(conn, conf, sent, ids)
         node = nodes.create(conn, made_from)
@@ -91,7 +98,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
         if sent.bmc_addresses:
             bmc_addresses.set_for(conn, node.id, sent.bmc_addresses)
         of_ports = {port["address"] for port in created_ports.created}
-        records.begin(conn, node.id, [mac for mac in sent.macs if mac not in of_ports])
+        records.begin(conn, node.id, [mac for mac in sent.macs if mac not in of_ports], size)
         return node, True
 
     try:
@@ -131,6 +138,23 @@ def withdraw_abandoned(db: Database, older_than_s: float) -> None:
         abandoned = records.abandoned(conn, before)
     for node_id in abandoned:
         withdraw(db, node_id)
+
+
+def remove_unclaimed(db: Database, older_than_s: float) -> None:
+    """Delete discovered nodes that no operator has claimed, or changed, for so long; at most a page of them.
+
+    :param older_than_s: 0: none
+    """
+    if not older_than_s:
+        return
+    before = clock.now() - datetime.timedelta(seconds=older_than_s)
+    with db.reader() as conn:
+        found = records.unclaimed_since(conn, before, _PAGE)
+    for node_id in found:
+        uuid = db.write(functools.partial(records.remove_unclaimed, node_id=node_id, before=before))
+        if uuid is not None:
+            LOG.warning("Discovered node %s is deleted: in %d seconds ([auto_discovery]unclaimed_timeout) no provision "
+                        "state was requested for it, and nothing was changed", uuid, older_than_s)
 
 
 def find_unaccepted(db: Database, sent: Payload) -> Node | None:
@@ -197,9 +221,28 @@ def _unaccepted(conn: sa.Connection, owners: set[int]) -> Node | None:
     return node if node.provision_state == states.ENROLL and node.reservation is None else None
 
 
-def _check_rate(conn: sa.Connection, conf: cfg.ConfigOpts) -> None:
-    limit = conf.auto_discovery.max_nodes_per_minute
-    if records.created_since(conn, clock.now() - _MINUTE) >= limit:
+def _check_limits(conn: sa.Connection, conf: cfg.ConfigOpts, size: int) -> None:
+    """Check whether one more node may be created, from a report of ``size`` bytes.
+
+    :raises LookupFailed: 404, it may not
+    """
+    options, since = conf.auto_discovery, clock.now() - _MINUTE
+    most = options.max_unclaimed_nodes
+    if most and records.unclaimed(conn) >= most:
+        _too_many_unclaimed.warn(
+            "A new machine is refused: for %d discovered nodes no provision state was requested yet, as many as "
+            "[auto_discovery]max_unclaimed_nodes allows; manage or delete them", most)
+        raise LookupFailed.because("it is not enrolled: too many discovered nodes are not claimed",
+                                   "too many discovered")
+    budget = options.max_bytes_per_minute
+    if records.bytes_since(conn, since) + size > budget:
+        _too_many_bytes.warn("A new machine is refused: with its report of %d bytes, those of the nodes discovered in "
+                             "the last minute would be more than the %d bytes that "
+                             "[auto_discovery]max_bytes_per_minute allows", size, budget)
+        raise LookupFailed.because("it is not enrolled: the reports of the last minute were too large",
+                                   "too many discovered")
+    limit = options.max_nodes_per_minute
+    if records.created_since(conn, since) >= limit:
         _too_many.warn("A new machine is refused: %d nodes were discovered in the last minute, as many as "
                        "[auto_discovery]max_nodes_per_minute allows", limit)
         raise LookupFailed.because("it is not enrolled: too many nodes were discovered in the last minute",

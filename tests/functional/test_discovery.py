@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
 import oslo_messaging as messaging
 import pytest
+import sqlalchemy as sa
 
 from ironic_rules import context, service
 from ironic_rules.conductor import recovery
 from ironic_rules.conductor.endpoint import ConductorEndpoint
+from ironic_rules.db import clock, nodes
 from ironic_rules.db import discovery as records
-from ironic_rules.db import nodes
 from ironic_rules.db.paging import Page
+from ironic_rules.db.tables import nodes as node_table
+from ironic_rules.db.tables import unclaimed_discoveries
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent.inspect import AgentInspect
+from ironic_rules.models import states
 from tests.functional.rows import hooks
 from tests.functional.whole import configuration, fault, running
 
@@ -478,3 +483,62 @@ def test_what_a_machine_says_of_its_discovery_is_not_believed(whole, machine):
     for node, known in ((new, {"auto_discovered": True}), (old, {})):
         data = whole.app.get(f"/v1/nodes/{node['uuid']}/inventory").json["plugin_data"]
         assert {key: data[key] for key in data if key == "auto_discovered"} == known
+
+
+def test_large_reports_use_up_the_bytes_of_a_minute(whole, caplog):
+    with whole.db.reader() as conn:
+        used = records.bytes_since(conn, clock.now() - datetime.timedelta(minutes=1))
+    most = 2**20 + used
+    replies = []
+    with whole.option("auto_discovery", "max_bytes_per_minute", most), caplog.at_level(logging.WARNING):
+        for size in (700_000, 700_000, 1000):
+            before = count(whole)
+            reply = post(whole, {**whole.machine()[1], "extra": "x" * size})
+            replies.append((reply.status_int, count(whole) - before))
+
+    assert replies == [(200, 1), (404, 0), (200, 1)]
+    assert "max_bytes_per_minute" in caplog.text
+
+
+def test_nodes_that_nobody_claims_are_limited_and_managing_one_makes_room(whole, machine):
+    claimed = discover(whole, machine[1])["uuid"]
+    with whole.db.reader() as conn:
+        unclaimed = records.unclaimed(conn)
+
+    with whole.option("auto_discovery", "max_unclaimed_nodes", unclaimed):
+        assert post(whole, whole.machine()[1]).status_int == 404
+        assert whole.ask(claimed, "manage").status_int == 202
+        whole.at_rest(claimed)
+        assert post(whole, whole.machine()[1]).status_int == 200
+        assert post(whole, whole.machine()[1]).status_int == 404
+    with whole.option("auto_discovery", "max_unclaimed_nodes", 0):
+        assert post(whole, whole.machine()[1]).status_int == 200
+
+
+def test_a_node_that_nobody_claims_goes_after_the_configured_time_and_no_other(whole):
+    made = {name: discover(whole, whole.machine()[1])["uuid"] for name in (
+        "gone", "failed", "changed", "managed", "managed, then failed", "in maintenance", "protected", "locked")}
+    old = clock.now() - datetime.timedelta(hours=2)
+    for name in ("managed", "managed, then failed"):
+        assert whole.provision(made[name], "manage")["provision_state"] == states.MANAGEABLE
+    for name, values in {"failed": {"provision_state": states.INSPECTFAIL}, "in maintenance": {"maintenance": True},
+                         "managed, then failed": {"provision_state": states.INSPECTFAIL},
+                         "protected": {"protected": True}, "locked": {"reservation": "conductor-1"}}.items():
+        whole.put(made[name], **values)
+    with whole.db.writer() as conn:
+        ids = {name: nodes.get_id(conn, uuid) for name, uuid in made.items()}
+        conn.execute(sa.update(unclaimed_discoveries).where(unclaimed_discoveries.c.node_id.in_(ids.values())).values(
+            created_at=old))
+        aged = [node_id for name, node_id in ids.items() if name != "changed"]
+        conn.execute(sa.update(node_table).where(node_table.c.id.in_(aged)).values(updated_at=old))
+    enrolled = whole.enroll()
+
+    recovery.fail_overdue(whole.conductor)
+    assert all(whole.app.get(f"/v1/nodes/{uuid}").status_int == 200 for uuid in made.values())
+    with whole.option("auto_discovery", "unclaimed_timeout", 3600):
+        recovery.fail_overdue(whole.conductor)
+
+    left = {name for name, uuid in made.items() if whole.app.get(f"/v1/nodes/{uuid}").status_int == 200}
+    assert set(made) - left == {"gone", "failed"}
+    assert whole.app.get(f"/v1/nodes/{enrolled}").status_int == 200
+    whole.put(made["locked"], reservation=None)
