@@ -1,6 +1,6 @@
 """The attributes of ``pecan.request`` in every request.
 
-``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``,
+``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``early_rules``,
 ``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``offered_steps``, ``report_digests``, ``broker`` and
 ``database`` (their checks), ``numbers``, ``metrics_page`` and ``version`` (the minor).
 """
@@ -22,6 +22,7 @@ from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
+from ironic_rules.inspection.early import EarlyRules
 from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
@@ -50,6 +51,7 @@ class DependenciesHook(hooks.PecanHook):
         self._legacy_rule_cache.current()
         self._rule_problems = RuleProblems(rules)
         self._dry_runs = DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline)
+        self._early_rules = EarlyRules(conf.inspection_rules.early_timeout)
         self._broker = BrokerCheck(rpc.ping_broker)
         self._database = DatabaseCheck(self._read_health)
         self._report_digests = ReportDigests(db)
@@ -67,6 +69,7 @@ class DependenciesHook(hooks.PecanHook):
         request.rules = self._rules
         request.rule_cache = self._rule_cache
         request.legacy_rule_cache = self._legacy_rule_cache
+        request.early_rules = self._early_rules
         request.rule_problems = self._rule_problems
         request.dry_runs = self._dry_runs
         request.offered_steps = self._offered_steps

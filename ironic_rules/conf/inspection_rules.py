@@ -31,6 +31,9 @@ OPTS: list[cfg.Opt] = [
                     "inspection fails, and the worker is written off and replaced. 0: no limit."),
     cfg.IntOpt("dry_run_timeout", default=10, min=1, max=300,
                help="Seconds that a dry run of inspection rules may take. The API ends it then, and answers 400."),
+    cfg.IntOpt("early_timeout", default=20, min=0,
+               help="Seconds that all rules of phase early may take for a report, in the API. After that the report is "
+                    "refused as by a rule that fails, and the thread is left to itself. 0: no limit."),
     cfg.IntOpt("max_conditions", default=100, min=1, max=10000, help="Maximum number of conditions of a rule."),
     cfg.IntOpt("max_actions", default=100, min=1, max=10000, help="Maximum number of actions of a rule."),
     cfg.IntOpt("max_loop_items", default=4096, min=1, max=1000000,

@@ -6,32 +6,108 @@ used after them.
 
 from __future__ import annotations
 
+import threading
+
+from oslo_context import context as oslo_context
 from oslo_log import log as logging
 
-from ironic_rules.exceptions import LookupFailed, RuleFailed
+from ironic_rules.exceptions import LookupFailed, RuleFailed, Unavailable
 from ironic_rules.inspection.payload import Payload
+from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules import Facts, RuleSet
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
+#: Maximum number of threads of a process that have exceeded the deadline and not returned.
+MOST_MISSING = 16
 
-def run(rules: RuleSet, sent: Payload) -> str | None:
-    """Run the early rules over ``sent``, whose plugin data they may change.
 
-    :returns: None; if one of them is broken, why the inspection has to fail: then none of them is run
-    :raises LookupFailed: 404, a rule refuses the machine
+class EarlyRules:
+    """Runs early rules, each report's in a thread of its own: an action that hangs keeps that one, and no request.
+
+    :param timeout_s: seconds that all early rules may take for a report; 0: no limit, and no thread
     """
-    try:
-        rules.check("early", None)
-    except RuleFailed as exc:
-        return printable(exc)
-    facts = Facts(None, sent.inventory, sent.plugin_data)
-    try:
-        rules.run("early", facts)
-    except RuleFailed as exc:
-        raise LookupFailed.because(printable(exc), "early rule") from exc
-    finally:
-        for level, text in facts.messages:
-            LOG.log(getattr(logging, level.upper(), logging.INFO), "Early inspection rule: %s", printable(text))
-    return None
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._missing = 0
+
+    def run(self, rules: RuleSet, sent: Payload) -> str | None:
+        """Run the early rules over ``sent``, whose plugin data they may change.
+
+        :returns: None; if one of them is broken, why the inspection has to fail: then none of them is run
+        :raises LookupFailed: 404, a rule refuses the machine, or has not ended in time
+        :raises Unavailable: 503, too many runs have not ended
+        """
+        try:
+            rules.check("early", None)
+        except RuleFailed as exc:
+            return printable(exc)
+        if not rules.has("early"):
+            return None
+        facts = Facts(None, sent.inventory, sent.plugin_data)
+        try:
+            if self._timeout_s:
+                self._run_in_time(rules, facts)
+            else:
+                rules.run("early", facts)
+        except RuleFailed as exc:
+            raise LookupFailed.because(printable(exc), "early rule") from exc
+        finally:
+            for level, text in list(facts.messages):
+                LOG.log(getattr(logging, level.upper(), logging.INFO), "Early inspection rule: %s", printable(text))
+        return None
+
+    def _run_in_time(self, rules: RuleSet, facts: Facts) -> None:
+        with self._lock:
+            if self._missing >= MOST_MISSING:
+                raise Unavailable
+        work = _Work(rules, facts)
+        work.start()
+        if work.ended.wait(self._timeout_s):
+            if work.error is not None:
+                raise work.error
+            return
+        # Whatever it does now. Between two actions, the thread ends with the next one.
+        while not facts.early_watch.abandon(doing := facts.early_watch.doing):
+            pass
+        with self._lock:
+            self._missing += 1
+            missing = self._missing
+        threading.Thread(target=self._await, args=(work,), name="early-rules-late", daemon=True).start()
+        reason = f"it has not ended within {self._timeout_s:g} seconds ([inspection_rules]early_timeout)"
+        failure = f"the early rules: {reason}" if doing is None else printable(doing[1](*doing[2:], reason))
+        LOG.error("%s. Its thread cannot be ended. Of such threads, %d have not returned; with %d, reports are refused",
+                  failure.rstrip("."), missing, MOST_MISSING)
+        raise LookupFailed.because(failure, "early rule")
+
+    def _await(self, work: _Work) -> None:
+        work.join()
+        with self._lock:
+            self._missing -= 1
+
+
+class _Work(threading.Thread):
+    """A run of the early rules, with the request's context for the log."""
+
+    def __init__(self, rules: RuleSet, facts: Facts) -> None:
+        super().__init__(name="early-rules", daemon=True)
+        self._rules = rules
+        self._facts = facts
+        self._context = oslo_context.get_current()
+        self.ended = threading.Event()
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        if self._context is not None:
+            self._context.update_store()
+        try:
+            self._rules.run("early", self._facts)
+        except Abandoned:  # the request was answered before
+            pass
+        except BaseException as exc:  # noqa: BLE001  (raised again in the thread of the request)
+            self.error = exc
+        finally:
+            self.ended.set()

@@ -20,12 +20,13 @@ from ironic_rules.legacy.compiler import BrokenLegacyRule, CompiledLegacyRule
 from ironic_rules.legacy.foreign import TASK
 from ironic_rules.legacy.ledger import Ledger
 from ironic_rules.legacy.passes import Forgotten, settle, take_back
+from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.legacy_rules import CLEANUPS, OwnedValue
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules.compiler import CompiledCondition
-from ironic_rules.rules.engine import difference, state
+from ironic_rules.rules.engine import difference, hidden, state
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.index import Chooser, Index
 from ironic_rules.rules.mask import MODES, View, Views
@@ -192,6 +193,9 @@ class _Run:
         self.traces: list[Trace] = []
         self._conditions: dict[int, tuple[ConditionTrace, ...]] = {}
         self.maintenance_reason: str | None = None
+        self._conceal = Concealment()
+        if explain:
+            self._conceal.learn(task.node.read())
 
     def _node(self) -> dict[str, Any]:
         """Return the node in the form of the API."""
@@ -290,7 +294,7 @@ class _Run:
                                          self._conditions.get(number, ()), tuple(done) if self.explain else ()))
                 raise
             if self.explain:
-                changes = difference(before, state({}, self.task))
+                changes = hidden(difference(before, state({}, self.task)), self._conceal)
                 self.traces.append(Trace(rule.uuid, rule.description, True, None, self._conditions[number],
                                          tuple(done), changes))
             else:

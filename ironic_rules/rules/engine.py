@@ -45,6 +45,7 @@ class Facts:
         They change ``task`` and ``plugin_data`` as usual; the caller does not save them
     :ivar spent: called only if the conditions of a rule with ``max_nodes`` hold
     :ivar explainer: makes the traces of all explained runs of one inspection; None: each run has its own
+    :ivar early_watch: where the thread notes which action it runs; with a task, in that of the task
     """
 
     task: Task | None
@@ -54,6 +55,7 @@ class Facts:
     dry_run: bool = False
     spent: SpentRules = dict
     explainer: Explainer | None = None
+    early_watch: Watch = field(default_factory=Watch)
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -99,6 +101,10 @@ class RuleSet:
     def rules(self, phase: str) -> list[CompiledRule]:
         """Return the rules of a phase in the order in which they run."""
         return self._phases[phase].rules
+
+    def has(self, phase: str) -> bool:
+        """Return whether there are rules of a phase."""
+        return bool(self._phases[phase])
 
     def check(self, phase: str, scope: str | None) -> None:
         """Check that the rules of a phase can run for the nodes of a scope.
@@ -184,7 +190,7 @@ class _Run:
         self._http_get = http_get
         self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
         self._data, self._messages = facts.plugin_data, facts.messages
-        self._watch = Watch() if task is None else task.watch
+        self._watch = facts.early_watch if task is None else task.watch
         # Without a node there is no scope to compare with: an early rule with a scope never applies.
         self._scope = _scope(task)
         self._traces: list[Trace] = []

@@ -11,6 +11,7 @@ import pytest
 
 from ironic_rules.conductor import recovery
 from ironic_rules.hardware.fake import FakeDeploy
+from ironic_rules.inspection import early
 from ironic_rules.rules import ACTIONS, InspectionRuleActionBase
 from tests.functional.faulty import FaultyInspect
 from tests.functional.processes import wait_for
@@ -112,6 +113,34 @@ def test_an_early_action_that_raises_what_ends_a_process_refuses_the_machine(who
     reply = whole.app.post_json("/v1/continue_inspection", whole.machine()[1])
 
     assert (reply.status_int, len(calls)) == (404, 1)
+
+
+@pytest.mark.parametrize("sensitive", [False, True])
+def test_an_early_action_that_hangs_refuses_the_machine_and_holds_no_request(
+        whole, behave, monkeypatch, caplog, sensitive):
+    gate, reached = threading.Event(), threading.Semaphore(0)
+
+    def work(task, rule):
+        reached.release()
+        assert gate.wait(30)
+
+    behave.work = work
+    uuid = rule(whole, {"op": "misbehave", "args": {}}, {"op": "misbehave", "args": {}}, phase="early",
+                sensitive=sensitive)
+    monkeypatch.setattr(early, "MOST_MISSING", 2)
+    early_rules = early.EarlyRules(0.2)
+    run = early.EarlyRules.run
+    monkeypatch.setattr(early.EarlyRules, "run", lambda _, *arguments: run(early_rules, *arguments))
+
+    replies = [whole.app.post_json("/v1/continue_inspection", whole.machine()[1]).status_int for _ in range(3)]
+
+    assert replies == [404, 404, 503]
+    assert f"Inspection rule {uuid} failed at /actions/0: it has not ended within 0.2 seconds" in caplog.text
+    gate.set()
+    wait_for("the return of the threads", lambda: not early_rules._missing)
+    assert sum(reached.acquire(blocking=False) for _ in range(10)) == 2  # the second action was not begun
+    behave.work = lambda task, rule: None
+    assert whole.app.post_json("/v1/continue_inspection", whole.machine()[1]).status_int == 200
 
 
 @pytest.mark.parametrize("method", ["continue_inspection", "finish"])

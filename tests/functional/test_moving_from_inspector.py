@@ -29,7 +29,7 @@ def test_the_commands_of_the_page_move_the_rules(tmp_path, monkeypatch, capsys):
         # One of the rules puts the node in maintenance.
         assert convert.main(command[1:]) == 1
         assert capsys.readouterr().out == (EXAMPLES / "report.txt").read_text()
-    assert third[:-1] == "openstack baremetal inspection rule import".split()
+    assert third[:-1] == ["openstack", "baremetal", "inspection", "rule", "import"]
 
     rules = rule_file.read(third[-1]).rules
     assert rules == yaml.safe_load(Path("converted/inspector-rules.yaml").read_text())

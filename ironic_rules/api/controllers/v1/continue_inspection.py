@@ -15,7 +15,7 @@ from ironic_rules.api.views import ramdisk as views
 from ironic_rules.context import Mark
 from ironic_rules.db import accepted_requests, machine_matches, ports
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown, NodeLocked, NotFound, Unavailable
-from ironic_rules.inspection import discovery, early, lookup, payload
+from ironic_rules.inspection import discovery, lookup, payload
 from ironic_rules.inspection.refusals import RefusedMachines
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.policies import ramdisk as policies
@@ -98,7 +98,7 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
             unknown = error
     try:
         # Before anything is done with what the lookup has found, and not in its transaction: rules take their time.
-        refusal = early.run(request.rule_cache.current(revision), sent)
+        refusal = request.early_rules.run(request.rule_cache.current(revision), sent)
         if node is not None:
             return node, False, refusal
         if refusal is not None:
