@@ -75,7 +75,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
     """
     made_from = _node_values(conf)
     created_ports = _ports(conf, sent)
-    size = len(orjson.dumps(sent.inventory)) + len(orjson.dumps(sent.plugin_data))
+    size = _size(sent)
     with db.reader() as conn:
         # Without the lock: a callback that is refused anyway must not make others wait.
         if (found := _known(conn, sent)) is not None:
@@ -120,7 +120,7 @@ def preview(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload) -> tuple[d
         raise LookupFailed.because("no node is found for it, and [auto_discovery]enabled is false")
     if _known(conn, sent) is not None:
         raise LookupFailed.because("an earlier callback of the machine has created its node")
-    _check_rate(conn, conf)
+    _check_limits(conn, conf, _size(sent))
     _compare(conn, conf, sent, machine_ids.of_report(sent.inventory, sent.plugin_data))
     return {**_node_values(conf), **_interfaces(conn, conf)}, _ports(conf, sent)
 
@@ -247,6 +247,11 @@ def _check_limits(conn: sa.Connection, conf: cfg.ConfigOpts, size: int) -> None:
                        "[auto_discovery]max_nodes_per_minute allows", limit)
         raise LookupFailed.because("it is not enrolled: too many nodes were discovered in the last minute",
                                    "too many discovered")
+
+
+def _size(sent: Payload) -> int:
+    """Return the bytes of a report that are stored, approximately."""
+    return len(orjson.dumps(sent.inventory)) + len(orjson.dumps(sent.plugin_data))
 
 
 def _node_values(conf: cfg.ConfigOpts) -> dict[str, Any]:

@@ -175,7 +175,7 @@ def _one(get: Getter) -> Callable[[View], list[Any]]:
 
 
 def _noted(key: str, find: Callable[[View], list[Any]]) -> Callable[[View], list[Any]]:
-    """Return a function that finds the values of a path once for all rules: nothing changes while they are evaluated."""
+    """Return a function that finds the values of a path once for all rules, while nothing changes."""
 
     def noted(view: View) -> list[Any]:
         if key not in view:

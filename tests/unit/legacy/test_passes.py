@@ -285,7 +285,7 @@ class TestTraces:
             {"conditions": [{"field": "word", "op": "lt", "value": 3}], "actions": [_attribute("/extra/a", 1)]},
             {"conditions": [{"field": "gone", "op": "eq", "value": 3}], "actions": [_attribute("/extra/a", 1)]}])
         matched, unfit, missing = Machine().inspect(rules, {**ON, "word": "x"}, explain=True).traces
-        assert matched.changes == {"node": {"driver_info": {"ipmi_password": "******"}}}
+        assert matched.changes == {"node": [{"op": "add", "path": "/driver_info/ipmi_password", "value": "******"}]}
         assert [(action.op, action.times) for action in matched.actions] == [("set-attribute", 1)]
         assert unfit.conditions[0].outcome is None
         assert unfit.conditions[0].note == "the value is not an integer"
