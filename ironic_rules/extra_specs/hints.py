@@ -109,10 +109,12 @@ class Hints:
 
     def _prepare(self) -> None:
         items = [item for item in self._registry if not item.is_removed]
-        self._size = len(self._registry)
+        size = len(self._registry)
         self._names = Similar(item.validator.name for item in items)
         self._namespaces = sorted({item.validator.namespace for item in items} - {""})
         self._families = [(item.validator.namespace, item.template) for item in items if item.template.has_choices]
+        # Last: another thread that sees it uses the rest.
+        self._size = size
 
     def _is_supported(self, key: str) -> bool:
         found = self._registry.find(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from ironic_rules.extra_specs import check, installed
 from ironic_rules.extra_specs.registry import Registry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
+from ironic_rules.text import is_storable
 from tests import strategies
 
 SETTINGS = settings(max_examples=strategies.wanted(200), deadline=None)
@@ -178,6 +180,15 @@ def test_a_check_never_raises_and_its_problems_are_data(specs):
 def test_permissive_mode_refuses_a_subset_of_what_strict_mode_refuses(key, value):
     assert check.validate(key, value, check.STRICT) or not check.validate(key, value, check.PERMISSIVE)
     assert not check.validate(key, value, check.OFF)
+
+
+@SETTINGS
+@given(KEYS, VALUES)
+def test_what_strict_mode_accepts_can_be_stored_and_read_again(key, value):
+    if check.validate(key, value) is None:
+        assert is_storable(key + value)
+        assert max(len(key), len(value)) <= 255
+        assert json.loads(json.dumps({key: value})) == {key: value}
 
 
 @SETTINGS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -53,6 +54,24 @@ def test_the_sample_package_has_both_kinds(monkeypatch):
     warning, = check.warnings({"power:source": "solar"}, registry=registry)
     assert "Use 'aggregate_instance_extra_specs:power' instead." in warning.text
     assert check.validate("power:feedz", "1", registry=registry).nearest == "power:feeds"
+
+
+def test_entry_points_of_installed_packages_are_found(monkeypatch, tmp_path):
+    installation = tmp_path / "sample_extra_specs-1.0.dist-info"
+    installation.mkdir()
+    (installation / "METADATA").write_text("Metadata-Version: 2.1\nName: sample-extra-specs\nVersion: 1.0\n")
+    project = tomllib.loads((SAMPLE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (installation / "entry_points.txt").write_text("".join(
+        f"[{group}]\n{name} = {value}\n" for group, points in project["entry-points"].items()
+        for name, value in points.items()))
+    for folder in (SAMPLE, tmp_path):
+        monkeypatch.syspath_prepend(str(folder))
+    registry = installed.built_in()
+    plugins.add_to(registry)
+
+    assert registry.warnings == []
+    assert {item.validator.name for item in registry if item.origin == "sample-extra-specs"} == {
+        "power:feeds", "power:limit.{feed}", "power:source", "cooling:kind", "cooling:zone_{zone}"}
 
 
 def test_definitions_of_this_package_come_first(module):
