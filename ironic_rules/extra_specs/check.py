@@ -53,7 +53,7 @@ def validate(name: str, value: object, mode: str = STRICT, registry: Registry | 
                 and found.rule.accepts(value):
             return None
         return _problem(name, value, mode != PERMISSIVE, registry, found, pointer)
-    return problem_of(name, pointer, TYPE, "The name of an extra spec is a text.")
+    return problem_of(name, pointer, TYPE, f"The name of an {registry.what} is a text.")
 
 
 def check(specs: object, mode: str = STRICT, registry: Registry | None = None, pointer: str = "") -> list[Problem]:
@@ -94,7 +94,8 @@ def _problem(name: str, value: object, strict: bool, registry: Registry, found: 
              pointer: str) -> Problem | None:
     """Return the problem of what is not at once seen to have none."""
     if not name or len(name) > MAX_LENGTH:
-        return problem_of(name, pointer, UNKNOWN, f"The name of an extra spec has 1 to {MAX_LENGTH} characters; this "
+        return problem_of(name, pointer, UNKNOWN, f"The name of an {registry.what} has 1 to {MAX_LENGTH} characters; "
+                                                  "this "
                                                   "one has "
                                                   f"{len(name)}.")
     if strict and found is None:

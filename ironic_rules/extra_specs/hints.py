@@ -99,7 +99,8 @@ class Hints:
                     return upper
                 if prefix not in self._choices:
                     self._choices[prefix] = Similar(template.choices())
-                if found := self._choices[prefix].to(after):
+                found = self._choices[prefix].to(after)
+                if found and self._is_supported(f"{before}:{found}"):
                     return f"{before}:{found}"
         if colon and before not in self._namespaces:
             for namespace in difflib.get_close_matches(before, self._namespaces, n=2):

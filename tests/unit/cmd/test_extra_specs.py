@@ -113,6 +113,12 @@ def test_files_of_clients_and_tools_are_read(file, capsys, content, flavor):
     assert [problem["flavor"] for problem in found["problems"] if problem["kind"] == "unknown"] == [flavor or None]
 
 
+@pytest.mark.parametrize("content", [[], {"flavors": []}, [{**LISTED, "Properties": ""}], {"extra_specs": {}}])
+def test_flavors_without_extra_specs_are_clean(file, capsys, content):
+    assert run("check", file(content)) == 0
+    assert capsys.readouterr().out == ""
+
+
 def test_a_value_that_is_filled_in_later_is_not_checked():
     flavor, = flavor_files.read("extra_specs: {'hw:cpu_policy': '{{ policy }}', 'hw:numa_nodes': '2'}")
     assert flavor.is_templated("hw:cpu_policy")
@@ -152,7 +158,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for 
 
 
 @pytest.mark.parametrize(("content", "text"), [
-    ("", "no extra specs"), ("[]", "no extra specs"), ("just words", "no extra specs"), ("{", "neither JSON nor YAML"),
+    ("", "no extra specs"), ("{}", "no extra specs"), ("just words", "no extra specs"), ("{", "neither JSON nor YAML"),
     ("[" * 100_000, "neither JSON nor YAML"), ({**SHOWN, "properties": "a='1', nonsense"}, "not as a client prints"),
     (BOMB, "no extra specs"), ({"a": {"b": 1}}, "no extra specs"),
 ])

@@ -83,7 +83,8 @@ def test_a_bad_value_is_a_problem_in_strict_and_permissive_mode(key, value, kind
     (" hw:cpu_policy", "hw:cpu_policy"), ("resource:VCPU", "resources:VCPU"), ("resources:VCPUS", "resources:VCPU"),
     ("trait:HW_CPU_X86_AVX9", "trait:HW_CPU_X86_AVX"), ("trait:custom_raid", "trait:CUSTOM_RAID"),
     ("hw:сpu_policy", "hw:cpu_policy"), ("ｈｗ:cpu_policy", "hw:cpu_policy"), ("group_polcy", "group_policy"),
-    ("hw:numa_cpusX1", "hw:numa_cpus.{num}"), ("completely:different", None), ("x" * 250, None),
+    ("hw:numa_cpusX1", "hw:numa_cpus.{num}"), ("completely:different", None),
+    ("trait" + "a" * 65 + ":HW_CPU_X86_AVX", None), ("x" * 250, None),
 ])
 def test_the_nearest_key_of_an_unknown_one(key, nearest):
     problem = check.validate(key, "1")
