@@ -50,8 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(PROG, description="Lists, describes and checks extra specs of flavors and "
-                                                       "properties "
-                                                       "of images. It needs no service.")
+                                                       "properties of images. It needs no service.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Any, text: str, images: bool = True) -> argparse.ArgumentParser:
@@ -72,8 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     checking = command("check", _check, "Check files, or keys and values.")
     checking.add_argument("given", metavar="FILE|KEY=VALUE", nargs="*",
-                          help="files with flavors in JSON or YAML, or with lines of key=value; nothing, or -, for the "
-                               "standard input")
+                          help="files with flavors in JSON or YAML, or with lines of key=value; nothing, or -, for "
+                               "the standard input")
     checking.add_argument("--mode", choices=(check.STRICT, check.PERMISSIVE), default=check.STRICT,
                           help="strict (default): keys that are not known are problems; permissive: they are warnings")
     checking.add_argument("--format", choices=("text", "json", "github"), default="text",

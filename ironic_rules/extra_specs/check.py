@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ironic_rules.extra_specs import installed
 from ironic_rules.extra_specs.hints import foreign_character
@@ -18,6 +19,7 @@ from ironic_rules.extra_specs.problems import (
     problem_of,
 )
 from ironic_rules.extra_specs.registry import Registered, Registry
+from ironic_rules.extra_specs.values import Fault
 from ironic_rules.text import printable
 
 #: Keys that are not known and values that are not allowed are problems.
@@ -92,33 +94,36 @@ def warnings(specs: object, mode: str = STRICT, registry: Registry | None = None
 
 def _problem(name: str, value: object, strict: bool, registry: Registry, found: Registered | None,
              pointer: str) -> Problem | None:
-    """Return the problem of what is not at once seen to have none."""
+    """Return the problem of an extra spec that may have one."""
     if not name or len(name) > MAX_LENGTH:
-        return problem_of(name, pointer, UNKNOWN, f"The name of an {registry.what} has 1 to {MAX_LENGTH} characters; "
-                                                  "this "
-                                                  "one has "
-                                                  f"{len(name)}.")
+        reason = f"The name of an {registry.what} has 1 to {MAX_LENGTH} characters; this one has {len(name)}."
+        return problem_of(name, pointer, UNKNOWN, reason)
     if strict and found is None:
         return _unknown(name, registry, pointer)
     if strict and found and found.is_removed:
         return problem_of(name, pointer, UNKNOWN, _outdated(found, registry))
-    if type(value) is not str:
-        return problem_of(name, pointer, TYPE, f"The value of '{printable(name, _SHOWN)}' is {_type_name(value)}; "
-                                               "values are texts.")
-    if len(value) > MAX_LENGTH:
-        return problem_of(name, pointer, RANGE, f"The value of '{printable(name, _SHOWN)}' has {len(value)} "
-                                                "characters; at most "
-                                                f"{MAX_LENGTH} are allowed.")
-    control = _CONTROL.search(value)
-    if control:
-        return problem_of(name, pointer, PATTERN, f"The value of '{printable(name, _SHOWN)}' has a control character, "
-                                                  f"U+{ord(control[0]):04X}, in place {control.start() + 1}.")
-    if found is None or found.is_removed or found.rule.accepts(value):
-        return None
-    fault = found.rule.fault(value, strict, _shown(name, value, found))
+    fault = _fault_of_text(value)
+    if fault is None and type(value) is str and found and not found.is_removed and not found.rule.accepts(value):
+        fault = found.rule.fault(value, strict, f"'{printable(value, _SHOWN)}'")
+        if fault and _is_secret(name, found):
+            # Reasons quote the value, or parts of it.
+            fault = replace(fault, reason=f"is not what the {registry.what} must have.")
     if fault is None:
         return None
-    return problem_of(name, pointer, fault.kind, f"The value {fault.reason}", fault.allowed, fault.find_nearest)
+    reason = f"The value of '{printable(name, _SHOWN)}' {fault.reason}"
+    return problem_of(name, pointer, fault.kind, reason, fault.allowed, fault.find_nearest)
+
+
+def _fault_of_text(value: object) -> Fault | None:
+    """Return the problem of what can be the value of no extra spec."""
+    if type(value) is not str:
+        return Fault(TYPE, f"is {_type_name(value)}; values are texts.")
+    if len(value) > MAX_LENGTH:
+        return Fault(RANGE, f"has {len(value)} characters; at most {MAX_LENGTH} are allowed.")
+    control = _CONTROL.search(value)
+    if control:
+        return Fault(PATTERN, f"has a control character, U+{ord(control[0]):04X}, in place {control.start() + 1}.")
+    return None
 
 
 def _unknown(name: str, registry: Registry, pointer: str) -> Problem:
@@ -137,13 +142,11 @@ def _outdated(found: Registered, registry: Registry) -> str:
     return f"{text} {validator.advice}" if validator.advice else text
 
 
-def _shown(name: str, value: str, found: Registered) -> str:
-    """Return a value as messages quote it; that of a key of a plug-in which seems to be secret is not shown."""
+def _is_secret(name: str, found: Registered) -> bool:
+    """Return whether a value must not be shown: its key seems to be secret, and is not one of this package."""
     # oslo.utils takes longer to import than everything here, and most programs never get here.
     from ironic_rules.models.secrets import is_secret_key
-    if found.origin and is_secret_key(name):
-        return f"of '{printable(name, _SHOWN)}'"
-    return f"'{printable(value, _SHOWN)}' of '{printable(name, _SHOWN)}'"
+    return bool(found.origin or found.validator.refinable) and is_secret_key(name)
 
 
 def _type_name(value: object) -> str:

@@ -59,9 +59,8 @@ def read(text: str) -> list[Flavor]:
             isinstance(value, dict | list) for value in document.values()):
         found = [Flavor("", "", _texts(document))]
     if not found:
-        raise UnreadableFile("There are no extra specs in it: neither key=value lines, nor a flavor as a client prints "
-                             "it, nor "
-                             "an object with 'extra_specs'.")
+        raise UnreadableFile("There are no extra specs in it: neither key=value lines, nor a flavor as a client "
+                             "prints it, nor an object with 'extra_specs'.")
     return found
 
 

@@ -40,7 +40,10 @@ class BadDefinition(ValueError):
 
 @dataclass(frozen=True)
 class Fault:
-    """The problem of a value: the parts of a ``Problem`` that do not depend on the key."""
+    """The problem of a value: the parts of a ``Problem`` that do not depend on the key.
+
+    :ivar reason: the end of a sentence about the value
+    """
 
     kind: str
     reason: str
@@ -80,12 +83,12 @@ class Integer(Rule):
 
     def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
         if _INTEGER.fullmatch(text) is None:
-            return Fault(TYPE, f"{shown} is not an integer: {_why_no_integer(text)}.")
+            return Fault(TYPE, f"is {shown}, which is not an integer: {_why_no_integer(text)}.")
         number = _number(text)
         bound = f"at least {self.lowest}" if number is not None and number < self.lowest else f"at most {self.highest}"
         if number is None and text.startswith("-"):
             bound = f"at least {self.lowest}"
-        return Fault(RANGE, f"{shown} is out of range: it must be {bound}.")
+        return Fault(RANGE, f"is {shown}, which is out of range: it must be {bound}.")
 
 
 class Boolean(Rule):
@@ -97,8 +100,8 @@ class Boolean(Rule):
         return text in _WORDS or (len(text) < _MAX_DIGITS and text.strip(" ").lower() in _WORDS)
 
     def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
-        return Fault(TYPE, f"{shown} is not a boolean: it must be one of {', '.join(self.allowed)}.", self.allowed,
-                     lambda: nearest(text.strip(), self.allowed))
+        reason = f"is {shown}, which is not a boolean: it must be one of {', '.join(self.allowed)}."
+        return Fault(TYPE, reason, self.allowed, lambda: nearest(text.strip(), self.allowed))
 
 
 class Choice(Rule):
@@ -112,7 +115,7 @@ class Choice(Rule):
         return text in self._set
 
     def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
-        return Fault(ENUM, f"{shown} is not one of {', '.join(self.allowed)}.", self.allowed,
+        return Fault(ENUM, f"is {shown}, which is not one of {', '.join(self.allowed)}.", self.allowed,
                      lambda: nearest(text, self.allowed))
 
 
@@ -127,7 +130,7 @@ class Pattern(Rule):
         return self._match.fullmatch(text) is not None
 
     def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
-        return Fault(PATTERN, f"{shown} does not match the regular expression {self.pattern}.")
+        return Fault(PATTERN, f"is {shown}, which does not match the regular expression {self.pattern}.")
 
 
 class Format(Rule):
@@ -142,7 +145,7 @@ class Format(Rule):
 
     def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
         reason = self._problem(text, strict)
-        return Fault(PATTERN, f"{shown}: {reason}") if reason else None
+        return Fault(PATTERN, f"is {shown}. {reason}") if reason else None
 
 
 class Text(Rule):

@@ -66,25 +66,21 @@ _HOST_WITH_PARTS = {
 
 
 def _host() -> Iterator[ExtraSpecValidator]:
-    needs = "The scheduler must have the filter ``ComputeCapabilitiesFilter``."
+    text = "Only hosts with a fitting value for {}. The scheduler must have the filter ``ComputeCapabilitiesFilter``."
     for name, words in _HOST.items():
-        yield ExtraSpecValidator(f"capabilities:{name}", f"Only hosts with a fitting value for {words}. {needs}",
-                                 COMPARISON)
+        yield ExtraSpecValidator(f"capabilities:{name}", text.format(words), COMPARISON)
     for name, words in _HOST_WITH_PARTS.items():
-        yield ExtraSpecValidator(f"capabilities:{name}{{filter}}", f"Only hosts with a fitting value for {words}. "
-                                                                   f"{needs}",
-                                 COMPARISON, [_FILTER])
+        yield ExtraSpecValidator(f"capabilities:{name}{{filter}}", text.format(words), COMPARISON, [_FILTER])
 
 
 EXTRA_SPECS = [
     *_host(),
     ExtraSpecValidator(
         name="capabilities:{name}",
-        description="Only bare-metal nodes whose ``properties/capabilities`` have this name with a fitting value, such "
-                    "as "
-                    "``capabilities:boot_mode=uefi``. What a flavor requests also goes to "
-                    "``instance_info/capabilities``, "
-                    "where the deployment reads it. Nova's own API refuses it in strict mode.",
+        description="Only bare-metal nodes whose ``properties/capabilities`` have this name with a fitting value, "
+                    "such as ``capabilities:boot_mode=uefi``. What a flavor requests also goes to "
+                    "``instance_info/capabilities``, where the deployment reads it. Nova's own API refuses it in "
+                    "strict mode.",
         parameters=[{"name": "name", "description": "The name of the capability.",
                      "pattern": "[A-Za-z0-9_.-]+(?::[A-Za-z0-9_.-]+)*"}],
         value=COMPARISON,

@@ -7,9 +7,9 @@ from ironic_rules.extra_specs.validators import ExtraSpecValidator
 EXTRA_SPECS = [
     ExtraSpecValidator(
         name="group_policy",
-        description="Whether numbered groups of resources and traits must come from different providers (``isolate``), "
-                    "or may "
-                    "come from one (``none``). Needed as soon as a flavor has more than one such group.",
+        description="Whether numbered groups of resources and traits must come from different providers "
+                    "(``isolate``), or may come from one (``none``). Needed as soon as a flavor has more than one "
+                    "such group.",
         value={"type": str, "description": "The policy.", "enum": ["isolate", "none"]},
         requires=["resources{group}:CUSTOM_{resource}"],
     ),

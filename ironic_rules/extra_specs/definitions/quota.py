@@ -24,13 +24,11 @@ def _libvirt(name: str, description: str, value: Mapping[str, Any], unit: str, *
 
 
 def _cpu() -> Iterator[ExtraSpecValidator]:
-    yield _libvirt("cpu_period", "The interval over which ``quota:cpu_quota`` is counted, from 1,000 to 1,000,000; 0 "
-                                 "for none.",
+    yield _libvirt("cpu_period", "The interval of ``quota:cpu_quota``, from 1,000 to 1,000,000; 0 for none.",
                    _NOT_NEGATIVE, "Microseconds.")
     yield _libvirt("cpu_quota", "The CPU time that each virtual CPU can use in each period. Negative: no limit.", _ANY,
                    "Microseconds.", requires=["quota:cpu_period"])
-    yield _libvirt("cpu_shares", "The instance's weight when CPUs are scarce: one with twice as many shares gets twice "
-                                 "the time.",
+    yield _libvirt("cpu_shares", "The instance's weight when CPUs are scarce: twice the shares get twice the time.",
                    _NOT_NEGATIVE, "Shares, which have no unit.")
 
 
@@ -55,8 +53,7 @@ def _network() -> Iterator[ExtraSpecValidator]:
 def _vmware() -> Iterator[ExtraSpecValidator]:
     for key, (words, unit) in _SHARED.items():
         prefix, drivers = f"quota:{key}", ["vmware"]
-        yield ExtraSpecValidator(f"{prefix}_limit", f"How much {words} the instance can use even if there is more; 0: "
-                                                    "no limit.",
+        yield ExtraSpecValidator(f"{prefix}_limit", f"The most {words} that the instance can use; 0: no limit.",
                                  {**_NOT_NEGATIVE, "description": f"Limit, {unit}."}, drivers=drivers)
         yield ExtraSpecValidator(f"{prefix}_reservation", f"How much {words} the instance has for certain.",
                                  {**_ANY, "description": f"Reservation, {unit}."}, drivers=drivers)

@@ -28,8 +28,8 @@ EXTRA_SPECS = [
     ExtraSpecValidator(
         name="resources{group}:{resource}",
         description="Take an amount of a standard resource class, instead of what the flavor's fields say. Bare-metal "
-                    "flavors "
-                    "have 0 for ``VCPU``, ``MEMORY_MB`` and ``DISK_GB``, as nodes provide none of them to Placement.",
+                    "flavors have 0 for ``VCPU``, ``MEMORY_MB`` and ``DISK_GB``, as nodes provide none of them to "
+                    "Placement.",
         parameters=[GROUP, {"name": "resource", "description": "The name of a class of os-resource-classes.",
                             "enum": standard_classes}],
         value={"type": int, "description": "The amount; 0 leaves out what the flavor's field says."},

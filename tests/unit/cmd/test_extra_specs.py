@@ -130,7 +130,8 @@ def test_annotations_of_github_have_the_line(file, capsys):
 
     assert run("check", "--format", "github", name) == 1
     assert capsys.readouterr().out == (
-        f"::error file={name},line=5::The value '0' of 'hw:numa_nodes' is out of range: it must be at least 1.\n")
+        f"::error file={name},line=5::The value of 'hw:numa_nodes' is '0', which is out of range: it must be "
+        "at least 1.\n")
 
 
 def test_permissive_mode_warns_of_unknown_keys(file, capsys):
@@ -142,7 +143,7 @@ def test_permissive_mode_warns_of_unknown_keys(file, capsys):
 def test_the_standard_input_is_read(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("hw:cpu_policy=x\n"))
     assert run("check") == 1
-    assert capsys.readouterr().out.startswith("standard input:1: The value 'x'")
+    assert capsys.readouterr().out.startswith("standard input:1: The value of 'hw:cpu_policy' is 'x'")
 
 
 def test_properties_of_images_are_checked(capsys):

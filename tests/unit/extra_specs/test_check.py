@@ -146,6 +146,9 @@ def test_a_value_under_a_secret_key_of_a_plugin_is_not_shown():
 
     for key in ("vault:admin_password", "vault:token_1"):
         assert "hunter" not in check.validate(key, "hunter", registry=registry).text
+    for value in (">=hunter", "s== hunter 2", "<in>"):
+        assert "hunter" not in check.validate("capabilities:admin_password", value).text
+    assert "hunter" in check.validate("hw:tpm_secret_security", "hunter").text
 
 
 def test_pointers_are_escaped():
@@ -202,8 +205,11 @@ def test_an_integer_is_taken_if_it_is_within_the_limits(item, number):
 
 
 def test_the_package_needs_nothing_of_the_service():
-    code = ("import sys; from ironic_rules.extra_specs import check; assert not check.check({'hw:cpu_policy': "
-            "'shared'});"
-            "print(sorted({'oslo_config', 'oslo_utils', 'pecan', 'sqlalchemy', 'os_traits'} & sys.modules.keys()))")
+    code = """
+import sys
+from ironic_rules.extra_specs import check
+assert not check.check({"hw:cpu_policy": "shared"})
+print(sorted({"oslo_config", "oslo_utils", "pecan", "sqlalchemy", "os_traits"} & sys.modules.keys()))
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

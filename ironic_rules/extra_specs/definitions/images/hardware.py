@@ -11,14 +11,12 @@ from ironic_rules.extra_specs.validators import ExtraSpecValidator
 
 ARCHITECTURES = (
     "aarch64", "alpha", "armv6", "armv7b", "armv7l", "cris", "i686", "ia64", "lm32", "m68k", "microblaze",
-    "microblazeel",
-    "mips", "mips64", "mips64el", "mipsel", "openrisc", "parisc", "parisc64", "ppc", "ppc64", "ppc64le", "ppcemb",
-    "ppcle",
-    "s390", "s390x", "sh4", "sh4eb", "sparc", "sparc64", "unicore32", "x86_64", "xtensa", "xtensaeb")
+    "microblazeel", "mips", "mips64", "mips64el", "mipsel", "openrisc", "parisc", "parisc64", "ppc", "ppc64", "ppc64le",
+    "ppcemb", "ppcle", "s390", "s390x", "sh4", "sh4eb", "sparc", "sparc64", "unicore32", "x86_64", "xtensa", "xtensaeb")
 DISK_BUSES = ("fdc", "ide", "sata", "scsi", "usb", "virtio", "xen", "lxc", "uml")
-NETWORK_MODELS = ("virtio", "ne2k_pci", "pcnet", "rtl8139", "e1000", "e1000e", "igb", "netfront", "spapr-vlan",
-                  "lan9118",
-                  "sriov", "vmxnet", "vmxnet3")
+NETWORK_MODELS = (
+    "virtio", "ne2k_pci", "pcnet", "rtl8139", "e1000", "e1000e", "igb", "netfront", "spapr-vlan", "lan9118", "sriov",
+    "vmxnet", "vmxnet3")
 SCSI_MODELS = ("buslogic", "ibmvscsi", "lsilogic", "lsisas1068", "lsisas1078", "virtio-scsi", "vmpvscsi")
 UUID = "[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}"
 _NODE = {"name": "num", "description": "The virtual NUMA node, from 0.", "type": int}

@@ -8,13 +8,13 @@ from typing import Any
 from ironic_rules.extra_specs.definitions.images.hardware import UUID
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 
-HYPERVISORS = ("baremetal", "bhyve", "docker", "fake", "hyperv", "ironic", "kqemu", "kvm", "lxc", "lxd", "openvz",
-               "parallels",
-               "phyp", "prsm", "qemu", "test", "uml", "vbox", "vmware", "vz", "xen", "zvm")
+HYPERVISORS = (
+    "baremetal", "bhyve", "docker", "fake", "hyperv", "ironic", "kqemu", "kvm", "lxc", "lxd", "openvz", "parallels",
+    "phyp", "prsm", "qemu", "test", "uml", "vbox", "vmware", "vz", "xen", "zvm")
 SIGNATURE_HASHES = ("SHA-224", "SHA-256", "SHA-384", "SHA-512")
-SIGNATURE_KEYS = ("DSA", "ECC_SECP384R1", "ECC_SECP521R1", "ECC_SECT409K1", "ECC_SECT409R1", "ECC_SECT571K1",
-                  "ECC_SECT571R1",
-                  "RSA-PSS")
+SIGNATURE_KEYS = (
+    "DSA", "ECC_SECP384R1", "ECC_SECP521R1", "ECC_SECT409K1", "ECC_SECT409R1", "ECC_SECT571K1", "ECC_SECT571R1",
+    "RSA-PSS")
 #: As Nova reads a requirement such as ``>=2.6,<4``.
 _VERSIONS = r"\s*(?:<|<=|==|!=|>=|>)\s*[0-9.]+\s*(?:,\s*(?:<|<=|==|!=|>=|>)\s*[0-9.]+\s*)*"
 _SIGNATURE = ["img_signature", "img_signature_certificate_uuid", "img_signature_hash_method", "img_signature_key_type"]
