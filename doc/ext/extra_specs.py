@@ -1,10 +1,12 @@
 """``.. extra-specs:: hw``: the extra specs of a namespace, and ``.. image-properties:: hw_``: those of images.
 
 Without an argument, extra specs are those without a namespace, and image properties those with none of the prefixes.
+Beside pages in HTML stand the metadata definitions for the image service, in ``metadefs``.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -41,8 +43,16 @@ class ImageProperties(ExtraSpecs):
         return [item for item in installed.image_properties() if metadefs.prefix_of(item) == name]
 
 
+def write_metadefs(app: Sphinx, error: Exception | None) -> None:
+    """Write the metadata definitions beside the pages."""
+    if error is None and app.builder.format == "html":
+        found = metadefs.namespaces(installed.built_in(), installed.image_properties())
+        metadefs.write(Path(app.outdir) / "metadefs", found)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives."""
     app.add_directive("extra-specs", ExtraSpecs)
     app.add_directive("image-properties", ImageProperties)
+    app.connect("build-finished", write_metadefs)
     return {"parallel_read_safe": True}

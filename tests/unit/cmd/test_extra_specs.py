@@ -7,12 +7,14 @@ import json
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
 
 from ironic_rules.cmd import extra_specs
 from ironic_rules.extra_specs import flavor_files, installed
+from tests.unit.doc_extensions import extension
 
 ROOT = Path(__file__).resolve().parents[3]
 SHOWN = {"name": "gold", "ram": 1024, "vcpus": 2, "disk": 10}
@@ -207,6 +209,16 @@ def test_metadata_definitions_are_those_of_the_image_service(tmp_path, capsys):
     assert "HW_CPU_X86_AVX" in found["flavor-trait.json"]["properties"]
     assert found["image-hw.json"]["properties"]["disk_bus"]["type"] == "string"
     assert not any("monitors" in namespace["properties"] for namespace in found.values())
+
+
+def test_the_build_of_the_documentation_has_the_metadata_definitions(tmp_path):
+    app = SimpleNamespace(outdir=str(tmp_path), builder=SimpleNamespace(format="html"))
+    extension("extra_specs").write_metadefs(app, None)
+
+    files = sorted((tmp_path / "metadefs").iterdir())
+    assert len(files) > 15
+    for file in files:
+        jsonschema.validate(json.loads(file.read_text(encoding="utf-8")), CATALOG)
 
 
 def test_every_name_without_parameters_is_in_the_metadata_definitions():
