@@ -11,6 +11,7 @@ from dataclasses import fields
 from importlib.metadata import EntryPoint
 from typing import Any
 
+from ironic_rules.extra_specs.names import Template
 from ironic_rules.extra_specs.registry import PluginWarning, Registry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
 from ironic_rules.extra_specs.values import BadDefinition
@@ -24,6 +25,10 @@ GROUPS = (LISTS, NOVA)
 #: The modules of Nova itself, which is not installed beside this service in most places. What they define is in this
 #: package, too.
 _NOVAS_OWN = "nova.api.validation.extra_specs."
+
+_THIS = "this service"
+#: Values of parameters with which a name is tried.
+_TRIED = ("", "0", "a", "A")
 
 FAILED = "failed"
 INVALID = "invalid"
@@ -79,10 +84,9 @@ def _add(registry: Registry, point: EntryPoint) -> None:
         try:
             validator = converted(item)
             name = f"'{printable(validator.name, 64)}'"
-            taken = registry.get(validator.name) if isinstance(validator.name, str) else None
-            if taken or _is_in_tree(registry, validator.name):
-                owner = f"by {taken.origin}" if taken and taken.origin else "by this service"
-                warn(SHADOWED, f"{name} is defined {owner} as well; this definition is not used.")
+            owner = _owner(registry, validator)
+            if owner:
+                warn(SHADOWED, f"{name} is defined by {owner} as well; this definition is not used.")
             else:
                 registry.add(validator, _distribution(point) or point.value)
         except BadDefinition as exc:
@@ -100,10 +104,25 @@ def _validators(point: EntryPoint) -> Iterator[object]:
     yield from found
 
 
-def _is_in_tree(registry: Registry, name: object) -> bool:
-    """Return whether this package describes a plug-in's plain name by one with parameters, such as a trait."""
-    found = registry.find(name) if isinstance(name, str) else None
-    return found is not None and not found[0].origin and not found[0].validator.refinable
+def _owner(registry: Registry, validator: ExtraSpecValidator) -> str:
+    """Return who has defined what a validator describes; empty if nothing has.
+
+    This package describes many names by one with parameters, such as all traits. Whether it describes those of a
+    plug-in that have parameters is tried with some values of them.
+
+    :raises BadDefinition: the name cannot be used
+    """
+    if not isinstance(validator.name, str):
+        return ""
+    taken = registry.get(validator.name)
+    if taken:
+        return taken.origin or _THIS
+    template = Template(validator.name, validator.parameters)
+    keys = [validator.name]
+    if template.parameters:
+        keys = [key for value in _TRIED if template.values(key := value.join(template.literals)) is not None]
+    found = [lookup[0] for lookup in map(registry.find, keys) if lookup]
+    return _THIS if any(not item.origin and not item.validator.refinable for item in found) else ""
 
 
 def _distribution(point: EntryPoint) -> str:

@@ -76,12 +76,13 @@ def test_entry_points_of_installed_packages_are_found(monkeypatch, tmp_path):
 
 def test_definitions_of_this_package_come_first(module):
     module.ALL = [validator("hw:cpu_policy"), validator("trait:CUSTOM_RAID"), validator("trait:HW_CPU_X86_AVX"),
-                  validator("hw:numa_cpus.{id}", parameters=[{"name": "id", "type": int}]), validator("foo:bar")]
+                  validator("hw:numa_cpus.{id}", parameters=[{"name": "id", "type": int}]), validator("foo:bar"),
+                  validator("resources{n}:VCPU", parameters=[{"name": "n", "pattern": "[0-9]*"}])]
     registry = loaded(point("ALL"))
 
     assert [(warning.kind, warning.text.split(" ")[0]) for warning in registry.warnings] == [
         ("shadowed", "'hw:cpu_policy'"), ("shadowed", "'trait:CUSTOM_RAID'"), ("shadowed", "'trait:HW_CPU_X86_AVX'"),
-        ("shadowed", "'hw:numa_cpus.{id}'")]
+        ("shadowed", "'hw:numa_cpus.{id}'"), ("shadowed", "'resources{n}:VCPU'")]
     assert registry.warnings[0].entry_point == "nova.extra_spec_validators: ALL = some_plugin:ALL"
     assert registry.warnings[0].distribution == "some-plugin"
     assert check.validate("hw:cpu_policy", "dedicated", registry=registry) is None
