@@ -116,13 +116,13 @@ def _owner(registry: Registry, validator: ExtraSpecValidator) -> str:
         return ""
     taken = registry.get(validator.name)
     if taken:
-        return taken.origin or _THIS
+        return "" if taken.gives_way and taken.is_removed else taken.origin or _THIS
     template = Template(validator.name, validator.parameters)
     keys = [validator.name]
     if template.parameters:
         keys = [key for value in _TRIED if template.values(key := value.join(template.literals)) is not None]
     found = [lookup[0] for lookup in map(registry.find, keys) if lookup]
-    return _THIS if any(not item.origin and not item.validator.refinable for item in found) else ""
+    return _THIS if any(not item.origin and not item.gives_way for item in found) else ""
 
 
 def _distribution(point: EntryPoint) -> str:

@@ -45,6 +45,11 @@ class Registered:
     origin: str
     is_removed: bool
 
+    @property
+    def gives_way(self) -> bool:
+        """Whether plug-ins can define what it describes: what is open to any name, and what Nova no longer has."""
+        return not self.origin and (self.validator.refinable or self.is_removed)
+
 
 class Registry:
     """Validators by name. Finding one never looks at all of them.
@@ -58,7 +63,7 @@ class Registry:
         self.what = what
         self.plain: dict[str, Registered] = {}
         self.warnings: list[PluginWarning] = []
-        #: Those of this package, of plug-ins, and of this package that plug-ins can refine: in this order.
+        #: Those of this package, of plug-ins, and of this package that give way to those of plug-ins: in this order.
         self._templates: tuple[Templates[Registered], ...] = (Templates(), Templates(), Templates())
         self._by_name: dict[str, Registered] = {}
         self._shapes: dict[str, Registered] = {}
@@ -77,14 +82,17 @@ class Registry:
         if not isinstance(validator.description, str) or not validator.description.strip():
             raise BadDefinition("It has no description.")
         _check_documentation(validator)
-        if self.get(name):
+        existing = self.get(name)
+        if existing and not (origin and existing.gives_way and existing.is_removed):
             raise BadDefinition(f"There is another {self.what} of its name.")
         template = Template(name, validator.parameters, is_trusted=not origin)
         found = Registered(validator, rule_of(validator.value), template, origin, validator.status == REMOVED)
+        if existing:
+            del self._by_name[existing.validator.name]
         self._by_name[name] = found
         self._shapes[shape(name)] = found
         if template.parameters:
-            self._templates[1 if origin else 2 * validator.refinable].add(template, found)
+            self._templates[1 if origin else 2 * found.gives_way].add(template, found)
         else:
             self.plain[name] = found
 

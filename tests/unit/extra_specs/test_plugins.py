@@ -112,6 +112,19 @@ def test_plugins_can_refine_names_that_are_open(module):
     assert check.validate("aggregate_instance_extra_specs:zone_x", "maybe", registry=registry) is None
 
 
+def test_plugins_can_define_what_nova_no_longer_has(module):
+    module.ALL = [validator("powervm:{x}", parameters=[{"name": "x", "type": str}]), validator("os:monitors"),
+                  validator("powervm:uncapped", value={"type": int})]
+    registry = loaded(point("ALL"))
+
+    assert registry.warnings == []
+    assert check.check({"powervm:dedicated_proc": "true", "os:monitors": "no"}, registry=registry) == []
+    assert check.validate("powervm:uncapped", "true", registry=registry).kind == "type"
+    assert registry.get("powervm:{name}").origin == "some-plugin"
+    assert len([item for item in registry if item.validator.name.startswith("powervm:")]) == 2
+    assert check.validate("os:resolution", "1x1", registry=registry).kind == "unknown"
+
+
 def test_novas_own_modules_are_skipped():
     nova = EntryPoint("hw", "nova.api.validation.extra_specs.hw", plugins.NOVA)
 
