@@ -96,6 +96,15 @@ class Requests:
         """Return the nodes on which a deploy template is enabled; ``limit`` as in :meth:`list_rules`."""
         return self._collect(f"/v1/deploy_templates/{quote(template, safe='')}/nodes", "nodes", {}, limit)
 
+    def check_flavor(self, flavor: str, mode: str) -> dict[str, Any]:
+        """Return the problems and the warnings of the extra specs of a flavor; ``mode`` as of the service."""
+        specs = self._json("GET", f"/v1/flavors/{quote(flavor, safe='')}/os-extra_specs")
+        return dict(self._json("POST", f"/v1/extra_specs/validate?validation={mode}", body=specs))
+
+    def explain_flavor(self, flavor: str) -> dict[str, Any]:
+        """Return what a flavor does."""
+        return dict(self._json("GET", f"/v1/flavors/{quote(flavor, safe='')}/explanation"))
+
     def _collect(self, path: str, key: str, query: Mapping[str, Any], limit: int | None,
                  tags: set[str | None] | None = None) -> list[dict[str, Any]]:
         """Return the items of a list; add the tag of each page to ``tags``."""
