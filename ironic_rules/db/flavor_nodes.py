@@ -74,9 +74,9 @@ def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], 
           with_capabilities: bool) -> Iterator[Alike]:
     """Yield the nodes of these resource classes in groups, by one query.
 
-    :param traits: which tell nodes apart
+    :param traits: which distinguish nodes
     :param most_ids: number of ids of each group
-    :param with_capabilities: whether nodes are told apart by their capabilities, too
+    :param with_capabilities: whether the capabilities distinguish nodes, too
     """
     if not classes:
         return

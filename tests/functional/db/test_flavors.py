@@ -27,7 +27,7 @@ def test_extra_specs_are_written_listed_and_deleted_with_their_flavor(db):
     with db.reader() as conn:
         found = flavors.list_flavors(conn, Page(limit=10, sort_key="flavorid"))
         after = flavors.list_flavors(conn, Page(limit=10, sort_key="flavorid", marker="B"))
-        for ident in ("a ", "a", "nobody\0"):
+        for ident in ("a ", "a", "missing\0"):
             with pytest.raises(FlavorNotFound):
                 flavors.get(conn, ident)
 
@@ -36,7 +36,7 @@ def test_extra_specs_are_written_listed_and_deleted_with_their_flavor(db):
     assert [flavor.flavorid for flavor in after] == ["b"]
 
 
-def test_nodes_are_told_apart_by_state_traits_and_capabilities(db):
+def test_nodes_are_grouped_by_state_traits_and_capabilities(db):
     def node(conn: Any, capabilities: Any, *wanted: str, **values: Any) -> int:
         properties = {} if capabilities is None else {"capabilities": capabilities, "cpus": 8}
         made = nodes.create(conn, {"driver": "fake-hardware", "resource_class": "gold", "power_state": "power off",
