@@ -1,4 +1,4 @@
-"""Flavors and their extra specs. A transaction that writes extra specs locks the flavor's row first, so none are lost."""
+"""Flavors and their extra specs. What writes extra specs locks the row of their flavor first, so none are lost."""
 
 from __future__ import annotations
 

@@ -127,6 +127,19 @@ def test_the_guide_to_deploy_templates_makes_changes_and_deletes_two(tmp_path):
         assert get(url + "/v1/deploy-templates") == {"deploy-templates": []}
 
 
+def test_the_guide_to_flavors_refuses_one_value_and_explains_the_rest(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        outputs = typed("user/flavors.rst", url, tmp_path)
+
+        refusal, = (json.loads(json.loads(text)["error_message"])["faultstring"] for text in outputs
+                    if text.startswith('{"error_message"'))
+        assert "/extra_specs/hw:cpu_policy: " in refusal
+        specs = get(url + "/v1/flavors/gold/os-extra_specs")["extra_specs"]
+        assert (len(specs), specs["trait:CUSTOM_RAID"]) == (4, "required")
+        assert "No node has the resource class CUSTOM_GOLD." in "".join(outputs)
+        assert "CUSTOM_RAID: 0 nodes, no deploy template" in outputs[-1]
+
+
 def test_the_guide_to_deployment_leads_to_a_mirrored_node(tmp_path):
     with standalone(tmp_path) as (_, url):
         outputs = typed("user/deployment.rst", url, tmp_path)

@@ -115,6 +115,32 @@ def test_a_flavor_chooses_the_deploy_steps(endpoint, node):
     assert machines.call(endpoint, "GET", f"nodes/{node}/vifs") == {"vifs": []}
 
 
+def test_a_flavors_explanation_foretells_the_node_and_the_steps(endpoint, node):
+    mirror = instance(node, "CUSTOM_CLASS_A", f"{PREFIX}BIOS_VMX_OFF", f"{PREFIX}RAID_DISK_STRIPE")
+    machines.call(endpoint, "POST", "flavors", {"flavor": {
+        "id": "stripe", "name": "bm.stripe", "ram": 1024, "vcpus": 2, "disk": 10}})
+    machines.call(endpoint, "POST", "flavors/stripe/os-extra_specs", {"extra_specs": {
+        **mirror["extra_specs"], **{f"resources:{name}": "0" for name in ("VCPU", "MEMORY_MB", "DISK_GB")}}})
+    # Nodes of other tests have the same resource class.
+    for other in machines.call(endpoint, "GET", "nodes?resource_class=COMPUTE_A")["nodes"]:
+        if other["uuid"] != node:
+            machines.call(endpoint, "PUT", f"nodes/{other['uuid']}/maintenance")
+
+    told = machines.call(endpoint, "GET", "flavors/stripe/explanation")
+    before = len(finished(endpoint, node))
+    results = compute(endpoint, mirror, "prepare", "spawn")
+
+    assert results == [{"result": None}] * 2
+    assert [item["uuid"] for item in told["fitting"]["nodes"]] == [told["deployment"]["node"]["uuid"]] == [node]
+    assert (told["schedulable"], told["warnings"]) == (True, [])
+    foretold = [f"{step['interface']}.{step['step']}" for step in told["deployment"]["deploy_steps"]]
+    assert finished(endpoint, node)[before:] == foretold
+    assert {"bios.apply_configuration", "raid.create_configuration"} <= set(foretold)
+    after = machines.call(endpoint, "GET", "flavors/stripe/explanation")
+    assert after["fitting"]["count"] == 0
+    assert "instance" in [item["lacks"]["name"] for item in after["nearly_fitting"]]
+
+
 def test_the_next_instance_may_have_another_flavor(endpoint, node):
     mirror = instance(node, f"{PREFIX}RAID_DISK_MIRROR")
     assert compute(endpoint, mirror, "prepare", "spawn", "destroy") == [{"result": None}] * 3
