@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ironic_rules.inspection.rule_settings import RuleSettings
     from ironic_rules.pxe_filter.service import FilterService
 
+LOG = logging.getLogger(__name__)
 PROJECT = "ironic-rules"
 _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messaging=WARNING", "sqlalchemy=WARNING",
           "stevedore=WARNING", "alembic=WARNING", "oslo_policy=WARNING", "futurist=WARNING", "httpx=WARNING")
@@ -225,9 +226,13 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
     :raises ConfigurationError: as from rule_settings.prepare and discovery.check
     """
     from ironic_rules.api import app as api_app
+    from ironic_rules.extra_specs import installed
     from ironic_rules.inspection import discovery, rule_settings
 
     discovery.check(conf)
+    for warning in installed.extra_specs().warnings:
+        LOG.warning("Extra specs of %s (%s): %s", warning.distribution or "a package", warning.entry_point,
+                    warning.text)
 
     def is_served(group: str) -> bool:
         with db.reader() as conn:

@@ -22,8 +22,9 @@ def of(conn: sa.Connection, flavor: Flavor, specs: Mapping[str, str]) -> list[Pr
         known = [flavors.capabilities_of(stored) for stored in flavor_nodes.capabilities_of(conn, classes)]
         missing = [name for name, wanted in required.capabilities.items()
                    if not any(flavors.matches(capabilities.get(name), wanted) for capabilities in known)]
+    holders = flavor_nodes.holders(conn, required.required)
     return required.warnings() + flavors.about_nodes(
-        required, has_class=bool(classes), known_traits=flavor_nodes.known_traits(conn, required.required),
+        required, has_class=bool(classes), known_traits={trait for trait, count in holders.items() if count},
         templates=deploy_templates.for_traits(conn, required.required), missing_capabilities=missing)
 
 

@@ -111,14 +111,6 @@ def holders(conn: sa.Connection, traits: Collection[str]) -> dict[str, int]:
     return found
 
 
-def known_traits(conn: sa.Connection, traits: Collection[str]) -> set[str]:
-    """Return those of ``traits`` that any node has, however many nodes there are, in one query."""
-    if not traits:
-        return set()
-    parts = [sa.select(sa.literal(trait)).where(sa.exists().where(node_traits.c.trait == trait)) for trait in traits]
-    return set(conn.scalars(sa.union_all(*parts)))
-
-
 def by_id(conn: sa.Connection, ids: Collection[int], columns: Collection[str]) -> dict[int, Row]:
     """Return some columns of nodes by their ids."""
     if not ids:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +14,9 @@ from ironic_rules.models.json_values import JSONObject
 DESCRIPTION, EXTRA_SPECS, SWAP_AS_NUMBER = 55, 61, 75
 #: The form of ``/v1/flavors``: that of the newest version of the compute API which is served.
 NEWEST = 86
+
+#: Identifiers that need no quoting, as most of them: quote() takes ten times as long to find that.
+_UNRESERVED = re.compile(r"[A-Za-z0-9._-]+")
 
 SUMMARY = ("id", "name", "description", "links")
 ALL = (*FIELDS, "OS-FLV-DISABLED:disabled", "extra_specs", "links")
@@ -50,5 +54,5 @@ def next_links(url: str) -> list[dict[str, str]]:
 
 def _links(url: str, flavorid: str) -> list[dict[str, Any]]:
     # Nova's bookmark has no version, and nothing is served there.
-    href = f"{url}/{quote(flavorid, safe='')}"
+    href = f"{url}/{flavorid if _UNRESERVED.fullmatch(flavorid) else quote(flavorid, safe='')}"
     return [{"rel": "self", "href": href}, {"rel": "bookmark", "href": href}]
