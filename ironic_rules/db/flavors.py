@@ -172,7 +172,7 @@ def _row(conn: sa.Connection, ident: str, *, or_name: bool) -> Row:
 
 def _flavor(row: Row, specs: Mapping[str, str]) -> Flavor:
     # The attributes of a flavor are the columns, in their order.
-    return Flavor(*row, specs)
+    return Flavor(*row, extra_specs=specs)
 
 
 def _marker(conn: sa.Connection, page: Page) -> Row | None:

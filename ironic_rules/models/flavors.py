@@ -48,7 +48,7 @@ class Flavor:
     description: str | None
     created_at: datetime.datetime
     updated_at: datetime.datetime | None
-    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    extra_specs: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 def wrong_key(key: str) -> str | None:
