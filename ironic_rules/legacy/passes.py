@@ -6,13 +6,15 @@ theirs now. What hooks or other rules have written in this inspection stays: tha
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from ironic_rules.legacy.ledger import CAPABILITIES, MISSING, find
+from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.legacy.ledger import CAPABILITIES, MISSING, Ledger, find
 from ironic_rules.models import json_values, pointer
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.legacy_rules import CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
@@ -52,16 +54,47 @@ def take_back(task: Task, owned: Sequence[OwnedValue], rules: Collection[str] | 
     :param owned: all that is owned on the node, in the order of writing
     :param rules: UUIDs of the rules whose values are taken back; None: all
     """
-    if not owned:
-        return Taken((), ())
+    targets = [index for index, value in enumerate(owned) if rules is None or value.rule_uuid in rules]
+    if not targets:
+        return Taken(tuple(owned), ())
+    first = targets[0]
     taking = _Taking(task)
-    for value in reversed(owned):
-        if rules is None or value.rule_uuid in rules:
-            taking.take(value)
-        else:
-            taking.kept.append(value)
+    for value in reversed(owned[first:]):
+        taking.take(value)
     taking.write()
-    return Taken(tuple(reversed(taking.kept)), tuple(reversed(taking.forgotten)))
+    ledger = Ledger(task)
+    ledger.owned.extend(owned[:first])
+    changed = {id(forgotten.value) for forgotten in taking.forgotten}
+    for value in owned[first:]:
+        # Those of other rules are written again: what was there before them may be another value now.
+        if rules is not None and value.rule_uuid not in rules and id(value) not in changed:
+            with contextlib.suppress(IronicRulesError):
+                _write(ledger, value)
+    return Taken(tuple(ledger.owned), tuple(reversed(taking.forgotten)))
+
+
+def _write(ledger: Ledger, value: OwnedValue) -> None:
+    ledger.begin(value.rule_uuid, value.action)
+    if value.kind == CAPABILITY:
+        ledger.set_capability(value.place, value.written if value.is_set else None)
+    elif value.kind == TRAIT:
+        (ledger.add_trait if value.is_set else ledger.remove_trait)(value.place)
+    elif value.kind == ITEM:
+        *tokens, index = pointer.parse(value.place)
+        ledger.insert(tuple(tokens), index, value.written)
+    elif value.kind == PATH and value.is_set:
+        ledger.set_path(value.place, value.written)
+    elif value.kind == PATH:
+        ledger.remove_path(value.place)
+    else:
+        uuid, *rest = pointer.parse(value.place)
+        port = next((port for port in ledger.task.ports if port.uuid == uuid), None)
+        if port is None:
+            return
+        if value.is_set:
+            ledger.set_port_path(port, pointer.format(rest), value.written)
+        else:
+            ledger.remove_port_path(port, pointer.format(rest))
 
 
 class _Fields:
@@ -98,7 +131,6 @@ class _Taking:
     def __init__(self, task: Task) -> None:
         self._node = _Fields(task.node)
         self._ports = {str(port.uuid): _Fields(port) for port in task.ports}
-        self.kept: list[OwnedValue] = []
         self.forgotten: list[Forgotten] = []
         #: places whose value is that of another user; what earlier actions wrote there is gone
         self._theirs: set[tuple[str, str]] = set()
@@ -149,18 +181,8 @@ class _Taking:
 
     def _path(self, value: OwnedValue, fields: _Fields, tokens: tuple[str, ...]) -> None:
         stored = fields.open(tokens[0])
-        if not self._is_below_kept(value) and self._is_written(value, find(stored, tokens)):
+        if self._is_written(value, find(stored, tokens)):
             _restore(stored, tokens, value)
-
-    def _is_below_kept(self, value: OwnedValue) -> bool:
-        """Return whether a rule whose values are kept has written over the value: it returns what was before."""
-        for index in range(len(self.kept) - 1, -1, -1):
-            later = self.kept[index]
-            if (later.kind, later.place) == (value.kind, value.place):
-                self.kept[index] = replace(
-                    later, had_before=value.had_before, before=value.before, made=value.made)
-                return True
-        return False
 
     def _capability(self, value: OwnedValue) -> None:
         name, key = CAPABILITIES
@@ -171,7 +193,7 @@ class _Taking:
             except ActionError:
                 self._forget(value)
                 return
-        if self._is_below_kept(value) or not self._is_written(value, self._pairs.get(value.place, MISSING)):
+        if not self._is_written(value, self._pairs.get(value.place, MISSING)):
             return
         if value.is_set and value.had_before:
             self._pairs[value.place] = value.before
@@ -197,7 +219,7 @@ class _Taking:
 
     def _trait(self, value: OwnedValue) -> None:
         names = self._node.open("traits")["traits"]
-        if self._is_below_kept(value) or not self._is_written(value, value.place in names or MISSING):
+        if not self._is_written(value, value.place in names or MISSING):
             return
         if value.is_set:
             names.discard(value.place)
@@ -205,28 +227,8 @@ class _Taking:
             names.add(value.place)
 
     def _item(self, value: OwnedValue, tokens: tuple[str, ...], index: str) -> None:
-        path = value.place.rpartition("/")[0]
-        later = sum(kept.kind == ITEM and kept.place.rpartition("/")[0] == path
-                    and json_values.same(kept.written, value.written) for kept in self.kept)
-        if _remove_item(self._node.open(tokens[0]), tokens, index, value, later):
-            self._hand_over(value)
-        else:
+        if not _remove_item(self._node.open(tokens[0]), tokens, index, value):
             self._forget(value)
-
-    def _hand_over(self, value: OwnedValue) -> None:
-        """Correct what is noted of items that stay in the list of one that was removed."""
-        path = value.place.rpartition("/")[0]
-        made = value.before is None
-        for index in range(len(self.kept) - 1, -1, -1):
-            later = self.kept[index]
-            if later.kind != ITEM or later.place.rpartition("/")[0] != path:
-                continue
-            if made:
-                # The first of the others has made the list now.
-                self.kept[index] = replace(later, had_before=value.had_before, before=None, made=value.made)
-                made = False
-            elif later.before and json_values.same(later.written, value.written):
-                self.kept[index] = replace(later, before=later.before - 1)
 
 
 def merge(old: Any, now: Any, new: Any) -> Any:
@@ -336,18 +338,15 @@ def _prune(doc: dict[str, Any], tokens: tuple[str, ...], made: int) -> None:
         pointer.remove(doc, tokens[:depth])
 
 
-def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value: OwnedValue, later: int) -> bool:
-    """Remove the item that a rule has added to a list; return whether there is one that is not of another user.
-
-    :param later: how many of the items that are equal to it were added later, and stay
-    """
+def _remove_item(doc: dict[str, Any], tokens: tuple[str, ...], index: str, value: OwnedValue) -> bool:
+    """Remove the item that a rule has added to a list; return whether there is one that is not of another user."""
     found = find(doc, tokens)
     if not isinstance(found, list):
         return False
     places = [place for place, item in enumerate(found) if json_values.same(item, value.written)]
-    if len(places) <= (value.before or 0) + later:
+    if len(places) <= (value.before or 0):
         return False
-    del found[int(index) if index != "-" and int(index) in places else places[-1 - later]]
+    del found[int(index) if index != "-" and int(index) in places else places[-1]]
     if found or value.before is not None:
         return True
     # The list was made for the item.
