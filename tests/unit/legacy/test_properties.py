@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ironic_rules import legacy
 from tests import strategies
 from tests.unit.legacy.world import Machine, rule, rule_set
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = settings(max_examples=strategies.wanted(100), deadline=None, suppress_health_check=list(HealthCheck))
 #: Few names and values, so that rules meet each other, and what was there before.
