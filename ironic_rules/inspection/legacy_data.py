@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.inspection.hooks.extra_hardware import ExtraHardwareHook
@@ -39,6 +38,6 @@ def processed(task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str
             try:
                 hook.preprocess(scratch, copied, found)
                 hook(scratch, copied, found)
-            except IronicRulesError:
+            except Exception:  # whatever a hook raises for data that no machine should send, its results are missing
                 continue
     return legacy_data.processed(inventory, found, auto_discovered=bool(task.node.auto_discovered))
