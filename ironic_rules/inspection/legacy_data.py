@@ -38,6 +38,6 @@ def processed(task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str
             try:
                 hook.preprocess(scratch, copied, found)
                 hook(scratch, copied, found)
-            except Exception:  # whatever a hook raises for data that no machine should send, its results are missing
+            except Exception:  # noqa: BLE001  (whatever a hook raises for unusual data)
                 continue
     return legacy_data.processed(inventory, found, auto_discovered=bool(task.node.auto_discovered))
