@@ -63,7 +63,7 @@ def save(conn: sa.Connection, node_id: int, before: Mapping[int, OwnedValue], af
     added = after[same:]
     _hold(conn, {value.rule_uuid for value in added})
     if gone := list(before)[same:]:
-        # They are written in order, so that what does not stay is all that comes after something.
+        # Ids increase in the order of writing: what is not the same is all from the first one that differs.
         conn.execute(sa.delete(legacy_values).where(
             legacy_values.c.node_id == node_id, legacy_values.c.id >= gone[0]))
     if added:
