@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,8 @@ from tests.functional.installations import only_in_one_process
 from tests.functional.legacy import EXAMPLE, RULES, Machine, at_least, capabilities, rule, sets
 from tests.functional.processes import wait_for
 from tests.functional.whole import OneProcess, running
+
+GUIDE = Path(__file__).resolve().parents[2] / "doc" / "source" / "user"
 
 pytestmark = only_in_one_process("the conductor's parts are looked at")
 
@@ -47,6 +51,24 @@ def test_the_documents_example_is_applied_taken_back_and_applied_again(whole):
     assert capabilities(less) == capabilities(first) - {"much-memory:wow"}
     assert less["extra"]["matched"] == ["by hand"]
     assert len(machine.owned()) == 2
+
+
+def test_the_rules_of_the_guide_work_and_stay_applied(whole):
+    for given in json.loads((GUIDE / "inspector-rules.json").read_text(encoding="utf-8")):
+        assert whole.app.post_json(RULES, given).status_int == 201
+    machine = Machine(whole)
+    machine.body["inventory"]["disks"] = [{"name": "/dev/sda", "size": 2 * 10**11}]
+    for _ in range(2):
+        node = machine.inspect(8192)
+        assert "profile:compute" in capabilities(node)
+        assert node["extra"]["memory"] == "8192"
+        assert node["driver_info"] == {"ipmi_username": "admin", "ipmi_password": "******"}
+        assert whole.row(machine.uuid).driver_info["ipmi_password"] == "change-me"
+    assert ("/driver_info/ipmi_password", "******") in machine.owned()
+    # Who has credentials of their own keeps them.
+    with_own = Machine(whole, driver_info={"ipmi_username": "root", "ipmi_password": "own"})
+    with_own.inspect()
+    assert whole.row(with_own.uuid).driver_info == {"ipmi_username": "root", "ipmi_password": "own"}
 
 
 def test_the_same_hardware_twice_writes_nothing_that_is_owned_again(whole):
