@@ -15,7 +15,7 @@ from typing import Any
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from ironic_rules.client import rule_changes, rule_file, rule_text, rule_warnings, upstream
+from ironic_rules.client import legacy_rules, rule_changes, rule_file, rule_text, rule_warnings, upstream
 from ironic_rules.client.rule_requests import Requests
 
 #: The exit status of ``--detailed-exitcode``; 2 is that of a wrong command line.
@@ -88,13 +88,21 @@ class ImportRules(command.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument("file", metavar="<file>",
                             help="JSON or YAML file with one rule or a list of rules; '-' for the standard input.")
+        parser.add_argument("--legacy", action="store_true",
+                            help="The file has rules of ironic-inspector, which the service converts: rules, a list of "
+                                 "them, or what GET /v1/rules replies. What differs is written to the standard error.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Row]]:
         given = rule_file.read(parsed_args.file)
+        if parsed_args.legacy:
+            given = given.listed("rules")
         requests = Requests(self.app)
         results: dict[int, tuple[str | None, str]] = {
             index: (None, f"failed: {problem}") for index, problem in given.not_json()}
+        if parsed_args.legacy:
+            results |= legacy_rules.convert(requests, given, [
+                index for index in range(len(given.rules)) if index not in results])
         by_bundle: dict[str | None, list[int]] = {}
         for index, rule in enumerate(given.rules):
             if index not in results:

@@ -46,6 +46,17 @@ class GivenRules:
         self.rules.append(rule)
         self.places.append(place)
 
+    def listed(self, key: str) -> GivenRules:
+        """Return these rules, with those of a list below ``key`` instead of the object that has it."""
+        found = GivenRules()
+        for rule, place in zip(self.rules, self.places, strict=True):
+            if isinstance(rule, dict) and isinstance(rule.get(key), list):
+                for index, each in enumerate(rule[key]):
+                    found.add(each, Place(place.file, f"{place.pointer}/{key}/{index}"))
+            else:
+                found.add(rule, place)
+        return found
+
     def not_json(self) -> Iterator[tuple[int, str]]:
         """Yield the index and the problem of each rule that cannot be sent, e.g. a set or a list as a key."""
         for index, rule in enumerate(self.rules):

@@ -15,6 +15,7 @@ from osc_lib import exceptions
 from ironic_rules.client import upstream
 
 _RULES = "/v1/inspection_rules"
+_LEGACY_RULES = "/v1/rules"
 
 
 class Requests:
@@ -62,6 +63,10 @@ class Requests:
         reply, changes = self._reply("PUT", _RULES, headers=headers, body={
             "rules": rules, "bundle": bundle, "prune": prune, "dry_run": dry_run})
         return dict(changes), reply.headers.get("ETag")
+
+    def convert(self, rule: Any) -> dict[str, Any]:
+        """Return the conversion of a rule of ironic-inspector: verdict, inspection rule, notes, problems."""
+        return dict(self._json("POST", f"{_LEGACY_RULES}?convert_only=true", body=rule))
 
     def revisions(self, marker: str | None, limit: int | None) -> list[dict[str, Any]]:
         """Return the kept revisions of the set of rules, newest first; ``limit`` as in :meth:`list_rules`."""

@@ -72,6 +72,36 @@ def test_r70_the_rules_of_a_file_are_imported_by_one_request(connection, importe
         "bundle": None, "prune": False, "dry_run": False}]
 
 
+def test_legacy_rules_are_converted_by_the_service_and_imported(tmp_path, capsys):
+    replies = {
+        "a": {"verdict": "exact", "rule": {"description": "a", "actions": []}, "notes": [], "problems": []},
+        "b": {"verdict": "exact with a note", "rule": {"description": "b", "actions": []}, "problems": [],
+              "notes": [{"pointer": "/conditions/0", "text": "It differs."}]},
+        "c": {"verdict": "not convertible", "rule": None, "notes": [],
+              "problems": [{"pointer": "/actions/0", "text": "it has no equivalent"}]},
+    }
+
+    def answer(method: str, url: str, body: Any) -> dict[str, Any]:
+        if url != "/v1/rules?convert_only=true":
+            return store(method, url, body)
+        if body["description"] == "d":
+            raise refusal("/actions: is required")
+        return replies[body["description"]]
+
+    connection = Connection(answer)
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({"rules": [{"description": name} for name in "abcd"]}))
+
+    status, output = run(ImportRules, connection, str(path), "--legacy", "-f", "json")
+
+    assert [row["result"] for row in json.loads(output)] == [
+        "created", "created", "failed: not convertible: /actions/0: it has no equivalent",
+        "failed: /actions: is required (HTTP 400)"]
+    assert status == 1
+    assert connection.requests[-1][2]["rules"] == [replies["a"]["rule"], replies["b"]["rule"]]
+    assert f"note: {path}: /rules/1/conditions/0: It differs.\n" in capsys.readouterr().err
+
+
 def test_r70_what_fails_is_reported_with_its_reason_and_the_others_are_imported(connection, imported):
     status, rows = imported("""
         - {uuid: given, description: bad}
