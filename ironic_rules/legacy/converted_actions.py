@@ -15,6 +15,8 @@ Note = Callable[[str], None]
 
 CLEANUP = "cleanup is left out: inspection rules do nothing if they do not match."
 APPENDED = "Each inspection appends the value once more; a legacy rule takes its own value back before. See unique."
+APPENDED_BY_PATH = "Each inspection appends the value once more; a legacy rule takes its own value back before."
+INSERTED = "The item of a list at this index is replaced; ironic-inspector inserted the value before it."
 DRIVER = ("Interfaces of the node that the new driver offers, too, are kept, and the others get its defaults; legacy "
           "rules and ironic-inspector reset all of them.")
 TYPE_KEPT = "A number, true and false keep their type; ironic-inspector wrote text."
@@ -46,6 +48,10 @@ def _set_attribute(action: Mapping[str, Any], note: Note) -> JSONObject:
     path = _path(action)
     if path == "/driver":
         note(DRIVER)
+    if path.endswith("/-"):
+        note(APPENDED_BY_PATH)
+    elif path.rpartition("/")[2].isdecimal():
+        note(INSERTED)
     return {"op": "set-attribute", "args": {"path": path, "value": _value(action["value"], note)}}
 
 

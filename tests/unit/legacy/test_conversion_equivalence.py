@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from typing import Any
 
@@ -16,7 +17,7 @@ from ironic_rules.legacy.conversion import Verdict
 from ironic_rules.legacy.data import processed
 from ironic_rules.rules.wire import from_wire
 from tests import strategies
-from tests.unit.legacy.world import Machine, rule_set
+from tests.unit.legacy.world import VECTORS, Machine, rule_set
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +97,8 @@ values = st.one_of(texts, numbers, flags, st.just({"a": ["{{x}}", 1]}), st.just(
                                     "{data[inventory][disks]}"]))
 actions = st.one_of(
     st.fixed_dictionaries({"action": st.just("set-attribute"), "value": values,
-                           "path": st.sampled_from(["/extra/a", "extra/b/c", "/properties/p", "/extra/{a}"])}),
+                           "path": st.sampled_from(
+                               ["/extra/a", "extra/b/c", "/properties/p", "/extra/{a}", "/extra/list/0"])}),
     st.fixed_dictionaries({"action": st.just("extend-attribute"), "path": st.just("/extra/list"), "value": values,
                            "unique": st.just(True)}),
     st.fixed_dictionaries({"action": st.just("set-capability"), "name": st.sampled_from(["a", "b", "old"]),
@@ -164,3 +166,21 @@ def test_exact_is_exact(batch):
     assert verdicts[Verdict.EXACT] > batch[1] / 5, verdicts
     assert verdicts["matched"] > batch[1] / 10, verdicts
     assert verdicts[Verdict.NOTED] and verdicts[Verdict.NOT_CONVERTIBLE], verdicts
+
+
+def test_recorded_rules_that_are_converted_exactly_give_the_same_node():
+    recorded = json.loads((VECTORS / "recorded.json").read_text(encoding="utf-8"))
+    inventory = recorded["data"]["inventory"]
+    sent = {name: value for name, value in recorded["data"].items() if name != "inventory"}
+    compared = 0
+    for case in recorded["results"]:
+        for body in case["rules"]:
+            try:
+                found = conversion.convert_body(body)
+            except InvalidRule:
+                continue
+            if found.verdict is Verdict.EXACT:
+                compared += 1
+                assert converted(found.rule, inventory, sent) == native(body, recorded["data"]), case["id"]
+
+    assert compared > 60
