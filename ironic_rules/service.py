@@ -64,7 +64,11 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
         if not groups:
             with contextlib.suppress(messaging.InvalidTransportURL):  # creating the transport reports it
                 rpc_transport.register_opts(conf)
-        validation.check(conf, groups=groups, api=api, conductor=conductor)
+        found = validation.problems(conf, groups=groups, api=api, conductor=conductor)
+        if conductor:
+            found += _hook_problems(conf)
+        if found:
+            raise exceptions.ConfigurationError("\n".join(found))
 
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
@@ -81,6 +85,18 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
     check(conf)
     secrets.configure(conf.secret_words)
     return conf
+
+
+def _hook_problems(conf: cfg.ConfigOpts) -> list[str]:
+    """Return the problems of options that hooks check themselves, and whose names are installed."""
+    from ironic_rules.inspection import hook_settings
+    from ironic_rules.inspection.hooks import loader
+
+    try:
+        names = loader.parse(conf.inspector.hooks)
+    except (cfg.Error, ValueError):
+        return []  # which is one of the problems already
+    return [validation.placed(conf, text) for text in loader.problems(names, hook_settings.readable(conf))]
 
 
 def setup_logging(conf: cfg.ConfigOpts) -> None:

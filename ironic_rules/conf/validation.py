@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -158,6 +159,16 @@ def _line(conf: cfg.ConfigOpts, problem: Problem) -> str:
     words = problem.words or texts
     advice = "".join(f" {text}" for text in ironic_values.advice(group, name, words))
     return f"{place}: [{group}]{name}{' = (not shown)' if option.secret else value}: {problem.reason}.{advice}"
+
+
+def placed(conf: cfg.ConfigOpts, text: str) -> str:
+    """Return a text about an option that begins with ``[group]name``, after the place of the option's value."""
+    named = re.match(r"\[(\w+)\](\w+)", text)
+    try:
+        place = "" if named is None else f"{_given(conf, *named.groups())[2]}: "
+    except cfg.Error:  # an option of another package's hook
+        place = ""
+    return place + text
 
 
 def _given(conf: cfg.ConfigOpts, group: str, name: str) -> tuple[cfg.Opt, Any, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from oslo_config import cfg
 
@@ -23,6 +25,17 @@ class HookSettings:
     physical_network_cidr_map: tuple[str, ...] = ()
     known_accelerators: str | None = None
     supported_interfaces: str = "^(agent|inspector)$"
+
+
+def readable(conf: cfg.ConfigOpts) -> HookSettings:
+    """Return the settings in ``conf``, with the default of each that cannot be read."""
+    found: dict[str, Any] = {}
+    for option in fields(HookSettings):
+        group = conf.inspection_rules if option.name == "supported_interfaces" else conf.inspector
+        with contextlib.suppress(cfg.Error, ValueError):
+            value = group[option.name]
+            found[option.name] = tuple(value) if isinstance(value, list) else value
+    return HookSettings(**found)
 
 
 def from_conf(conf: cfg.ConfigOpts) -> HookSettings:

@@ -39,6 +39,22 @@ def load(names: Iterable[str], settings: HookSettings | None = None,
     return hooks
 
 
+def problems(names: Iterable[str], settings: HookSettings) -> list[str]:
+    """Return the problem of each option that a hook checks itself; :func:`load` raises the others."""
+    found: list[str] = []
+    for name in dict.fromkeys(ALIASES.get(name, name) for name in names):
+        try:
+            cls = entry_points.load(GROUP, [name], InspectionHook, OPTION)[name]  # type: ignore[type-abstract]
+            hook = _make(name, cls)
+        except ConfigurationError:
+            continue
+        try:
+            hook.configure(settings)
+        except ConfigurationError as exc:
+            found.append(str(exc))
+    return found
+
+
 def _make(name: str, cls: type[InspectionHook]) -> InspectionHook:
     try:
         return cls()

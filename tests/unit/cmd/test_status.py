@@ -42,7 +42,7 @@ def test_tables_that_are_missing(check):
     ("[DEFAULT]\nenabled_hardware_types = nonsense", ["Options", "Hardware types and interfaces"], "nonsense"),
     ("[inspector]\nhooks = nonsense", ["Options", "Inspection hooks"], "nonsense"),
     ("[inspector]\nhooks = $default_hooks,pci-devices\npci_device_alias = nonsense",
-     ["Inspection hooks"], "pci_device_alias"),
+     ["Options", "Inspection hooks"], "pci_device_alias"),
     ("[inspection_rules]\nbuilt_in = /nonexistent", ["Inspection rules"], "/nonexistent"),
     ("[auto_discovery]\nenabled = true", ["Options", "Auto-discovery"], "driver is required"),
     ("[inventory]\ndata_backend = swift\nmax_versions = 0", ["Options"], "use database"),

@@ -243,3 +243,23 @@ def test_all_options_are_read_in_20_ms(tmp_path):
     assert len(list(conf._all_opt_infos())) > 190
     # A busy machine may interrupt some of the runs; the work itself takes 3 ms.
     assert min(seconds) < 0.020
+
+
+def test_options_that_hooks_check_themselves_are_told_with_all_others(tmp_path):
+    file = tmp_path / "service.conf"
+    file.write_text("[inspector]\nhooks = $default_hooks,pci-devices,cpu-capabilities,physical-network,accelerators\n"
+                    "pci_device_alias = 10de:1eb8\ncpu_capabilities = vmx:a b\n"
+                    "physical_network_cidr_map = nosuch\nknown_accelerators = /nosuch/file\nhook_timeout = soon\n")
+
+    with pytest.raises(ConfigurationError) as caught:
+        service.prepare_config([], config_files=[str(file)], api=True, conductor=True)
+
+    told = str(caught.value).splitlines()
+    named = {option: sum(f"[inspector]{option}" in line for line in told) for option in (
+        "pci_device_alias", "cpu_capabilities", "physical_network_cidr_map", "known_accelerators", "hook_timeout")}
+    assert named == dict.fromkeys(named, 1), told
+    assert len(told) == 5
+    assert all(line.startswith(f"{file}: [inspector]") for line in told), told
+    with pytest.raises(ConfigurationError) as caught:
+        service.prepare_config([], config_files=[str(file)], api=True)
+    assert len(str(caught.value).splitlines()) == 1  # an API has no hooks
