@@ -17,8 +17,8 @@ LOG = logging.getLogger(__name__)
 PERIOD_S = 5.0
 #: Seconds after which a result no longer counts: the check itself hangs.
 STALE_S = 15.0
-#: Seconds that the first caller waits for the first result.
-_FIRST_S = 0.08
+#: Seconds that the first caller waits for the first result; a health check waits for the database too.
+FIRST_S = 0.03
 
 
 class State(NamedTuple):
@@ -50,7 +50,7 @@ class BrokerCheck:
                 self._begun = time.monotonic()
                 self._thread = threading.Thread(target=self._run, name="broker-check", daemon=True)
                 self._thread.start()
-        if not self._known.wait(_FIRST_S):
+        if not self._known.wait(FIRST_S):
             return State(None if time.monotonic() - self._begun <= STALE_S else False, None)
         is_ok, at = self._result
         age = time.monotonic() - at

@@ -13,7 +13,7 @@ from oslo_log import log as logging
 LOG = logging.getLogger(__name__)
 
 #: Seconds that a request waits for what is being read.
-PATIENCE_S = 0.07
+PATIENCE_S = 0.05
 #: Seconds after which an earlier result no longer counts.
 STALE_S = 15.0
 

@@ -17,7 +17,7 @@ from oslo_db import options as db_options
 
 from ironic_rules import conf as service_conf
 from ironic_rules import rules
-from ironic_rules.api import database_check, versions
+from ironic_rules.api import broker_check, database_check, versions
 from ironic_rules.api.app import make_app
 from ironic_rules.api.server import ApiServer
 from ironic_rules.conf import opts
@@ -154,7 +154,9 @@ def rpc() -> FakeConductorAPI:
 
 @pytest.fixture
 def app(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI, monkeypatch: pytest.MonkeyPatch) -> Client:
-    monkeypatch.setattr(database_check, "PATIENCE_S", 20)  # what is in the database now, however slow the machine is
+    # What there is now, however slow the machine is.
+    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    monkeypatch.setattr(broker_check, "FIRST_S", 20)
     return Client(make_app(conf, db, rpc), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
 
 
