@@ -164,7 +164,8 @@ def _problems(expected: Mapping[str, Any], shown: JSONObject, known: Sequence[Ru
     failing = (dry_run.FAILED, dry_run.REFUSED) if expected.get("failure") else (dry_run.FINISHED,)
     outcomes = (expected["outcome"],) if "outcome" in expected else failing
     if shown["outcome"] not in outcomes:
-        yield f"outcome: expected {' or '.join(map(str, outcomes))}, found {shown['outcome']}: {_text(shown['failure'])}"
+        told = ' or '.join(map(str, outcomes))
+        yield f"outcome: expected {told}, found {shown['outcome']}: {_text(shown['failure'])}"
         return
     verdicts = {step["rule"]: step["matched"] for step in shown["steps"] if "rule" in step}
     for wanted, key in ((True, "matched"), (False, "not_matched")):

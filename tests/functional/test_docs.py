@@ -112,6 +112,18 @@ def test_the_rules_guide_leads_to_rules_that_are_as_before_a_change(tmp_path):
         assert [node["name"] for node in json.loads(outputs[-1])["nodes"]] == ["lab-1"]
 
 
+def test_the_guide_to_dry_runs_says_why_and_what_would_be_if(tmp_path):
+    with standalone(tmp_path) as (_, url):
+        outputs = typed("user/why.rst", url, tmp_path)
+        first, compared = (json.loads(text) for text in outputs if '"outcome"' in text)
+        step, = (step for step in first["steps"] if "rule" in step)
+        assert [(each["why"], each["detail"], each["short_circuited"]) for each in step["conditions"]] == [
+            ("not greater", None, False), ("missing", "inventory[cpu][architektur]", True)]
+        assert (compared["traits"]["added"], compared["stored"]["traits"]["added"]) == (["CUSTOM_BIG"], [])
+        assert outputs[-1].endswith("3 cases, 0 failed; 100% of the conditions' outcomes covered")
+        assert get(url + "/v1/nodes/why-1")["provision_state"] == "enroll"
+
+
 def test_the_guide_to_deploy_templates_makes_changes_and_deletes_two(tmp_path):
     with standalone(tmp_path) as (_, url):
         outputs = typed("user/deploy-templates.rst", url, tmp_path)

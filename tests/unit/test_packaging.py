@@ -24,6 +24,7 @@ COMMANDS = {
     "ironic-rules-extra-specs": "ironic_rules.cmd.extra_specs:main",
     "ironic-rules-simulate": "ironic_rules.cmd.simulate:main",
     "ironic-rules-status": "ironic_rules.cmd.status:main",
+    "ironic-rules-test": "ironic_rules.cmd.rules_test:main",
 }
 
 #: top-level module: the distributions that contain it

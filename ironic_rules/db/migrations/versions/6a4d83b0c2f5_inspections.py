@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from ironic_rules.db.collation import of_server
-from ironic_rules.db.types import LONG_TEXT, UTCDateTime
+from ironic_rules.db.types import Json, UTCDateTime
 
 revision = "6a4d83b0c2f5"
 down_revision = "9d41f7b2c6a8"
@@ -31,7 +31,7 @@ def upgrade() -> None:
         sa.Column("conductor", sa.String(255)),
         sa.Column("request_id", sa.String(64)),
         sa.Column("inventory_id", sa.Integer),
-        sa.Column("details", LONG_TEXT, nullable=False),
+        sa.Column("details", Json, nullable=False),
         sa.PrimaryKeyConstraint("id", name="node_inspections_pkey"),
         sa.ForeignKeyConstraint(["node_id"], ["nodes.id"], name="node_inspections_node_id_fkey", ondelete="CASCADE"),
         sa.UniqueConstraint("uuid", name="uniq_node_inspections0uuid"),
