@@ -11,7 +11,7 @@
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
     │   ├── DeployTemplateNotFound, RuleRevisionNotFound, FlavorNotFound, ExtraSpecNotFound, ExtraSpecUnknown
-    │   ├── InspectionNotFound, LegacyRuleNotFound, OperationNotFound
+    │   ├── InspectionNotFound, JournalEntryNotFound, LegacyRuleNotFound, OperationNotFound
     │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
     ├── MethodNotAllowed (405), NotAcceptable (406), RequestTooSlow (408)
     ├── Conflict (409)
@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,30 +148,29 @@ class NotFound(IronicRulesError):
 
 
 #: The kinds of reasons for which a ramdisk is refused.
-LookupFailure = Literal["unknown machine", "not waiting", "ambiguous", "contradiction", "other BMC", "early rule",
-                        "known machine", "too many discovered", "cannot be discovered", "other"]
-
-
 class LookupFailed(NotFound):
     """The only error of the ramdisk endpoints if a request does not match exactly one node. Discloses no reason."""
 
     message = "The requested node could not be found."
     #: for the log: neither a fact nor in the text, so that no reply can have it
     reason = ""
-    #: for the metrics, which must not have what depends on a request
-    kind: LookupFailure = "other"
+    #: for journal and metrics, one of ``models.refused_callbacks.REASONS``: nothing that depends on a request
+    kind = "other"
 
     @classmethod
-    def because(cls, reason: str, kind: LookupFailure = "other") -> LookupFailed:
-        """Return the error with a reason that is only logged, and its kind, which is only counted."""
+    def because(cls, reason: str, kind: str | None = None) -> LookupFailed:
+        """Return the error with a reason that is only logged, and its kind, for journal and metrics."""
         error = cls()
         error.reason = reason
-        error.kind = kind
+        if kind is not None:
+            error.kind = kind
         return error
 
 
 class MachineUnknown(LookupFailed):
     """Nothing that a ramdisk sent identifies a node, not even one in another state. Replies are as for any failure."""
+
+    kind = "unknown"
 
 
 class VersionTooLow(NotFound):
@@ -244,6 +243,10 @@ class HistoryNotFound(NotFound):
 
 class InspectionNotFound(NotFound):
     message = "Inspection {inspection} of node {node} could not be found."
+
+
+class JournalEntryNotFound(NotFound):
+    message = "Entry {entry} of the inspection journal could not be found."
 
 
 class MarkerNotFound(NotFound):

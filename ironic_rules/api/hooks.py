@@ -1,8 +1,8 @@
 """The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``early_rules``,
-``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``offered_steps``, ``report_digests``, ``broker`` and
-``database`` (their checks), ``numbers``, ``metrics_page`` and ``version`` (the minor).
+``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``journal``, ``offered_steps``, ``report_digests``, ``broker``
+and ``database`` (their checks), ``numbers``, ``metrics_page`` and ``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.early import EarlyRules
+from ironic_rules.inspection.journal import Journal
 from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
@@ -52,6 +53,8 @@ class DependenciesHook(hooks.PecanHook):
         self._rule_problems = RuleProblems(rules)
         self._dry_runs = DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline)
         self._early_rules = EarlyRules(conf.inspection_rules.early_timeout)
+        group = conf.inspection_journal
+        self._journal = Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports)
         self._broker = BrokerCheck(rpc.ping_broker)
         self._database = DatabaseCheck(self._read_health)
         self._report_digests = ReportDigests(db)
@@ -72,6 +75,7 @@ class DependenciesHook(hooks.PecanHook):
         request.early_rules = self._early_rules
         request.rule_problems = self._rule_problems
         request.dry_runs = self._dry_runs
+        request.journal = self._journal
         request.offered_steps = self._offered_steps
         request.report_digests = self._report_digests
         request.broker = self._broker

@@ -21,7 +21,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import enumeration, printable
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "9d4a61f8b3e7"
+HEAD = "91c7e5d20ba6"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))

@@ -540,3 +540,37 @@ pxe_filter_changes = sa.Table(
     Column("node_id", Integer, nullable=False),
     **_TABLE_ARGS,
 )
+
+#: Refused callbacks: a row for each machine and reason.
+inspection_journal = sa.Table(
+    "inspection_journal", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("created_at", UTCDateTime, nullable=False),
+    Column("seen_at", UTCDateTime, nullable=False),
+    # A digest of the reason and of what the machine sent about itself.
+    Column("machine", String(64), nullable=False),
+    Column("reason", String(32), nullable=False),
+    Column("times", Integer, nullable=False),
+    Column("source", String(64)),
+    Column("node_uuid", String(36)),
+    Column("detail", Text),
+    Column("macs", Json, nullable=False),
+    Column("bmc_addresses", Json, nullable=False),
+    Column("nodes", Json, nullable=False),
+    Column("report", Json),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("machine"),
+    Index("inspection_journal_reason_idx", "reason"),
+    Index("inspection_journal_seen_at_idx", "seen_at"),
+    **_TABLE_ARGS,
+)
+
+#: MAC and BMC addresses, and UUIDs of nodes, by which entries of the journal are found.
+inspection_journal_keys = sa.Table(
+    "inspection_journal_keys", metadata,
+    Column("value", String(64), primary_key=True),
+    Column("entry_id", Integer, ForeignKey("inspection_journal.id", ondelete="CASCADE"), primary_key=True),
+    Index("inspection_journal_keys_entry_id_idx", "entry_id"),
+    **_TABLE_ARGS,
+)

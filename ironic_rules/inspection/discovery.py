@@ -31,6 +31,7 @@ from ironic_rules.inspection.refusals import Refusals
 from ironic_rules.models import machine_ids, states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import Node
+from ironic_rules.models.refused_callbacks import NOT_ENROLLED, OVER_LIMIT, WRONG_STATE
 from ironic_rules.models.task import PortChanges, Task
 from ironic_rules.text import enumeration, printable
 
@@ -105,7 +106,7 @@ def find_or_create(db: Database, conf: cfg.ConfigOpts, sent: Payload) -> Node:
         node, is_new = db.write(create)
     except Conflict as exc:
         # An operator has enrolled the machine in the meantime.
-        raise LookupFailed.because(f"it is not enrolled: {printable(exc)}", "known machine") from exc
+        raise LookupFailed.because(f"it is not enrolled: {printable(exc)}", NOT_ENROLLED) from exc
     if is_new:
         LOG.info("Enrolled node %s for a new machine with %s", node.uuid, _described(sent))
     return node
@@ -177,7 +178,7 @@ def _known(conn: sa.Connection, sent: Payload) -> Node | None:
     node = _unaccepted(conn, owners)
     if node is None:
         raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(owners)} known nodes",
-                                   "known machine")
+                                   WRONG_STATE)
     return node
 
 
@@ -194,8 +195,7 @@ def _compare(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload, ids: set[
     described = ", ".join(f"{row.uuid} ({row.provision_state})" for row in known)
     if action == "refuse":
         raise LookupFailed.because(f"it is not enrolled: it has the serial number or UUID of {len(owners)} known "
-                                   f"nodes, such as {described} ([auto_discovery]known_serial = refuse)",
-                                   "known machine")
+                                   f"nodes, such as {described} ([auto_discovery]known_serial = refuse)", NOT_ENROLLED)
     LOG.warning("A machine with unknown addresses has the serial number or UUID of %d known nodes, such as %s; it is "
                 "enrolled ([auto_discovery]known_serial = %s). It sent %s, %s", len(owners), described, action,
                 enumeration(sorted(ids)), _described(sent))
@@ -232,21 +232,18 @@ def _check_limits(conn: sa.Connection, conf: cfg.ConfigOpts, size: int) -> None:
         _too_many_unclaimed.warn(
             "A new machine is refused: for %d discovered nodes no provision state was requested yet, as many as "
             "[auto_discovery]max_unclaimed_nodes allows; manage or delete them", most)
-        raise LookupFailed.because("it is not enrolled: too many discovered nodes are not claimed",
-                                   "too many discovered")
+        raise LookupFailed.because("it is not enrolled: too many discovered nodes are not claimed", OVER_LIMIT)
     budget = options.max_bytes_per_minute
     if records.bytes_since(conn, since) + size > budget:
         _too_many_bytes.warn("A new machine is refused: with its report of %d bytes, those of the nodes discovered in "
                              "the last minute would be more than the %d bytes that "
                              "[auto_discovery]max_bytes_per_minute allows", size, budget)
-        raise LookupFailed.because("it is not enrolled: the reports of the last minute were too large",
-                                   "too many discovered")
+        raise LookupFailed.because("it is not enrolled: the reports of the last minute were too large", OVER_LIMIT)
     limit = options.max_nodes_per_minute
     if records.created_since(conn, since) >= limit:
         _too_many.warn("A new machine is refused: %d nodes were discovered in the last minute, as many as "
                        "[auto_discovery]max_nodes_per_minute allows", limit)
-        raise LookupFailed.because("it is not enrolled: too many nodes were discovered in the last minute",
-                                   "too many discovered")
+        raise LookupFailed.because("it is not enrolled: too many nodes were discovered in the last minute", OVER_LIMIT)
 
 
 def _size(sent: Payload) -> int:
@@ -270,7 +267,7 @@ def _interfaces(conn: sa.Connection, conf: cfg.ConfigOpts) -> dict[str, str]:
     except Invalid as exc:
         raise LookupFailed.because(
             f"it is not enrolled: no online conductor of the default group has the hardware type {driver} "
-            "([auto_discovery]driver)", "cannot be discovered") from exc
+            "([auto_discovery]driver)", NOT_ENROLLED) from exc
 
 
 def _ports(conf: cfg.ConfigOpts, sent: Payload) -> PortChanges:

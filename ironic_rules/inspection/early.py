@@ -13,6 +13,7 @@ from oslo_log import log as logging
 
 from ironic_rules.exceptions import LookupFailed, RuleFailed, Unavailable
 from ironic_rules.inspection.payload import Payload
+from ironic_rules.models.refused_callbacks import EARLY_RULE
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules import Facts, RuleSet
 from ironic_rules.text import printable
@@ -54,7 +55,7 @@ class EarlyRules:
             else:
                 rules.run("early", facts)
         except RuleFailed as exc:
-            raise LookupFailed.because(printable(exc), "early rule") from exc
+            raise LookupFailed.because(printable(exc), EARLY_RULE) from exc
         finally:
             for level, text in list(facts.messages):
                 LOG.log(getattr(logging, level.upper(), logging.INFO), "Early inspection rule: %s", printable(text))
@@ -81,7 +82,7 @@ class EarlyRules:
         failure = f"the early rules: {reason}" if doing is None else printable(doing[1](*doing[2:], reason))
         LOG.error("%s. Its thread cannot be ended. Of such threads, %d have not returned; with %d, reports are refused",
                   failure.rstrip("."), missing, MOST_MISSING)
-        raise LookupFailed.because(failure, "early rule")
+        raise LookupFailed.because(failure, EARLY_RULE)
 
     def _await(self, work: _Work) -> None:
         work.join()

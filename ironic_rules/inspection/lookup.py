@@ -15,6 +15,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown
 from ironic_rules.models import states
 from ironic_rules.models.nodes import NodeFound
+from ironic_rules.models.refused_callbacks import BMC_CONFLICT, SEVERAL_NODES, UNKNOWN, WRONG_STATE
 from ironic_rules.text import enumeration, printable
 
 LOG = log.getLogger(__name__)
@@ -53,34 +54,34 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     if macs and not owners:
         owners = discovery.node_ids(conn, macs)
     if len(owners) > 1:
-        raise LookupFailed.because("the MAC addresses belong to several nodes", "ambiguous")
+        raise LookupFailed.because("the MAC addresses belong to several nodes", SEVERAL_NODES)
     if node_uuid:
         found = nodes.candidates(conn, states.INSPECTWAIT, uuid=identity.canonical(node_uuid) or "")
         if not found:
-            raise LookupFailed.because("no node with this UUID waits for inspection", "not waiting")
+            raise LookupFailed.because("no node with this UUID waits for inspection", WRONG_STATE)
         found = [node for node in found if not owners or node.id in owners]
         if not found:
-            raise LookupFailed.because("the UUID and the MAC addresses are of different nodes", "contradiction")
+            raise LookupFailed.because("the UUID and the MAC addresses are of different nodes", SEVERAL_NODES)
     else:
         if not owners and not by_bmc:
-            raise MachineUnknown.because("no waiting node has any of them", "unknown machine")
+            raise MachineUnknown.because("no waiting node has any of them", UNKNOWN)
         if not owners and len(by_bmc) > MAX_SHARING:
-            raise LookupFailed.because(f"{len(by_bmc)} nodes have the BMC address", "ambiguous")
+            raise LookupFailed.because(f"{len(by_bmc)} nodes have the BMC address", SEVERAL_NODES)
         # Two are sufficient to detect an ambiguous address.
         found = nodes.candidates(conn, states.INSPECTWAIT, node_ids=sorted(owners or by_bmc)[:2])
     if not found:
-        raise LookupFailed.because("the node does not wait for inspection", "not waiting")
+        raise LookupFailed.because("the node does not wait for inspection", WRONG_STATE)
     if len(found) > 1:
-        raise LookupFailed.because("several waiting nodes have the BMC address", "ambiguous")
+        raise LookupFailed.because("several waiting nodes have the BMC address", SEVERAL_NODES)
     node = found[0]
     if node_uuid and macs and not owners and ports.list_ports(conn, {"node_id": node.id}, Page(limit=1), ["id"]):
         raise LookupFailed.because(
-            f"node {node.uuid} with this UUID has ports, none of them with any of the MAC addresses", "contradiction")
+            f"node {node.uuid} with this UUID has ports, none of them with any of the MAC addresses", SEVERAL_NODES)
     if by_bmc and node.id not in by_bmc:
         raise LookupFailed.because(f"the BMC address does not belong to node {node.uuid}, but to another one",
-                                   "other BMC")
+                                   BMC_CONFLICT)
     if addresses and not by_bmc and _contradicts(addresses, bmc_addresses.list_for(conn, node.id)):
-        raise LookupFailed.because(f"node {node.uuid} has another BMC address", "other BMC")
+        raise LookupFailed.because(f"node {node.uuid} has another BMC address", BMC_CONFLICT)
     if known_bmc and node.id not in known_bmc:
         _foreign(node, len(known_bmc), addresses, foreign_bmc)
     LOG.info("Lookup for inspection found node %s by node_uuid %s, MAC addresses %s, BMC addresses %s", node.uuid,
@@ -93,7 +94,7 @@ def _foreign(node: NodeFound, number: int, addresses: Collection[str], action: s
     if action == "refuse":
         raise LookupFailed.because(
             f"the BMC address belongs to {number} other nodes, not to node {node.uuid} "
-            "([inspector]foreign_bmc = refuse)", "other BMC")
+            "([inspector]foreign_bmc = refuse)", BMC_CONFLICT)
     LOG.warning("The ramdisk of node %s has BMC addresses that belong to %d other nodes, %s; it is accepted "
                 "([inspector]foreign_bmc = %s)", node.uuid, number, enumeration(addresses), action)
 

@@ -11,6 +11,7 @@ from ironic_rules.policies import (
     deploy_templates,
     drivers,
     flavors,
+    inspection_journal,
     inspection_rules,
     metrics,
     nodes,
@@ -25,7 +26,7 @@ from ironic_rules.policies.base import Policy
 
 MODULES = (
     base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, rules, deploy_templates, operations,
-    ramdisk, metrics, flavors)
+    ramdisk, inspection_journal, metrics, flavors)
 
 
 def policies() -> list[Policy]:

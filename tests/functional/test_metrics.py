@@ -141,8 +141,8 @@ def test_refused_reports_and_bodies_are_counted_by_reason(whole, counted):
         assert whole.app.post("/v1/continue_inspection", sent, {"Content-Type": "application/json"}
                               ).status_int == status
 
-    assert counted.more("api_callbacks_refused_total not waiting") == 1
-    assert counted.more("api_callbacks_refused_total contradiction") == 1
+    assert counted.more("api_callbacks_refused_total wrong state") == 1
+    assert counted.more("api_callbacks_refused_total several nodes") == 1
     assert counted.more("discovered_nodes_total") == 1
     assert counted.more("api_bodies_refused_total not acceptable as JSON") == 2
     assert counted.more("api_bodies_refused_total too large") == 1

@@ -15,6 +15,7 @@ from ironic_rules.api.controllers.v1.drivers import DriversController
 from ironic_rules.api.controllers.v1.extra_specs import ExtraSpecsController, ImagePropertiesController
 from ironic_rules.api.controllers.v1.flavors import FlavorsController
 from ironic_rules.api.controllers.v1.heartbeat import HeartbeatController
+from ironic_rules.api.controllers.v1.inspection_journal import InspectionJournalController
 from ironic_rules.api.controllers.v1.inspection_rules import InspectionRulesController
 from ironic_rules.api.controllers.v1.lookup import LookupController
 from ironic_rules.api.controllers.v1.nodes import NodesController
@@ -47,6 +48,7 @@ class V1Controller(Resource):
         # Document 003 has a hyphen and shows all fields; Ironic and its clients use the underscore.
         "deploy-templates": DeployTemplatesController("deploy-templates", detailed=True),
         "deploy_templates": DeployTemplatesController("deploy_templates", detailed=False),
+        "inspection_journal": InspectionJournalController(),
         "inspection_rules": InspectionRulesController(), "lookup": LookupController(),
         "rules": RulesController(), "operations": OperationsController(),
         "heartbeat": HeartbeatController(), "continue_inspection": ContinueInspectionController(),

@@ -13,11 +13,20 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.api.views import ramdisk as views
 from ironic_rules.context import Mark
-from ironic_rules.db import accepted_requests, machine_matches, ports
-from ironic_rules.exceptions import Invalid, LookupFailed, MachineUnknown, NodeLocked, NotFound, Unavailable
+from ironic_rules.db import accepted_requests, clock, machine_matches, ports
+from ironic_rules.exceptions import (
+    Invalid,
+    InvalidInventory,
+    LookupFailed,
+    MachineUnknown,
+    NodeLocked,
+    NotFound,
+    Unavailable,
+)
 from ironic_rules.inspection import discovery, lookup, payload
 from ironic_rules.inspection.refusals import RefusedMachines
 from ironic_rules.models.nodes import NodeFound
+from ironic_rules.models.refused_callbacks import EARLY_RULE, MALFORMED, WRONG_STATE, RefusedCallback
 from ironic_rules.policies import ramdisk as policies
 
 LOG = log.getLogger(__name__)
@@ -49,9 +58,13 @@ class ContinueInspectionController(Resource):
         minor = request.version
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
-        sent = payload.split(body)
         digest = request.report_digests.of(query.get("node_uuid"), request.environ["ironic_rules.body"])
         request.context.source = request.environ.get("REMOTE_ADDR")
+        try:
+            sent = payload.split(body)
+        except InvalidInventory as error:
+            _note(MALFORMED, str(error))
+            raise
         refused: LookupFailed | None = None
         try:
             node, is_new, refusal = _find(query.get("node_uuid"), sent)
@@ -62,6 +75,9 @@ class ContinueInspectionController(Resource):
                 request.numbers.count("discovered_nodes")
         except LookupFailed as error:
             refused = error
+        except Invalid as error:
+            _note(MALFORMED, str(error), query.get("node_uuid"), sent)
+            raise
         if refused is not None:
             request.numbers.count("api_callbacks_refused", refused.kind)
             try:
@@ -69,6 +85,7 @@ class ContinueInspectionController(Resource):
                     return first if minor >= versions.CONTINUE_INSPECTION else {"uuid": first["node"]["uuid"]}
                 # Not while it is handled: oslo.log would add its text to the line.
                 _log_refusal(refused, query.get("node_uuid"), sent)
+                _note(refused.kind, refused.reason, query.get("node_uuid"), sent)
                 raise refused
             finally:
                 del refused  # as in _find
@@ -103,7 +120,7 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
             return node, False, refusal
         if refusal is not None:
             raise LookupFailed.because(
-                f"no lookup finds it, and an early rule is broken: {refusal}", "early rule") from unknown
+                f"no lookup finds it, and an early rule is broken: {refusal}", EARLY_RULE) from unknown
         return *_discovered(node_uuid, sent, unknown), None
     finally:
         del unknown  # it knows this frame, and they would keep the data in memory until cycles are collected
@@ -145,6 +162,16 @@ def _log_refusal(error: LookupFailed, node_uuid: str | None, sent: payload.Paylo
     _REFUSALS.log(error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
 
 
+def _note(reason: str, detail: str, node_uuid: str | None = None, sent: payload.Payload | None = None) -> None:
+    """Note a refused callback for the journal, which is written later: nothing is waited for."""
+    request = pecan.request
+    macs, bmc_addresses, report = ((), (), None) if sent is None else (
+        sent.macs, sent.bmc_addresses, {"inventory": sent.inventory, **sent.plugin_data})
+    request.journal.note(RefusedCallback(
+        reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses,
+        report if request.journal.keeps_reports else None))
+
+
 def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None) -> None:
     """Pass the data to a conductor; when this returns, they are stored.
 
@@ -158,11 +185,11 @@ def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: st
         request.rpc.continue_inspection(request.context, node.id, sent.inventory, sent.plugin_data, refusal,
                                         group=node.conductor_group)
     except NotFound as error:
-        raise LookupFailed.because("the node no longer waits for data", "not waiting") from error
+        raise LookupFailed.because("the node no longer waits for data", WRONG_STATE) from error
     except NodeLocked as error:
         # 409 would reveal the node to an unauthenticated client. A new node is locked by an earlier callback of its
         # machine.
-        raise (LookupFailed.because("an earlier callback of the machine is processed", "not waiting") if is_new
+        raise (LookupFailed.because("an earlier callback of the machine is processed", WRONG_STATE) if is_new
                else Unavailable()) from error
     except Exception:  # only to delete the node; the error is raised again
         if is_new:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.api import filters, links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, node_update
 from ironic_rules.api.controllers.v1.deploy_steps import NodeDeployStepsController
+from ironic_rules.api.controllers.v1.inspection_journal import NodeJournalController
 from ironic_rules.api.controllers.v1.node_history import HistoryController
 from ironic_rules.api.controllers.v1.node_inspections import InspectionsController
 from ironic_rules.api.controllers.v1.node_inventory import InventoryController
@@ -118,8 +119,8 @@ class NodesController(Resource):
     below = {"detail": NodesDetailController()}
     below_item = {
         "deploy_steps": NodeDeployStepsController(), "history": HistoryController(),
-        "inspections": InspectionsController(), "inventory": InventoryController(),
-        "legacy_values": LegacyValuesController(),
+        "inspection_journal": NodeJournalController(), "inspections": InspectionsController(),
+        "inventory": InventoryController(), "legacy_values": LegacyValuesController(),
         "maintenance": MaintenanceController(),
         "portgroups": NodePortgroupsController(), "ports": NodePortsController(), "states": StatesController(),
         "traits": TraitsController(), "validate": ValidateController(), "vifs": VifsController(),

@@ -1,0 +1,90 @@
+"""The journal of refused callbacks: one row for each machine and reason, with a counter."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_utils import uuidutils
+
+from ironic_rules.db import identity, machine_matches
+from ironic_rules.db.machine_matches import Match
+from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.tables import inspection_journal as table
+from ironic_rules.db.tables import inspection_journal_keys as keys
+from ironic_rules.exceptions import JournalEntryNotFound
+from ironic_rules.models.refused_callbacks import JournalEntry, RefusedCallback
+from ironic_rules.text import MAX_MESSAGE, printable
+
+#: Addresses and nodes of an entry by which it is found.
+_MOST_KEYS = 128
+#: Nodes that came near.
+_MOST_NODES = 16
+_KNOWN = sa.select(table.c.id).where(table.c.machine == sa.bindparam("of_machine"))
+_OLDEST_KEPT = sa.select(table.c.seen_at).order_by(table.c.seen_at.desc()).offset(
+    sa.bindparam("keep", type_=sa.Integer)).limit(1)
+
+
+def add(conn: sa.Connection, callback: RefusedCallback, times: int) -> None:
+    """Add a callback that came ``times`` times: to the entry of its machine, if there is one."""
+    entry = conn.scalar(_KNOWN, {"of_machine": callback.machine})
+    matches = machine_matches.find(conn, callback.node_uuid, callback.macs, callback.bmc_addresses)
+    values: dict[str, Any] = {
+        "seen_at": callback.at, "source": callback.source, "detail": printable(callback.detail, MAX_MESSAGE),
+        "node_uuid": identity.canonical(callback.node_uuid or ""),
+        "nodes": [_node(each) for each in matches[:_MOST_NODES]]}
+    if callback.report is not None:
+        values["report"] = callback.report
+    if entry is not None:
+        conn.execute(sa.update(table).where(table.c.id == entry).values(**values, times=table.c.times + times))
+        conn.execute(sa.delete(keys).where(keys.c.entry_id == entry))
+    else:
+        inserted = conn.execute(sa.insert(table), {
+            "uuid": uuidutils.generate_uuid(), "created_at": callback.at, "machine": callback.machine,
+            "reason": callback.reason, "times": times, "macs": list(callback.macs),
+            "bmc_addresses": list(callback.bmc_addresses), **values}).inserted_primary_key
+        entry = int(inserted[0])  # type: ignore[index]
+    found = dict.fromkeys([*callback.macs, *callback.bmc_addresses, *(match.uuid for match in matches)])
+    if found:
+        conn.execute(sa.insert(keys), [{"value": value, "entry_id": entry} for value in list(found)[:_MOST_KEYS]])
+
+
+def _node(match: Match) -> dict[str, Any]:
+    return {"node": match.uuid, "provision_state": match.state, "has_uuid": match.has_uuid, "macs": match.macs,
+            "bmc_addresses": match.bmc_addresses}
+
+
+def prune(conn: sa.Connection, keep: int, before: datetime.datetime) -> None:
+    """Delete all but the ``keep`` entries seen last, and those that were last seen before a time."""
+    oldest = conn.scalar(_OLDEST_KEPT, {"keep": keep})
+    conn.execute(sa.delete(table).where(table.c.seen_at < before))
+    if oldest is not None:
+        conn.execute(sa.delete(table).where(table.c.seen_at <= oldest))
+
+
+def list_entries(conn: sa.Connection, filters: Mapping[str, str], page: Page) -> Sequence[JournalEntry]:
+    """Return at most ``page.limit`` entries.
+
+    :param filters: ``reason``; ``mac``, ``address`` and ``node`` (a UUID) by which an entry is found
+    :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
+    """
+    query = sa.select(table)
+    for name, value in filters.items():
+        if name == "reason":
+            query = query.where(table.c.reason == value)
+        else:
+            query = query.where(table.c.id.in_(sa.select(keys.c.entry_id).where(keys.c.value == value)))
+    return conn.execute(paginate(query, table, page, marker_row(conn, table, page))).all()
+
+
+def get(conn: sa.Connection, uuid: str) -> JournalEntry:
+    """Return one entry.
+
+    :raises JournalEntryNotFound: 404
+    """
+    row = conn.execute(sa.select(table).where(identity.has_uuid(table, uuid))).one_or_none()
+    if row is None:
+        raise JournalEntryNotFound(entry=uuid)
+    return row

@@ -1,0 +1,115 @@
+"""The journal of refused callbacks, written beside the requests: a refusal takes no longer, whatever its reason.
+
+Anyone can send callbacks. What does not fit into the queue is dropped, and counted; equal callbacks in the queue are
+written once.
+"""
+
+from __future__ import annotations
+
+import datetime
+import queue
+import threading
+import time
+
+import sqlalchemy as sa
+from oslo_log import log as logging
+
+from ironic_rules.db import clock, inspection_journal
+from ironic_rules.db.errors import AWAY
+from ironic_rules.db.session import Database
+from ironic_rules.inspection.refusals import Refusals
+from ironic_rules.models.refused_callbacks import RefusedCallback
+
+LOG = logging.getLogger(__name__)
+
+#: Callbacks that wait to be written.
+MOST_WAITING = 1000
+#: Callbacks of one transaction.
+_BATCH = 100
+#: Seconds between two transactions, at least: so many callbacks are written per second at most.
+_PAUSE_S = 0.2
+_dropped = Refusals(LOG)
+
+
+class Journal:
+    """Writes refused callbacks in a thread of its own. One per process; thread-safe.
+
+    :param max_entries: 0: nothing is written
+    :param max_days: days after which an entry is deleted
+    :param keep_reports: whether the data of the machine are kept
+    """
+
+    def __init__(self, db: Database, max_entries: int, max_days: int, *, keep_reports: bool = False) -> None:
+        self._db = db
+        self._max_entries, self._max_days, self._keep_reports = max_entries, max_days, keep_reports
+        self._waiting: queue.Queue[RefusedCallback] = queue.Queue(MOST_WAITING)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.dropped = 0
+
+    @property
+    def keeps_reports(self) -> bool:
+        """Whether a callback is to have its report."""
+        return self._keep_reports
+
+    def note(self, callback: RefusedCallback) -> None:
+        """Write a callback, later."""
+        if not self._max_entries:
+            return
+        try:
+            self._waiting.put_nowait(callback)
+        except queue.Full:
+            with self._lock:
+                self.dropped += 1
+            _dropped.warn("A refused callback is not written to the journal: too many wait (%d so far)", self.dropped)
+            return
+        if self._thread is None:
+            self._start()
+
+    def flush(self) -> None:
+        """Wait until all that was noted is written, or given up."""
+        self._waiting.join()
+
+    def _start(self) -> None:
+        # Not before the first callback: servers like gunicorn fork before that.
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="inspection-journal", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            batch = [self._waiting.get()]
+            while len(batch) < _BATCH:
+                try:
+                    batch.append(self._waiting.get_nowait())
+                except queue.Empty:
+                    break
+            try:
+                self._write(batch)
+            except AWAY:
+                LOG.warning("%d refused callbacks are not written to the journal: the database is unavailable",
+                            len(batch))
+            except Exception:  # the next batch must be written
+                LOG.exception("Refused callbacks cannot be written to the journal")
+            finally:
+                for _ in batch:
+                    self._waiting.task_done()
+            time.sleep(_PAUSE_S)
+
+    def _write(self, batch: list[RefusedCallback]) -> None:
+        times: dict[str, int] = {}
+        last: dict[str, RefusedCallback] = {}
+        for callback in batch:
+            machine = callback.machine
+            times[machine] = times.get(machine, 0) + 1
+            last[machine] = callback
+
+        def write(conn: sa.Connection) -> None:
+            # In one order, as others write the same machines.
+            for machine in sorted(last):
+                inspection_journal.add(conn, last[machine], times[machine])
+            inspection_journal.prune(
+                conn, self._max_entries, clock.now() - datetime.timedelta(days=self._max_days))
+
+        self._db.write(write)

@@ -1,0 +1,58 @@
+"""Callbacks that were refused: what the journal keeps of them."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ironic_rules.models.json_values import JSONObject
+
+#: Why a callback was refused.
+REASONS = ("unknown", "wrong state", "several nodes", "bmc conflict", "not enrolled", "over its limit", "early rule",
+           "malformed", "other")
+UNKNOWN, WRONG_STATE, SEVERAL_NODES, BMC_CONFLICT, NOT_ENROLLED, OVER_LIMIT, EARLY_RULE, MALFORMED, OTHER = REASONS
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCallback:
+    """One refused callback.
+
+    :ivar reason: one of ``REASONS``;  ``detail`` says more
+    :ivar source: the address that it came from
+    :ivar node_uuid: as the machine named itself
+    """
+
+    reason: str
+    detail: str
+    source: str | None
+    at: datetime.datetime
+    node_uuid: str | None = None
+    macs: tuple[str, ...] = ()
+    bmc_addresses: tuple[str, ...] = ()
+    report: JSONObject | None = field(default=None, repr=False)
+
+    @property
+    def machine(self) -> str:
+        """What callbacks of one machine, refused for one reason, have in common."""
+        known = "\0".join((*sorted(self.macs), *sorted(self.bmc_addresses))) or self.node_uuid or self.source or ""
+        return hashlib.blake2b(f"{self.reason}\0{known}".encode("utf-8", "replace"), digest_size=32).hexdigest()
+
+
+class JournalEntry(Protocol):
+    """A row of the journal: the callbacks of a machine that were refused for one reason."""
+
+    id: int
+    uuid: str
+    created_at: datetime.datetime
+    seen_at: datetime.datetime
+    reason: str
+    times: int
+    source: str | None
+    node_uuid: str | None
+    detail: str | None
+    macs: list[str]
+    bmc_addresses: list[str]
+    nodes: list[dict[str, Any]]
+    report: dict[str, Any] | None

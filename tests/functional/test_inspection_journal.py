@@ -1,0 +1,109 @@
+"""The journal of refused callbacks, over HTTP."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ironic_rules.db import clock
+from ironic_rules.inspection import journal as journals
+from ironic_rules.inspection.journal import Journal
+from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
+from tests.functional import whole as wholes
+from tests.functional.processes import wait_for
+from tests.functional.whole import Whole
+
+URL = "/v1/inspection_journal"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    text = "[inspection_journal]\nmax_entries = 50\nkeep_reports = true\n"
+    with wholes.running(tmp_path_factory.mktemp("journal"), text) as found:
+        yield found
+
+
+def send(whole: Whole, body: dict[str, Any], status: int = 404) -> None:
+    assert whole.app.post_json("/v1/continue_inspection", body).status_int == status
+
+
+def entries(whole: Whole, query: str, count: int = 1) -> list[dict[str, Any]]:
+    """Return the entries, when so many callbacks are written."""
+    def found() -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = whole.app.get(f"{URL}?{query}").json["inspection_journal"]
+        return listed if sum(each["times"] for each in listed) >= count else []
+    return wait_for("the journal", found)
+
+
+def test_a_refused_machine_is_in_the_journal_once_with_the_nodes_that_came_near(whole: Whole) -> None:
+    node = whole.enroll("manageable")
+    mac, body = whole.machine()
+    whole.app.post_json("/v1/ports", {"node_uuid": node, "address": mac})
+    for _ in range(3):
+        send(whole, {**body, "site_token": "Xyzzy-1"})
+    entry, = entries(whole, f"mac={mac}", 3)
+    assert (entry["reason"], entry["times"], entry["source"], entry["macs"]) == ("wrong state", 3, "192.0.2.77", [mac])
+    assert entry["nodes"] == [{"node": node, "provision_state": "manageable", "has_uuid": False, "macs": [mac],
+                               "bmc_addresses": []}]
+    assert whole.app.get(f"/v1/nodes/{node}/inspection_journal").json["inspection_journal"] == [entry]
+    shown = whole.app.get(f"{URL}/{entry['uuid']}").json
+    assert shown["report"]["site_token"] == "******"
+    assert shown["report"]["inventory"] == body["inventory"]
+
+
+def test_reasons_are_told_apart(whole: Whole) -> None:
+    mac, body = whole.machine()
+    send(whole, body)
+    assert entries(whole, f"mac={mac}")[0]["reason"] == "unknown"
+    bmc = copy.deepcopy(body)
+    bmc["inventory"]["bmc_address"] = "198.51.100.77"
+    send(whole, bmc)
+    assert entries(whole, "address=198.51.100.77")[0]["bmc_addresses"] == ["198.51.100.77"]
+    send(whole, {"inventory": 5}, 400)
+    assert "inventory" in entries(whole, "reason=malformed")[0]["detail"]
+    rule = whole.app.post_json("/v1/inspection_rules", {
+        "phase": "early", "actions": [{"op": "fail", "args": {"msg": "not you"}}]}).json["uuid"]
+    send(whole, body)
+    early, = entries(whole, f"mac={mac}&reason=early%20rule")
+    assert rule in early["detail"]
+    assert "not you" in early["detail"]
+    whole.app.delete("/v1/inspection_rules")
+
+
+@pytest.mark.parametrize("path", ["?mac=x", "?address=x", "?reason=x", "?node=x", "?other=1", "/x"])
+def test_bad_requests_are_refused(whole: Whole, path: str) -> None:
+    assert whole.app.get(URL + path).status_int == 400
+
+
+def test_an_entry_that_does_not_exist_is_not_found(whole: Whole) -> None:
+    assert whole.app.get(f"{URL}/6a1f5b9e-0d5c-4a0e-9f59-0c1c39a6f0d1").status_int == 404
+
+
+def callback(number: int) -> RefusedCallback:
+    mac = f"52:54:01:00:{number // 256:02x}:{number % 256:02x}"
+    return RefusedCallback(UNKNOWN, "flood", None, clock.now(), None, (mac,))
+
+
+def test_a_flood_is_bounded_and_counted(whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+    flooded = Journal(whole.db, 20, 30)
+    # Nothing is taken from the queue yet.
+    monkeypatch.setattr(flooded, "_start", lambda: None)
+    for number in range(journals.MOST_WAITING + 500):
+        flooded.note(callback(number))
+    assert flooded.dropped == 500
+    monkeypatch.undo()
+    monkeypatch.setattr(journals, "_PAUSE_S", 0)
+    flooded.note(callback(0))
+    flooded._start()
+    flooded.flush()
+    listed = whole.app.get(URL).json["inspection_journal"]
+    assert len(listed) == 20
+
+
+def test_nothing_is_written_if_there_is_no_journal(whole: Whole) -> None:
+    off = Journal(whole.db, 0, 30)
+    off.note(callback(70000 % 65536))
+    assert off._thread is None
