@@ -89,11 +89,12 @@ class Concealment:
 
         :param place: where the data are, if they are at a place that can be sealed
         """
-        if value is not None and place and (place in self._places or _is_below(place, self._places)):
+        if place and self._places and value is not None and (
+                place in self._places or _is_below(place, self._places)):
             return MASK
         if isinstance(value, str):
             return self._hidden(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, (dict, Mapping)):
             return {
                 self._hidden(key) if isinstance(key, str) else key:
                 MASK if item is not None and secrets.is_secret_key(key)

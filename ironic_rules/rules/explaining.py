@@ -179,15 +179,13 @@ class Explainer:
         :param note: why it could not be
         """
         self.tick()
-        trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
-        if not condition.check.written:
-            return trace
-        written = _condition(condition.check.written)
-        if written.items is not None:
-            return self._loop(trace, written, view)
+        written = _condition(condition.check.written) if condition.check.written else None
+        if written is None or written.items is not None:
+            trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
+            return trace if written is None else self._loop(trace, written, view)
         shown = self._shown(written.arguments, view)
-        why, detail = _why(written, outcome, shown)
-        return replace(trace, arguments=shown, why=why, detail=detail)
+        return ConditionTrace(condition.where, condition.op, outcome, note, short_circuited, shown,
+                              *_why(written, outcome, shown))
 
     def _loop(self, trace: ConditionTrace, written: _Written, view: View) -> ConditionTrace:
         assert written.items is not None
@@ -232,7 +230,7 @@ class Explainer:
 
     def _value(self, argument: _Argument, view: View) -> ArgumentTrace:
         if argument.get is None:
-            return self._fitted(ArgumentTrace(argument.name, None, argument.written, _type(argument.written)), ())
+            return self._fitted(argument.name, None, argument.written)
         written = argument.written if isinstance(argument.written, str) else orjson.dumps(argument.written).decode()
         written = self.conceal.hide(printable(written, MAX_VALUE))
         missing = next(filter(None, (_missing(field, view) for field in argument.fields)), None)
@@ -242,24 +240,25 @@ class Explainer:
             return ArgumentTrace(argument.name, written, None, "missing" if missing else "unknown", missing)
         if missing is not None and value is None:
             return ArgumentTrace(argument.name, written, None, "missing", missing)
-        shown = ArgumentTrace(argument.name, written, value, _type(value), missing)
         if argument.is_secret and value is not None:
             # Converted, or within a text, it may not be known by its value.
             self.conceal.add(value)
-            return replace(shown, value=secrets.MASK)
+            return ArgumentTrace(argument.name, written, secrets.MASK, _type(value), missing)
         field = argument.alone
-        return self._fitted(shown, () if field is None or not field.steps else (field.root, *field.steps))
+        place = () if field is None or not field.steps else (field.root, *field.steps)
+        return self._fitted(argument.name, written, value, missing, place)
 
-    def _fitted(self, shown: ArgumentTrace, place: tuple[str, ...]) -> ArgumentTrace:
-        value = self.conceal.hide(shown.value, place) if _is_small(shown.value, MAX_VALUE) else shown.value
+    def _fitted(self, name: str, written: str | None, value: Any, missing: str | None = None,
+                place: tuple[str, ...] = ()) -> ArgumentTrace:
+        shown = self.conceal.hide(value, place) if _is_small(value, MAX_VALUE) else value
         try:
-            size = len(orjson.dumps(value))
+            size = len(orjson.dumps(shown))
         except (orjson.JSONEncodeError, TypeError):
-            return replace(shown, value=None, type="unknown")
+            return ArgumentTrace(name, written, None, "unknown", missing)
         if size > MAX_VALUE:
-            return replace(shown, value=None, size=size)
-        self._room -= size + len(shown.written or "")
-        return replace(shown, value=value)
+            return ArgumentTrace(name, written, None, _type(value), missing, size)
+        self._room -= size + len(written or "")
+        return ArgumentTrace(name, written, shown, _type(value), missing)
 
 
 class NotedAction:
