@@ -240,6 +240,28 @@ def test_inventories_fail_rules_only_cleanly(batch: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("batch", strategies.batches(100))
+def test_an_explained_run_does_what_any_other_does(batch: tuple[int, int]) -> None:
+    def outcome(rule_set: rules.RuleSet, report: Any, phase: str, explain: bool) -> list[Any]:
+        inventory, plugin_data = (part if isinstance(part, dict) else {"a": part} for part in copy.deepcopy(report))
+        facts = rules.Facts(world.facts().task, inventory, plugin_data)
+        try:
+            traces, failure = rule_set.run(phase, facts, explain=explain), None
+        except RuleFailed as error:
+            traces, failure = error.traces, str(error)  # type: ignore[attr-defined]
+        return [failure, [trace.uuid for trace in traces if trace.matched], world.effects(facts)]
+
+    def one(many: Any, conditions: Any, actions: Any, report: Any, phase: str, mode: str) -> None:
+        own = world.compiled(world.rule(conditions=conditions, actions=actions))
+        rule_set = rules.RuleSet([*many, own], mask_secrets=mode)
+        assert outcome(rule_set, report, phase, explain=True) == outcome(rule_set, report, phase, explain=False)
+
+    strategies.check(batch, one, many=SOME, conditions=st.lists(good_conditions(), max_size=2),
+                     actions=st.lists(good_actions(), min_size=1, max_size=2), report=REPORTS,
+                     phase=st.sampled_from(["main", "preprocess"]),
+                     mode=st.sampled_from(["always", "never", "sensitive"]))
+
+
+@pytest.mark.parametrize("batch", strategies.batches(100))
 def test_validation_only_answers_whatever_became_of_a_rule(batch: tuple[int, int]) -> None:
     def one(rule: Any) -> None:
         if isinstance(rule, dict):
