@@ -80,6 +80,18 @@ class Requests:
         """Make the set of rules as it was after a kept revision; return what has changed."""
         return dict(self._json("POST", f"{_RULES}/revisions/{number}/rollback", body={"dry_run": dry_run}))
 
+    def dry_run(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Try rules on data of a machine; return what each step of the inspection would do."""
+        return dict(self._json("POST", f"{_RULES}/dry_run", body=body))
+
+    def inspections(self, node: str) -> list[dict[str, Any]]:
+        """Return all past inspections of a node, without their details."""
+        return self._collect(f"/v1/nodes/{quote(node, safe='')}/inspections", "inspections", {}, 0)
+
+    def inspection(self, node: str, uuid: str) -> dict[str, Any]:
+        """Return a past inspection of a node."""
+        return dict(self._json("GET", f"/v1/nodes/{quote(node, safe='')}/inspections/{quote(uuid, safe='')}"))
+
     def delete_all(self) -> None:
         """Delete all rules but the built-in ones."""
         self._json("DELETE", _RULES)

@@ -23,9 +23,10 @@ pytestmark = pytest.mark.slow
 THEIRS = "ironicclient.osc.v1.baremetal_inspection_rule"
 NEW, EXTENDED = "ironic_rules.client.new_commands", "ironic_rules.client.extended_commands"
 REVISIONS = "ironic_rules.client.revision_commands"
-ORIGINS = {"apply": NEW, "create": EXTENDED, "delete": EXTENDED, "export": NEW, "get": NEW, "import": NEW,
-           "list": EXTENDED, "revision list": REVISIONS, "revision rollback": REVISIONS, "revision show": REVISIONS,
-           "set": EXTENDED, "show": THEIRS, "unset": EXTENDED}
+DRY_RUNS = "ironic_rules.client.dry_run_commands"
+ORIGINS = {"apply": NEW, "create": EXTENDED, "delete": EXTENDED, "explain": DRY_RUNS, "export": NEW, "get": NEW,
+           "import": NEW, "list": EXTENDED, "revision list": REVISIONS, "revision rollback": REVISIONS,
+           "revision show": REVISIONS, "set": EXTENDED, "show": THEIRS, "test": DRY_RUNS, "unset": EXTENDED}
 
 #: Starts ``openstack``, with the packages found in a given order, and prints which commands it uses.
 LOOK = """
