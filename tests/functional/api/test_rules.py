@@ -101,6 +101,34 @@ def test_every_problem_of_a_rule_is_told_with_its_place(web):
     assert web("GET", RULES).json == {"rules": []}
 
 
+def test_a_rule_is_converted_and_not_stored(web):
+    rule = {"conditions": [{"field": "memory_mb", "op": "ge", "value": 4096}],
+            "actions": [{"action": "append-attribute", "key": "/extra/l", "value": 1}]}
+
+    reply = web("POST", f"{RULES}?convert_only=true", rule)
+
+    assert reply.status_int == 200
+    assert (reply.json["verdict"], reply.json["problems"], reply.json["not_undone"]) == (
+        "exact with a note", [], ["/actions/0"])
+    assert reply.json["rule"]["conditions"] == [
+        {"op": "gt", "args": ["{inventory[memory][physical_mb]|int}", 4095]}]
+    assert [note["pointer"] for note in reply.json["notes"]] == ["/actions/0"]
+    assert web("GET", RULES).json["rules"] == []
+    created = web("POST", "/v1/inspection_rules", reply.json["rule"], X_OpenStack_Ironic_API_Version="1.96")
+    assert created.status_int == 201
+
+
+def test_what_cannot_be_converted_is_an_answer_and_what_is_invalid_an_error(web):
+    url = f"{RULES}?convert_only=true"
+
+    hopeless = web("POST", url, {"actions": [{"action": "fail", "message": "x", "maintenance": True}]})
+
+    assert (hopeless.status_int, hopeless.json["rule"]) == (200, None)
+    assert [problem["pointer"] for problem in hopeless.json["problems"]] == ["/actions/0"]
+    assert web("POST", url, {"actions": []}).status_int == 400
+    assert web("POST", f"{RULES}?convert_only=perhaps", {"actions": []}).status_int == 400
+
+
 def test_a_second_rule_with_the_same_uuid_is_a_conflict(web):
     web("POST", RULES, RULE)
     refused = web("POST", RULES, {**RULE, "description": "other"})

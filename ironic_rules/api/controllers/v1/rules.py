@@ -18,6 +18,7 @@ from ironic_rules.api.views import rules as views
 from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, InvalidRule, LegacyRuleChanged, Problem
+from ironic_rules.legacy import conversion
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.legacy_rules import LEGACY_RULE, LegacyRule
 from ironic_rules.policies import rules as policies
@@ -25,6 +26,7 @@ from ironic_rules.text import is_uuid
 
 _LIST = filters.Listing.of(LEGACY_RULE)
 _ONE = filters.Query(fields=filters.names)
+_CREATE = filters.Query(convert_only=filters.boolean)
 _DELETE = filters.Query(cleanup=filters.boolean)
 
 
@@ -67,13 +69,22 @@ class RulesController(Resource):
             return None
         return views.rule(found, query.get("fields") or LEGACY_RULE.shown)
 
-    @expose(policy=policies.CREATE, body=schemas.RULE, status=201)
-    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+    @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
+    def post(self, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         """Create a rule and return it, with its ``ETag``; 200 for clients of versions of Inspector's API before 1.6.
+
+        With ``convert_only`` nothing is stored. The reply is 200 and has the inspection rule that is equivalent in
+        ``rule``, null if there is none, the ``verdict``, what differs in ``notes``, why there is none in ``problems``,
+        each with a ``pointer`` and a ``text``, and in ``not_undone`` pointers to actions whose effect an inspection
+        rule does not take back.
 
         :raises InvalidRule: 400, with every problem
         :raises LegacyRuleAlreadyExists: 409
         """
+        if query.get("convert_only"):
+            settings = pecan.request.rules.legacy
+            pecan.response.status_override = 200
+            return conversion.convert_body(body, limits=settings.limits, plugins=settings.plugins).to_wire()
         values = _checked(body)
         stored = pecan.request.db.write(lambda conn: legacy_rules.create(conn, values))
         minor = pecan.request.environ.get("ironic_rules.inspector_version")
