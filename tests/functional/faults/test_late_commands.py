@@ -35,7 +35,7 @@ def test_a_conductor_that_hung_carries_out_nothing_that_was_given_up(cluster):
         assert "has expired and will not be carried out" in answer.text
     os.kill(conductor.pid, signal.SIGCONT)
     log = cluster.folder / "hung.log"
-    wait_for("the late messages", lambda: log.read_text().count("The request has expired") == 2)
+    wait_for("the late messages", lambda: len(re.findall(r"endpoint .*The request has expired", log.read_text())) == 2)
     assert cluster.select(sa.select(nodes)) == before
 
     accepted = api.patiently("POST", "/v1/continue_inspection", body)
