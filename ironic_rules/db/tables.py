@@ -519,7 +519,7 @@ accepted_requests = sa.Table(
     Column("content", String(64), nullable=False),
     Column("answer", Json),
     Column("created_at", UTCDateTime, nullable=False),
-    UniqueConstraint("node_id", "digest"),
+    UniqueConstraint("node_id", "digest", name="uniq_accepted_requests0node_id0digest"),
     Index("accepted_requests_digest_idx", "digest"),
     **_TABLE_ARGS,
 )

@@ -483,7 +483,7 @@ def _state(facts: Facts, task: Task | None, rule: CompiledRule) -> State:
 
 
 def state(plugin_data: Mapping[str, Any], task: Task | None) -> State:
-    """Return a copy of all that rules may change, whoever changes it."""
+    """Return a copy of all that rules may change, also in place."""
     found: dict[str, Any] = {"plugin_data": clone(plugin_data)}
     if task is not None:
         found["node"] = clone(task.node.read())

@@ -119,7 +119,7 @@ def _received(connection: socket.socket) -> tuple[list[int], list[str], dict[str
 
 
 def _answer(connection: socket.socket) -> None:
-    """Run the command that a connection asks for, in a child."""
+    """Run the command that a connection names, in a child."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     files, arguments, environment, folder = _received(connection)
     for number, file in enumerate(files):

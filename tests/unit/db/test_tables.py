@@ -14,12 +14,12 @@ TABLES = metadata.sorted_tables
 NOT_OF_A_NODE = "pxe_filter_changes"
 
 
-def test_unique_constraints_tell_oslo_db_their_column() -> None:
-    found = [(str(constraint.name), {f"uniq_{table.name}0{column.name}" for column in constraint.columns})
+def test_unique_constraints_tell_oslo_db_their_columns() -> None:
+    found = [(str(constraint.name), "0".join([f"uniq_{table.name}", *(column.name for column in constraint.columns)]))
              for table in TABLES for constraint in table.constraints if isinstance(constraint, sa.UniqueConstraint)]
 
     assert found
-    assert [f"{name} is not {names}" for name, names in found if {name} != names] == []
+    assert [f"{name} is not {expected}" for name, expected in found if name != expected] == []
 
 
 def test_text_compares_by_bytes_on_mariadb() -> None:

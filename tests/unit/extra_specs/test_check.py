@@ -169,6 +169,7 @@ VALUES = st.one_of(
 SPECS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.one_of(SPECS, VALUES))
 def test_a_check_never_raises_and_its_problems_are_data(specs):
@@ -179,6 +180,7 @@ def test_a_check_never_raises_and_its_problems_are_data(specs):
             assert wire["pointer"].isprintable()
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(KEYS, VALUES)
 def test_permissive_mode_refuses_a_subset_of_what_strict_mode_refuses(key, value):
@@ -186,6 +188,7 @@ def test_permissive_mode_refuses_a_subset_of_what_strict_mode_refuses(key, value
     assert not check.validate(key, value, check.OFF)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(KEYS, VALUES)
 def test_what_strict_mode_accepts_can_be_stored_and_read_again(key, value):
@@ -195,6 +198,7 @@ def test_what_strict_mode_accepts_can_be_stored_and_read_again(key, value):
         assert json.loads(json.dumps({key: value})) == {key: value}
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.sampled_from([item for item in installed.built_in() if item.validator.value["type"] is not str]),
        st.integers(-2**70, 2**70))

@@ -31,7 +31,7 @@ def upgrade() -> None:
         sa.Column("created_at", UTCDateTime, nullable=False),
         sa.PrimaryKeyConstraint("id", name="accepted_requests_pkey"),
         sa.ForeignKeyConstraint(["node_id"], ["nodes.id"], name="accepted_requests_node_id_fkey", ondelete="CASCADE"),
-        sa.UniqueConstraint("node_id", "digest", name="uniq_accepted_requests0node_id"),
+        sa.UniqueConstraint("node_id", "digest", name="uniq_accepted_requests0node_id0digest"),
         **table_args,
     )
     op.create_index("accepted_requests_digest_idx", "accepted_requests", ["digest"])
