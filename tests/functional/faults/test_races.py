@@ -39,7 +39,14 @@ def at_once(*calls):
         return list(pool.map(run, calls))
 
 
-def test_of_several_callbacks_of_one_node_one_is_accepted(api, cluster):
+def test_operations_on_one_node_at_the_same_moment(api, cluster):
+    # One after the other: to start the processes takes longer than the operations.
+    of_several_callbacks_one_is_accepted(api, cluster)
+    a_callback_while_the_operator_aborts(api, cluster)
+    a_node_is_deleted_while_its_ramdisk_reports(api, cluster)
+
+
+def of_several_callbacks_one_is_accepted(api, cluster):
     for _ in range(NODES):
         _, body = api.waiting()
         # Equal ones would be repetitions of one report.
@@ -51,7 +58,7 @@ def test_of_several_callbacks_of_one_node_one_is_accepted(api, cluster):
     cluster.assert_all_inspected(NODES)
 
 
-def test_a_callback_while_the_operator_aborts(api, cluster):
+def a_callback_while_the_operator_aborts(api, cluster):
     outcomes = []
     for _ in range(NODES):
         uuid, body = api.waiting()
@@ -76,9 +83,11 @@ def test_a_callback_while_the_operator_aborts(api, cluster):
             assert (callback, node["provision_state"]) == (503, "inspect wait")
 
 
-def test_a_node_is_deleted_while_its_ramdisk_reports(api, cluster):
+def a_node_is_deleted_while_its_ramdisk_reports(api, cluster):
+    deleted = []
     for _ in range(NODES):
         uuid, body = api.waiting()
+        deleted.append(uuid)
         api.patiently("PUT", f"/v1/nodes/{uuid}/maintenance", {})
         callback, deletion = at_once(
             lambda body=body: api("POST", "/v1/continue_inspection", body),
@@ -91,8 +100,10 @@ def test_a_node_is_deleted_while_its_ramdisk_reports(api, cluster):
             assert deletion.status_code in (409, 503), deletion.text
             assert callback.status_code in (200, 503)
             api.patiently("DELETE", f"/v1/nodes/{uuid}")
-    for table in (nodes, ports, node_inventory):
-        assert cluster.select(sa.select(table.c.id)) == []
+    assert cluster.select(sa.select(nodes.c.id).where(nodes.c.uuid.in_(deleted))) == []
+    known = sa.select(nodes.c.id)
+    for table in (ports, node_inventory):
+        assert cluster.select(sa.select(table.c.id).where(table.c.node_id.not_in(known))) == []
 
 
 @pytest.mark.parametrize("jump_s", [pytest.param(100_000, marks=pytest.mark.long), -100_000])
