@@ -77,11 +77,11 @@ def status_line(code: int) -> str:
     return _STATUS_LINES[code]
 
 
-def send(fault: Fault, start_response: Any) -> list[bytes]:
-    """Reply to a WSGI request with ``fault``."""
+def send(fault: Fault, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    """Reply to a WSGI request with ``fault``, to HEAD without its body: a client would take that for the next reply."""
     headers = [*fault.headers, ("Content-Length", str(len(fault.body)))]
     start_response(status_line(fault.status), headers)
-    return [fault.body]
+    return [] if environ.get("REQUEST_METHOD") == "HEAD" else [fault.body]
 
 
 def _shortened(text: str) -> str:

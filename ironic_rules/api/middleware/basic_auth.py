@@ -65,13 +65,13 @@ class BasicAuth:
             user = self._user(environ.get("HTTP_AUTHORIZATION", ""), environ.get("REMOTE_ADDR", ""))
         except (TooManyAttempts, Unavailable) as exc:
             fault = faults.from_status(exc.code, str(exc))
-            return faults.send(fault._replace(headers=[*fault.headers, ("Retry-After", "1")]), start_response)
+            return faults.send(fault._replace(headers=[*fault.headers, ("Retry-After", "1")]), environ, start_response)
         except (OSError, UnicodeDecodeError) as exc:
             # Its current users are not known: no one is authenticated until it can be read again.
             LOG.error("[DEFAULT]http_basic_auth_user_file can no longer be read: %s", exc)
-            return faults.send(faults.from_error(Unavailable()), start_response)
+            return faults.send(faults.from_error(Unavailable()), environ, start_response)
         if user is None:
-            return faults.send(faults.from_error(Unauthorized()), start_response)
+            return faults.send(faults.from_error(Unauthorized()), environ, start_response)
         environ["REMOTE_USER"] = user
         return self._app(environ, start_response)
 

@@ -33,12 +33,12 @@ class BodyLimit:
         except (RequestTooLarge, Invalid) as error:
             reason = "too large" if isinstance(error, RequestTooLarge) else "unreadable"
             self._numbers.count("api_bodies_refused", reason)
-            return faults.send(faults.from_error(error), start_response)
+            return faults.send(faults.from_error(error), environ, start_response)
         except (OSError, ValueError) as error:
             # Raised by servers for malformed chunks, and for a client that has disconnected or is too slow.
             LOG.info("The body of a request could not be read: %s", error)
             self._numbers.count("api_bodies_refused", "unreadable")
-            return faults.send(faults.from_error(Invalid("The body could not be read.")), start_response)
+            return faults.send(faults.from_error(Invalid("The body could not be read.")), environ, start_response)
         try:
             return self._app(environ, start_response)
         finally:

@@ -28,7 +28,7 @@ class ComputeFaults:
         if not compute_versions.is_compute(environ):
             return self._app(environ, start_response)
         if not self._enabled:
-            return faults.send(faults.from_status(404, "There is no such resource."), start_response)
+            return faults.send(faults.from_status(404, "There is no such resource."), environ, start_response)
         begun: list[Any] = []
 
         def begin(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:

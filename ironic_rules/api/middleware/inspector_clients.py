@@ -48,7 +48,7 @@ class InspectorClients:
         try:
             environ["ironic_rules.inspector_version"] = version(environ.get(_ENVIRON))
         except (Invalid, NotAcceptable) as error:
-            body = faults.send(faults.from_error(error), start)
+            body = faults.send(faults.from_error(error), environ, start)
         else:
             body = self._app(environ, start)
         if not failed:

@@ -22,4 +22,4 @@ class LastResort:
         try:
             return self._app(environ, start_response)
         except Exception as error:  # noqa: BLE001  (the outermost handler)
-            return faults.send(faults.from_error(error), start_response)
+            return faults.send(faults.from_error(error), environ, start_response)

@@ -27,7 +27,7 @@ class Microversion:
         except NotAcceptable as error:
             fault = faults.from_status(error.code, str(error))
             bounds = () if is_compute else _BOUNDS
-            return faults.send(fault._replace(headers=[*fault.headers, *bounds]), start_response)
+            return faults.send(fault._replace(headers=[*fault.headers, *bounds]), environ, start_response)
         environ["ironic_rules.version"] = minor
         added = compute_versions.headers(minor) if is_compute else [*_BOUNDS, (versions.HEADER, f"1.{minor}")]
 

@@ -18,8 +18,8 @@ class Route:
         try:
             path = environ.get("PATH_INFO", "").encode("latin-1").decode()
         except UnicodeDecodeError:
-            return faults.send(faults.from_status(400, "The path is not valid UTF-8."), start_response)
+            return faults.send(faults.from_status(400, "The path is not valid UTF-8."), environ, start_response)
         if not path.isprintable():
-            return faults.send(faults.from_status(400, "The path contains control characters."), start_response)
+            return faults.send(faults.from_status(400, "The path contains control characters."), environ, start_response)
         environ["ironic_rules.found"] = resource.find(self._root, environ["REQUEST_METHOD"], path)
         return self._app(environ, start_response)

@@ -88,6 +88,19 @@ def test_a_connection_is_kept_over_requests_with_a_length(server):
     assert replies.count(b"HTTP/1.1 400 ") == 2
 
 
+@pytest.mark.parametrize(("path", "header"), [
+    (b"/v1/nodes/%01", b"X: y"), (b"/v1/nodes/%ff", b"X: y"), (b"/v1", b"X-OpenStack-Ironic-API-Version: 1.9999"),
+    (b"/v1/rules", b"X-OpenStack-Ironic-Inspector-API-Version: 2.0"),
+])
+def test_a_refused_head_request_has_no_body_that_the_next_reply_would_begin_with(server, path, header):
+    replies, _ = converse(server, b"HEAD %b HTTP/1.1\r\nHost: x\r\n%b\r\n\r\n" % (path, header)
+                          + b"GET /healthcheck/live HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    first, _, rest = replies.partition(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 40")
+    assert rest.startswith(b"HTTP/1.1 200 ")
+
+
 def test_health_checks_and_version_documents_are_answered_while_all_threads_wait_for_conductors(
         server, conf, db, rpc, monkeypatch):
     released, waiting = threading.Event(), threading.Semaphore(0)
