@@ -42,7 +42,8 @@ def boolean(value: str) -> bool:
 
 def integer(value: str) -> int:
     """A decimal number of at most 18 digits."""
-    if not value.removeprefix("-").isdecimal() or not value.isascii() or len(value) > 19:
+    digits = value.removeprefix("-")
+    if not digits.isdecimal() or not digits.isascii() or len(digits) > 18:
         raise ValueError("must be an integer")
     return int(value)
 

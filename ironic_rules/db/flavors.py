@@ -60,10 +60,11 @@ def list_flavors(conn: sa.Connection, page: Page, *, is_public: bool | None = No
     query = sa.select(flavors)
     if is_public is not None:
         query = query.where(_OWN.is_public == is_public)
+    # PostgreSQL refuses a number that the type of the column cannot have.
     if min_ram:
-        query = query.where(_OWN.memory_mb >= min_ram)
+        query = query.where(_OWN.memory_mb >= sa.literal(min_ram, sa.BigInteger))
     if min_disk:
-        query = query.where(_OWN.root_gb >= min_disk)
+        query = query.where(_OWN.root_gb >= sa.literal(min_disk, sa.BigInteger))
     rows = conn.execute(paginate(query, flavors, page, _marker(conn, page))).all()
     specs = extra_specs_of(conn, [row.id for row in rows]) if with_specs else {}
     return [_flavor(row, specs.get(row.id, {})) for row in rows]

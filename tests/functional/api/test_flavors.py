@@ -81,6 +81,16 @@ def test_lists_are_filtered_sorted_and_paged(app):
     assert app.get("/compute/v2.1/flavors?marker=missing", status=400)
 
 
+def test_amounts_that_no_flavor_can_have_select_none_anywhere(anywhere):
+    assert anywhere.post(URL, json={"flavor": BODY}).status_code == 200
+    for path in (URL, "/compute/v2.1/flavors", "/compute/v2.1/flavors/detail"):
+        for name in ("minRam", "minDisk"):
+            reply = anywhere.get(f"{path}?{name}={2 ** 31}")
+            assert (reply.status_code, reply.json()["flavors"]) == (200, [])
+            assert anywhere.get(f"{path}?{name}={10 ** 18 - 1}").json()["flavors"] == []
+            assert anywhere.get(f"{path}?{name}={10 ** 18}").status_code == 400
+
+
 @pytest.mark.parametrize(("field", "value"), [
     ("name", "a/b"), ("name", ""), ("name", " a"), ("name", "x" * 256), ("name", "a\nb"), ("name", None), ("name", 1),
     ("id", "a/b"), ("id", "detail"), ("id", ".."), ("id", " a"), ("id", "é"), ("id", True), ("ram", 0), ("ram", 1.5),
