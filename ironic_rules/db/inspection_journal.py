@@ -20,6 +20,8 @@ from ironic_rules.text import MAX_MESSAGE, printable
 
 #: Addresses and nodes of an entry by which it is found.
 _MOST_KEYS = 128
+#: The greatest number that the column can have: a machine can call for years.
+_MOST_TIMES = 2 ** 31 - 1
 #: Nodes that came near.
 _MOST_NODES = 16
 _KNOWN = sa.select(table.c.id).where(table.c.machine == sa.bindparam("of_machine"))
@@ -38,7 +40,8 @@ def add(conn: sa.Connection, callback: RefusedCallback, times: int) -> None:
     if callback.report is not None:
         values["report"] = callback.report
     if entry is not None:
-        conn.execute(sa.update(table).where(table.c.id == entry).values(**values, times=table.c.times + times))
+        counted = sa.case((table.c.times > _MOST_TIMES - times, _MOST_TIMES), else_=table.c.times + times)
+        conn.execute(sa.update(table).where(table.c.id == entry).values(**values, times=counted))
         conn.execute(sa.delete(keys).where(keys.c.entry_id == entry))
     else:
         inserted = conn.execute(sa.insert(table), {

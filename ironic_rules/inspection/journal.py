@@ -1,7 +1,7 @@
 """The journal of refused callbacks, written beside the requests: a refusal takes no longer, whatever its reason.
 
-Anyone can send callbacks. What does not fit into the queue is dropped, and counted; equal callbacks in the queue are
-written once.
+Anyone can send callbacks. What does not fit into the queue is dropped, and counted; reports for which there is no room
+are left out. Equal callbacks in the queue are written once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import datetime
 import queue
 import threading
 import time
+from dataclasses import replace
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -19,16 +20,22 @@ from ironic_rules.db.errors import AWAY
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.refusals import Refusals
 from ironic_rules.models.refused_callbacks import RefusedCallback
+from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
 #: Callbacks that wait to be written.
 MOST_WAITING = 1000
+#: Bytes of a report that is kept: those of real machines are smaller.
+MAX_REPORT = 1024 * 1024
+#: Bytes of all reports that wait. In memory they take some times as much.
+MOST_REPORTS = 16 * 1024 * 1024
 #: Callbacks of one transaction.
 _BATCH = 100
 #: Seconds between two transactions, at least: so many callbacks are written per second at most.
 _PAUSE_S = 0.2
 _dropped = Refusals(LOG)
+_failed = Refusals(LOG)
 
 
 class Journal:
@@ -45,6 +52,7 @@ class Journal:
         self._waiting: queue.Queue[RefusedCallback] = queue.Queue(MOST_WAITING)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._reports = 0
         self.dropped = 0
 
     @property
@@ -53,18 +61,29 @@ class Journal:
         return self._keep_reports
 
     def note(self, callback: RefusedCallback) -> None:
-        """Write a callback, later."""
+        """Write a callback, later; without its report, if that is too large or too many wait."""
         if not self._max_entries:
             return
+        if callback.report is not None and not self._take(callback.size):
+            callback = replace(callback, report=None, size=0)
         try:
             self._waiting.put_nowait(callback)
         except queue.Full:
             with self._lock:
+                self._reports -= callback.size
                 self.dropped += 1
             _dropped.warn("A refused callback is not written to the journal: too many wait (%d so far)", self.dropped)
             return
         if self._thread is None:
             self._start()
+
+    def _take(self, size: int) -> bool:
+        """Return whether there is room for a report, and take it."""
+        with self._lock:
+            if size > MAX_REPORT or self._reports + size > MOST_REPORTS:
+                return False
+            self._reports += size
+            return True
 
     def flush(self) -> None:
         """Wait until all that was noted is written, or given up."""
@@ -86,16 +105,29 @@ class Journal:
                 except queue.Empty:
                     break
             try:
-                self._write(batch)
-            except AWAY:
-                LOG.warning("%d refused callbacks are not written to the journal: the database is unavailable",
-                            len(batch))
-            except Exception:  # the next batch must be written
-                LOG.exception("Refused callbacks cannot be written to the journal")
+                self._write_all(batch)
             finally:
+                with self._lock:
+                    self._reports -= sum(callback.size for callback in batch)
                 for _ in batch:
                     self._waiting.task_done()
             time.sleep(_PAUSE_S)
+
+    def _write_all(self, batch: list[RefusedCallback]) -> None:
+        """Write callbacks together or, if that fails, each alone: no callback keeps others from being written."""
+        try:
+            self._write(batch)
+        except AWAY:
+            LOG.warning("%d refused callbacks are not written to the journal: the database is unavailable", len(batch))
+        except Exception:  # noqa: BLE001  (such as of a machine that another process has just written first)
+            for callback in batch:
+                self._write_alone(callback)
+
+    def _write_alone(self, callback: RefusedCallback) -> None:
+        try:
+            self._write([callback])
+        except Exception as exc:  # noqa: BLE001  (the next one must be written)
+            _failed.warn("A refused callback cannot be written to the journal: %s", printable(exc))
 
     def _write(self, batch: list[RefusedCallback]) -> None:
         times: dict[str, int] = {}

@@ -22,6 +22,7 @@ class RefusedCallback:
     :ivar reason: one of ``REASONS``;  ``detail`` says more
     :ivar source: the address that it came from
     :ivar node_uuid: as the machine named itself
+    :ivar report: what the machine sent, if it is to be kept;  ``size``: of that in bytes
     """
 
     reason: str
@@ -32,6 +33,7 @@ class RefusedCallback:
     macs: tuple[str, ...] = ()
     bmc_addresses: tuple[str, ...] = ()
     report: JSONObject | None = field(default=None, repr=False)
+    size: int = 0
 
     @property
     def machine(self) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ironic_rules.db import clock
+from ironic_rules.db import clock, inspection_journal
 from ironic_rules.inspection import journal as journals
 from ironic_rules.inspection.journal import Journal
 from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
@@ -107,3 +108,55 @@ def test_nothing_is_written_if_there_is_no_journal(whole: Whole) -> None:
     off = Journal(whole.db, 0, 30)
     off.note(callback(70000 % 65536))
     assert off._thread is None
+
+
+def test_reports_that_wait_have_bounded_sizes(whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+    flooded = Journal(whole.db, 20, 30, keep_reports=True)
+    monkeypatch.setattr(flooded, "_start", lambda: None)
+    sizes = [journals.MAX_REPORT + 1, *[journals.MAX_REPORT] * 20, 100]
+    for number, size in enumerate(sizes):
+        flooded.note(replace(callback(number), report={"number": number}, size=size))
+    waiting = [flooded._waiting.get_nowait() for _ in sizes]
+    kept = [each.size for each in waiting if each.report is not None]
+    assert kept == [journals.MAX_REPORT] * (journals.MOST_REPORTS // journals.MAX_REPORT)
+
+
+def test_a_written_report_makes_room_for_others(whole: Whole) -> None:
+    flooded = Journal(whole.db, 20, 30, keep_reports=True)
+    for number in range(journals.MOST_REPORTS // journals.MAX_REPORT + 5):
+        flooded.note(replace(callback(1000), detail=f"number {number}", report={"number": number},
+                             size=journals.MAX_REPORT))
+        flooded.flush()
+    mac, = callback(1000).macs
+    uuid = whole.app.get(f"{URL}?mac={mac}").json["inspection_journal"][0]["uuid"]
+    assert whole.app.get(f"{URL}/{uuid}").json["report"] == {"number": 20}
+
+
+def test_a_callback_that_cannot_be_written_keeps_no_others_from_being_written(
+        whole: Whole, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    add = inspection_journal.add
+
+    def failing(conn: Any, noted: RefusedCallback, times: int) -> None:
+        if noted.detail == "poison":
+            raise ValueError("it is poison")
+        add(conn, noted, times)
+
+    monkeypatch.setattr(inspection_journal, "add", failing)
+    written = Journal(whole.db, 50, 30)
+    with monkeypatch.context() as not_yet:
+        not_yet.setattr(written, "_start", lambda: None)
+        for number in range(2000, 2003):
+            written.note(replace(callback(number), detail="poison" if number == 2001 else "other"))
+    written._start()
+    written.flush()
+    found = [len(whole.app.get(f"{URL}?mac={callback(number).macs[0]}").json["inspection_journal"])
+             for number in range(2000, 2003)]
+    assert found == [1, 0, 1]
+    assert "it is poison" in caplog.text
+
+
+def test_a_machine_that_calls_for_ever_is_counted_up_to_what_the_column_can_have(whole: Whole) -> None:
+    for _ in range(3):
+        whole.db.write(lambda conn: inspection_journal.add(conn, callback(3000), 2 ** 30))
+    entry, = whole.app.get(f"{URL}?mac={callback(3000).macs[0]}").json["inspection_journal"]
+    assert entry["times"] == 2 ** 31 - 1

@@ -20,6 +20,7 @@ class Route:
         except UnicodeDecodeError:
             return faults.send(faults.from_status(400, "The path is not valid UTF-8."), environ, start_response)
         if not path.isprintable():
-            return faults.send(faults.from_status(400, "The path contains control characters."), environ, start_response)
+            fault = faults.from_status(400, "The path contains control characters.")
+            return faults.send(fault, environ, start_response)
         environ["ironic_rules.found"] = resource.find(self._root, environ["REQUEST_METHOD"], path)
         return self._app(environ, start_response)

@@ -165,11 +165,12 @@ def _log_refusal(error: LookupFailed, node_uuid: str | None, sent: payload.Paylo
 def _note(reason: str, detail: str, node_uuid: str | None = None, sent: payload.Payload | None = None) -> None:
     """Note a refused callback for the journal, which is written later: nothing is waited for."""
     request = pecan.request
-    macs, bmc_addresses, report = ((), (), None) if sent is None else (
-        sent.macs, sent.bmc_addresses, {"inventory": sent.inventory, **sent.plugin_data})
+    macs, bmc_addresses = ((), ()) if sent is None else (sent.macs, sent.bmc_addresses)
+    report, size = None, 0
+    if sent is not None and request.journal.keeps_reports:
+        report, size = {"inventory": sent.inventory, **sent.plugin_data}, len(request.environ["ironic_rules.body"])
     request.journal.note(RefusedCallback(
-        reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses,
-        report if request.journal.keeps_reports else None))
+        reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses, report, size))
 
 
 def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None) -> None:
