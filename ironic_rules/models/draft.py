@@ -46,6 +46,10 @@ class FieldPath(str):
         self.of, self.tokens = of, tuple(map(sys.intern, of.path_tokens(path)))
         return self
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> FieldPath:
+        # Drafts that are copied note by it what rules have written; it never changes.
+        return self
+
 
 class _Draft:
     """Base of node and port drafts: typed fields, recorded changes, paths, and one level of undo."""

@@ -71,6 +71,19 @@ def test_the_rules_of_the_guide_work_and_stay_applied(whole):
     assert whole.row(with_own.uuid).driver_info == {"ipmi_username": "root", "ipmi_password": "own"}
 
 
+@pytest.mark.parametrize("reads", [{"conditions": at_least(4096)}, {"value": "{data[memory_mb]}"}])
+def test_the_data_are_read_after_rules_have_written(whole, reads):
+    written = {"op": "set-attribute", "args": {"path": "/extra/by_rule", "value": 1}}
+    assert whole.app.post_json("/v1/inspection_rules", {"actions": [written]}).status_int == 201
+    rule(whole, sets("/extra/first"), sets("/extra/a", reads.get("value", "8192")),
+         conditions=reads.get("conditions", ()))
+    node = Machine(whole).inspect(8192)
+    whole.app.delete("/v1/inspection_rules")
+
+    assert node["last_error"] is None
+    assert (node["extra"]["by_rule"], node["extra"]["first"], node["extra"]["a"]) == (1, 1, "8192")
+
+
 def test_the_same_hardware_twice_writes_nothing_that_is_owned_again(whole):
     rule(whole, sets(value="{data[memory_mb]}"), conditions=at_least(1))
     machine = Machine(whole)
