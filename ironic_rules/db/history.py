@@ -14,6 +14,8 @@ from ironic_rules.db.tables import node_history as table
 from ironic_rules.exceptions import HistoryNotFound, NodeNotFound
 from ironic_rules.models.history import HistoryEntry
 
+#: Maximum number of characters of a user that are kept: with basic authentication, their names may be longer.
+MAX_USER = 64
 _INSERT = sa.insert(table)
 _TOO_OLD = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("of_node")).order_by(table.c.id.desc()).offset(
     sa.bindparam("keep", type_=sa.Integer)).limit(1)
@@ -30,7 +32,7 @@ def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity
     :raises NodeNotFound: 404
     """
     row = {"uuid": uuidutils.generate_uuid(), "node_id": node_id, "event_type": event_type, "event": event,
-           "severity": severity, "conductor": conductor, "user": user, "request_id": request_id,
+           "severity": severity, "conductor": conductor, "user": user and user[:MAX_USER], "request_id": request_id,
            "inspection_uuid": inspection,
            "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):

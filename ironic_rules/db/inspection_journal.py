@@ -22,6 +22,8 @@ from ironic_rules.text import MAX_MESSAGE, printable
 _MOST_KEYS = 128
 #: The greatest number that the column can have: a machine can call for years.
 _MOST_TIMES = 2 ** 31 - 1
+#: Characters of the address that a callback came from: what a proxy says of it may be anything.
+_MAX_SOURCE = 64
 #: Nodes that came near.
 _MOST_NODES = 16
 _KNOWN = sa.select(table.c.id).where(table.c.machine == sa.bindparam("of_machine"))
@@ -34,7 +36,8 @@ def add(conn: sa.Connection, callback: RefusedCallback, times: int) -> None:
     entry = conn.scalar(_KNOWN, {"of_machine": callback.machine})
     matches = machine_matches.find(conn, callback.node_uuid, callback.macs, callback.bmc_addresses)
     values: dict[str, Any] = {
-        "seen_at": callback.at, "source": callback.source, "detail": printable(callback.detail, MAX_MESSAGE),
+        "seen_at": callback.at, "source": callback.source and callback.source[:_MAX_SOURCE],
+        "detail": printable(callback.detail, MAX_MESSAGE),
         "node_uuid": identity.canonical(callback.node_uuid or ""),
         "nodes": [_node(each) for each in matches[:_MOST_NODES]]}
     if callback.report is not None:

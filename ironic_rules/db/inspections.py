@@ -15,6 +15,8 @@ from ironic_rules.db.tables import node_inspections as table
 from ironic_rules.exceptions import InspectionNotFound, NodeNotFound
 from ironic_rules.models.inspections import InspectionEntry
 
+#: Maximum numbers of characters that are kept of what others choose.
+_MOST = {"user": 255, "source": 64}
 _INSERT = sa.insert(table)
 _TOO_OLD = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("of_node")).order_by(table.c.id.desc()).offset(
     sa.bindparam("keep", type_=sa.Integer)).limit(1)
@@ -28,6 +30,7 @@ def add(conn: sa.Connection, node_id: int, values: Mapping[str, Any], keep: int)
     """
     uuid = uuidutils.generate_uuid()
     row = {"uuid": uuid, "node_id": node_id, "created_at": clock.now(), **values}
+    row |= {name: row[name][:most] for name, most in _MOST.items() if row.get(name)}
     with references(lambda key: NodeNotFound(node=node_id)):
         conn.execute(_INSERT, row)
     newest_gone = conn.scalar(_TOO_OLD, {"of_node": node_id, "keep": keep})

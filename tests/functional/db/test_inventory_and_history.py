@@ -8,11 +8,12 @@ import pytest
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import history, inventory, nodes
+from ironic_rules.db import clock, history, inspection_journal, inspections, inventory, nodes
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_inventory
 from ironic_rules.exceptions import HistoryNotFound, InventoryNotFound, NodeNotFound
+from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
 
 NOBODY = 999_999_999
 
@@ -138,6 +139,19 @@ def test_history_entries_are_found_by_uuid(conn: sa.Connection, node: Any) -> No
         history.get(conn, other.id, entry.uuid)
     with pytest.raises(HistoryNotFound):
         history.get(conn, node.id, uuidutils.generate_uuid())
+
+
+def test_what_others_choose_is_cut_to_what_the_columns_can_have(conn: sa.Connection, node: Any) -> None:
+    history.add(conn, node.id, "inspection", "it failed", "ERROR", "host-1", "u" * 300)
+    inspections.add(conn, node.id, {"kind": "ramdisk", "outcome": "failed", "user": "u" * 300, "source": "a" * 100,
+                                    "details": {}}, keep=5)
+    noted = RefusedCallback(UNKNOWN, "x", "a" * 100, clock.now(), None, ("52:54:00:00:00:01",))
+    for _ in range(2):
+        inspection_journal.add(conn, noted, 1)
+    event, = history.list_for(conn, node.id, Page(limit=10))
+    entry, = inspections.list_for(conn, node.id, Page(limit=10))
+    callback, = inspection_journal.list_entries(conn, {}, Page(limit=10))
+    assert [event.user, entry.user, entry.source, callback.source] == ["u" * 64, "u" * 255, "a" * 64, "a" * 64]
 
 
 def test_history_of_a_missing_node_is_refused(db: Database) -> None:

@@ -28,8 +28,11 @@ from ironic_rules.inspection.refusals import RefusedMachines
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.models.refused_callbacks import EARLY_RULE, MALFORMED, WRONG_STATE, RefusedCallback
 from ironic_rules.policies import ramdisk as policies
+from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)
+
+_MAX_SOURCE = 64
 
 _REFUSALS = RefusedMachines(LOG)
 
@@ -59,7 +62,8 @@ class ContinueInspectionController(Resource):
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
             raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
         digest = request.report_digests.of(query.get("node_uuid"), request.environ["ironic_rules.body"])
-        request.context.source = request.environ.get("REMOTE_ADDR")
+        # Behind a proxy, some servers pass what a client says of itself.
+        request.context.source = printable(request.environ.get("REMOTE_ADDR") or "", _MAX_SOURCE) or None
         try:
             sent = payload.split(body)
         except InvalidInventory as error:
