@@ -18,7 +18,7 @@ FINISHED, FAILED, ABORTED, TIMED_OUT = "finished", "failed", "aborted", "timed o
 class Inspection:
     """What the conductor knows of an inspection that ends.
 
-    :ivar seconds: how long its stages took: ``wait``, ``queue``, ``hooks``, ``rules``
+    :ivar seconds: how long its stages took: ``wait``, ``queue``, ``receive``, ``hooks``, ``rules``, ``finish``
     :ivar rules: the rules that matched, in order: ``rule``, and ``changes`` as those of a trace, unless it is sensitive
     :ivar messages: what hooks and rules have logged: ``level``, ``text``
     :ivar failure: ``rule`` and ``pointer``, or ``hook``; and the ``reason``

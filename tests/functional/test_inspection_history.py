@@ -52,7 +52,7 @@ def test_an_inspection_leaves_an_entry_with_what_each_rule_changed(whole: Whole)
     assert shown["rules"] == [
         {"rule": first, "sensitive": False, "changes": {"node": of_node}},
         {"rule": port, "sensitive": False, "changes": {"ports": {mac: of_port}}}]
-    assert set(shown["seconds"]) == {"wait", "queue", "hooks", "rules"}
+    assert set(shown["seconds"]) == {"wait", "queue", "receive", "hooks", "rules", "finish"}
     assert (shown["failure"], shown["source"], shown["conductor"]) == (None, "192.0.2.77", "conductor-1")
     event = whole.app.get(f"/v1/nodes/{node}/history?detail=true").json["history"][-1]
     assert event["inspection"] == shown["uuid"]

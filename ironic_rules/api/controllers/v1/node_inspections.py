@@ -31,7 +31,8 @@ class InspectionsController(Resource):
     def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """List the inspections of a node, oldest first; with ``detail`` all their fields, or those of ``fields``.
 
-        ``seconds`` has how long the stages took: ``wait`` for the ramdisk's data, ``queue``, ``hooks`` and ``rules``.
+        ``seconds`` has how long the stages took: ``wait`` for the ramdisk's data, ``queue``, ``receive``, ``hooks``,
+        ``rules`` and ``finish``.
         ``rules`` are those that matched, each with ``changes``: patches (RFC 6902) of ``node`` and of ``ports``, with
         secrets masked, and null for a sensitive rule. ``inventory_id`` is the ``version`` of the data.
 
