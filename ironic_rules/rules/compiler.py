@@ -274,9 +274,11 @@ def _condition(scope: Scope, item: Any, where: str, captured: Set[str]) -> Compi
 def _written(item: dict[str, Any]) -> bytes:
     """Return a condition or action as JSON, the same for all that are written alike; empty if JSON cannot have it."""
     try:
-        return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
         return b""
+    # A copy: what orjson returns keeps the 4 KiB in which it was written, and there are thousands of these.
+    return bytes(memoryview(text))
 
 
 def _shared(scope: Scope, check: Check) -> Check:
