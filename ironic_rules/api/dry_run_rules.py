@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +14,10 @@ from ironic_rules import rules
 from ironic_rules.api import patch
 from ironic_rules.db import inspection_rules
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
+from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models.inspection_rules import RULE, Rule
 from ironic_rules.rules import RuleSet
 from ironic_rules.text import is_uuid
@@ -47,30 +50,46 @@ class Request:
 
 @dataclass(slots=True)
 class Made:
-    """A rule set, and which rule each place of the request stands for."""
+    """Rule sets, and which rule each place of the request stands for.
+
+    :ivar legacy: None: legacy rules do not run
+    :ivar left_out: the rules that the request leaves out
+    """
 
     rule_set: RuleSet
+    legacy: LegacyRuleSet | None
     uuids: dict[str, str]
+    left_out: Set[str] = frozenset()
 
 
-def make(request: Request, settings: RuleSettings, cache: RuleCache, tick: Callable[[], None]) -> Made:
-    """Return the rule set of a request.
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The stored rules of this process."""
+
+    cache: RuleCache
+    legacy: LegacyRuleCache
+
+
+def make(request: Request, settings: RuleSettings, stored: Stored, tick: Callable[[], None]) -> Made:
+    """Return the rule sets of a request.
 
     :param tick: called between rules
     :raises InvalidRule: 400, with every problem of every rule
     """
-    return _Making(request, settings, cache, tick).make()
+    return _Making(request, settings, stored, tick).make()
 
 
 class _Making:
-    def __init__(self, request: Request, settings: RuleSettings, cache: RuleCache, tick: Callable[[], None]) -> None:
+    def __init__(self, request: Request, settings: RuleSettings, stored: Stored, tick: Callable[[], None]) -> None:
         self._request = request
         self._settings = settings
-        self._cache = cache
+        self._stored = stored
         self._tick = tick
         self._problems: list[Problem] = []
         self._uuids: dict[str, str] = {}
         self._removed: set[str] = set()
+        #: those of them in whose place there is no other one: of the legacy rules as well
+        self._left_out: set[str] = set()
         self._added: list[Rule] = []
 
     def make(self) -> Made:
@@ -88,8 +107,9 @@ class _Making:
             if rule.enabled:
                 compiled.append(rules.compile(rule, limits=self._settings.limits))
         if request.given is not None:
-            return Made(self._settings.rule_set(compiled), self._uuids)
-        return Made(self._cache.as_if(self._removed, compiled), self._uuids)
+            return Made(self._settings.rule_set(compiled), None, self._uuids)
+        return Made(self._stored.cache.as_if(self._removed, compiled), self._stored.legacy.without(self._left_out),
+                    self._uuids, self._left_out)
 
     def _as_if(self, where: str, item: Any) -> None:
         if not isinstance(item, Mapping) or not ("patch" in item or "left_out" in item):
@@ -101,8 +121,9 @@ class _Making:
         if unknown or len(item) != 2:
             self._complain(where, "has a uuid, and either a patch or left_out, and nothing else")
         elif item.get("left_out") is True:
-            if stored is None and all(rule.uuid != known for rule in self._settings.built_in):
+            if stored is None and known not in self._others:
                 self._complain(f"{where}/uuid", "there is no such rule")
+            self._left_out.add(known)
             self._remove(where, known)
         elif "left_out" in item:
             self._complain(f"{where}/left_out", "must be true")
@@ -112,6 +133,11 @@ class _Making:
             self._complain(where, "a sensitive rule can be left out or replaced as a whole, not patched")
         else:
             self._patch(where, stored, item["patch"])
+
+    @functools.cached_property
+    def _others(self) -> frozenset[str]:
+        """The UUIDs of the built-in and of the legacy rules."""
+        return frozenset(self._stored.legacy.uuids()).union(rule.uuid for rule in self._settings.built_in)
 
     def _patch(self, where: str, stored: Rule, operations: Any) -> None:
         defaults = {**RULE.defaults(), "scope": self._settings.default_scope}

@@ -71,23 +71,32 @@ class TestRules(command.Lister):
 
 
 class ExplainRule(command.Lister):
-    """Show why a stored rule matches the data of a node's last inspection, or why it does not."""
+    """Show why a stored rule matches the data of a node's last inspection, or why it does not.
+
+    With --inventory the data are those of a file, with --node as if that node had sent them; early rules run then, too.
+    """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument("rule", metavar="<rule>", help="UUID of the rule.")
-        parser.add_argument("--node", metavar="<node>", required=True, help="Name or UUID of the node.")
+        parser.add_argument("--node", metavar="<node>", help="Name or UUID of the node.")
+        parser.add_argument("--inventory", metavar="<file>", help="File (JSON or YAML) with what a ramdisk sends.")
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = Requests(self.app).dry_run({"node": parsed_args.node})
+        if parsed_args.node is None and parsed_args.inventory is None:
+            raise exceptions.CommandError("--node, --inventory, or both are required")
+        asked = {} if parsed_args.node is None else {"node": parsed_args.node}
+        if parsed_args.inventory is not None:
+            asked["report"] = _read(parsed_args.inventory)
+        found = Requests(self.app).dry_run(asked)
         for step in found["steps"]:
             if step.get("rule") == parsed_args.rule.lower():
                 return ("condition", "op", "outcome", "why", "arguments"), list(_conditions(step))
         failure = f": {json.dumps(found['failure'])}" if found["failure"] else ""
         raise exceptions.CommandError(
-            f"The rule {parsed_args.rule} is not evaluated for the node: it is disabled, early, or of another "
-            f"scope, or the inspection would end before it{failure}")
+            f"The rule {parsed_args.rule} is not evaluated for the node: it is disabled, or of another scope, or the "
+            f"inspection would end before it{failure}; or it is an early rule, which needs --inventory")
 
 
 class ListInspections(command.Lister):

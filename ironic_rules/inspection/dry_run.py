@@ -1,29 +1,32 @@
 """Dry runs: an inspection without its commit. Hooks and rules change drafts that nothing saves.
 
-As far as the result goes, the same as in the conductor: the pipeline, and the choice of interfaces after it.
+As far as the result goes, the same as in the conductor: the pipeline with legacy rules, and the choice of interfaces
+after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import clock, inventory, portgroups, ports, rule_nodes, traits
+from ironic_rules.db import clock, inventory, legacy_values, portgroups, ports, rule_nodes, traits
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import DriverNotFound, HookFailed, InterfaceNotFound, LookupFailed, RuleFailed
 from ironic_rules.inspection import fitting
 from ironic_rules.inspection.explained_steps import ExplainedSteps, messages
 from ironic_rules.inspection.payload import Payload
-from ironic_rules.inspection.pipeline import Pipeline
+from ironic_rules.inspection.pipeline import LegacyRun, Pipeline
+from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models import json_patch, mac, states
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import Fields, Type, values_of
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.legacy_rules import OwnedValue
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP
 from ironic_rules.models.task import PortChanges, Task
@@ -41,6 +44,7 @@ class Machine:
     :ivar is_new: discovery would create it
     :ivar foreign: MAC addresses of the data that belong to other nodes
     :ivar spent: the rules that may not run on it, and on how many others each has
+    :ivar owned: what legacy rules own on it
     """
 
     node: JSONObject
@@ -51,6 +55,11 @@ class Machine:
     foreign: frozenset[str] = frozenset()
     spent: Mapping[str, int] = field(default_factory=dict)
     previous: JSONObject | None = None
+    owned: Sequence[OwnedValue] = ()
+
+    def disowned(self, rules: Collection[str]) -> Machine:
+        """Return it as after some legacy rules were deleted: what they own stays, and is not theirs any more."""
+        return replace(self, owned=[value for value in self.owned if value.rule_uuid not in rules])
 
     def task(self) -> Task:
         """Return new drafts of it."""
@@ -67,7 +76,7 @@ def stored(conn: sa.Connection, row: Node, data: InspectionData) -> Machine:
         [values_of(PORT, port) for port in ports.for_node(conn, row.id)],
         [values_of(PORT_GROUP, group) for group in portgroups.for_node(conn, row.id)],
         foreign=foreign(conn, data, row.id), spent=rule_nodes.spent(conn, row.uuid),
-        previous=inventory.latest_inventory(conn, row.id))
+        previous=inventory.latest_inventory(conn, row.id), owned=tuple(legacy_values.for_node(conn, row.id).values()))
 
 
 def imagined(node: Mapping[str, Any], traits: Sequence[str] = (), ports: Sequence[Mapping[str, Any]] = ()) -> Machine:
@@ -104,12 +113,14 @@ class Result:
     :ivar outcome: ``finished``, ``failed``, or ``refused`` if the machine's callback would be
     :ivar failure: of the hook or the rule, or why it is refused
     :ivar final: the fields and data that change, as they would be: what two results are compared by
+    :ivar original: the fields of the node that change, as they are
     """
 
     outcome: str
     shown: JSONObject
     final: JSONObject = field(default_factory=dict)
     steps: ExplainedSteps = field(default_factory=ExplainedSteps)
+    original: JSONObject = field(default_factory=dict)
 
 
 class DryRun:
@@ -118,21 +129,24 @@ class DryRun:
     :param db: only read; without one, interfaces are not chosen after a change of the driver
     :param heartbeat_timeout: seconds after which a conductor is not alive
     :param tick: called often; may raise to end the run
+    :param cleanup: of legacy rules, see ``[legacy_rules]cleanup``
     """
 
     def __init__(self, pipeline: Pipeline, db: Database | None = None, heartbeat_timeout: int = 0,
-                 tick: Callable[[], None] = lambda: None) -> None:
+                 tick: Callable[[], None] = lambda: None, cleanup: str = "own") -> None:
         self._pipeline = pipeline
         self._db = db
         self._heartbeat_timeout = heartbeat_timeout
         self._tick = tick
+        self._cleanup = cleanup
 
     def run(self, machine: Machine | LookupFailed, data: InspectionData, rule_set: RuleSet, *,
-            sent: Payload | None = None) -> Result:
+            sent: Payload | None = None, legacy: LegacyRuleSet | None = None) -> Result:
         """Return what an inspection of the machine would do.
 
         :param machine: why the callback would be refused, if no early rule refuses it before
         :param sent: what the ramdisk sent, if the data have not passed the early rules yet
+        :param legacy: the legacy rules; None: they do not run, and what they own stays
         """
         steps = ExplainedSteps(self._tick)
         plugin_data = data.plugin_data
@@ -151,7 +165,8 @@ class DryRun:
             return _refused(steps, {"reason": machine.reason}, said)
         task = machine.task()
         try:
-            outcome = self._pipeline.run(task, data.inventory, plugin_data, rule_set, lambda: machine.spent, steps)
+            outcome = self._pipeline.run(task, data.inventory, plugin_data, rule_set, lambda: machine.spent, steps,
+                                         self._legacy(legacy, machine, steps))
             is_sealed = any(trace.sensitive and trace.matched for trace in outcome.traces)
             if self._db is not None:
                 fitting.fit(self._db, self._heartbeat_timeout, task, sealed=is_sealed)
@@ -160,10 +175,18 @@ class DryRun:
         self._tick()
         return _finished(machine, task, steps, data.plugin_data, outcome.plugin_data, [*said, *task.messages])
 
+    def _legacy(self, rules: LegacyRuleSet | None, machine: Machine, steps: ExplainedSteps) -> LegacyRun | None:
+        if rules is None or (not rules and not machine.owned):
+            return None
+        return lambda task, source: rules.run(
+            task, source, machine.owned, self._cleanup, explain=True, explainer=steps.explainer, dry_run=True)
+
 
 def _failure(error: Exception) -> JSONObject:
     if isinstance(error, RuleFailed):
-        return {"rule": error.facts["rule"], "pointer": error.facts["where"], "reason": str(error.facts["reason"])}
+        found = {"rule": error.facts["rule"], "pointer": error.facts["where"], "reason": str(error.facts["reason"])}
+        maintenance = error.facts.get("maintenance")
+        return found if maintenance is None else {**found, "maintenance_reason": maintenance}
     if isinstance(error, HookFailed):
         return {"hook": error.facts.get("hook"), "reason": str(error)}
     return {"reason": str(error)}
@@ -197,7 +220,8 @@ def _finished(machine: Machine, task: Task, steps: ExplainedSteps, sent: JSONObj
     before = {} if machine.is_new else {str(port["address"]): _port(port) for port in machine.ports}
     patches = {address: difference_of_port(before.get(address), final["ports"].get(address))
                for address in dict.fromkeys((*before, *final["ports"]))}
-    found = hidden({"node": json_patch.difference({name: node.original(name) for name in changed}, changed),
+    original = {name: node.original(name) for name in changed}
+    found = hidden({"node": json_patch.difference(original, changed),
                     "plugin_data": json_patch.difference(sent, plugin_data),
                     "ports": {address: patch for address, patch in patches.items() if patch}}, steps.conceal)
     conceal = steps.conceal
@@ -217,7 +241,7 @@ def _finished(machine: Machine, task: Task, steps: ExplainedSteps, sent: JSONObj
     if machine.is_new:
         shown["new_node"] = conceal.hide(
             {name: value for name, value in machine.node.items() if NODE[name].create and value not in (None, {}, [])})
-    return Result(FINISHED, shown, final, steps)
+    return Result(FINISHED, shown, final, steps, original)
 
 
 #: Of a port, what an inspection does not decide.
@@ -234,10 +258,17 @@ def difference_of(first: Result, second: Result) -> JSONObject:
     """Return how the second result differs from the first: patches from what the first would leave."""
     found: JSONObject = {}
     for name in ("node", "traits", "ports", "plugin_data"):
-        patch = json_patch.difference(first.final.get(name), second.final.get(name))
+        patch = json_patch.difference(*(_left_by(result, name, other)
+                                        for result, other in ((first, second), (second, first))))
         # Each may hide what the other one shows.
         found[name] = second.steps.conceal.hide_patch(
             first.steps.conceal.hide_patch(patch, (name,)), (name,))
     outcomes = [result.outcome for result in (first, second)]
     return {"outcome": outcomes if outcomes[0] != outcomes[1] else None, **found}
+
+
+def _left_by(result: Result, name: str, other: Result) -> Any:
+    """Return what a result would leave, also where only the other one changes it."""
+    left = result.final.get(name)
+    return {**other.original, **left} if name == "node" and left is not None else left
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ironic_rules.exceptions import HookFailed, RuleFailed
+from ironic_rules.legacy import LegacyOutcome
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.models.task import Task
@@ -17,6 +18,8 @@ from ironic_rules.rules.traces import ArgumentTrace, ItemTrace
 
 #: The two stages of a hook.
 PREPROCESS, MAIN = "preprocess", "main"
+#: The phase of legacy rules.
+LEGACY = "legacy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,18 @@ class RuleStep:
     trace: Trace
 
 
+@dataclass(frozen=True, slots=True)
+class TakenBackStep:
+    """What legacy rules had written in earlier inspections, and take back before they run.
+
+    :ivar changes: as those of a rule's trace
+    :ivar forgotten: why values that were changed since stay as they are
+    """
+
+    changes: Mapping[str, Any]
+    forgotten: tuple[str, ...] = ()
+
+
 class ExplainedSteps:
     """Collects the steps of one inspection, up to its end or its failure.
 
@@ -52,7 +67,7 @@ class ExplainedSteps:
     def __init__(self, tick: Callable[[], None] = lambda: None) -> None:
         self.conceal = Concealment()
         self.explainer = Explainer(self.conceal, tick)
-        self.steps: list[HookStep | RuleStep] = []
+        self.steps: list[HookStep | RuleStep | TakenBackStep] = []
         self._tick = tick
         self._phase = "early"
         self._stage = PREPROCESS
@@ -91,6 +106,13 @@ class ExplainedSteps:
             self._before = self._state()
             self._messages = len(self._task.messages)
 
+    def legacy(self, outcome: LegacyOutcome) -> None:
+        """Add what legacy rules have taken back, and these rules, up to the one that has failed."""
+        self.begin_phase(LEGACY)
+        if outcome.taken_back or outcome.forgotten:
+            self.steps.append(TakenBackStep(outcome.taken_back, tuple(one.reason for one in outcome.forgotten)))
+        self.rules(outcome.traces)
+
     def failed(self, error: HookFailed | RuleFailed) -> None:
         """Add the hook or the rule that has failed, and what came before it in its phase."""
         if isinstance(error, HookFailed):
@@ -106,8 +128,18 @@ class ExplainedSteps:
 
     def shown(self) -> list[JSONObject]:
         """Return the steps as JSON, without secrets, also those that were found to be secret after a step."""
-        return [_hook(step, self.conceal) if isinstance(step, HookStep) else rule(step, self.conceal)
-                for step in self.steps]
+        return [_shown(step, self.conceal) for step in self.steps]
+
+
+def _shown(step: HookStep | RuleStep | TakenBackStep, conceal: Concealment) -> JSONObject:
+    if isinstance(step, HookStep):
+        return _hook(step, conceal)
+    return rule(step, conceal) if isinstance(step, RuleStep) else _taken_back(step, conceal)
+
+
+def _taken_back(step: TakenBackStep, conceal: Concealment) -> JSONObject:
+    return {"phase": LEGACY, "taken_back": changes(dict(step.changes), conceal),
+            "forgotten": [conceal.hide(reason) for reason in step.forgotten]}
 
 
 def _hook(step: HookStep, conceal: Concealment) -> JSONObject:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from oslo_log import log as logging
@@ -55,6 +55,16 @@ class LegacyRuleCache:
         :param revision: that of the stored rules, as just read; None: it is read
         """
         return self._current(revision).rule_set
+
+    def without(self, uuids: Collection[str]) -> LegacyRuleSet:
+        """Return the rules without some of them, as of now."""
+        state = self._current(None)
+        gone = [state.rules[uuid] for uuid in uuids if uuid in state.rules]
+        return state.rule_set.changed(gone, ()) if gone else state.rule_set
+
+    def uuids(self) -> Collection[str]:
+        """Return the UUIDs of the rules, as of now."""
+        return self._current(None).rules.keys()
 
     def invalid(self, revision: int | None = None) -> dict[str, str]:
         """Return why rules have no effect, or fail inspections, by UUID."""

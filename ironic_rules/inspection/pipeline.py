@@ -126,18 +126,20 @@ class Pipeline:
             traces += _rules(rules, "main", facts, explain)
             task.checkpoint()
             if legacy is not None:
-                traces += self._run_legacy(legacy, task, received.data, data)
+                traces += self._run_legacy(legacy, task, received.data, data, explain)
         task.stages.begin("finish")
         return Outcome(traces, data, list(task.messages), task.stages.end())
 
     def _run_legacy(self, run: LegacyRun, task: Task, inventory: Mapping[str, Any],
-                    plugin_data: Mapping[str, Any]) -> list[Trace]:
+                    plugin_data: Mapping[str, Any], explain: ExplainedSteps | None) -> list[Trace]:
         """Run the legacy rules; return their traces.
 
         :raises LegacyRuleFailed: a rule failed, or an action says that the inspection fails
         """
         outcome = run(task, lambda: legacy_data.processed(task, inventory, plugin_data, self._settings))
         task.checkpoint()
+        if explain is not None:
+            explain.legacy(outcome)
         if outcome.failure is not None:
             error = outcome.failure.error
             raise LegacyRuleFailed(str(error), maintenance=outcome.failure.maintenance_reason, **error.facts)

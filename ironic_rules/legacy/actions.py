@@ -79,18 +79,22 @@ class Given:
 class LegacyAction(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
-    __slots__ = ("most", "op", "where")
+    __slots__ = ("most", "op", "where", "written")
 
     #: its parameters, and those that can be left out
     required: ClassVar[frozenset[str]] = frozenset()
     optional: ClassVar[frozenset[str]] = frozenset()
     #: whether it runs code of another package
     is_foreign: ClassVar[bool] = False
+    #: the parameters with templates
+    _formatted: ClassVar[frozenset[str]] = frozenset({"value", "cleanup", "message"})
 
     def __init__(self, op: str, given: Given) -> None:
         self.op = op
         self.where = given.where
         self.most = given.limits.written
+        #: the parameters as JSON, for explained runs
+        self.written = b"{}"
 
     @abc.abstractmethod
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:
@@ -100,6 +104,11 @@ class LegacyAction(abc.ABC):
     def has_cleanup(self) -> bool:
         """Whether it does anything if its rule does not match, besides that its values are taken back."""
         return False
+
+    @property
+    def formatted(self) -> frozenset[str]:
+        """The names of the parameters whose templates are filled in."""
+        return self._formatted
 
     def cleanup(self, ledger: Ledger, view: View, views: Views) -> None:  # noqa: B027  (most actions do nothing)
         """Do that."""

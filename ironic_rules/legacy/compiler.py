@@ -5,7 +5,7 @@ One pass finds every problem and compiles, so that every valid rule compiles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -104,8 +104,7 @@ class _Pass:
                 self.complain(f"{said.where}/value", problem)
         if len(self.problems) > before or field is None:
             return None
-        text = orjson.dumps([said.field, said.op, said.params.get("value"), said.multiple, said.invert])
-        return conditions.shared(text, self._limits)
+        return conditions.shared(_text([said.field, said.op, said.params, said.multiple, said.invert]), self._limits)
 
     def _foreign_condition(self, said: form.Condition, field: paths.FieldPath | None) -> Check | None:
         plugin = self._plugins.conditions.get(said.op)
@@ -116,9 +115,16 @@ class _Pass:
         foreign.complain_of_params(plugin, said.params, said.where, self.complain, frozenset({"value"}))
         if field is None:
             return None
-        return foreign.condition(self._rule, said.where, plugin, field, said.params, said.multiple, said.invert)
+        made = foreign.condition(self._rule, said.where, plugin, field, said.params, said.multiple, said.invert)
+        return replace(made, written=_text([said.field, said.op, said.params, said.multiple, said.invert]))
 
     def _action(self, said: form.Action) -> LegacyAction | None:
+        made = self._compiled_action(said)
+        if made is not None:
+            made.written = _text(said.params)
+        return made
+
+    def _compiled_action(self, said: form.Action) -> LegacyAction | None:
         kind = ACTIONS.get(said.action)
         if kind is None:
             plugin = self._plugins.actions.get(said.action)
@@ -145,6 +151,11 @@ class _Pass:
         near = nearest(name, known)
         hint = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known))}"
         self.missing.append(Problem(where, f"there is no such name; {hint}"))
+
+
+def _text(said: Any) -> bytes:
+    # A copy, see rules.compiler.
+    return bytes(memoryview(orjson.dumps(said)))
 
 
 def parse(body: Any, *, limits: Limits = DEFAULT, plugins: Plugins = plugin_module.NONE) -> LegacyRule:

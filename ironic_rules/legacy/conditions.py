@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -146,11 +146,12 @@ def check(field: FieldPath, test: Tested, multiple: str, invert: bool, *, allow_
 def shared(text: bytes, limits: Limits) -> Check:
     """Return the check of a condition of ours without problems: the same for all conditions that are written alike.
 
-    :param text: field, op, value, multiple and invert as JSON
+    :param text: field, op, parameters, multiple and invert as JSON
     """
-    field, op, value, multiple, invert = orjson.loads(text)
-    return check(paths.parse(field, limits.loop_items), test_of(op, value, limits), multiple, invert,
+    field, op, params, multiple, invert = orjson.loads(text)
+    made = check(paths.parse(field, limits.loop_items), test_of(op, params.get("value"), limits), multiple, invert,
                  allow_none=op in ALLOW_NONE)
+    return replace(made, written=text)
 
 
 def _inverted(test: Test) -> Test:

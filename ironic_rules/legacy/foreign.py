@@ -102,11 +102,15 @@ class PluginAction(LegacyAction):
         self._plugin = plugin
         self._said = given.params
         complain_of_params(plugin, given.params, given.where, given.complain, frozenset())
-        formatted = frozenset(getattr(plugin, "FORMATTED_PARAMS", None) or ())
+        formatted = self.formatted
         self._params: dict[str, Compiled] = {
             name: compile_value(value, f"{given.where}/{printable(name, 64)}", given.complain, given.limits,
                                 formatted=name in formatted)
             for name, value in given.params.items()}
+
+    @property
+    def formatted(self) -> frozenset[str]:
+        return frozenset(getattr(self._plugin, "FORMATTED_PARAMS", None) or ())
 
     @property
     def has_cleanup(self) -> bool:

@@ -11,16 +11,16 @@ So the result does not depend on what rules did in the last inspection.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ironic_rules.exceptions import IronicRulesError, RuleFailed
+from ironic_rules.legacy import explaining
 from ironic_rules.legacy.actions import Failed, LegacyAction
 from ironic_rules.legacy.compiler import BrokenLegacyRule, CompiledLegacyRule
 from ironic_rules.legacy.foreign import TASK
 from ironic_rules.legacy.ledger import Ledger
 from ironic_rules.legacy.passes import Forgotten, settle, take_back
-from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.legacy_rules import CLEANUPS, OwnedValue
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
@@ -28,9 +28,10 @@ from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules.compiler import CompiledCondition
 from ironic_rules.rules.engine import difference, hidden, state
 from ironic_rules.rules.errors import CannotEvaluate
+from ironic_rules.rules.explaining import Explainer
 from ironic_rules.rules.index import Chooser, Index
 from ironic_rules.rules.mask import MODES, View, Views
-from ironic_rules.rules.traces import ActionTrace, ConditionTrace, Trace
+from ironic_rules.rules.traces import ActionTrace, ConditionTrace, State, Trace
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: Returns what ironic-inspector's rules read: the processed data, see ``legacy.data``. It is called at most once per
@@ -60,12 +61,14 @@ class LegacyOutcome:
     :ivar forgotten: values that were changed since, and are not owned any more
     :ivar traces: of each rule that matches, in the order of the rules; if explained, of each rule in scope
     :ivar failure: then the drafts are as they were before the rules ran
+    :ivar taken_back: what taking back owned values has changed, as ``Trace.changes``; only explained
     """
 
     owned: tuple[OwnedValue, ...]
     forgotten: tuple[Forgotten, ...] = ()
     traces: tuple[Trace, ...] = ()
     failure: LegacyFailure | None = None
+    taken_back: Mapping[str, Any] = field(default_factory=dict)
 
 
 class LegacyRuleSet:
@@ -116,12 +119,14 @@ class LegacyRuleSet:
         return LegacyRuleSet([*(rule for rule in self._given if rule not in gone), *added], mask_secrets=self._mask)
 
     def run(self, task: Task, data: DataSource, owned: Sequence[OwnedValue] = (), cleanup: str = "own", *,
-            explain: bool = False) -> LegacyOutcome:
+            explain: bool = False, explainer: Explainer | None = None, dry_run: bool = False) -> LegacyOutcome:
         """Run the four passes on one node; to be called even if the set is empty, when the node has owned values.
 
         :param owned: what rules own on the node, in the order of writing
         :param cleanup: ``own``, ``any`` or ``off``, see ``[legacy_rules]cleanup``
         :param explain: fill in conditions, actions and changes of the traces
+        :param explainer: as in ``rules.Facts``
+        :param dry_run: actions of other packages do not run: they may do more than change the task
         """
         if cleanup not in CLEANUPS:
             raise ValueError(f"cleanup must be one of {', '.join(CLEANUPS)}")
@@ -129,7 +134,10 @@ class LegacyRuleSet:
         if not self._given and not owned:
             return LegacyOutcome(owned)
         task.checkpoint()
-        run = _Run(self._rules, task, data, cleanup, explain, self._mask)
+        if explain:
+            explainer = explainer or Explainer()
+            explainer.conceal.learn(task.node.read())
+        run = _Run(self._rules, task, data, cleanup, explainer if explain else None, dry_run, self._mask)
         try:
             for broken in self._broken:
                 if _applies(broken.scope, run.scopes()):
@@ -160,11 +168,11 @@ class LegacyRuleSet:
         run.act(matching)
         now = (*kept, *run.ledger.owned)
         settle(run.task, owned, now)
-        return LegacyOutcome(now, forgotten, tuple(run.traces))
+        return LegacyOutcome(now, forgotten, tuple(run.traces), taken_back=run.taken_back)
 
     def _numbers(self, run: _Run) -> list[int]:
         """Return the numbers of the rules that may match, in order; of all rules if they are explained."""
-        if run.explain:
+        if run.explainer is not None:
             return list(range(len(self._rules)))
         found = list(self._always)
         for tables in self._index.places.values():
@@ -177,25 +185,33 @@ class _Run:
     """One run of the rules on one node.
 
     :ivar traces: of the rules so far
+    :ivar taken_back: what was changed by taking back
     :ivar maintenance_reason: that of the action ``fail`` that ended the run
     """
 
-    def __init__(self, rules: Sequence[CompiledLegacyRule], task: Task, data: DataSource, cleanup: str, explain: bool,
-                 mask: str) -> None:
+    def __init__(self, rules: Sequence[CompiledLegacyRule], task: Task, data: DataSource, cleanup: str,
+                 explainer: Explainer | None, dry_run: bool, mask: str) -> None:
         self._rules = rules
         self.task = task
         self.cleanup = cleanup
-        self.explain = explain
-        self._views = Views({"data": data, "node": self._node}, mask)
+        self.explainer = explainer
+        self._dry_run = dry_run
+        self._data = data
+        self._views = Views({"data": data if explainer is None else self._learned, "node": self._node}, mask)
         self.view = self._views.of(sensitive=False)
         self.view[TASK] = task
         self.ledger = Ledger(task, cleanup != "off")
         self.traces: list[Trace] = []
+        self.taken_back: Mapping[str, Any] = {}
         self._conditions: dict[int, tuple[ConditionTrace, ...]] = {}
         self.maintenance_reason: str | None = None
-        self._conceal = Concealment()
-        if explain:
-            self._conceal.learn(task.node.read())
+
+    def _learned(self) -> Mapping[str, Any]:
+        """Return the processed data, whose secrets are known from then on."""
+        found = self._data()
+        assert self.explainer is not None
+        self.explainer.conceal.learn(found)
+        return found
 
     def _node(self) -> dict[str, Any]:
         """Return the node in the form of the API."""
@@ -211,7 +227,9 @@ class _Run:
     def take_back(self, owned: tuple[OwnedValue, ...],
                   rules: set[str] | None) -> tuple[tuple[OwnedValue, ...], tuple[Forgotten, ...]]:
         """Take back what is owned; None: by any rule."""
+        before = self._state()
         taken = take_back(self.task, owned, rules)
+        self.taken_back = self._changes_since(before)
         return taken.kept, taken.forgotten
 
     def matching(self, numbers: Iterable[int]) -> list[int]:
@@ -222,8 +240,8 @@ class _Run:
             rule = self._rules[number]
             if not _applies(rule.scope, scopes):
                 continue
-            if self.explain:
-                if self._explained(number, rule):
+            if self.explainer is not None:
+                if self._explained(number, rule, self.explainer):
                     found.append(number)
             elif all(self._holds(rule, condition) for condition in rule.conditions):
                 found.append(number)
@@ -241,23 +259,34 @@ class _Run:
                 raise _failure(rule, condition.where, exc) from None
         return known[check]
 
-    def _explained(self, number: int, rule: CompiledLegacyRule) -> bool:
+    def _explained(self, number: int, rule: CompiledLegacyRule, explainer: Explainer) -> bool:
         if rule.disabled is not None:
             self.traces.append(Trace(rule.uuid, rule.description, False, note=f"disabled: {rule.disabled}"))
             return False
-        conditions = []
+        conditions: list[ConditionTrace] = []
+        holds = True
         for condition in rule.conditions:
             outcome, note = None, None
             try:
                 outcome = condition.check.call(self.view)
             except CannotEvaluate as exc:
                 note = str(exc)
-            conditions.append(ConditionTrace(condition.where, condition.op, outcome, note))
+            except RecursionError as exc:
+                raise _failure(rule, condition.where, exc) from None
+            conditions.append(explaining.condition(
+                explainer, condition, self.view, outcome, note, short_circuited=not holds))
+            holds = holds and bool(outcome)
         self._conditions[number] = tuple(conditions)
-        holds = all(condition.outcome for condition in conditions)
         if not holds:
             self.traces.append(Trace(rule.uuid, rule.description, False, conditions=tuple(conditions)))
         return holds
+
+    def _state(self) -> State:
+        """Return what rules can change, if they are explained."""
+        return state({}, self.task) if self.explainer is not None else {}
+
+    def _changes_since(self, before: State) -> dict[str, Any]:
+        return hidden(difference(before, self._state()), self.explainer.conceal) if self.explainer is not None else {}
 
     def clean_up(self, numbers: Iterable[int]) -> None:
         """Let rules that do not match clean up.
@@ -267,13 +296,22 @@ class _Run:
         # What the document deletes does not return.
         ledger = Ledger(self.task, False) if self.cleanup == "any" else self.ledger
         scopes = self.scopes()
+        places = {trace.uuid: place for place, trace in enumerate(self.traces)}
         for rule in [self._rules[number] for number in numbers]:
             if rule.disabled is not None or not _applies(rule.scope, scopes):
                 continue
+            before = self._state()
+            done: list[ActionTrace] = []
             for index, action in enumerate(rule.actions):
                 ledger.begin(rule.uuid, index)
                 work = action.undo_any if self.cleanup == "any" else action.cleanup
-                self._do(rule, action, work, ledger)
+                trace = self._do(rule, action, work, ledger)
+                if trace is not None and (self.cleanup == "any" or action.has_cleanup):
+                    done.append(trace)
+            if done:
+                place = places[rule.uuid]
+                self.traces[place] = replace(self.traces[place], actions=tuple(done), note="it cleans up",
+                                             changes=self._changes_since(before))
 
     def act(self, numbers: Iterable[int]) -> None:
         """Run the actions of rules.
@@ -282,29 +320,32 @@ class _Run:
         """
         for number in numbers:
             rule = self._rules[number]
-            before = state({}, self.task) if self.explain else {}
-            done = []
+            before = self._state()
+            done: list[ActionTrace] = []
             try:
                 for index, action in enumerate(rule.actions):
                     self.ledger.begin(rule.uuid, index)
-                    self._do(rule, action, action.apply, self.ledger)
-                    done.append(ActionTrace(action.where, action.op, 1))
+                    trace = self._do(rule, action, action.apply, self.ledger)
+                    if trace is not None:
+                        done.append(trace)
             except RuleFailed as failure:
                 self.traces.append(Trace(rule.uuid, rule.description, True, str(failure),
-                                         self._conditions.get(number, ()), tuple(done) if self.explain else ()))
+                                         self._conditions.get(number, ()), tuple(done)))
                 raise
-            if self.explain:
-                changes = hidden(difference(before, state({}, self.task)), self._conceal)
-                self.traces.append(Trace(rule.uuid, rule.description, True, None, self._conditions[number],
-                                         tuple(done), changes))
-            else:
-                self.traces.append(Trace(rule.uuid, rule.description, True))
-        if self.explain:
+            self.traces.append(Trace(rule.uuid, rule.description, True, None, self._conditions.get(number, ()),
+                                     tuple(done), self._changes_since(before)))
+        if self.explainer is not None:
             order = {rule.uuid: number for number, rule in enumerate(self._rules)}
             self.traces.sort(key=lambda trace: order[trace.uuid])
 
     def _do(self, rule: CompiledLegacyRule, action: LegacyAction, work: Callable[[Ledger, View, Views], None],
-            ledger: Ledger) -> None:
+            ledger: Ledger) -> ActionTrace | None:
+        """Do what an action does; return its trace, if it is explained."""
+        trace = None
+        if self.explainer is not None:
+            trace = ActionTrace(action.where, action.op, 1, (), (explaining.run_of(self.explainer, action, self.view),))
+        if self._dry_run and action.is_foreign:
+            return trace and replace(trace, times=0, notes=(f"{action.op} of another package is not run",))
         try:
             work(ledger, self.view, self._views)
         except Abandoned:
@@ -315,6 +356,7 @@ class _Run:
             raise _failure(rule, action.where, exc) from exc
         except BaseException as exc:  # third-party code can raise anything, SystemExit too
             raise _failure(rule, action.where, exc) from exc
+        return trace
 
 
 def _failure(rule: CompiledLegacyRule, where: str, exc: BaseException) -> RuleFailed:

@@ -59,9 +59,10 @@ _TYPES = {type(None): "null", bool: "boolean", int: "integer", float: "number", 
 
 
 @dataclass(frozen=True, slots=True)
-class _Argument:
+class Argument:
     """An argument of a rule.
 
+    :ivar written: as in the rule
     :ivar get: None for a literal
     :ivar fields: those of its templates
     :ivar alone: the field that it consists of
@@ -88,7 +89,7 @@ class _Written:
 
     name: str
     inverted: bool
-    arguments: tuple[_Argument, ...]
+    arguments: tuple[Argument, ...]
     multiple: str
     items: loop.Items | None = None
     call: Callable[[View], bool] | None = None
@@ -118,7 +119,7 @@ def _action(text: bytes) -> _Written:
     return _Written(item["op"], False, tuple(_arguments(ACTIONS.get(item["op"]), item.get("args", {}))), "any")
 
 
-def _arguments(operation: Operation, args: Any) -> Iterable[_Argument]:
+def _arguments(operation: Operation, args: Any) -> Iterable[Argument]:
     """Yield the arguments as a rule has them, by position or by name."""
     places = [p for p in operation.parameters if not p.keyword_only and p.variadic != "keyword"]
     if isinstance(args, dict):
@@ -142,14 +143,14 @@ def _arguments(operation: Operation, args: Any) -> Iterable[_Argument]:
             yield _argument(name, value, is_formatted, is_regex)
 
 
-def _argument(name: str, written: Any, is_formatted: bool, is_regex: bool) -> _Argument:
+def _argument(name: str, written: Any, is_formatted: bool, is_regex: bool) -> Argument:
     scope = Scope(_NAMES, False, False, [], _LIMITS, groups=Groups(None))
     compiled = compile_value(scope, written, "", formatted=is_formatted, regex=is_regex)
     if isinstance(compiled, Const) or scope.problems:
-        return _Argument(name, written, None, (), None)
+        return Argument(name, written, None, (), None)
     fields = tuple(_fields(written, is_regex))
     alone = fields[0] if isinstance(written, str) and len(fields) == 1 and fields[0].text == written else None
-    return _Argument(name, written, as_getter(compiled), fields, alone if isinstance(compiled, Path) else None)
+    return Argument(name, written, as_getter(compiled), fields, alone if isinstance(compiled, Path) else None)
 
 
 def _fields(written: Any, is_regex: bool) -> Iterable[template.Field]:
@@ -183,7 +184,7 @@ class Explainer:
         if written is None or written.items is not None:
             trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
             return trace if written is None else self._loop(trace, written, view)
-        shown = self._shown(written.arguments, view)
+        shown = self.shown(written.arguments, view)
         return ConditionTrace(condition.where, condition.op, outcome, note, short_circuited, shown,
                               *_why(written, outcome, shown))
 
@@ -202,7 +203,7 @@ class Explainer:
         finally:
             view["item"] = before
         return replace(trace, multiple=written.multiple, count=len(found),
-                       items=_marked(items, written.multiple, len(found)))
+                       items=marked(items, written.multiple, len(found)))
 
     def _item(self, written: _Written, view: View, item: Any) -> ItemTrace:
         self.tick()
@@ -213,7 +214,7 @@ class Explainer:
             outcome = written.call(view) is not written.inverted
         except CannotEvaluate:
             pass
-        shown = self._shown(written.arguments, view)
+        shown = self.shown(written.arguments, view)
         return ItemTrace(outcome, shown, *_why(written, outcome, shown))
 
     def noted(self, actions: Sequence[CompiledAction]) -> tuple[NotedAction, ...]:
@@ -223,12 +224,13 @@ class Explainer:
     def run_of(self, action: CompiledAction, view: View) -> tuple[ArgumentTrace, ...]:
         """Return the arguments of an action as they are now."""
         self.tick()
-        return self._shown(_action(action.written).arguments, view) if action.written else ()
+        return self.shown(_action(action.written).arguments, view) if action.written else ()
 
-    def _shown(self, given: Sequence[_Argument], view: View) -> tuple[ArgumentTrace, ...]:
+    def shown(self, given: Sequence[Argument], view: View) -> tuple[ArgumentTrace, ...]:
+        """Return the arguments as they are now; none if too much is shown already."""
         return () if self._room <= 0 else tuple(self._value(argument, view) for argument in given)
 
-    def _value(self, argument: _Argument, view: View) -> ArgumentTrace:
+    def _value(self, argument: Argument, view: View) -> ArgumentTrace:
         if argument.get is None:
             return self._fitted(argument.name, None, argument.written)
         written = argument.written if isinstance(argument.written, str) else orjson.dumps(argument.written).decode()
@@ -243,10 +245,19 @@ class Explainer:
         if argument.is_secret and value is not None:
             # Converted, or within a text, it may not be known by its value.
             self.conceal.add(value)
-            return ArgumentTrace(argument.name, written, secrets.MASK, _type(value), missing)
+            return ArgumentTrace(argument.name, written, secrets.MASK, type_of(value), missing)
         field = argument.alone
         place = () if field is None or not field.steps else (field.root, *field.steps)
         return self._fitted(argument.name, written, value, missing, place)
+
+    def found(self, name: str, value: Any, *, is_secret: bool) -> tuple[ArgumentTrace, ...]:
+        """Return one value of several that an argument stands for."""
+        if self._room <= 0:
+            return ()
+        if is_secret and value is not None:
+            self.conceal.add(value)
+            return (ArgumentTrace(name, None, secrets.MASK, type_of(value)),)
+        return (self._fitted(name, None, value),)
 
     def _fitted(self, name: str, written: str | None, value: Any, missing: str | None = None,
                 place: tuple[str, ...] = ()) -> ArgumentTrace:
@@ -256,9 +267,9 @@ class Explainer:
         except (orjson.JSONEncodeError, TypeError):
             return ArgumentTrace(name, written, None, "unknown", missing)
         if size > MAX_VALUE:
-            return ArgumentTrace(name, written, None, _type(value), missing, size)
+            return ArgumentTrace(name, written, None, type_of(value), missing, size)
         self._room -= size + len(written or "")
-        return ArgumentTrace(name, written, shown, _type(value), missing)
+        return ArgumentTrace(name, written, shown, type_of(value), missing)
 
 
 class NotedAction:
@@ -284,7 +295,7 @@ class NotedAction:
             self._explainer.tick()
 
 
-def _marked(items: tuple[ItemTrace, ...], multiple: str, count: int) -> tuple[ItemTrace, ...]:
+def marked(items: tuple[ItemTrace, ...], multiple: str, count: int) -> tuple[ItemTrace, ...]:
     """Return the items of a loop, with those marked on which its outcome did not depend."""
     if multiple == "first":
         needed = range(1)
@@ -317,7 +328,8 @@ def _why(written: _Written, outcome: bool | None, given: Sequence[ArgumentTrace]
     return _WORDS[written.name][not is_true], None
 
 
-def _type(value: Any) -> str:
+def type_of(value: Any) -> str:
+    """Return the name of the type of a JSON value."""
     return _TYPES.get(type(value), "unknown")
 
 

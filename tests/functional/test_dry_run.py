@@ -15,6 +15,7 @@ from ironic_rules.api.dry_runs import DryRuns
 from ironic_rules.db.tables import metadata
 from ironic_rules.exceptions import DryRunTooLong, TooManyDryRuns
 from ironic_rules.inspection.pipeline import Pipeline
+from tests.functional import legacy
 from tests.functional import whole as wholes
 from tests.functional.whole import Whole, fault
 from tests.unit.rules import world
@@ -36,7 +37,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
 @pytest.fixture
 def whole(service: Whole) -> Iterator[Whole]:
     yield service
-    assert service.app.delete(RULES).status_int == 204
+    assert service.app.delete(RULES).status_int == service.app.delete(legacy.RULES).status_int == 204
 
 
 def tried(whole: Whole, **body: Any) -> dict[str, Any]:
@@ -252,3 +253,65 @@ def test_a_rule_that_takes_long_is_ended(whole: Whole) -> None:
         {"conditions": [slow] * 100, "actions": [GPU]}]})
     assert reply.status_int == 400
     assert "dry_run_timeout" in fault(reply)
+
+
+def test_legacy_rules_do_in_an_inspection_what_the_dry_run_said(whole: Whole) -> None:
+    kept = legacy.rule(whole, legacy.sets("/extra/memory", "{data[memory_mb]}"), conditions=legacy.at_least(4096))
+    cleaned = legacy.rule(whole, legacy.sets("/extra/small", True, cleanup=False), conditions=[
+        {"field": "memory_mb", "op": "lt", "value": 1024},
+        {"field": "inventory.disk[*].size", "op": "gt", "value": 5, "multiple": "all"}])
+    machine = legacy.Machine(whole)
+    for memory_mb in (8192, 2048, 512):
+        shown = tried(whole, node=machine.uuid, report=machine.report(memory_mb))
+        before = whole.show(machine.uuid)
+        after = machine.inspect(memory_mb)
+        assert world.patched(before, shown["node"]["patch"])["extra"] == after["extra"]
+        steps = [step["rule"] for step in shown["steps"] if step.get("phase") == "legacy" and "rule" in step]
+        assert steps == [kept, cleaned]
+        assert steps_of(shown, kept)["matched"] is (memory_mb >= 4096)
+    # What was written for the second report is taken back for the third one, and again in the next inspection.
+    first = next(step for step in shown["steps"] if step.get("phase") == "legacy")
+    assert first["taken_back"]["node"][0]["path"].startswith("/extra")
+    condition, items = steps_of(shown, cleaned)["conditions"]
+    assert (condition["why"], condition["short_circuited"]) == ("less", False)
+    assert [(argument["name"], argument["value"]) for argument in condition["arguments"]] == [
+        ("field", 512), ("value", 1024)]
+    assert [(item["outcome"], item["why"], item["arguments"][0]["value"]) for item in items["items"]] == [
+        (False, "not greater", 2), (True, "greater", 8)]
+    assert steps_of(shown, cleaned)["actions"][0]["times"] == 1
+    assert steps_of(shown, cleaned)["note"] == "it cleans up"
+
+
+def test_a_legacy_rule_can_be_left_out_and_compared_with_what_takes_its_place(whole: Whole) -> None:
+    old = legacy.rule(whole, legacy.sets("/extra/a", "x"))
+    machine = legacy.Machine(whole)
+    machine.inspect()
+
+    def instead(*rules: Any) -> list[Any]:
+        shown = tried(whole, node=machine.uuid, compare=True, as_if=[{"uuid": old, "left_out": True}, *rules])
+        assert not [step for step in shown["steps"] if step.get("rule") == old]
+        assert steps_of(shown["stored"], old)["matched"]
+        return list(shown["difference"]["node"])
+
+    # As after its deletion: what it has written stays.
+    assert instead() == []
+    assert instead({"actions": [{"op": "set-attribute", "args": ["/extra/a", "x"]}]}) == []
+    assert instead({"actions": [{"op": "set-attribute", "args": ["/extra/a", "y"]}]}) == [
+        {"op": "replace", "path": "/extra/a", "value": "y"}]
+    # Given rules only: legacy rules do not run, and leave alone what they own.
+    assert tried(whole, node=machine.uuid, rules=[])["node"]["patch"] == []
+    reply = whole.app.post_json(TRY, {"node": machine.uuid, "as_if": [
+        {"uuid": old, "patch": [{"op": "remove", "path": "/description"}]}]})
+    assert "/as_if/0/uuid" in fault(reply)
+
+
+def test_a_legacy_rule_that_fails_is_named_with_what_it_would_do_to_the_node(whole: Whole) -> None:
+    first = legacy.rule(whole, legacy.sets())
+    uuid = legacy.rule(whole, {"action": "fail", "message": "only {data[memory_mb]} MB", "maintenance": True},
+                       conditions=[{"field": "memory_mb", "op": "lt", "value": 4096}])
+    machine = legacy.Machine(whole)
+    shown = tried(whole, node=machine.uuid, report=machine.report(1024))
+    assert (shown["outcome"], shown["failure"]) == ("failed", {
+        "rule": uuid, "pointer": "/actions/0", "reason": "only 1024 MB", "maintenance_reason": "only 1024 MB"})
+    assert steps_of(shown, first)["changes"]["node"] == [{"op": "add", "path": "/extra/a", "value": 1}]
+    assert steps_of(shown, uuid)["error"]

@@ -53,6 +53,23 @@ def test_a_rule_is_explained_for_a_node():
     assert (status, printed.strip()) == (0, "/conditions/0 eq False missing inventory[a] values/0=null")
 
 
+@pytest.mark.parametrize("node", [(), ("--node", "n")])
+def test_an_early_rule_is_explained_over_a_report(file, node):
+    report = file.with_name("report.json")
+    report.write_text('{"inventory": {}}')
+    connection = Connection(lambda *request: REPLY)
+
+    assert run(commands.ExplainRule, connection, "u1", *node, "--inventory", str(report), "-f", "value")[0] == 0
+    asked = {"node": "n"} if node else {}
+    assert connection.requests == [
+        ("POST", "/v1/inspection_rules/dry_run", {**asked, "report": {"inventory": {}}})]
+
+
+def test_a_rule_is_not_explained_without_data():
+    with pytest.raises(exceptions.CommandError, match="--inventory"):
+        run(commands.ExplainRule, Connection(lambda *request: REPLY), "u1")
+
+
 def test_a_rule_that_is_not_evaluated_is_told_so():
     with pytest.raises(exceptions.CommandError, match="not evaluated"):
         run(commands.ExplainRule, Connection(lambda *request: REPLY), "u2", "--node", "n")

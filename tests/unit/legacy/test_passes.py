@@ -291,6 +291,39 @@ class TestTraces:
         assert unfit.conditions[0].note == "the value is not an integer"
         assert missing.conditions[0].note == "{data[gone]} is missing"
 
+    @pytest.mark.parametrize(("field", "op", "value", "outcome", "why", "detail"), [
+        ("n", "eq", 40, True, "equal", None), ("n", "ne", 40, False, "equal", None),
+        ("n", "eq", "40", False, "type", "integer and string"), ("text", "eq", 40, True, "equal", None),
+        ("n", "le", 39, False, "greater", None), ("n", "ge", 41, False, "less", None),
+        ("word", "gt", 3, None, "cannot be evaluated", None),
+        ("a", "net", "192.0.2.0/24", False, "not in network", None),
+        ("word", "in-net", "192.0.2.0/24", None, "not an address", "string"),
+        ("word", "matches", "y", False, "no match", None), ("gone.x", "eq", 1, None, "missing", "data[gone]"),
+        ("gone", "is-empty", None, True, "missing", "data[gone]"), ("no[*]", "eq", 1, None, "missing", "no[*]"),
+        ("node://driver", "eq", "fake-hardware", True, "equal", None)])
+    def test_a_condition_says_why_it_has_its_outcome(self, field: str, op: str, value: Any, outcome: bool | None,
+                                                     why: str, detail: str | None) -> None:
+        said = {"field": field, "op": op} | ({} if value is None else {"value": value})
+        data = {"n": 40, "text": "40", "word": "x", "a": "10.0.0.1"}
+        trace, = Machine({"driver": "fake-hardware"}).inspect(
+            rule_set([{"conditions": [said], "actions": [_attribute("/extra/a", 1)]}]), data, explain=True).traces
+        condition = trace.conditions[0]
+        assert (condition.outcome, condition.why, condition.detail) == (outcome, why, detail)
+        shown = [argument.value for argument in condition.arguments if argument.name == "value"]
+        assert shown == ([] if value is None or condition.multiple else [value])
+
+    def test_values_of_secrets_are_masked_in_explanations_whatever_is_read(self) -> None:
+        conditions = [{"field": field, "op": "ne", "value": "x"} for field in (
+            "users[*].password", "users[0].password", "users[*]", "copied")]
+        said = {"conditions": conditions,
+                "actions": [_attribute("/extra/a", "{data[users][0][password]} and {data[copied]}")]}
+        rules = legacy.LegacyRuleSet([legacy.compile_rule(rule(**said))], mask_secrets="never")
+        trace, = Machine().inspect(rules, {"users": [{"password": "s3cret-1"}], "copied": "s3cret-1"},
+                                   explain=True).traces
+        assert trace.matched
+        assert "s3cret" not in str(trace)
+        assert trace.conditions[0].items[0].arguments[0].value == "******"
+
     def test_the_data_are_made_only_if_a_rule_asks_and_once(self) -> None:
         asked: list[int] = []
 

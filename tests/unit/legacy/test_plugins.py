@@ -68,6 +68,21 @@ class TestSample:
         machine.inspect(rules, {"cpus": 16, "rack": 1}, cleanup="own")
         assert machine.node["properties"]["capabilities"] == "rack:r-1"
 
+    def test_in_a_dry_run_its_actions_are_named_and_do_not_run(self) -> None:
+        machine = Machine()
+        for cpus, matched in ((16, True), (15, False)):
+            task = machine.task()
+            trace, = rule_set([RULE], plugins=PLUGINS).run(
+                task, lambda cpus=cpus: {"cpus": cpus, "rack": 7}, explain=True, dry_run=True).traces
+            assert not task.node.changes()
+            action, = trace.actions
+            assert (trace.matched, action.op, action.times) == (matched, "sample-rack", 0)
+            assert action.notes == ("sample-rack of another package is not run",)
+            assert [(each.name, each.value) for each in action.runs[0]] == [
+                ("rack", "r-7"), ("labels", ["{kept}", "b"])]
+            assert [each.value for each in trace.conditions[0].arguments] == [cpus]
+            assert trace.conditions[0].why == ("true" if matched else "not true")
+
     def test_cleanup_is_off(self) -> None:
         machine = Machine()
         machine.inspect(rule_set([RULE], plugins=PLUGINS), {"cpus": 15}, cleanup="off")

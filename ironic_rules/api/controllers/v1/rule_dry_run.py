@@ -65,16 +65,19 @@ def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.P
           asked: dry_run_rules.Request, *, compare: bool) -> Callable[[Callable[[], None]], JSONObject]:
     """Return the work of the dry run, which another thread does: it gets all that it needs from here."""
     request = pecan.request
-    db, settings, cache, runs = request.db, request.rules, request.rule_cache, request.dry_runs
-    heartbeat_timeout = request.conf.conductor.heartbeat_timeout
+    db, settings, runs = request.db, request.rules, request.dry_runs
+    stored_rules = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache)
+    heartbeat_timeout, cleanup = request.conf.conductor.heartbeat_timeout, request.conf.legacy_rules.cleanup
 
     def work(tick: Callable[[], None]) -> JSONObject:
-        made = dry_run_rules.make(asked, settings, cache, tick)
-        trial = DryRun(runs.pipeline(), db, heartbeat_timeout, tick)
-        result = trial.run(machine, data, made.rule_set, sent=sent)
+        made = dry_run_rules.make(asked, settings, stored_rules, tick)
+        trial = DryRun(runs.pipeline(), db, heartbeat_timeout, tick, cleanup)
+        tried = machine.disowned(made.left_out) if isinstance(machine, Machine) and made.left_out else machine
+        result = trial.run(tried, data, made.rule_set, sent=sent, legacy=made.legacy)
         shown = {**result.shown, "given": made.uuids}
         if compare:
-            stored = trial.run(machine, data, cache.current(), sent=sent)
+            stored = trial.run(
+                machine, data, stored_rules.cache.current(), sent=sent, legacy=stored_rules.legacy.current())
             shown |= {"stored": stored.shown, "difference": dry_run.difference_of(stored, result)}
         return shown
 

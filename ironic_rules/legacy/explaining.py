@@ -1,0 +1,161 @@
+"""Legacy rules in explained runs: what their conditions have read and compared, and the parameters of their actions.
+
+As for inspection rules: what a rule was compiled from is parsed once more, as far as needed to show it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from jsonpath_ng.jsonpath import Fields
+
+from ironic_rules.legacy import paths
+from ironic_rules.legacy.actions import LegacyAction
+from ironic_rules.legacy.conditions import NETWORK, OPERATORS, Test, test_of
+from ironic_rules.legacy.paths import FieldPath
+from ironic_rules.legacy.values import compile_value
+from ironic_rules.models import secrets
+from ironic_rules.rules import template
+from ironic_rules.rules.compiler import CompiledCondition
+from ironic_rules.rules.errors import CannotEvaluate
+from ironic_rules.rules.explaining import MAX_ITEMS, Argument, Explainer, marked
+from ironic_rules.rules.limits import DEFAULT
+from ironic_rules.rules.mask import View
+from ironic_rules.rules.traces import ArgumentTrace, ConditionTrace, ItemTrace
+from ironic_rules.rules.values import Const, as_getter
+
+#: Of each operator, why it is true and why it is false.
+_WORDS = {
+    "eq": ("equal", "not equal"), "ne": ("not equal", "equal"), "lt": ("less", "not less"),
+    "ge": ("not less", "less"), "gt": ("greater", "not greater"), "le": ("not greater", "greater"),
+    "net": ("in network", "not in network"), "in-net": ("in network", "not in network"),
+    "matches": ("match", "no match"), "contains": ("match", "no match"), "is-empty": ("empty", "not empty"),
+}
+#: Of a plug-in.
+_OTHER = ("true", "not true")
+_NUMBERS = frozenset({"integer", "number"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A condition as in its rule.
+
+    :ivar field: the argument that it reads
+    :ivar params: its other parameters
+    :ivar test: of one value; None: that of a plug-in, which is not called again
+    :ivar is_secret: whether what it reads is secret by its key
+    """
+
+    op: str
+    field: Argument
+    path: FieldPath
+    params: tuple[Argument, ...]
+    multiple: str
+    inverted: bool
+    test: Test | None
+    is_secret: bool
+
+
+@functools.lru_cache(maxsize=4096)
+def _condition(text: bytes) -> _Written:
+    field, op, params, multiple, invert = orjson.loads(text)
+    path = paths.parse(field, DEFAULT.loop_items)
+    plain = () if path.plain is None else (path.plain,)
+    names = (str(name) for part in paths.split(field)[1] if isinstance(part, Fields) for name in part.fields)
+    return _Written(
+        op, Argument("field", field, path.get, plain, path.plain), path,
+        tuple(Argument(name, value, None, (), None) for name, value in params.items()), multiple, invert,
+        test_of(op, params.get("value"), DEFAULT).call if op in OPERATORS else None,
+        any(map(secrets.is_secret_key, names)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _action(text: bytes, formatted: frozenset[str]) -> tuple[Argument, ...]:
+    return tuple(_argument(name, value, name in formatted) for name, value in orjson.loads(text).items())
+
+
+def _argument(name: str, written: Any, is_formatted: bool) -> Argument:
+    problems: list[str] = []
+    compiled = compile_value(written, "", lambda where, text: problems.append(text), DEFAULT, formatted=is_formatted)
+    if isinstance(compiled, Const) or problems:
+        return Argument(name, written, None, (), None)
+    fields = tuple(_fields(written))
+    alone = fields[0] if isinstance(written, str) and len(fields) == 1 and fields[0].text == written else None
+    return Argument(name, written, as_getter(compiled), fields, alone)
+
+
+def _fields(written: Any) -> Iterator[template.Field]:
+    if isinstance(written, str):
+        yield from (part for part in template.parse(written) if isinstance(part, template.Field))
+    elif isinstance(written, dict):
+        for name, item in written.items():
+            yield from _fields(name)
+            yield from _fields(item)
+    elif isinstance(written, list):
+        for item in written:
+            yield from _fields(item)
+
+
+def condition(explainer: Explainer, condition: CompiledCondition, view: View, outcome: bool | None, note: str | None,
+              *, short_circuited: bool) -> ConditionTrace:
+    """Return the trace of a condition that was evaluated.
+
+    :param note: why it could not be
+    """
+    explainer.tick()
+    written = _condition(condition.check.written)
+    trace = ConditionTrace(condition.where, condition.op, outcome, note, short_circuited)
+    if written.path.plain is None:
+        return _of_many(explainer, trace, written, view)
+    shown = explainer.shown((written.field, *written.params), view)
+    why, detail = _why(written, outcome, shown)
+    return replace(trace, arguments=shown, why=why, detail=detail)
+
+
+def _of_many(explainer: Explainer, trace: ConditionTrace, written: _Written, view: View) -> ConditionTrace:
+    try:
+        found = written.path.find(view)
+    except CannotEvaluate:
+        return replace(trace, why="cannot be evaluated", multiple=written.multiple)
+    if not found:
+        return replace(trace, why="missing", detail=written.field.written, multiple=written.multiple, count=0)
+    items = tuple(_item(explainer, written, view, value) for value in found[:MAX_ITEMS])
+    return replace(trace, multiple=written.multiple, count=len(found),
+                   items=marked(items, written.multiple, len(found)))
+
+
+def _item(explainer: Explainer, written: _Written, view: View, value: Any) -> ItemTrace:
+    explainer.tick()
+    outcome: bool | None = None
+    if written.test is not None:
+        with contextlib.suppress(CannotEvaluate):
+            outcome = written.test(value) is not written.inverted
+    shown = (*explainer.found("field", value, is_secret=written.is_secret), *explainer.shown(written.params, view))
+    return ItemTrace(outcome, shown, *_why(written, outcome, shown))
+
+
+def _why(written: _Written, outcome: bool | None, given: Sequence[ArgumentTrace]) -> tuple[str, str | None]:
+    """Return the reason for an outcome: a word, and what there is to say about it."""
+    if given and given[0].missing is not None:
+        return "missing", given[0].missing
+    if outcome is None:
+        is_address = written.op not in NETWORK or not given
+        return ("cannot be evaluated", None) if is_address else ("not an address", given[0].type)
+    is_true = outcome is not written.inverted
+    if not is_true and written.op == "eq" and len(given) > 1:
+        types = [argument.type for argument in given]
+        # Whatever is compared with a number is converted.
+        if types[1] not in _NUMBERS and types[0] != types[1]:
+            return "type", " and ".join(types)
+    return _WORDS.get(written.op, _OTHER)[not is_true], None
+
+
+def run_of(explainer: Explainer, action: LegacyAction, view: View) -> tuple[ArgumentTrace, ...]:
+    """Return the parameters of an action as they are now."""
+    explainer.tick()
+    return explainer.shown(_action(action.written, action.formatted), view)
