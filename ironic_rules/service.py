@@ -199,7 +199,8 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
         host=host or conf.host, group=conf.conductor.conductor_group, conf=conf, db=db, hardware=EnabledHardware(conf),
         pipeline=_make_pipeline(conf), rules=RuleCache(db, rules), legacy_rules=LegacyRuleCache(db, rules.legacy),
         workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf),
-                           recovery_size=conf.conductor.recovery_workers, numbers=numbers),
+                           recovery_size=conf.conductor.recovery_workers, numbers=numbers,
+                           operation_size=conf.conductor.operation_workers),
         work=conductor_work(),
         pxe_filter=pxe_filter or PXEFilterAPI(), numbers=numbers)
 

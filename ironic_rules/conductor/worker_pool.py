@@ -5,7 +5,8 @@ worker does, writes such a worker off and starts another one in its place. A thr
 it returns after all, ``Watch.end`` raises in it before anything is saved.
 
 The threads are in lanes. What clients request has one, resumed work and the ends of waits have one each: their machines
-are often those that do not reply, and then other nodes' requests do not wait for them.
+are often those that do not reply, and then other nodes' requests do not wait for them. Operations on many nodes have
+one, so that they leave the rest to others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import enum
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from oslo_config import cfg
@@ -50,6 +51,7 @@ class Lane(enum.Enum):
     REQUESTS = "requests"
     RECOVERY = "recovery"
     TIMEOUTS = "timeouts"
+    OPERATIONS = "operations"
 
 
 class _Threads:
@@ -89,17 +91,20 @@ class WorkerPool:
 
     def __init__(self, size: int, queue_size: int, limits_s: Mapping[str, float] | None = None,
                  clock: Callable[[], float] = time.monotonic, recovery_size: int = 1,
-                 numbers: Numbers | None = None) -> None:
+                 numbers: Numbers | None = None, operation_size: int = 1) -> None:
         """Prepare; threads start when they are needed.
 
         :param recovery_size: threads for resumed work, and as many for the ends of waits
         :param limits_s: seconds that code of each kind of ``models.watch`` may take; 0 or missing: no limit
         :param numbers: the metrics that have the state of the pool
+        :param operation_size: threads for operations on many nodes
         """
         self._lanes = {
             Lane.REQUESTS: _Threads(size, queue_size), Lane.RECOVERY: _Threads(recovery_size, queue_size),
             # Only a few wait for a thread: their nodes are locked already.
-            Lane.TIMEOUTS: _Threads(recovery_size, recovery_size)}
+            Lane.TIMEOUTS: _Threads(recovery_size, recovery_size),
+            # Few wait for a thread here: others may do what this process has not begun.
+            Lane.OPERATIONS: _Threads(operation_size, operation_size)}
         self._limits_s = {kind: limit for kind, limit in (limits_s or {}).items() if limit}
         self._clock = clock
         self._guard = threading.Condition()
@@ -139,6 +144,16 @@ class WorkerPool:
         with self._guard:
             self._guard.wait_for(lambda: self._stopping or threads.taken < threads.most, patience_s)
             return not self._stopping and threads.taken < threads.most
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the process is ending."""
+        return self._stopping
+
+    def wait_for_end(self, node_ids: Collection[int]) -> None:
+        """Return when this process works on none of the nodes any more, or is ending."""
+        with self._guard:
+            self._guard.wait_for(lambda: self._stopping or self._active.keys().isdisjoint(node_ids))
 
     def is_active(self, node_id: int) -> bool:
         """Return whether this process works, or is about to work, on the node."""

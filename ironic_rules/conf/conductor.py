@@ -20,6 +20,10 @@ OPTS: list[cfg.Opt] = [
                help="Maximum number of nodes whose unfinished work one process resumes at the same time, and of those "
                     "whose wait it ends because they are overdue. They have workers of their own, in addition to "
                     "workers_pool_size: machines that do not reply are often among them."),
+    cfg.IntOpt("operation_workers", default=4, min=1, max=1000,
+               help="Maximum number of nodes on which one process runs hooks and rules again at the same time, for "
+                    "operations on many nodes. They have workers of their own, in addition to workers_pool_size, so "
+                    "that inspections do not wait for them."),
     cfg.IntOpt("heartbeat_interval", default=10, min=1, help="Seconds between two heartbeats of a conductor."),
     cfg.IntOpt("heartbeat_timeout", default=60, min=2,
                help="Seconds after its last heartbeat until a conductor is considered dead and its nodes are taken "

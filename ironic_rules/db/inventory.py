@@ -115,9 +115,25 @@ def get(conn: sa.Connection, node_id: int, inventory_id: int) -> StoredInventory
     return conn.execute(query).one_or_none()
 
 
-def latest_inventory(conn: sa.Connection, node_id: int) -> Inventory | None:
-    """Return only the inventory of the node's last successful inspection, None if there was none."""
+def newest_report(conn: sa.Connection, node_id: int) -> StoredInventory | None:
+    """Return what was received last and is not being processed, whether it was a success or not; None: nothing was.
+
+    Data whose inspection had to fail are left out.
+    """
+    newest = sa.select(table.c.id).where(
+        table.c.node_id == node_id, table.c.status.not_in(_UNFINISHED), table.c.refusal.is_(None))
+    chosen = newest.order_by(table.c.id.desc()).limit(1).scalar_subquery()
+    return conn.execute(sa.select(table).where(table.c.id == chosen)).one_or_none()
+
+
+def latest_inventory(conn: sa.Connection, node_id: int, before: int | None = None) -> Inventory | None:
+    """Return only the inventory of the node's last successful inspection, None if there was none.
+
+    :param before: only those before the inventory with this id
+    """
     query = sa.select(table.c.inventory_data).where(table.c.node_id == node_id, table.c.status == PROCESSED)
+    if before is not None:
+        query = query.where(table.c.id < before)
     found: Inventory | None = conn.scalar(query.order_by(table.c.id.desc()).limit(1))
     return found
 

@@ -137,6 +137,11 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))).all())
 
 
+def uuids(filters: Mapping[str, Any]) -> sa.Select[tuple[str]]:
+    """Return the query of the UUIDs of the nodes that pass all ``filters``, in the order of their creation."""
+    return sa.select(nodes.c.uuid).where(*node_filters.conditions(filters)).order_by(nodes.c.id)
+
+
 def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[int]:
     """Return those of ``node_ids`` whose nodes are in provision state ``state``.
 

@@ -8,19 +8,22 @@ that has no result yet.
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules.db import clock, identity
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row
+from ironic_rules.db.tables import nodes, operations
 from ironic_rules.db.tables import operation_items as items
-from ironic_rules.db.tables import operations
-from ironic_rules.exceptions import OperationNotFound
+from ironic_rules.exceptions import MarkerNotFound, OperationNotFound
+from ironic_rules.models.json_values import JSONObject
 
 #: States of operations.
 RUNNING, FINISHED, CANCELLED = "running", "finished", "cancelled"
@@ -30,6 +33,9 @@ LEFT, CHANGED, UNCHANGED, FAILED = "left", "changed", "unchanged", "failed"
 KEPT = 100
 #: Seconds for which no other conductor works on what one has claimed.
 LEASE_S = 300
+#: Seconds until a node that was locked is tried again, and how often that is done.
+PAUSE_S = 10
+MOST_POSTPONED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,8 @@ class Item:
 
     id: int
     node_uuid: str
+    #: how often it was postponed before
+    postponed: int = 0
 
 
 def create(conn: sa.Connection, kind: str, filters: Mapping[str, Any], user: str | None,
@@ -104,6 +112,38 @@ def errors(conn: sa.Connection, operation_id: int, limit: int) -> list[Row]:
     return list(conn.execute(query))
 
 
+def list_items(conn: sa.Connection, operation_id: int, status: str | None, after: str | None, limit: int, *,
+               result_hash: str | None = None) -> list[Row]:
+    """Return at most ``limit`` items in the order in which they were stored.
+
+    :param status: only those in this state; None: all
+    :param after: the UUID of a node: only those behind its item
+    :param result_hash: only those with the result that has this hash
+    :raises MarkerNotFound: 404
+    """
+    query = sa.select(items).where(items.c.operation_id == operation_id)
+    if status is not None:
+        query = query.where(items.c.status == status)
+    if result_hash is not None:
+        query = query.where(items.c.result_hash == result_hash)
+    if after is not None:
+        marker = sa.select(items.c.id).where(items.c.operation_id == operation_id, items.c.node_uuid == after)
+        if (last := conn.scalar(marker)) is None:
+            raise MarkerNotFound(marker=after)
+        query = query.where(items.c.id > last)
+    return list(conn.execute(query.order_by(items.c.id).limit(limit)))
+
+
+def groups(conn: sa.Connection, operation_id: int, limit: int) -> list[Row]:
+    """Return ``result_hash``, ``number`` and ``result`` of at most ``limit`` groups of equal results, largest first."""
+    number = sa.func.count().label("number")
+    grouped = sa.select(items.c.result_hash, number, sa.func.min(items.c.id).label("first")).where(
+        items.c.operation_id == operation_id, items.c.result_hash.is_not(None)).group_by(items.c.result_hash)
+    chosen = grouped.order_by(number.desc(), items.c.result_hash).limit(limit).subquery()
+    query = sa.select(chosen.c.result_hash, chosen.c.number, items.c.result).join(items, items.c.id == chosen.c.first)
+    return list(conn.execute(query.order_by(chosen.c.number.desc(), chosen.c.result_hash)))
+
+
 def cancel(conn: sa.Connection, operation_id: int) -> None:
     """End an operation: what was not begun is not done. One that has ended stays as it is."""
     conn.execute(sa.update(operations).where(operations.c.id == operation_id, operations.c.status == RUNNING).values(
@@ -116,22 +156,37 @@ def running(conn: sa.Connection) -> list[Row]:
 
 
 def claim(conn: sa.Connection, operation_id: int, worker: str, limit: int,
-          now: datetime.datetime | None = None) -> list[Item]:
+          now: datetime.datetime | None = None, group: str | None = None) -> list[Item]:
     """Return at most ``limit`` items without a result that no one works on; now ``worker`` does.
+
+    Those that were postponed come last.
 
     :param worker: who claims them, at most 64 characters
     :param now: the time (for tests)
+    :param group: only nodes of this conductor group, and those that were deleted; None: all
     """
     now = now or clock.now()
     is_free = sa.or_(items.c.claimed_at.is_(None), items.c.claimed_at <= now - datetime.timedelta(seconds=LEASE_S))
-    query = sa.select(items.c.id, items.c.node_uuid).where(
+    query = sa.select(items.c.id, items.c.node_uuid, items.c.postponed).where(
         items.c.operation_id == operation_id, items.c.status == LEFT, is_free)
-    found = [Item(*row) for row in conn.execute(
-        query.order_by(items.c.id).limit(limit).with_for_update(skip_locked=True))]
+    if group is not None:
+        of_others = sa.select(nodes.c.id).where(nodes.c.uuid == items.c.node_uuid, nodes.c.conductor_group != group)
+        query = query.where(~of_others.exists())
+    query = query.order_by(items.c.id).limit(limit).with_for_update(skip_locked=True)
+    rows = (conn.execute(query.where(items.c.postponed == 0)).all()
+            or conn.execute(query.where(items.c.postponed > 0)).all())
+    found = [Item(*row) for row in rows]
     if found:
         conn.execute(sa.update(items).where(items.c.id.in_([item.id for item in found])).values(
             claimed_by=worker, claimed_at=now))
     return found
+
+
+def postpone(conn: sa.Connection, item: Item) -> None:
+    """Let any conductor claim an item again, after ``PAUSE_S`` and after all that were not postponed."""
+    free_at = clock.now() + datetime.timedelta(seconds=PAUSE_S)
+    conn.execute(sa.update(items).where(items.c.id == item.id).values(
+        postponed=item.postponed + 1, claimed_by=None, claimed_at=free_at - datetime.timedelta(seconds=LEASE_S)))
 
 
 def begin(conn: sa.Connection, operation_id: int, item: Item, worker: str) -> bool:
@@ -145,9 +200,17 @@ def begin(conn: sa.Connection, operation_id: int, item: Item, worker: str) -> bo
     return conn.scalar(query.with_for_update()) is not None
 
 
-def end(conn: sa.Connection, item: Item, status: str, error: str | None = None) -> None:
-    """Note the result of an item."""
-    conn.execute(sa.update(items).where(items.c.id == item.id).values(status=status, error=error))
+def end(conn: sa.Connection, item: Item, status: str, error: str | None = None,
+        result: JSONObject | None = None) -> None:
+    """Note the result of an item.
+
+    :param result: what a dry run has found
+    """
+    values: dict[str, Any] = {"status": status, "error": error}
+    if result is not None:
+        text = orjson.dumps(result, option=orjson.OPT_SORT_KEYS)
+        values |= {"result": result, "result_hash": hashlib.sha256(text).hexdigest()}
+    conn.execute(sa.update(items).where(items.c.id == item.id).values(values))
 
 
 def finish(conn: sa.Connection, operation_id: int) -> bool:

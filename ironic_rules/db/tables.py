@@ -440,7 +440,13 @@ operation_items = sa.Table(
     # Who works on it, and since when: after some time another conductor may.
     Column("claimed_by", String(64)),
     Column("claimed_at", UTCDateTime),
+    # How often it was postponed because its node was locked.
+    Column("postponed", Integer, nullable=False, server_default="0"),
+    # What a dry run has found, and a hash of it: equal ones are a group.
+    Column("result", Json),
+    Column("result_hash", String(64)),
     Index("operation_items_operation_id_idx", "operation_id", "status", "id"),
+    Index("operation_items_result_hash_idx", "operation_id", "result_hash", "id"),
     **_TABLE_ARGS,
 )
 

@@ -7,6 +7,9 @@ import datetime
 from ironic_rules.models.fields import Fields, field, record
 from ironic_rules.models.json_values import JSONObject
 
+#: The kind of operations that run hooks and rules over stored data again.
+REAPPLY = "reapply"
+
 
 @record
 class Operation:
