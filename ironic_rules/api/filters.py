@@ -159,7 +159,7 @@ class Listing(Query):
         :param without: filters that do not apply to this list
         :param sort_keys: in addition to the fields of the table
         """
-        kinds = {name: _kind(entry) for name, entry in table.filters.items() if name not in without}
+        kinds = of(table, without)
         return cls(sort_keys=sorted({*table.sort_keys, *sort_keys}), fields=table.shown if checked else None, **kinds)
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -168,6 +168,11 @@ class Listing(Query):
         if self.fields is not None and "fields" in given:
             check_fields(given["fields"], self.fields)
         return given
+
+
+def of(table: Fields, without: Collection[str] = ()) -> dict[str, Kind]:
+    """Return the filters of a list of a resource, from the table of its fields."""
+    return {name: _kind(entry) for name, entry in table.filters.items() if name not in without}
 
 
 def _kind(entry: Filter) -> Kind:

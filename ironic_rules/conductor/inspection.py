@@ -36,6 +36,7 @@ from ironic_rules.exceptions import (
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
+from ironic_rules.inspection.explained_steps import ExplainedSteps
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
@@ -153,12 +154,12 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
     node_id = task.node.id
     driver_info = dict(task.node.driver_info)
     interface = conductor.hardware.interface(task.node, "inspect")
-    processing = _Processing()
+    processing = Processing()
     entry = Inspection(OUT_OF_BAND)
     try:
         outcome = processing.run(conductor, task, interface, data)
     except (HookFailed, RuleFailed) as exc:
-        _describe(entry, conductor, task, processing, exc)
+        describe(entry, conductor, task, processing, exc)
         return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
                       inspection=entry,
                       also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
@@ -169,7 +170,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
             raise
         return _withheld(exc)
     finally:
-        _log_messages(task)
+        log_messages(task)
     task.node.inspection_finished_at = clock.now()
     # Host names that a rule has set are resolved by the next inspection, as in-band inspection does.
     is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
@@ -180,13 +181,13 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
             known_bmcs.resolved(conn, node_id, driver_info, resolved)
         _add(conn, entry, conductor, task, processing.data, outcome)
         processing.save(conn, conductor, task)
-        _count(conn, task, outcome)
+        count(conn, task, outcome)
 
-    _describe(entry, conductor, task, processing)
-    return Result("done", history=_summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry)
+    describe(entry, conductor, task, processing)
+    return Result("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry)
 
 
-def _describe(entry: Inspection, conductor: Conductor, task: Task, processing: _Processing,
+def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Processing,
               error: Exception | None = None) -> None:
     """Fill in the entry of the history, with what hooks and rules have done."""
     if not inspection_history.is_kept(conductor):
@@ -205,18 +206,23 @@ def _withheld(error: BaseException) -> Result:
 
 
 @dataclass(slots=True)
-class _Processing:
+class Processing:
     """Hooks and rules run over the data of one inspection; ``outcome`` is None until they have succeeded."""
 
     data: InspectionData | None = None
     outcome: Outcome | None = None
     legacy: LegacyWork | None = None
 
-    def run(self, conductor: Conductor, task: Task, interface: InspectInterface, data: InspectionData | str,
-            rules_revision: int | None = None) -> Outcome:
+    def run(self, conductor: Conductor, task: Task, interface: InspectInterface | None, data: InspectionData | str,
+            rules_revision: int | None = None, *, version: int | None = None, rules_only: bool = False,
+            explain: ExplainedSteps | None = None) -> Outcome:
         """Run hooks and rules over the data of an inspect interface, and let the interface finish.
 
+        :param interface: None: the data are of an inspection that has ended, and nothing is done with the machine
         :param rules_revision: that of the stored rules, as just read; None: it is read
+        :param version: the id of the data, if they are of an inspection that has ended
+        :param rules_only: nothing of what hooks do is kept, but plug-in data
+        :param explain: see ``Pipeline.run``
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
         :raises IronicRulesError: the interface returned no data, or cannot finish
         """
@@ -224,7 +230,7 @@ class _Processing:
             raise IronicRulesError(
                 f"The inspect interface returned neither inspection data nor a state in which inspection can continue, "
                 f"but {printable(data, 64) if isinstance(data, str) else type(data).__name__}.")
-        if not type(interface).__module__.startswith(_OURS):
+        if interface is not None and not type(interface).__module__.startswith(_OURS):
             _check_storable(data)
         self.data = data
         rule_set = conductor.rules.current(rules_revision)
@@ -234,7 +240,7 @@ class _Processing:
         def previous_inventory() -> dict[str, Any] | None:
             # The inventory that is being processed is not finished yet.
             with conductor.db.reader() as conn:
-                return inventory.latest_inventory(conn, task.node.id)
+                return inventory.latest_inventory(conn, task.node.id, version)
 
         @functools.cache
         def spent() -> dict[str, int]:
@@ -246,9 +252,10 @@ class _Processing:
         self.legacy = legacy_rules.begin(conductor, task)
         self.outcome = conductor.pipeline.run(
             task, data.inventory, data.plugin_data, rule_set, spent,
-            legacy=None if self.legacy is None else self.legacy.run)
+            explain, None if self.legacy is None else self.legacy.run, rules_only=rules_only)
         fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
-        _call(task, interface.finish)
+        if interface is not None:
+            _call(task, interface.finish)
         return self.outcome
 
     def save(self, conn: sa.Connection, conductor: Conductor, task: Task) -> None:
@@ -296,7 +303,7 @@ def _add(conn: sa.Connection, entry: Inspection, conductor: Conductor, task: Tas
     inventory.prune(conn, task.node.id, conductor.conf.inventory.max_versions)
 
 
-def _count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
+def count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
     """Count the node for the rules that may be applied to a limited number of nodes.
 
     Last in its transaction, because others that count for the same rules wait for its end.
@@ -316,7 +323,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
         return Result("fail", error=f"Inspection failed: {pending.refusal}", inspection=entry)
     node_id, keep = task.node.id, conductor.conf.inventory.max_versions
     interface = conductor.hardware.interface(task.node, "inspect")
-    processing = _Processing()
+    processing = Processing()
     waited = task.node.driver_internal_info.pop(WAITS, False)
     if waited:
         task.accepted = functools.partial(_accepted, conductor, node_id)
@@ -331,7 +338,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
         else:
             outcome = processing.run(conductor, task, interface, answer, task.revisions and task.revisions.rules)
     except (HookFailed, RuleFailed) as exc:
-        _describe(entry, conductor, task, processing, exc)
+        describe(entry, conductor, task, processing, exc)
         return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
                       inspection=entry)
     except (*state_machine.DATABASE_AWAY, Abandoned):
@@ -343,7 +350,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
             raise
         return Result("fail", error=f"Inspection failed: {exc}", inspection=entry)
     finally:
-        _log_messages(task)
+        log_messages(task)
     task.node.inspection_finished_at = clock.now()
     task.node.driver_internal_info.pop("lookup_bmc_addresses", None)
 
@@ -356,12 +363,12 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
             inventory.end_wait(conn, node_id)
         inventory.prune(conn, node_id, keep)
         processing.save(conn, conductor, task)
-        _count(conn, task, outcome)
+        count(conn, task, outcome)
 
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
     if processing.outcome is not None:
-        _describe(entry, conductor, task, processing)
-    return Result(event, history=_summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry)
+        describe(entry, conductor, task, processing)
+    return Result(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry)
 
 
 def _wait(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:
@@ -420,13 +427,13 @@ def _addresses(data: dict[str, Any]) -> list[str]:
     return [mac.normalize(address) for address in found if mac.is_mac(address)]
 
 
-def _summary(outcome: Outcome) -> str:
+def summary(outcome: Outcome) -> str:
     matched = [f"{trace.uuid} ({trace.description or 'no description'})" for trace in outcome.traces if trace.matched]
     more = f" and {len(matched) - _NAMED_RULES} more" if len(matched) > _NAMED_RULES else ""
     return "Inspection finished; rules matched: " + (", ".join(matched[:_NAMED_RULES]) or "none") + more
 
 
-def _log_messages(task: Task) -> None:
+def log_messages(task: Task) -> None:
     for level, text in task.messages:
         LOG.log(getattr(logging, level.upper(), logging.INFO), "Inspection of node %s: %s", task.node.uuid,
                 printable(text))

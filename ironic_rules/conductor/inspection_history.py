@@ -46,7 +46,8 @@ def add(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestCo
                "messages": found.messages, "failure": failure}
     values = {
         "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED), "user": context.user_id,
-        "started_at": row.provision_updated_at if found.kind == OUT_OF_BAND else row.inspection_started_at,
+        "started_at": found.started_at or (
+            row.provision_updated_at if found.kind == OUT_OF_BAND else row.inspection_started_at),
         "source": context.source, "conductor": conductor.host, "request_id": context.request_id,
         "inventory_id": found.inventory, "details": details}
     return inspections.add(conn, row.id, values, conductor.conf.inspection_history.max_entries)

@@ -1,22 +1,26 @@
 """Operations on many nodes: conductors claim a few nodes at a time, and do each of them in one transaction.
 
 A kind of operation is a function that works on one node in the connection of that transaction, and returns whether it
-has changed anything. Its errors are the result of that node; the others are done nevertheless.
+has changed anything. Its errors are the result of that node; the others are done nevertheless. Kinds whose work takes
+longer than a transaction should take the node's lock, in workers, a few nodes at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import legacy_cleanup
+from ironic_rules.conductor import legacy_cleanup, reapply
 from ironic_rules.conductor.conductor import Conductor
-from ironic_rules.db import errors, operations
+from ironic_rules.conductor.worker_pool import Lane
+from ironic_rules.db import errors, nodes, operations
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
-from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.exceptions import IronicRulesError, NodeNotFound, NoFreeWorker
+from ironic_rules.models.operations import REAPPLY
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -24,10 +28,15 @@ LOG = logging.getLogger(__name__)
 Kind = Callable[[sa.Connection, Conductor, Row, Item], bool]
 #: What is done with a node, by the kind of the operation.
 KINDS: Mapping[str, Kind] = {legacy_cleanup.KIND: legacy_cleanup.clean}
+#: Takes the node's lock, and notes the result itself; called in a worker.
+LockingKind = Callable[[Conductor, Row, Item, nodes.Lock], None]
+LOCKING_KINDS: Mapping[str, LockingKind] = {REAPPLY: reapply.run}
 #: Nodes that are claimed at once: as many wait for the end of the lease if this process dies.
 _BATCH = 20
 #: Nodes of one operation that one pass does at most, so that it ends soon, and other operations have their turn.
 _MOST = 1000
+#: Seconds between two looks whether the process is ending.
+_PATIENCE_S = 10
 _UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 
 
@@ -35,20 +44,26 @@ def work(conductor: Conductor) -> int:
     """Do a part of each operation that has not ended; return the number of nodes."""
     with conductor.db.reader() as conn:
         found = operations.running(conn)
-    return sum(_work_on(conductor, operation) for operation in found if operation.kind in KINDS)
+    return sum(_work_on(conductor, operation) for operation in found
+               if operation.kind in KINDS or operation.kind in LOCKING_KINDS)
 
 
 def _work_on(conductor: Conductor, operation: Row) -> int:
     done = 0
+    # What a node is inspected with is that of the conductors of its group.
+    group = conductor.group if operation.kind in LOCKING_KINDS else None
     while done < _MOST:
         claimed = conductor.db.write(
-            lambda conn: operations.claim(conn, operation.id, conductor.instance, _BATCH))
+            lambda conn: operations.claim(conn, operation.id, conductor.instance, _BATCH, group=group))
         if not claimed:
             if conductor.db.write(lambda conn: operations.finish(conn, operation.id)):
                 LOG.info("Operation %s (%s) has ended", operation.uuid, operation.kind)
             break
-        for item in claimed:
-            _do(conductor, operation, item)
+        if operation.kind in LOCKING_KINDS:
+            _do_in_workers(conductor, operation, claimed)
+        else:
+            for item in claimed:
+                _do(conductor, operation, item)
         done += len(claimed)
     return done
 
@@ -61,10 +76,6 @@ def _do(conductor: Conductor, operation: Row, item: Item) -> None:
             changed = KINDS[operation.kind](conn, conductor, operation, item)
             operations.end(conn, item, operations.CHANGED if changed else operations.UNCHANGED)
 
-    def fail(conn: sa.Connection) -> None:
-        if operations.begin(conn, operation.id, item, conductor.instance):
-            operations.end(conn, item, operations.FAILED, printable(reason, MAX_MESSAGE))
-
     try:
         conductor.db.write(attempt)
         return
@@ -75,4 +86,39 @@ def _do(conductor: Conductor, operation: Row, item: Item) -> None:
     except Exception:  # one node must not keep the others from being done
         LOG.exception("Operation %s failed on node %s", operation.uuid, item.node_uuid)
         reason = _UNEXPECTED
+    _fail(conductor, operation, item, reason)
+
+
+def _fail(conductor: Conductor, operation: Row, item: Item, reason: str) -> None:
+    def fail(conn: sa.Connection) -> None:
+        if operations.begin(conn, operation.id, item, conductor.instance):
+            operations.end(conn, item, operations.FAILED, printable(reason, MAX_MESSAGE))
+
     conductor.db.write(fail)
+
+
+def _do_in_workers(conductor: Conductor, operation: Row, claimed: Sequence[Item]) -> None:
+    """Work on nodes in workers of this process, and return when all of that has ended."""
+    workers, kind = conductor.workers, LOCKING_KINDS[operation.kind]
+    begun: list[int] = []
+    for item in claimed:
+        try:
+            with conductor.db.reader() as conn:
+                node_id = nodes.get_id(conn, item.node_uuid)
+        except NodeNotFound as exc:
+            _fail(conductor, operation, item, str(exc))
+            continue
+        while not workers.wait_for_room(Lane.OPERATIONS, _PATIENCE_S):
+            if workers.is_stopping:
+                return
+        try:
+            slot = workers.take(node_id, lane=Lane.OPERATIONS)
+        except NoFreeWorker:  # this process works on the node already
+            if item.postponed < operations.MOST_POSTPONED:
+                conductor.db.write(functools.partial(operations.postpone, item=item))
+            else:
+                _fail(conductor, operation, item, f"Node {item.node_uuid} is locked by host {conductor.host}.")
+            continue
+        begun.append(node_id)
+        slot.run(kind, conductor, operation, item, conductor.new_lock(node_id))
+    workers.wait_for_end(begun)

@@ -159,7 +159,7 @@ class DryRun:
                 steps.rules(rule_set.run("early", facts, explain=True))
             except RuleFailed as exc:
                 steps.failed(exc)
-                return _refused(steps, _failure(exc), facts.messages)
+                return _refused(steps, failure(exc), facts.messages)
             plugin_data, said = facts.plugin_data, facts.messages
         if isinstance(machine, LookupFailed):
             return _refused(steps, {"reason": machine.reason}, said)
@@ -171,9 +171,9 @@ class DryRun:
             if self._db is not None:
                 fitting.fit(self._db, self._heartbeat_timeout, task, sealed=is_sealed)
         except (HookFailed, RuleFailed, DriverNotFound, InterfaceNotFound) as exc:
-            return _failed(steps, _failure(exc), [*said, *task.messages])
+            return failed(steps, failure(exc), [*said, *task.messages])
         self._tick()
-        return _finished(machine, task, steps, data.plugin_data, outcome.plugin_data, [*said, *task.messages])
+        return finished(machine, task, steps, data.plugin_data, outcome.plugin_data, [*said, *task.messages])
 
     def _legacy(self, rules: LegacyRuleSet | None, machine: Machine, steps: ExplainedSteps) -> LegacyRun | None:
         if rules is None or (not rules and not machine.owned):
@@ -182,7 +182,8 @@ class DryRun:
             task, source, machine.owned, self._cleanup, explain=True, explainer=steps.explainer, dry_run=True)
 
 
-def _failure(error: Exception) -> JSONObject:
+def failure(error: Exception) -> JSONObject:
+    """Return which hook or rule has failed, and why."""
     if isinstance(error, RuleFailed):
         found = {"rule": error.facts["rule"], "pointer": error.facts["where"], "reason": str(error.facts["reason"])}
         maintenance = error.facts.get("maintenance")
@@ -207,12 +208,18 @@ def _refused(steps: ExplainedSteps, failure: JSONObject, said: Sequence[tuple[st
     return Result(REFUSED, _base(REFUSED, steps, failure, said), steps=steps)
 
 
-def _failed(steps: ExplainedSteps, failure: JSONObject, said: Sequence[tuple[str, str]]) -> Result:
-    return Result(FAILED, _base(FAILED, steps, failure, said), steps=steps)
+def failed(steps: ExplainedSteps, why: JSONObject, said: Sequence[tuple[str, str]]) -> Result:
+    """Return the result of a run that a hook or a rule has failed."""
+    return Result(FAILED, _base(FAILED, steps, why, said), steps=steps)
 
 
-def _finished(machine: Machine, task: Task, steps: ExplainedSteps, sent: JSONObject, plugin_data: JSONObject,
-              said: Sequence[tuple[str, str]]) -> Result:
+def finished(machine: Machine, task: Task, steps: ExplainedSteps, sent: JSONObject, plugin_data: JSONObject,
+             said: Sequence[tuple[str, str]]) -> Result:
+    """Return the result of a run: the differences of the drafts and of the plug-in data.
+
+    :param machine: as it was before
+    :param sent: the plug-in data that those of the run are compared with
+    """
     node = task.node
     changed = node.changes()
     final: JSONObject = {"node": changed, "plugin_data": plugin_data, "traits": sorted(node.read()["traits"]),

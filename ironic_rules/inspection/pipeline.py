@@ -72,7 +72,8 @@ class Pipeline:
 
     def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
             rule_set: RuleSet | None = None, spent: SpentRules = dict,
-            explain: ExplainedSteps | None = None, legacy: LegacyRun | None = None) -> Outcome:
+            explain: ExplainedSteps | None = None, legacy: LegacyRun | None = None, *,
+            rules_only: bool = False) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         :param task: its drafts are changed; its inspection has begun
@@ -81,6 +82,7 @@ class Pipeline:
         :param explain: gets what each hook and each rule has done, also before a failure; the run is then a dry run:
             actions change nothing but the drafts
         :param legacy: runs the legacy rules; None if there are none
+        :param rules_only: hooks run on copies of the drafts, for the plug-in data that rules read
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed;  LegacyRuleFailed: from a legacy one
         """
@@ -92,35 +94,39 @@ class Pipeline:
             data[AUTO_DISCOVERED] = True
         if explain is None:
             facts = Facts(task, received.data, data, spent=spent)
-            return self._run(task, received, data, facts, rule_set, None, legacy)
+            return self._run(task, received, data, facts, rule_set, None, legacy, rules_only=rules_only)
         facts = Facts(task, received.data, data, dry_run=True, spent=spent, explainer=explain.explainer)
         explain.begin(task, received.data, data)
         try:
-            return self._run(task, received, data, facts, rule_set, explain, legacy)
+            return self._run(task, received, data, facts, rule_set, explain, legacy, rules_only=rules_only)
         except (HookFailed, RuleFailed) as exc:
             explain.failed(exc)
             raise
 
     def _run(self, task: Task, received: _Inventory, data: dict[str, Any], facts: Facts, rule_set: RuleSet | None,
-             explain: ExplainedSteps | None, legacy: LegacyRun | None) -> Outcome:
+             explain: ExplainedSteps | None, legacy: LegacyRun | None, *, rules_only: bool) -> Outcome:
         rules = rule_set if self._with_rules.fullmatch(task.node.inspect_interface or "") else None
         sealed = False
         traces: list[Trace] = []
         task.stages.begin("hooks")
+        for_hooks = task.copy() if rules_only else task
         for name, hook in self._hooks:
-            self._call(name, hook, hook.preprocess, task, received, data, sealed)
+            self._call(name, hook, hook.preprocess, for_hooks, received, data, sealed)
             if explain is not None:
                 explain.hook(name, PREPROCESS)
+        task.messages = for_hooks.messages
         if rules is not None:
             task.stages.begin("rules")
             traces += _rules(rules, "preprocess", facts, explain)
             task.checkpoint()  # hooks write now
             sealed = any(trace.sensitive and trace.matched for trace in traces)
         task.stages.begin("hooks")
+        for_hooks = task.copy() if rules_only else task
         for name, hook in self._hooks:
-            self._call(name, hook, hook, task, received, data, sealed)
+            self._call(name, hook, hook, for_hooks, received, data, sealed)
             if explain is not None:
                 explain.hook(name, MAIN)
+        task.messages = for_hooks.messages
         if rules is not None:
             task.stages.begin("rules")
             traces += _rules(rules, "main", facts, explain)

@@ -35,11 +35,7 @@ def describe(found: Inspection, task: Task, data: InspectionData | None, traces:
     :param messages: ``(level, text)``
     """
     matched = [trace for trace in traces if trace.matched]
-    conceal = Concealment()
-    if matched or error is not None or messages:
-        before = {name: task.node.original(name) for name in _MAY_HAVE_SECRETS}
-        for known in (before, task.node.read(), *(() if data is None else (data.inventory, data.plugin_data))):
-            conceal.learn(known)
+    conceal = concealment(task, data) if matched or error is not None or messages else Concealment()
     # What failed is not saved.
     written = _written(task, conceal) if matched and error is None else {}
     found.rules = [_rule(trace, written) for trace in matched[:_MAX_RULES]]
@@ -49,6 +45,15 @@ def describe(found: Inspection, task: Task, data: InspectionData | None, traces:
                       for level, text in messages[:_MAX_MESSAGES]]
     if error is not None:
         found.failure = failure(error, conceal)
+
+
+def concealment(task: Task, data: InspectionData | None) -> Concealment:
+    """Return what knows the secrets of the node, before and after the run, and of the data."""
+    found = Concealment()
+    before = {name: task.node.original(name) for name in _MAY_HAVE_SECRETS}
+    for known in (before, task.node.read(), *(() if data is None else (data.inventory, data.plugin_data))):
+        found.learn(known)
+    return found
 
 
 def failure(error: Exception, conceal: Concealment | None = None) -> JSONObject:

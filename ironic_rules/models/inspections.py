@@ -23,6 +23,7 @@ class Inspection:
     :ivar messages: what hooks and rules have logged: ``level``, ``text``
     :ivar failure: ``rule`` and ``pointer``, or ``hook``; and the ``reason``
     :ivar inventory: the id of its data
+    :ivar started_at: None: as the node says
     """
 
     kind: str = RAMDISK
@@ -31,6 +32,7 @@ class Inspection:
     messages: list[JSONObject] = field(default_factory=list)
     failure: JSONObject | None = None
     inventory: int | None = None
+    started_at: datetime.datetime | None = None
 
 
 class InspectionEntry(Protocol):

@@ -25,6 +25,7 @@ DETACH_VIF = "baremetal:node:vif:detach"
 GET_HISTORY = "baremetal:node:history:get"
 GET_INSPECTIONS = "baremetal:node:inspections:get"
 GET_INVENTORY = "baremetal:node:inventory:get"
+REAPPLY = "baremetal:node:inventory:reapply"
 LIST_LEGACY_VALUES = "baremetal:node:legacy_value:list"
 
 _NODE = "/v1/nodes/{node_ident}"
@@ -55,6 +56,8 @@ RULES = [
     documented(GET_INSPECTIONS, READER, "Show a node's past inspections, and what rules changed in them",
                ("GET", f"{_NODE}/inspections"), ("GET", f"{_NODE}/inspections/{{inspection}}")),
     documented(GET_INVENTORY, READER, "Show the data of a node's last inspection", ("GET", f"{_NODE}/inventory")),
+    documented(REAPPLY, ADMIN, "Run hooks and rules again over the data of past inspections",
+               ("POST", f"{_NODE}/inventory/reapply"), ("POST", "/v1/nodes/reapply")),
     documented(LIST_LEGACY_VALUES, READER, "List what legacy rules have written on a node",
                ("GET", f"{_NODE}/legacy_values")),
 ]

@@ -12,6 +12,7 @@ _ALL = "/v1/operations"
 _ONE = "/v1/operations/{uuid}"
 RULES = [
     documented(LIST, READER, "List operations on many nodes", ("GET", _ALL)),
-    documented(GET, READER, "Show an operation on many nodes", ("GET", _ONE)),
+    documented(GET, READER, "Show an operation on many nodes", ("GET", _ONE),
+               ("GET", f"{_ONE}/nodes"), ("GET", f"{_ONE}/groups")),
     documented(CANCEL, ADMIN, "Cancel an operation on many nodes", ("DELETE", _ONE)),
 ]

@@ -12,7 +12,8 @@ from ironic_rules.models.nodes import INTERFACES, NODE
 
 _HOST_NAME = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.IGNORECASE)
 #: Words that are routes below nodes, here or in Ironic: clients may use all of them.
-_RESERVED_NAMES = schema.RESERVED_NAMES | {"maintenance", "management", "states", "validate", "vendor_passthru"}
+_RESERVED_NAMES = schema.RESERVED_NAMES | {
+    "maintenance", "management", "reapply", "states", "validate", "vendor_passthru"}
 
 
 def check_host_name(name: str | None) -> None:
@@ -27,6 +28,8 @@ def check_host_name(name: str | None) -> None:
 _SPECIAL = {"name": schema.Name(_RESERVED_NAMES)}
 #: Every field that a PATCH may write. ``null`` means the field's default.
 FIELDS = schema.of(NODE, NODE.patchable, _SPECIAL)
+#: Of requests to run hooks and rules again.
+REAPPLY = schema.Object({"dry_run": schema.Boolean(), "allow_deployed": schema.Boolean()}, nullable=True)
 CREATE = schema.Object(
     schema.of(NODE, NODE.where(lambda entry: entry.create), _SPECIAL), required=NODE.required)
 

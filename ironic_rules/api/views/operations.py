@@ -29,3 +29,14 @@ def operation(row: Row, counted: Mapping[str, int], failed: Sequence[Row] | None
     if failed is not None and "errors" in fields:
         shown["errors"] = [{"node": item.node_uuid, "error": item.error} for item in failed]
     return shown | {"links": links.resource(COLLECTION, row.uuid)}
+
+
+def item(row: Row) -> JSONObject:
+    """Return one node of an operation."""
+    return {"node": row.node_uuid, "status": row.status, "error": row.error, "result": row.result,
+            "group": row.result_hash}
+
+
+def group(row: Row) -> JSONObject:
+    """Return a result that nodes of a dry run have in common."""
+    return {"group": row.result_hash, "number": row.number, "result": row.result}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -12,7 +12,7 @@ import pecan
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.api import links, versions
+from ironic_rules.api import links, pagination, versions
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import conductors, nodes, traits
 from ironic_rules.exceptions import (
@@ -24,7 +24,7 @@ from ironic_rules.exceptions import (
     Problem,
 )
 from ironic_rules.hardware import selection
-from ironic_rules.models.nodes import Node
+from ironic_rules.models.nodes import NODE, Node
 
 _NAME = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
 
@@ -53,6 +53,30 @@ def find(conn: sa.Connection, ident: str) -> Node:
     :raises NodeNotFound: 404;  InvalidParameterValue: 400
     """
     return nodes.get(conn, _node_ident(ident))
+
+
+def filters(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters of a request for a list of nodes; :func:`resolve` makes conditions of them.
+
+    :raises NotAcceptable: 406, one that the version does not support
+    """
+    wanted = pagination.filters(query)
+    versions.refuse_filters(NODE, wanted, pecan.request.version)
+    if "parent_node" not in wanted:
+        # As in Ironic: child nodes are listed only on request.
+        wanted.setdefault("include_children", False)
+    return wanted
+
+
+def resolve(conn: sa.Connection, wanted: dict[str, Any]) -> None:
+    """Replace what filters name by what the database has.
+
+    :raises NodeNotFound: 404;  InvalidParameterValue: 400
+    """
+    if "parent_node" in wanted:
+        wanted["parent_node"] = find(conn, wanted["parent_node"]).uuid
+    if "conductor" in wanted:
+        wanted["conductor"] = wanted["conductor"], turns_of(conn, wanted["conductor"])
 
 
 def hold(conn: sa.Connection, ident: str) -> Node:

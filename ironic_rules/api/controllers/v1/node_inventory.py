@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 import pecan
 
 from ironic_rules.api import filters, versions
 from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.controllers.v1.node_reapply import ReapplyController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inventory
@@ -25,6 +26,8 @@ _QUERY = filters.Query(status=filters.one_of(*_STATUSES))
 
 class InventoryController(Resource):
     """The data of an inspection of a node."""
+
+    below: ClassVar = {"reapply": ReapplyController()}
 
     @expose(since=versions.INVENTORY, policy=policies.GET_INVENTORY, query=_QUERY)
     def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ironic_rules.api.controllers.v1.node_inspections import InspectionsControll
 from ironic_rules.api.controllers.v1.node_inventory import InventoryController
 from ironic_rules.api.controllers.v1.node_legacy_values import LegacyValuesController
 from ironic_rules.api.controllers.v1.node_maintenance import MaintenanceController
+from ironic_rules.api.controllers.v1.node_reapply import NodesReapplyController
 from ironic_rules.api.controllers.v1.node_states import StatesController
 from ironic_rules.api.controllers.v1.node_traits import TraitsController
 from ironic_rules.api.controllers.v1.node_vifs import VifsController
@@ -66,18 +67,11 @@ def _list(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
         raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
     if fields is None and not detail:
         fields = views.default_fields(minor)
-    wanted = pagination.filters(query)
-    versions.refuse_filters(NODE, wanted, minor)
+    wanted = node_access.filters(query)
     versions.refuse_fields(NODE, [query.get("sort_key", "id")], minor)
-    if "parent_node" not in wanted:
-        # As in Ironic: child nodes are listed only on request.
-        wanted.setdefault("include_children", False)
     page = pagination.page(query)
     with pecan.request.db.reader() as conn:
-        if "parent_node" in wanted:
-            wanted["parent_node"] = node_access.find(conn, wanted["parent_node"]).uuid
-        if "conductor" in wanted:
-            wanted["conductor"] = wanted["conductor"], node_access.turns_of(conn, wanted["conductor"])
+        node_access.resolve(conn, wanted)
         rows = nodes.list_nodes(conn, wanted, page, views.view(minor, fields).columns, raw_json=True)
         return pagination.collection("nodes", rows, page, lambda shown: node_access.show(conn, shown, fields))
 
@@ -116,7 +110,7 @@ class ValidateController(Resource):
 class NodesController(Resource):
     """``/v1/nodes`` and ``/v1/nodes/{node}``; a node is identified by its UUID or its name."""
 
-    below = {"detail": NodesDetailController()}
+    below = {"detail": NodesDetailController(), "reapply": NodesReapplyController()}
     below_item = {
         "deploy_steps": NodeDeployStepsController(), "history": HistoryController(),
         "inspection_journal": NodeJournalController(), "inspections": InspectionsController(),

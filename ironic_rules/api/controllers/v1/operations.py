@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pecan
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.views import operations as views
 from ironic_rules.db import operations
+from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import Invalid
 from ironic_rules.models.operations import OPERATION
 from ironic_rules.policies import operations as policies
@@ -20,9 +21,52 @@ from ironic_rules.text import is_uuid
 _LISTED = OPERATION.shown - {"errors"}
 _LIST = filters.Listing(sort_keys=OPERATION.sort_keys, fields=_LISTED)
 
+_NODES = filters.Query(
+    limit=filters.positive, marker=filters.uuid, group=filters.text,
+    status=filters.one_of(operations.LEFT, operations.CHANGED, operations.UNCHANGED, operations.FAILED))
+
+
+class OperationNodesController(Resource):
+    """``/v1/operations/{operation}/nodes``."""
+
+    @expose(policy=policies.GET, query=_NODES)
+    def get_all(self, operation: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the nodes of an operation, each with its ``status`` and ``error``, and with the ``result`` of a dry run.
+
+        They are in the order of their creation; ``marker`` is the UUID of a node. ``status`` and ``group`` filter them.
+
+        :raises OperationNotFound, MarkerNotFound: 404
+        """
+        limit = pagination.page(query).limit
+        with pecan.request.db.reader() as conn:
+            row = operations.get(conn, _uuid(operation))
+            items = operations.list_items(
+                conn, row.id, query.get("status"), query.get("marker"), limit, result_hash=query.get("group"))
+        return pagination.collection("nodes", items, Page(limit), lambda shown: list(map(views.item, shown)),
+                                     marker="node_uuid")
+
+
+class OperationGroupsController(Resource):
+    """``/v1/operations/{operation}/groups``."""
+
+    @expose(policy=policies.GET)
+    def get_all(self, operation: str) -> dict[str, Any]:
+        """List the different results of a dry run, each with the ``number`` of nodes that have it, the largest first.
+
+        ``group`` filters the nodes of the operation. At most ``[api]max_limit`` groups are shown.
+
+        :raises OperationNotFound: 404
+        """
+        with pecan.request.db.reader() as conn:
+            row = operations.get(conn, _uuid(operation))
+            found = operations.groups(conn, row.id, pecan.request.conf.api.max_limit)
+        return {"groups": [views.group(one) for one in found]}
+
 
 class OperationsController(Resource):
     """In every version of the API. Operations are identified by UUID."""
+
+    below_item: ClassVar = {"nodes": OperationNodesController(), "groups": OperationGroupsController()}
 
     @expose(policy=policies.LIST, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:

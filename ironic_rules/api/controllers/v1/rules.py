@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from ironic_rules import legacy, policy
 from ironic_rules.api import etags, filters, links, pagination
+from ironic_rules.api.controllers.v1 import begun
 from ironic_rules.api.expose import expose
 from ironic_rules.api.middleware import inspector_clients
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import rules as schemas
-from ironic_rules.api.views import operations as operation_views
 from ironic_rules.api.views import rules as views
 from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.db.projection import Row
@@ -179,12 +179,7 @@ def _begin_cleanup(conn: sa.Connection, deleted: list[str], nodes: sa.Select[tup
 
 def _answer(operation: Row | None) -> dict[str, Any] | None:
     """Return the reply to a request that has deleted rules, with the operation that it has begun."""
-    if operation is None:
-        return None
-    pecan.response.status_override = 202
-    pecan.response.extra_headers.append(("Location", links.url(operation_views.COLLECTION, operation.uuid)))
-    with pecan.request.db.reader() as conn:
-        return operation_views.operation(operation, operations.counts(conn, [operation.id])[operation.id], ())
+    return None if operation is None else begun.answer(operation)
 
 
 def _checked(body: dict[str, Any]) -> JSONObject:
