@@ -21,7 +21,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import enumeration, printable
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "c4e82f16a9d3"
+HEAD = "e2c86f90b1d7"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))

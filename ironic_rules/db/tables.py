@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 
 from ironic_rules.db import collation
 from ironic_rules.db.types import LONG_TEXT, Json, UTCDateTime
@@ -345,6 +345,34 @@ inspection_rule_nodes = sa.Table(
     Column("rule_uuid", String(36), ForeignKey("inspection_rules.uuid", ondelete="CASCADE"), primary_key=True),
     # Not a foreign key: a node that is deleted stays counted.
     Column("node_uuid", String(36), primary_key=True),
+    **_TABLE_ARGS,
+)
+
+#: What has become of rules, stored and built-in ones; see ``ironic_rules.db.rule_statistics``.
+inspection_rule_statistics = sa.Table(
+    "inspection_rule_statistics", metadata,
+    Column("rule_uuid", String(36), primary_key=True),
+    # The same, so that the row ends with the rule; NULL for a built-in rule.
+    Column("stored_rule", String(36), ForeignKey("inspection_rules.uuid", ondelete="CASCADE")),
+    Column("considered", BigInteger, nullable=False),
+    Column("evaluated", BigInteger, nullable=False),
+    Column("matched", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("last_matched_at", UTCDateTime),
+    Column("last_node", String(36)),
+    # The number of rows that it has had in inspection_rule_changed_nodes.
+    Column("nodes_changed", Integer, nullable=False),
+    Index("inspection_rule_statistics_stored_rule_idx", "stored_rule"),
+    **_TABLE_ARGS,
+)
+
+#: The nodes that rules have changed, so that none is counted twice.
+inspection_rule_changed_nodes = sa.Table(
+    "inspection_rule_changed_nodes", metadata,
+    Column("rule_uuid", String(36), ForeignKey("inspection_rule_statistics.rule_uuid", ondelete="CASCADE"),
+           primary_key=True),
+    Column("node_id", Integer, ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True),
+    Index("inspection_rule_changed_nodes_node_id_idx", "node_id"),
     **_TABLE_ARGS,
 )
 

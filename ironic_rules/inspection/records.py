@@ -37,7 +37,9 @@ def describe(found: Inspection, task: Task, data: InspectionData | None, traces:
     matched = [trace for trace in traces if trace.matched]
     conceal = concealment(task, data) if matched or error is not None or messages else Concealment()
     # What failed is not saved.
-    written = _written(task, conceal) if matched and error is None else {}
+    raw = _raw(task) if matched and error is None else []
+    found.changed_by = _authors(raw)
+    written = _written(raw, conceal)
     found.rules = [_rule(trace, written) for trace in matched[:_MAX_RULES]]
     if len(orjson.dumps(found.rules)) > _MAX_CHANGES:
         found.rules = [{"rule": rule["rule"], "sensitive": rule["sensitive"], "changes": None} for rule in found.rules]
@@ -69,12 +71,28 @@ def failure(error: Exception, conceal: Concealment | None = None) -> JSONObject:
     return {name: conceal.hide(printable(value, MAX_MESSAGE)) for name, value in told.items() if value is not None}
 
 
-def _written(task: Task, conceal: Concealment) -> dict[str, JSONObject]:
-    """Return what each rule has changed, by its UUID, as changes of a trace."""
-    raw: list[tuple[Any, tuple[str, ...], list[JSONObject]]] = [
-        (author, ("node",), patch) for author, patch in authorship.changes(task.node)]
+def changed_by(task: Task) -> set[str]:
+    """Return the UUIDs of the rules that have changed the node or one of its ports."""
+    return _authors(_raw(task))
+
+
+#: Changes with their author, a rule or None, and the place of what was changed.
+_Raw = list[tuple[Any, tuple[str, ...], list[JSONObject]]]
+
+
+def _raw(task: Task) -> _Raw:
+    raw: _Raw = [(author, ("node",), patch) for author, patch in authorship.changes(task.node)]
     raw += [(author, ("ports", str(port.address)), patch)
             for port in task.ports for author, patch in authorship.changes(port)]
+    return raw
+
+
+def _authors(raw: _Raw) -> set[str]:
+    return {author.uuid for author, _, _ in raw if author is not None}
+
+
+def _written(raw: _Raw, conceal: Concealment) -> dict[str, JSONObject]:
+    """Return what each rule has changed, by its UUID, as changes of a trace."""
     for author, place, patch in raw:
         if author is not None and author.sensitive:
             for operation in patch:

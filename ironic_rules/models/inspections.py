@@ -24,6 +24,7 @@ class Inspection:
     :ivar failure: ``rule`` and ``pointer``, or ``hook``; and the ``reason``
     :ivar inventory: the id of its data
     :ivar started_at: None: as the node says
+    :ivar changed_by: the UUIDs of the rules that have changed the node or one of its ports; it is not kept here
     """
 
     kind: str = RAMDISK
@@ -33,6 +34,7 @@ class Inspection:
     failure: JSONObject | None = None
     inventory: int | None = None
     started_at: datetime.datetime | None = None
+    changed_by: set[str] = field(default_factory=set)
 
 
 class InspectionEntry(Protocol):

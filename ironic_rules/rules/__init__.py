@@ -25,12 +25,13 @@ from ironic_rules.rules.errors import ActionError
 from ironic_rules.rules.limits import Limits
 from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.rule_warnings import RuleWarning
+from ironic_rules.rules.runs import RuleRuns
 from ironic_rules.rules.schema import rule_schema
 from ironic_rules.rules.wire import from_wire
 
 __all__ = [
     "ACTIONS", "MAX_PRIORITY", "OPERATORS", "PHASES", "ActionError", "ActionTrace", "ActiveRule", "BrokenRule",
     "Checked", "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule",
-    "RuleSet", "RuleWarning", "SpentRules", "Trace", "api_call", "built_in", "check", "compile", "compile_stored",
-    "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
+    "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "api_call", "built_in", "check", "compile",
+    "compile_stored", "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
 ]

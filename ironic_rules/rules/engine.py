@@ -22,6 +22,7 @@ from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.explaining import Explainer, NotedAction
 from ironic_rules.rules.mask import MODES, View, Views
 from ironic_rules.rules.phase import Entry, Phase, Step
+from ironic_rules.rules.runs import Part, RuleRuns
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, State, Trace
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -46,6 +47,7 @@ class Facts:
     :ivar spent: called only if the conditions of a rule with ``max_nodes`` hold
     :ivar explainer: makes the traces of all explained runs of one inspection; None: each run has its own
     :ivar early_watch: where the thread notes which action it runs; with a task, in that of the task
+    :ivar runs: gets which rules each run has evaluated, for statistics; None: they are not noted
     """
 
     task: Task | None
@@ -56,6 +58,7 @@ class Facts:
     spent: SpentRules = dict
     explainer: Explainer | None = None
     early_watch: Watch = field(default_factory=Watch)
+    runs: RuleRuns | None = None
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -176,7 +179,7 @@ class _Run:
     """One run of the rules of a phase on one node."""
 
     __slots__ = ("_active", "_data", "_explain", "_facts", "_http_get", "_messages", "_phase", "_plain", "_rewritten",
-                 "_scope", "_sensitive", "_task", "_traces", "_views", "_watch")
+                 "_scope", "_sensitive", "_stopped", "_task", "_traces", "_views", "_watch")
 
     _explain: Explainer | None
 
@@ -197,18 +200,36 @@ class _Run:
         self._active: ActiveRule | None = None
         #: the first keys of the plugin data that rules have written since the index was asked; None: any
         self._rewritten: frozenset[str] | None = frozenset()
+        #: the number of the rule after which those that remain had to be found again
+        self._stopped: int | None = None
 
     def all(self) -> list[Trace]:
-        remaining = self._of_scope()
+        parts: list[Part] = []
         try:
-            while remaining:
-                remaining = self._explain_all(remaining) if self._explain else self._follow(remaining)
+            self._all(parts)
         except RuleFailed as failure:
             failure.traces[:0] = self._traces  # type: ignore[attr-defined]
+            if self._facts.runs is not None:
+                self._facts.runs.failed(failure, parts)
             raise
         finally:
             self._watch.end()
+        if self._facts.runs is not None:
+            self._facts.runs.ended(self._traces, parts)
         return self._traces
+
+    def _all(self, parts: list[Part]) -> None:
+        """Run the rules; note which of them, a part for each time that they are found."""
+        remaining = self._of_scope()
+        while True:
+            after, self._stopped = self._stopped, None
+            part = Part(self._phase, self._scope, remaining, after)
+            parts.append(part)
+            if remaining:
+                remaining = self._explain_all(remaining) if self._explain else self._follow(remaining)
+            if self._stopped is None:
+                return
+            part.until = self._stopped
 
     def _of_scope(self) -> list[int]:
         """Return the numbers of the rules to evaluate.
@@ -256,6 +277,7 @@ class _Run:
 
     def _moved(self, number: int) -> list[int]:
         """Return what remains after rule ``number``, which has changed the scope of the node."""
+        self._stopped = number
         self._scope = _scope(self._task)
         return [later for later in self._of_scope() if later > number]
 
@@ -267,6 +289,7 @@ class _Run:
 
     def _found_again(self, writer: Entry, remaining: list[int]) -> list[int]:
         """Return what remains after a rule that wrote plugin data: also those that are found by them only now."""
+        self._stopped = writer.number
         keys = writer.rule.writes
         self._rewritten = None if keys is None or self._rewritten is None else self._rewritten | keys
         found = self._phase.found_again(self._scope, keys, self._plain, self._sensitive)

@@ -187,6 +187,10 @@ class Phase:
         """Return a rule that applies to the nodes of a scope and cannot run."""
         return next((rule for part in self._of(scope) for rule in part.broken), None)
 
+    def has_scope(self, scope: str | None) -> bool:
+        """Return whether there are rules for the nodes of a scope only."""
+        return scope in self._parts
+
     def of_scope(self, scope: str | None) -> list[int]:
         """Return the numbers of the rules that apply to the nodes of a scope, in order."""
         return sorted(number for number, entry in self.entries.items() if entry.rule.scope in (None, scope))
