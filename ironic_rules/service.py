@@ -192,6 +192,7 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
     from ironic_rules.inspection import rule_settings
     from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
     from ironic_rules.inspection.rule_cache import RuleCache
+    from ironic_rules.inspection.rule_statistics import RuleStatistics
 
     numbers = numbers or Numbers()
     rules = rules or rule_settings.prepare(conf, db)
@@ -202,7 +203,10 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
                            recovery_size=conf.conductor.recovery_workers, numbers=numbers,
                            operation_size=conf.conductor.operation_workers),
         work=conductor_work(),
-        pxe_filter=pxe_filter or PXEFilterAPI(), numbers=numbers)
+        pxe_filter=pxe_filter or PXEFilterAPI(),
+        rule_statistics=RuleStatistics(db, conf.inspection_rules.statistics_interval, numbers,
+                                       rules.built_in),
+        numbers=numbers)
 
 
 def _make_pipeline(conf: cfg.ConfigOpts) -> Pipeline:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -61,6 +62,15 @@ def uuid(value: str) -> str:
     if not is_uuid(value):
         raise ValueError("must be a UUID")
     return value.lower()
+
+
+def moment(value: str) -> datetime.datetime:
+    """A point in time as in ISO 8601, e.g. ``2026-03-01T12:00:00Z``; without a zone it is UTC."""
+    try:
+        found = datetime.datetime.fromisoformat(text(value))
+    except ValueError as error:
+        raise ValueError("must be a time like 2026-03-01T12:00:00Z") from error
+    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
 
 
 def mac(value: str) -> str:

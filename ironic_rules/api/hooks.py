@@ -28,6 +28,7 @@ from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
+from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics import exposition
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
@@ -52,7 +53,8 @@ class DependenciesHook(hooks.PecanHook):
         self._legacy_rule_cache.current()
         self._rule_problems = RuleProblems(rules)
         self._dry_runs = DryRuns(conf.inspection_rules.dry_run_timeout, make_pipeline)
-        self._early_rules = EarlyRules(conf.inspection_rules.early_timeout)
+        self._early_rules = EarlyRules(conf.inspection_rules.early_timeout, RuleStatistics(
+            db, conf.inspection_rules.statistics_interval, numbers, rules.built_in))
         group = conf.inspection_journal
         self._journal = Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports)
         self._broker = BrokerCheck(rpc.ping_broker)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -20,10 +20,12 @@ from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
 from ironic_rules.inspection.rule_cache import RuleCache
+from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.task import Task
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
+from ironic_rules.rules import RuleRuns
 
 
 @dataclass(slots=True)
@@ -48,6 +50,9 @@ class Result:
     #: the stage of an inspection in which it ended, for the metrics
     stage: str = "save"
     inspection: Inspection | None = None
+    #: what the rules did, for their statistics, and the UUIDs of those that changed the node
+    runs: RuleRuns | None = None
+    changed_by: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class Conductor:
     #: by provision state
     work: Mapping[str, StateWork]
     pxe_filter: PXEFilterAPI
+    rule_statistics: RuleStatistics
     #: where its work is counted
     numbers: Numbers = field(default_factory=Numbers)
     lock_ages: LockAges = field(default_factory=LockAges)

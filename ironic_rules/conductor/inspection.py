@@ -45,6 +45,7 @@ from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP, Abandoned
+from ironic_rules.rules import RuleRuns
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
         return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
-                      inspection=entry,
+                      inspection=entry, runs=processing.runs,
                       also=lambda conn: _add(conn, entry, conductor, task, processing.data, None))
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
@@ -184,7 +185,8 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
         count(conn, task, outcome)
 
     describe(entry, conductor, task, processing)
-    return Result("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry)
+    return Result("done", history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
+                  runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
 def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Processing,
@@ -200,6 +202,14 @@ def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Pr
         records.describe(entry, task, processing.data, outcome.traces, outcome.messages)
 
 
+def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing: Processing) -> Collection[str]:
+    """Return the UUIDs of the rules that have changed the node, for their statistics."""
+    if processing.runs is None or not processing.runs.matched:
+        return ()
+    authors = entry.changed_by if inspection_history.is_kept(conductor) else records.changed_by(task)
+    return authors.intersection(processing.runs.matched)
+
+
 def _withheld(error: BaseException) -> Result:
     """Return the failure by an error that was raised after a sensitive rule: its text may quote what that wrote."""
     return Result("fail", error=f"Inspection failed: {type(error).__name__}; {WITHHELD}")
@@ -212,6 +222,7 @@ class Processing:
     data: InspectionData | None = None
     outcome: Outcome | None = None
     legacy: LegacyWork | None = None
+    runs: RuleRuns | None = None
 
     def run(self, conductor: Conductor, task: Task, interface: InspectInterface | None, data: InspectionData | str,
             rules_revision: int | None = None, *, version: int | None = None, rules_only: bool = False,
@@ -250,9 +261,10 @@ class Processing:
         task.begin_inspection(
             {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
         self.legacy = legacy_rules.begin(conductor, task)
+        self.runs = conductor.rule_statistics.begin()
         self.outcome = conductor.pipeline.run(
             task, data.inventory, data.plugin_data, rule_set, spent,
-            explain, None if self.legacy is None else self.legacy.run, rules_only=rules_only)
+            explain, None if self.legacy is None else self.legacy.run, rules_only=rules_only, runs=self.runs)
         fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
         if interface is not None:
             _call(task, interface.finish)
@@ -340,7 +352,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
         return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
-                      inspection=entry)
+                      inspection=entry, runs=processing.runs)
     except (*state_machine.DATABASE_AWAY, Abandoned):
         raise
     except BaseException as exc:  # of the interface
@@ -368,7 +380,8 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
     event = "enroll-done" if task.node.target_provision_state == states.ENROLL else "done"
     if processing.outcome is not None:
         describe(entry, conductor, task, processing)
-    return Result(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry)
+    return Result(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
+                  runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
 def _wait(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:

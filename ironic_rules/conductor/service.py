@@ -58,6 +58,7 @@ class ConductorService:
         self._follow_clock()
         conductor.rules.current()
         conductor.legacy_rules.current()
+        conductor.rule_statistics.start()
         conductor.db.write(lambda conn: conductors.register(
             conn, conductor.host, conductor.group, conductor.hardware.register(), conductor.instance))
         self._server.start()
@@ -83,6 +84,7 @@ class ConductorService:
         for loop in self._loops:
             # A heartbeat after unregistering would make this conductor look alive.
             loop.wait(max(deadline - time.monotonic(), 0.05))
+        conductor.rule_statistics.stop()
         try:
             conductor.db.write(lambda conn: conductors.unregister(conn, conductor.host, conductor.instance))
         except db_exc.DBError as exc:

@@ -25,6 +25,7 @@ from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
+from ironic_rules.rules import RuleRuns
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -101,7 +102,8 @@ def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error:
         if conductor.work_in(record.node.provision_state).handle is not None:
             text = f"Inspection failed: {error}" if of_inspection else str(error)
             stage = "hooks" if isinstance(error, HookFailed) else "rules" if isinstance(error, RuleFailed) else "start"
-            _save_failure(conductor, lock, record, Result("fail", error=text, stage=stage), context)
+            runs = RuleRuns(failure=error.facts["rule"]) if isinstance(error, RuleFailed) else None
+            _save_failure(conductor, lock, record, Result("fail", error=text, stage=stage, runs=runs), context)
 
 
 def give_up(conductor: Conductor, lock: nodes.Lock, context: RequestContext, reason: str) -> None:
@@ -184,7 +186,9 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> bo
                 continue
             if isinstance(exc, (LockLost, NodeNotFound)) or not _is_bad_data(exc, task):
                 raise
+            runs = result.runs
             result = _unsaved(exc, record, task, result.sealed)
+            result.runs = runs
             break
     return _save_failure(conductor, lock, record, result, context)
 
@@ -258,6 +262,8 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
         observe(conductor, stages)
         if transition.state != states.INSPECTWAIT:
             conductor.numbers.count("inspections", "succeeded" if error is None else "failed", result.stage)
+        if result.runs is not None:
+            conductor.rule_statistics.add(result.runs, row.id, row.uuid, result.changed_by)
     pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)
     if not stays:
         LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")

@@ -22,6 +22,9 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("keep_revisions", default=100, min=0, max=100000,
                help="Number of revisions of the rule set that are kept: who changed it when, and the rules that it had "
                     "then, so that it can be rolled back. 0: none."),
+    cfg.IntOpt("statistics_interval", default=60, min=0, max=3600,
+               help="Seconds after which the API and conductors add to the database what they have counted of rules. "
+                    "0: nothing is counted."),
     cfg.ListOpt("api_call_allowed_hosts", default=[],
                 help="Hosts to which the action api-call may send requests: HOST, on port 80 (http) or 443 (https), "
                      "or HOST:PORT; an IPv6 address with a port is written in brackets. Empty: the action is "

@@ -13,9 +13,10 @@ from oslo_log import log as logging
 
 from ironic_rules.exceptions import LookupFailed, RuleFailed, Unavailable
 from ironic_rules.inspection.payload import Payload
+from ironic_rules.inspection.rule_statistics import RuleStatistics
 from ironic_rules.models.refused_callbacks import EARLY_RULE
 from ironic_rules.models.watch import Abandoned
-from ironic_rules.rules import Facts, RuleSet
+from ironic_rules.rules import Facts, RuleRuns, RuleSet
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -28,16 +29,19 @@ class EarlyRules:
     """Runs early rules, each report's in a thread of its own: an action that hangs keeps that one, and no request.
 
     :param timeout_s: seconds that all early rules may take for a report; 0: no limit, and no thread
+    :param statistics: where their runs are counted
     """
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, statistics: RuleStatistics | None = None) -> None:
         self._timeout_s = timeout_s
+        self._statistics = statistics
         self._lock = threading.Lock()
         self._missing = 0
 
-    def run(self, rules: RuleSet, sent: Payload) -> str | None:
+    def run(self, rules: RuleSet, sent: Payload, node: str | None = None) -> str | None:
         """Run the early rules over ``sent``, whose plugin data they may change.
 
+        :param node: the UUID of the node that a lookup has found, for statistics
         :returns: None; if one of them is broken, why the inspection has to fail: then none of them is run
         :raises LookupFailed: 404, a rule refuses the machine, or has not ended in time
         :raises Unavailable: 503, too many runs have not ended
@@ -45,23 +49,31 @@ class EarlyRules:
         try:
             rules.check("early", None)
         except RuleFailed as exc:
+            self._count(RuleRuns(failure=exc.facts["rule"]), node)
             return printable(exc)
         if not rules.has("early"):
             return None
-        facts = Facts(None, sent.inventory, sent.plugin_data)
+        runs = None if self._statistics is None else self._statistics.begin()
+        facts = Facts(None, sent.inventory, sent.plugin_data, runs=runs)
         try:
             if self._timeout_s:
-                self._run_in_time(rules, facts)
+                self._run_in_time(rules, facts, node)
             else:
                 rules.run("early", facts)
+            self._count(runs, node)
         except RuleFailed as exc:
+            self._count(runs, node)
             raise LookupFailed.because(printable(exc), EARLY_RULE) from exc
         finally:
             for level, text in list(facts.messages):
                 LOG.log(getattr(logging, level.upper(), logging.INFO), "Early inspection rule: %s", printable(text))
         return None
 
-    def _run_in_time(self, rules: RuleSet, facts: Facts) -> None:
+    def _count(self, runs: RuleRuns | None, node: str | None) -> None:
+        if self._statistics is not None and runs is not None:
+            self._statistics.add(runs, node=node)
+
+    def _run_in_time(self, rules: RuleSet, facts: Facts, node: str | None) -> None:
         with self._lock:
             if self._missing >= MOST_MISSING:
                 raise Unavailable
@@ -79,7 +91,13 @@ class EarlyRules:
             missing = self._missing
         threading.Thread(target=self._await, args=(work,), name="early-rules-late", daemon=True).start()
         reason = f"it has not ended within {self._timeout_s:g} seconds ([inspection_rules]early_timeout)"
-        failure = f"the early rules: {reason}" if doing is None else printable(doing[1](*doing[2:], reason))
+        failure = f"the early rules: {reason}"
+        if doing is not None:
+            error = doing[1](*doing[2:], reason)
+            failure = printable(error)
+            # What the thread has noted is not read: it may still note.
+            if isinstance(error, RuleFailed):
+                self._count(RuleRuns(failure=error.facts["rule"]), node)
         LOG.error("%s. Its thread cannot be ended. Of such threads, %d have not returned; with %d, reports are refused",
                   failure.rstrip("."), missing, MOST_MISSING)
         raise LookupFailed.because(failure, EARLY_RULE)

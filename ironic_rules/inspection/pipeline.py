@@ -26,7 +26,7 @@ from ironic_rules.models.inventories import AUTO_DISCOVERED
 from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import HOOK, Abandoned
-from ironic_rules.rules import Facts, RuleSet, SpentRules, Trace
+from ironic_rules.rules import Facts, RuleRuns, RuleSet, SpentRules, Trace
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Pipeline:
     def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
             rule_set: RuleSet | None = None, spent: SpentRules = dict,
             explain: ExplainedSteps | None = None, legacy: LegacyRun | None = None, *,
-            rules_only: bool = False) -> Outcome:
+            rules_only: bool = False, runs: RuleRuns | None = None) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         :param task: its drafts are changed; its inspection has begun
@@ -83,6 +83,7 @@ class Pipeline:
             actions change nothing but the drafts
         :param legacy: runs the legacy rules; None if there are none
         :param rules_only: hooks run on copies of the drafts, for the plug-in data that rules read
+        :param runs: gets which rules were evaluated, for statistics
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed;  LegacyRuleFailed: from a legacy one
         """
@@ -93,7 +94,7 @@ class Pipeline:
         if task.node.auto_discovered:
             data[AUTO_DISCOVERED] = True
         if explain is None:
-            facts = Facts(task, received.data, data, spent=spent)
+            facts = Facts(task, received.data, data, spent=spent, runs=runs)
             return self._run(task, received, data, facts, rule_set, None, legacy, rules_only=rules_only)
         facts = Facts(task, received.data, data, dry_run=True, spent=spent, explainer=explain.explainer)
         explain.begin(task, received.data, data)

@@ -1,7 +1,7 @@
 """Every metric of the API and of conductors, with its labels. Those of the PXE filter are in its own package.
 
 Labels have few values, which do not depend on what clients send: routes are those of the API, and reasons those of
-the code.
+the code. Rules have their UUIDs, but no more than ``numbers`` allows for a metric.
 """
 
 from __future__ import annotations
@@ -60,6 +60,11 @@ _CONDUCTOR = (
            _OF_STAGES),
     Family("recoveries", COUNTER, "Nodes whose interrupted work was resumed, or given up.", ("outcome",)),
     Family("dead_conductors", COUNTER, "Conductors that this one has found to be dead."),
+    *(Family(f"inspection_rule_{name}", COUNTER, f"Inspections {text}, by the UUID of the rule.", ("rule",))
+      for name, text in (
+          ("considered", "that have come to an inspection rule"),
+          ("evaluated", "in which the index of the rules did not exclude an inspection rule"),
+          ("matched", "in which an inspection rule matched"), ("failed", "that an inspection rule has failed"))),
     Family("locks", GAUGE, "Locked nodes of the conductor group whose lock is older than so many seconds.",
            ("older_than",)),
 )

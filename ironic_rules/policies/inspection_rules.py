@@ -9,6 +9,7 @@ GET = "baremetal:inspection_rule:get"
 CREATE = "baremetal:inspection_rule:create"
 UPDATE = "baremetal:inspection_rule:update"
 REVISIONS = "baremetal:inspection_rule:revisions"
+STATISTICS = "baremetal:inspection_rule:statistics"
 DRY_RUN = "baremetal:inspection_rule:dry_run"
 DELETE = "baremetal:inspection_rule:delete"
 
@@ -22,6 +23,8 @@ RULES = [
     documented(GET, READER, "Show an inspection rule", ("GET", _ONE)),
     documented(REVISIONS, READER, "List and show the kept revisions of the inspection rules",
                ("GET", _REVISIONS), ("GET", _REVISION)),
+    documented(STATISTICS, READER, "Show how often inspection rules have matched, and on which node last",
+               ("GET", "/v1/inspection_rules/statistics"), ("GET", "/v1/inspection_rules/{uuid}/statistics")),
     documented(CREATE, ADMIN, "Create inspection rules", ("POST", _ALL), ("PUT", _ALL), ("POST", _ROLLBACK)),
     documented(DRY_RUN, ADMIN, "Try inspection rules on data of a machine; the reply has the data, without secrets",
                ("POST", "/v1/inspection_rules/dry_run")),

@@ -80,7 +80,7 @@ def _idents(pattern: str) -> list[str]:
     # Legacy rules and operations have the UUID of the inspection rule.
     of_item = {"/v1/portgroups": PORTGROUP, "/v1/drivers": "fake-hardware", "/v1/deploy-templates": TEMPLATE,
                "/v1/inspection_rules/revisions": REVISION, "/v1/flavors": FLAVOR, "/compute/v2.1/flavors": FLAVOR,
-               "/v1/deploy_templates": TEMPLATE}.get(pattern.partition("/{")[0], NODE)
+               "/v1/deploy_templates": TEMPLATE, "/v1/inspection_rules": RULE}.get(pattern.partition("/{")[0], NODE)
     return [of_item if name == "ident" else _IDENTS[name] for name in re.findall(r"\{(\w+)\}", pattern)]
 
 

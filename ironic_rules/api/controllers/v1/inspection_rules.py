@@ -11,6 +11,7 @@ from ironic_rules import policy, rules
 from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, rule_list, rule_set, versions
 from ironic_rules.api.controllers.v1.rule_dry_run import RuleDryRunController
 from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsController
+from ironic_rules.api.controllers.v1.rule_statistics import RulesStatisticsController, RuleStatisticsController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
@@ -42,7 +43,9 @@ _ALIASES = {"condition": "conditions", "action": "actions"}
 class InspectionRulesController(Resource):
     """Since API 1.96. Rules are identified by UUID."""
 
-    below: ClassVar = {"revisions": RuleRevisionsController(), "dry_run": RuleDryRunController()}
+    below: ClassVar = {"revisions": RuleRevisionsController(), "dry_run": RuleDryRunController(),
+                       "statistics": RulesStatisticsController()}
+    below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
