@@ -80,6 +80,15 @@ class Requests:
         """Make the set of rules as it was after a kept revision; return what has changed."""
         return dict(self._json("POST", f"{_RULES}/revisions/{number}/rollback", body={"dry_run": dry_run}))
 
+    def statistics(self, never_matched_since: str | None) -> list[dict[str, Any]]:
+        """Return the statistics of all rules, or of those that have not matched since a time."""
+        query = {"never_matched_since": never_matched_since}
+        return self._collect(f"{_RULES}/statistics", "statistics", query, 0)
+
+    def statistics_of(self, uuid: str) -> dict[str, Any]:
+        """Return the statistics of a rule."""
+        return dict(self._json("GET", f"{_RULES}/{quote(uuid, safe='')}/statistics"))
+
     def dry_run(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Try rules on data of a machine; return what each step of the inspection would do."""
         return dict(self._json("POST", f"{_RULES}/dry_run", body=body))

@@ -104,6 +104,29 @@ class InspectionRules:
         """Delete a rule; a missing rule is an error only without ``ignore_missing``."""
         self._baremetal.delete_inspection_rule(_known(rule).id, ignore_missing=ignore_missing)
 
+    def inspection_rule_statistics(
+            self, rule: str | InspectionRule | None = None, never_matched_since: str | None = None) -> list[dict[str, Any]]:
+        """Return how often rules were considered, evaluated and matched, and when and on which node last.
+
+        :param rule: only of this one; None: of all, the built-in ones included
+        :param never_matched_since: only of rules that have not matched since, e.g. ``2026-03-01T00:00:00Z``
+        """
+        if rule is not None:
+            return [dict(self._get(f"{InspectionRule.base_path}/{_known(rule).id}/statistics", {}))]
+        found: list[dict[str, Any]] = []
+        query = {} if never_matched_since is None else {"never_matched_since": never_matched_since}
+        while True:
+            reply = self._get(f"{InspectionRule.base_path}/statistics", query)
+            found += reply["statistics"]
+            if "next" not in reply:
+                return found
+            query = query | {"marker": found[-1]["uuid"]}
+
+    def _get(self, path: str, query: dict[str, str]) -> Any:
+        response = self._baremetal.get(path, params=query, microversion=_VERSION)
+        exceptions.raise_from_response(response)
+        return response.json()
+
     def delete_all_inspection_rules(self) -> None:
         """Delete all rules but the built-in ones."""
         exceptions.raise_from_response(self._baremetal.delete(InspectionRule.base_path, microversion=_VERSION))

@@ -26,7 +26,8 @@ REVISIONS = "ironic_rules.client.revision_commands"
 DRY_RUNS = "ironic_rules.client.dry_run_commands"
 ORIGINS = {"apply": NEW, "create": EXTENDED, "delete": EXTENDED, "explain": DRY_RUNS, "export": NEW, "get": NEW,
            "import": NEW, "list": EXTENDED, "revision list": REVISIONS, "revision rollback": REVISIONS,
-           "revision show": REVISIONS, "set": EXTENDED, "show": THEIRS, "test": DRY_RUNS, "unset": EXTENDED}
+           "revision show": REVISIONS, "set": EXTENDED, "show": THEIRS,
+           "statistics": "ironic_rules.client.statistics_commands", "test": DRY_RUNS, "unset": EXTENDED}
 
 #: Starts ``openstack``, with the packages found in a given order, and prints which commands it uses.
 LOOK = """
