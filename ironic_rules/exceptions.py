@@ -16,7 +16,7 @@
     ├── MethodNotAllowed (405), NotAcceptable (406), RequestTooSlow (408)
     ├── Conflict (409)
     │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
-    │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MACAlreadyExists, PortAlreadyExists, …
+    │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MachineEnrolled, MACAlreadyExists, …
     ├── PreconditionFailed (412), RequestTooLarge (413), TooManyAttempts (429)
     ├── Unavailable (503)
     │   ├── NoValidHost, ConductorCannotServe, NoFreeWorker, RequestExpired, TooManyDryRuns
@@ -311,6 +311,10 @@ class DuplicateNodeName(Conflict):
 class InstanceAssociated(Conflict):
     message = ("Instance {instance} is already associated with a node, "
                "it cannot be associated with this other node {node}.")
+
+
+class MachineEnrolled(Conflict):
+    message = "The machine cannot be enrolled: its addresses are those of {nodes}."
 
 
 class PortAlreadyExists(Conflict):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+from collections.abc import Collection
 from typing import Any
 
 import orjson
@@ -164,7 +165,7 @@ def find_unaccepted(db: Database, sent: Payload) -> Node | None:
     It is the same machine if all of its known addresses belong to that node.
     """
     with db.reader() as conn:
-        return _unaccepted(conn, _owners(conn, sent))
+        return _unaccepted(conn, owners(conn, sent.macs, sent.bmc_addresses))
 
 
 def _known(conn: sa.Connection, sent: Payload) -> Node | None:
@@ -172,12 +173,12 @@ def _known(conn: sa.Connection, sent: Payload) -> Node | None:
 
     :raises LookupFailed: 404, any other node has one of the addresses
     """
-    owners = _owners(conn, sent)
-    if not owners:
+    known = owners(conn, sent.macs, sent.bmc_addresses)
+    if not known:
         return None
-    node = _unaccepted(conn, owners)
+    node = _unaccepted(conn, known)
     if node is None:
-        raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(owners)} known nodes",
+        raise LookupFailed.because(f"it is not enrolled: it has addresses of {len(known)} known nodes",
                                    WRONG_STATE)
     return node
 
@@ -201,14 +202,18 @@ def _compare(conn: sa.Connection, conf: cfg.ConfigOpts, sent: Payload, ids: set[
                 enumeration(sorted(ids)), _described(sent))
 
 
-def _owners(conn: sa.Connection, sent: Payload) -> set[int]:
-    """Return the ids of the nodes, in any state, that have any of the machine's addresses."""
-    owners: set[int] = set()
-    if sent.macs:
-        owners |= set(ports.node_ids_by_addresses(conn, sent.macs).values()) | records.node_ids(conn, sent.macs)
-    if sent.bmc_addresses:
-        owners |= bmc_addresses.node_ids(conn, sent.bmc_addresses)
-    return owners
+def owners(conn: sa.Connection, macs: Collection[str], addresses: Collection[str]) -> set[int]:
+    """Return the ids of the nodes, in any state, that have any of a machine's addresses.
+
+    :param macs: normalised MAC addresses
+    :param addresses: normalised IP addresses of the BMC
+    """
+    found: set[int] = set()
+    if macs:
+        found |= set(ports.node_ids_by_addresses(conn, macs).values()) | records.node_ids(conn, macs)
+    if addresses:
+        found |= bmc_addresses.node_ids(conn, addresses)
+    return found
 
 
 def _unaccepted(conn: sa.Connection, owners: set[int]) -> Node | None:

@@ -80,7 +80,7 @@ def find_node(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     if by_bmc and node.id not in by_bmc:
         raise LookupFailed.because(f"the BMC address does not belong to node {node.uuid}, but to another one",
                                    BMC_CONFLICT)
-    if addresses and not by_bmc and _contradicts(addresses, bmc_addresses.list_for(conn, node.id)):
+    if addresses and not by_bmc and contradict(addresses, bmc_addresses.list_for(conn, node.id)):
         raise LookupFailed.because(f"node {node.uuid} has another BMC address", BMC_CONFLICT)
     if known_bmc and node.id not in known_bmc:
         _foreign(node, len(known_bmc), addresses, foreign_bmc)
@@ -99,6 +99,6 @@ def _foreign(node: NodeFound, number: int, addresses: Collection[str], action: s
                 "([inspector]foreign_bmc = %s)", node.uuid, number, enumeration(addresses), action)
 
 
-def _contradicts(sent: Collection[str], known: Collection[str]) -> bool:
+def contradict(sent: Collection[str], known: Collection[str]) -> bool:
     """Return whether both sides have addresses of the same IP version; the caller knows that none of them is equal."""
     return bool({":" in address for address in sent} & {":" in address for address in known})

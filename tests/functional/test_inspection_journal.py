@@ -160,3 +160,82 @@ def test_a_machine_that_calls_for_ever_is_counted_up_to_what_the_column_can_have
         whole.db.write(lambda conn: inspection_journal.add(conn, callback(3000), 2 ** 30))
     entry, = whole.app.get(f"{URL}?mac={callback(3000).macs[0]}").json["inspection_journal"]
     assert entry["times"] == 2 ** 31 - 1
+
+
+def refused(whole: Whole, bmc: str | None = None) -> tuple[str, dict[str, Any], str]:
+    """Let a machine be refused; return its MAC address, its report, and the URL that enrolls it."""
+    mac, body = whole.machine()
+    if bmc is not None:
+        body["inventory"]["bmc_address"] = bmc
+    send(whole, body)
+    entry, = entries(whole, f"mac={mac}")
+    return mac, body, f"{URL}/{entry['uuid']}/enroll"
+
+
+def test_an_enrolled_machine_is_inspected_at_its_next_callback(whole: Whole) -> None:
+    mac, body, url = refused(whole, "198.51.100.7")
+    reply = whole.app.post_json(url, {
+        "driver": "fake-hardware", "name": "rack-7",
+        "driver_info": {"ipmi_address": "198.51.100.7", "ipmi_password": "Xyzzy-2"}})
+    assert reply.status_int == 201, reply.text
+    node = reply.json
+    assert reply.headers["Location"].endswith(f"/v1/nodes/{node['uuid']}")
+    assert (node["name"], node["provision_state"], node["inspect_interface"]) == ("rack-7", "inspect wait", "agent")
+    assert "Xyzzy-2" not in reply.text
+    assert whole.row(node["uuid"]).driver_info["ipmi_password"] == "Xyzzy-2"
+    assert [port["address"] for port in whole.app.get(f"/v1/nodes/{node['uuid']}/ports").json["ports"]] == [mac]
+    assert whole.bmc_addresses(node["uuid"]) == ["198.51.100.7"]
+    assert whole.app.post_json("/v1/continue_inspection", body).json["node"]["uuid"] == node["uuid"]
+    row = whole.at_rest(node["uuid"])
+    assert (row.provision_state, row.target_provision_state, row.last_error) == ("enroll", None, None)
+    assert whole.inventories(node["uuid"]) == ["processed"]
+
+
+def test_a_machine_is_enrolled_with_the_uuid_by_which_it_names_itself(whole: Whole) -> None:
+    mac, body = whole.machine()
+    named = "0f7a2a68-3d7c-49f8-8a5c-6d9b6a7c1e11"
+    assert whole.callback(named, body).status_int == 404
+    entry, = entries(whole, f"mac={mac}")
+    url = f"{URL}/{entry['uuid']}/enroll"
+    other = whole.app.post_json(url, {"driver": "fake-hardware", "uuid": entry["uuid"]})
+    assert (other.status_int, "/uuid" in wholes.fault(other)) == (400, True)
+    assert whole.app.post_json(url, {"driver": "fake-hardware"}).json["uuid"] == named
+    assert whole.callback(named, body).status_int == 200
+    assert whole.at_rest(named).provision_state == "enroll"
+
+
+def test_a_machine_with_addresses_of_a_node_is_not_enrolled(whole: Whole) -> None:
+    mac, _, url = refused(whole, "198.51.100.8")
+    of_port = whole.enroll("available")
+    whole.app.post_json("/v1/ports", {"node_uuid": of_port, "address": mac})
+    of_bmc = whole.enroll(driver_info={"ipmi_address": "198.51.100.8"})
+    before = len(whole.app.get("/v1/nodes?limit=1000").json["nodes"])
+    reply = whole.app.post_json(url, {"driver": "fake-hardware"})
+    assert reply.status_int == 409
+    assert f"node {of_port} (available), node {of_bmc} (enroll)" in wholes.fault(reply)
+    assert len(whole.app.get("/v1/nodes?limit=1000").json["nodes"]) == before
+
+
+@pytest.mark.parametrize(("body", "told"), [
+    ({}, "/driver: is required"),
+    ({"driver": "nosuch"}, "nosuch"),
+    ({"driver": "fake-hardware", "inspect_interface": "no-inspect"}, "/inspect_interface"),
+    ({"driver": "fake-hardware", "driver_info": {"ipmi_address": "203.0.113.1"}}, "another BMC than the machine"),
+    ({"driver": "fake-hardware", "driver_info": {"ipmi_password": "******"}}, "ipmi_password"),
+])
+def test_what_cannot_be_enrolled_is_refused_with_its_reason(whole: Whole, body: dict[str, Any], told: str) -> None:
+    mac, _, url = refused(whole, "198.51.100.9")
+    reply = whole.app.post_json(url, body)
+    assert (reply.status_int, told in wholes.fault(reply)) == (400, True), reply.text
+    assert whole.app.get(f"/v1/ports?address={mac}").json["ports"] == []
+
+
+def test_a_machine_that_cannot_be_recognised_is_not_enrolled(whole: Whole) -> None:
+    send(whole, {"inventory": {"interfaces": []}}, 400)
+    entry = entries(whole, "reason=malformed")[-1]
+    assert entry["macs"] == entry["bmc_addresses"] == []
+    reply = whole.app.post_json(f"{URL}/{entry['uuid']}/enroll", {"driver": "fake-hardware"})
+    assert (reply.status_int, "neither a MAC address" in wholes.fault(reply)) == (400, True)
+    missing = f"{URL}/6a1f5b9e-0d5c-4a0e-9f59-0c1c39a6f0d1/enroll"
+    assert whole.app.post_json(missing, {"driver": "fake-hardware"}).status_int == 404
+    assert whole.app.post_json(f"{URL}/x/enroll", {"driver": "fake-hardware"}).status_int == 400

@@ -32,6 +32,10 @@ FIELDS = schema.of(NODE, NODE.patchable, _SPECIAL)
 REAPPLY = schema.Object({"dry_run": schema.Boolean(), "allow_deployed": schema.Boolean()}, nullable=True)
 CREATE = schema.Object(
     schema.of(NODE, NODE.where(lambda entry: entry.create), _SPECIAL), required=NODE.required)
+#: As ``CREATE``, for a node that waits for the report of its ramdisk.
+ENROLL = schema.Object(
+    {name: item for name, item in CREATE.fields.items() if name not in ("inspect_interface", "instance_uuid")},
+    required=CREATE.required)
 
 _STEP = {
     "interface": schema.Enum(*INTERFACES),

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pecan
+import sqlalchemy as sa
+from oslo_log import log
 
 from ironic_rules.api import filters, links, pagination, versions
-from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.controllers.v1 import node_access, node_update
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import inspection_journal
 from ironic_rules.exceptions import Invalid
+from ironic_rules.inspection import enrolment
 from ironic_rules.models import addresses, secrets
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.refused_callbacks import REASONS, JournalEntry
 from ironic_rules.policies import inspection_journal as policies
 from ironic_rules.text import is_uuid
 
+LOG = log.getLogger(__name__)
+
+#: The inspect interface that waits for the report of a ramdisk.
+_IN_BAND = "agent"
 _FIELDS = ("uuid", "created_at", "seen_at", "times", "reason", "detail", "source", "node_uuid", "macs", "bmc_addresses",
            "nodes")
 _SORT_KEYS = ("id", "created_at", "seen_at", "times", "reason", "source")
@@ -36,8 +44,42 @@ _LIST = filters.Listing(sort_keys=_SORT_KEYS, fields=(*_FIELDS, "links"), mac=fi
 _OF_NODE = filters.Listing(sort_keys=_SORT_KEYS, fields=(*_FIELDS, "links"), reason=filters.one_of(*REASONS))
 
 
+class EnrollController(Resource):
+    """``/v1/inspection_journal/{entry}/enroll``."""
+
+    @expose(since=versions.INSPECTION_RULES, policy=policies.ENROLL, body=schemas.ENROLL, status=201)
+    def post(self, entry: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a node for the machine of an entry, in ``inspect wait``, with ports for all of its MAC addresses.
+
+        The body has fields as for ``POST /v1/nodes``; the inspect interface is ``agent``. The machine's next callback
+        is accepted. After the inspection the node is in ``enroll``, as a discovered one.
+
+        :returns: the node
+        :raises JournalEntryNotFound: 404
+        :raises Invalid: 400, the machine cannot be recognised, or is another one than the body says
+        :raises MachineEnrolled: 409, nodes have addresses of the machine
+        :raises DriverNotFound, InterfaceNotFound: 400
+        :raises NodeAlreadyExists, DuplicateNodeName: 409;  NoValidHost: 503, no conductor is alive
+        """
+        request = pecan.request
+        ident = _uuid(entry)
+
+        def create(conn: sa.Connection) -> dict[str, Any]:
+            found = inspection_journal.get(conn, ident)
+            values = node_update.new_node(conn, {**body, "inspect_interface": _IN_BAND}, request.version)
+            return node_access.show(conn, [enrolment.enroll(conn, found, values)], None)[0]
+
+        created = request.db.write(create)
+        LOG.info("Node %s is created for the machine of entry %s of the inspection journal", created["uuid"], ident)
+        request.pxe_filter.update_pxe_filters(request.context)
+        pecan.response.extra_headers.append(("Location", links.url("nodes", created["uuid"])))
+        return created
+
+
 class InspectionJournalController(Resource):
     """Since API 1.96. One entry for each machine and reason."""
+
+    below_item: ClassVar = {"enroll": EnrollController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
@@ -54,10 +96,8 @@ class InspectionJournalController(Resource):
 
         :raises JournalEntryNotFound: 404
         """
-        if not is_uuid(entry):
-            raise Invalid("An entry is identified by its UUID.")
         with pecan.request.db.reader() as conn:
-            found = inspection_journal.get(conn, entry)
+            found = inspection_journal.get(conn, _uuid(entry))
         return _view(found, _FIELDS) | {"report": secrets.mask(found.report)}
 
 
@@ -73,6 +113,12 @@ class NodeJournalController(Resource):
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
         return _listed(query, {"node": row.uuid})
+
+
+def _uuid(entry: str) -> str:
+    if not is_uuid(entry):
+        raise Invalid("An entry is identified by its UUID.")
+    return entry.lower()
 
 
 def _listed(query: dict[str, Any], more: dict[str, str]) -> dict[str, Any]:

@@ -1,0 +1,63 @@
+"""Nodes for machines of the journal: created by an operator, with all that the machine's next callback is found by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db import bmc_addresses, clock, nodes, ports
+from ironic_rules.db import discovery as records
+from ironic_rules.db.paging import Page
+from ironic_rules.exceptions import Invalid, MachineEnrolled, Problem
+from ironic_rules.inspection import discovery, lookup
+from ironic_rules.models import addresses, states
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.refused_callbacks import JournalEntry
+from ironic_rules.models.task import PortChanges
+from ironic_rules.text import enumeration
+
+#: Nodes that an error names.
+_NAMED = 5
+
+
+def enroll(conn: sa.Connection, entry: JournalEntry, values: dict[str, Any]) -> Node:
+    """Create the node of a machine, which waits for its report; with the machine's UUID, ports and BMC addresses.
+
+    When its inspection has finished, it is in enroll, as a discovered node.
+
+    :param values: of the node, as a POST has them
+    :raises Invalid: 400, a lookup could not find the machine, or not with these values
+    :raises MachineEnrolled: 409, nodes have addresses of the machine
+    :raises NodeAlreadyExists, DuplicateNodeName: 409
+    """
+    if not entry.macs and not entry.bmc_addresses and not entry.node_uuid:
+        raise Invalid("The machine sent neither a MAC address, nor an address of its BMC, nor a UUID by which its next "
+                      "callback could be recognised.")
+    if entry.node_uuid and values.get("uuid") not in (None, entry.node_uuid):
+        raise Invalid(problems=[Problem("/uuid", f"must be {entry.node_uuid}, by which the machine names its node")])
+    given = addresses.literals(values.get("driver_info", {}))
+    if given and not set(given) & set(entry.bmc_addresses) and lookup.contradict(entry.bmc_addresses, given):
+        raise Invalid(problems=[Problem("/driver_info", "names another BMC than the machine, which has "
+                                                        f"{enumeration(entry.bmc_addresses)}")])
+    # Two machines with the same BMC, or the callback of this one and discovery, must not both find no node.
+    records.take_turn(conn)
+    _check_free(conn, entry)
+    now = clock.now()
+    node = nodes.create(conn, {
+        **values, **({"uuid": entry.node_uuid} if entry.node_uuid else {}), "provision_state": states.INSPECTWAIT,
+        "target_provision_state": states.ENROLL, "provision_updated_at": now, "inspection_started_at": now})
+    if entry.macs:
+        ports.apply_changes(conn, node.id, PortChanges(created=[{"address": mac} for mac in entry.macs]))
+    if known := sorted({*given, *entry.bmc_addresses}):
+        bmc_addresses.set_for(conn, node.id, known)
+    return node
+
+
+def _check_free(conn: sa.Connection, entry: JournalEntry) -> None:
+    owners = discovery.owners(conn, entry.macs, entry.bmc_addresses)
+    if owners:
+        rows = nodes.list_nodes(conn, {"id_in": sorted(owners)}, Page(limit=_NAMED), ["uuid", "provision_state"])
+        named = ", ".join(f"node {row.uuid} ({row.provision_state})" for row in rows)
+        more = f" and {len(owners) - len(rows)} more" if len(owners) > len(rows) else ""
+        raise MachineEnrolled(nodes=named + more)
