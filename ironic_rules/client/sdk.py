@@ -105,7 +105,8 @@ class InspectionRules:
         self._baremetal.delete_inspection_rule(_known(rule).id, ignore_missing=ignore_missing)
 
     def inspection_rule_statistics(
-            self, rule: str | InspectionRule | None = None, never_matched_since: str | None = None) -> list[dict[str, Any]]:
+            self, rule: str | InspectionRule | None = None,
+            never_matched_since: str | None = None) -> list[dict[str, Any]]:
         """Return how often rules were considered, evaluated and matched, and when and on which node last.
 
         :param rule: only of this one; None: of all, the built-in ones included

@@ -11,8 +11,8 @@ OPTS: list[cfg.Opt] = [
                help="Number of machines and reasons that are kept. 0: none, and no callback is written."),
     cfg.IntOpt("max_days", default=30, min=1, max=3650, help="Days after which an entry is deleted."),
     cfg.BoolOpt("keep_reports", default=False,
-                help="Whether the last report of the machine is kept, too, if it has at most 1 MiB. Anyone can send "
-                     "reports: there may be max_entries of them."),
+                help="Whether the last report of the machine is kept, too, without secrets, if it has at most 1 MiB. "
+                     "Anyone can send reports: there may be max_entries of them."),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +15,13 @@ from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.tables import inspection_journal as table
 from ironic_rules.db.tables import inspection_journal_keys as keys
 from ironic_rules.exceptions import JournalEntryNotFound
-from ironic_rules.models.refused_callbacks import JournalEntry, RefusedCallback
+from ironic_rules.models.refused_callbacks import (
+    DISCOVERY_OFF,
+    UNKNOWN,
+    WRONG_STATE,
+    JournalEntry,
+    RefusedCallback,
+)
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: Addresses and nodes of an entry by which it is found.
@@ -36,7 +42,8 @@ def add(conn: sa.Connection, callback: RefusedCallback, times: int) -> None:
     entry = conn.scalar(_KNOWN, {"of_machine": callback.machine})
     matches = machine_matches.find(conn, callback.node_uuid, callback.macs, callback.bmc_addresses)
     values: dict[str, Any] = {
-        "seen_at": callback.at, "source": callback.source and callback.source[:_MAX_SOURCE],
+        "seen_at": callback.at, "reason": _reason(callback.reason, matches),
+        "source": callback.source and callback.source[:_MAX_SOURCE],
         "detail": printable(callback.detail, MAX_MESSAGE),
         "node_uuid": identity.canonical(callback.node_uuid or ""),
         "nodes": [_node(each) for each in matches[:_MOST_NODES]]}
@@ -49,12 +56,21 @@ def add(conn: sa.Connection, callback: RefusedCallback, times: int) -> None:
     else:
         inserted = conn.execute(sa.insert(table), {
             "uuid": uuidutils.generate_uuid(), "created_at": callback.at, "machine": callback.machine,
-            "reason": callback.reason, "times": times, "macs": list(callback.macs),
+            "times": times, "macs": list(callback.macs),
             "bmc_addresses": list(callback.bmc_addresses), **values}).inserted_primary_key
         entry = int(inserted[0])  # type: ignore[index]
     found = dict.fromkeys([*callback.macs, *callback.bmc_addresses, *(match.uuid for match in matches)])
     if found:
         conn.execute(sa.insert(keys), [{"value": value, "entry_id": entry} for value in list(found)[:_MOST_KEYS]])
+
+
+def _reason(reason: str, matches: Collection[Match]) -> str:
+    """Return why a machine was refused, with what only these queries find, which no callback waits for."""
+    if reason == WRONG_STATE and not matches:
+        return UNKNOWN  # it named a node by a UUID that none has
+    if reason == DISCOVERY_OFF and matches:
+        return WRONG_STATE  # discovery would not enroll it
+    return reason
 
 
 def _node(match: Match) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from ironic_rules.db import clock, inspection_journal
 from ironic_rules.db.errors import AWAY
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.refusals import Refusals
-from ironic_rules.models.refused_callbacks import RefusedCallback
+from ironic_rules.models.concealment import Concealment
+from ironic_rules.models.refused_callbacks import EARLY_RULE, RefusedCallback
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ MOST_REPORTS = 16 * 1024 * 1024
 _BATCH = 100
 #: Seconds between two transactions, at least: so many callbacks are written per second at most.
 _PAUSE_S = 0.2
+#: In place of what a rule says, if there is no report whose secrets could be hidden in it.
+UNTOLD = "an early rule refuses the machine; what it says is in the log only"
 _dropped = Refusals(LOG)
 _failed = Refusals(LOG)
 
@@ -55,17 +58,15 @@ class Journal:
         self._reports = 0
         self.dropped = 0
 
-    @property
-    def keeps_reports(self) -> bool:
-        """Whether a callback is to have its report."""
-        return self._keep_reports
-
     def note(self, callback: RefusedCallback) -> None:
-        """Write a callback, later; without its report, if that is too large or too many wait."""
+        """Write a callback, later: without secrets, and without its report, if that is too large or too many wait."""
         if not self._max_entries:
             return
-        if callback.report is not None and not self._take(callback.size):
-            callback = replace(callback, report=None, size=0)
+        # What an early rule says of a machine can have any value of its report.
+        is_told = callback.reason == EARLY_RULE
+        is_wanted = callback.report is not None and (is_told or self._keep_reports)
+        if not (is_wanted and self._take(callback.size)):
+            callback = replace(callback, report=None, size=0, detail=UNTOLD if is_told else callback.detail)
         try:
             self._waiting.put_nowait(callback)
         except queue.Full:
@@ -88,6 +89,14 @@ class Journal:
     def flush(self) -> None:
         """Wait until all that was noted is written, or given up."""
         self._waiting.join()
+
+    def _concealed(self, callback: RefusedCallback) -> RefusedCallback:
+        """Return a callback without the secrets of its report, wherever they are."""
+        conceal = Concealment()
+        conceal.learn(callback.report)
+        return replace(
+            callback, detail=conceal.hide(callback.detail),
+            report=conceal.hide(callback.report) if self._keep_reports else None)
 
     def _start(self) -> None:
         # Not before the first callback: servers like gunicorn fork before that.
@@ -137,10 +146,12 @@ class Journal:
             times[machine] = times.get(machine, 0) + 1
             last[machine] = callback
 
+        concealed = {machine: self._concealed(callback) for machine, callback in last.items()}
+
         def write(conn: sa.Connection) -> None:
             # In one order, as others write the same machines.
-            for machine in sorted(last):
-                inspection_journal.add(conn, last[machine], times[machine])
+            for machine in sorted(concealed):
+                inspection_journal.add(conn, concealed[machine], times[machine])
             inspection_journal.prune(
                 conn, self._max_entries, clock.now() - datetime.timedelta(days=self._max_days))
 

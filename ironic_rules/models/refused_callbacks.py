@@ -10,9 +10,10 @@ from typing import Any, Protocol
 from ironic_rules.models.json_values import JSONObject
 
 #: Why a callback was refused.
-REASONS = ("unknown", "wrong state", "several nodes", "bmc conflict", "not enrolled", "over its limit", "early rule",
-           "malformed", "other")
-UNKNOWN, WRONG_STATE, SEVERAL_NODES, BMC_CONFLICT, NOT_ENROLLED, OVER_LIMIT, EARLY_RULE, MALFORMED, OTHER = REASONS
+REASONS = ("unknown", "discovery off", "wrong state", "several nodes", "bmc conflict", "not enrolled", "over its limit",
+           "early rule", "malformed", "other")
+(UNKNOWN, DISCOVERY_OFF, WRONG_STATE, SEVERAL_NODES, BMC_CONFLICT, NOT_ENROLLED, OVER_LIMIT, EARLY_RULE, MALFORMED,
+ OTHER) = REASONS
 
 
 @dataclass(frozen=True, slots=True)

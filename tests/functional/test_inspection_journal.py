@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
-from ironic_rules.db import clock, inspection_journal
+from ironic_rules.db import clock, inspection_journal, tables
 from ironic_rules.inspection import journal as journals
 from ironic_rules.inspection.journal import Journal
 from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
@@ -18,11 +20,12 @@ from tests.functional.processes import wait_for
 from tests.functional.whole import Whole
 
 URL = "/v1/inspection_journal"
+PLANTED = ("Planted-4711", "Planted-4712", "Planted-4713")
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
-    text = "[inspection_journal]\nmax_entries = 50\nkeep_reports = true\n"
+    text = "[inspection_journal]\nmax_entries = 50\nkeep_reports = true\n[api]\nserve_metrics = true\n"
     with wholes.running(tmp_path_factory.mktemp("journal"), text) as found:
         yield found
 
@@ -58,7 +61,10 @@ def test_a_refused_machine_is_in_the_journal_once_with_the_nodes_that_came_near(
 def test_reasons_are_told_apart(whole: Whole) -> None:
     mac, body = whole.machine()
     send(whole, body)
-    assert entries(whole, f"mac={mac}")[0]["reason"] == "unknown"
+    entry, = entries(whole, f"mac={mac}")
+    assert (entry["reason"], "[auto_discovery]enabled is false" in entry["detail"]) == ("discovery off", True)
+    whole.callback("0f7a2a68-3d7c-49f8-8a5c-6d9b6a7c1e22", body)
+    assert {each["reason"] for each in entries(whole, f"mac={mac}", 2)} == {"unknown", "discovery off"}
     bmc = copy.deepcopy(body)
     bmc["inventory"]["bmc_address"] = "198.51.100.77"
     send(whole, bmc)
@@ -239,3 +245,41 @@ def test_a_machine_that_cannot_be_recognised_is_not_enrolled(whole: Whole) -> No
     missing = f"{URL}/6a1f5b9e-0d5c-4a0e-9f59-0c1c39a6f0d1/enroll"
     assert whole.app.post_json(missing, {"driver": "fake-hardware"}).status_int == 404
     assert whole.app.post_json(f"{URL}/x/enroll", {"driver": "fake-hardware"}).status_int == 400
+
+
+def test_planted_secrets_are_in_no_journal_log_or_metric(whole: Whole, caplog: pytest.LogCaptureFixture) -> None:
+    mac, body = whole.machine()
+    rule = {"phase": "early", "actions": [{"op": "fail", "args": {"msg": "it sent {plugin_data[copy]}"}}]}
+    whole.app.post_json("/v1/inspection_rules", rule)
+    body |= {"site_token": PLANTED[0], "copy": f"as sent: {PLANTED[0]}", "ipmi": {"ipmi_password": PLANTED[1]}}
+    send(whole, body)
+    early, = entries(whole, f"mac={mac}")
+    assert (early["reason"], "it sent as sent: ******" in early["detail"]) == ("early rule", True)
+    whole.app.delete("/v1/inspection_rules")
+    caplog.clear()
+    caplog.set_level(logging.DEBUG)
+    send(whole, body)
+    entry = entries(whole, f"mac={mac}&reason=discovery%20off")[0]
+    driver_info = {"ipmi_address": "198.51.100.12", "ipmi_password": PLANTED[2]}
+    created = whole.app.post_json(
+        f"{URL}/{entry['uuid']}/enroll", {"driver": "fake-hardware", "driver_info": driver_info})
+    assert created.status_int == 201, created.text
+    shown = whole.app.get(f"{URL}/{entry['uuid']}")
+    assert (shown.json["report"]["copy"], shown.json["report"]["ipmi"]) == (
+        "as sent: ******", {"ipmi_password": "******"})
+    with whole.db.reader() as conn:
+        stored = repr(conn.execute(sa.select(tables.inspection_journal)).all())
+    assert mac in stored
+    metrics = whole.app.get("/metrics").text
+    assert 'callbacks_refused_total{reason="discovery off"}' in metrics
+    assert "is created for the machine" in caplog.text
+    pages = [stored, created.text, whole.app.get(URL).text, shown.text, metrics, caplog.text]
+    assert [secret for secret in PLANTED for page in pages if secret in page] == []
+
+
+def test_without_keep_reports_no_report_is_written(whole: Whole) -> None:
+    quiet = Journal(whole.db, 50, 30)
+    quiet.note(replace(callback(400), report={"inventory": {}, "serial": "Unkept-1"}))
+    quiet.flush()
+    entry, = entries(whole, "mac=52:54:01:00:01:90")
+    assert whole.app.get(f"{URL}/{entry['uuid']}").json["report"] is None

@@ -26,7 +26,13 @@ from ironic_rules.exceptions import (
 from ironic_rules.inspection import discovery, lookup, payload
 from ironic_rules.inspection.refusals import RefusedMachines
 from ironic_rules.models.nodes import NodeFound
-from ironic_rules.models.refused_callbacks import EARLY_RULE, MALFORMED, WRONG_STATE, RefusedCallback
+from ironic_rules.models.refused_callbacks import (
+    DISCOVERY_OFF,
+    EARLY_RULE,
+    MALFORMED,
+    WRONG_STATE,
+    RefusedCallback,
+)
 from ironic_rules.policies import ramdisk as policies
 from ironic_rules.text import printable
 
@@ -138,6 +144,9 @@ def _discovered(node_uuid: str | None, sent: payload.Payload, refusal: Exception
     """
     request = pecan.request
     try:
+        if not request.conf.auto_discovery.enabled and isinstance(refusal, MachineUnknown):
+            refusal.kind = DISCOVERY_OFF
+            refusal.reason += ", and [auto_discovery]enabled is false"
         if not request.conf.auto_discovery.enabled or node_uuid or not isinstance(refusal, LookupFailed):
             raise refusal or LookupFailed()
         if isinstance(refusal, MachineUnknown):
@@ -172,7 +181,7 @@ def _note(reason: str, detail: str, node_uuid: str | None = None, sent: payload.
     request = pecan.request
     macs, bmc_addresses = ((), ()) if sent is None else (sent.macs, sent.bmc_addresses)
     report, size = None, 0
-    if sent is not None and request.journal.keeps_reports:
+    if sent is not None:
         report, size = {"inventory": sent.inventory, **sent.plugin_data}, len(request.environ["ironic_rules.body"])
     request.journal.note(RefusedCallback(
         reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses, report, size))
