@@ -16,6 +16,8 @@ from ironic_rules.client import upstream
 
 _RULES = "/v1/inspection_rules"
 _LEGACY_RULES = "/v1/rules"
+_JOURNAL = "/v1/inspection_journal"
+_OPERATIONS = "/v1/operations"
 
 
 class Requests:
@@ -100,6 +102,34 @@ class Requests:
     def inspection(self, node: str, uuid: str) -> dict[str, Any]:
         """Return a past inspection of a node."""
         return dict(self._json("GET", f"/v1/nodes/{quote(node, safe='')}/inspections/{quote(uuid, safe='')}"))
+
+    def journal(self, node: str | None, filters: Mapping[str, Any], limit: int | None) -> list[dict[str, Any]]:
+        """Return entries of the journal of refused callbacks; ``limit`` as in :meth:`list_rules`.
+
+        :param node: only those for which this node came near
+        """
+        path = _JOURNAL if node is None else f"/v1/nodes/{quote(node, safe='')}/inspection_journal"
+        return self._collect(path, "inspection_journal", filters, limit)
+
+    def journal_entry(self, uuid: str) -> dict[str, Any]:
+        """Return an entry of the journal of refused callbacks."""
+        return dict(self._json("GET", f"{_JOURNAL}/{quote(uuid, safe='')}"))
+
+    def enroll(self, entry: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a node for the machine of an entry of the journal; return the node."""
+        return dict(self._json("POST", f"{_JOURNAL}/{quote(entry, safe='')}/enroll", body=fields))
+
+    def operations(self, limit: int | None) -> list[dict[str, Any]]:
+        """Return operations on many nodes; ``limit`` as in :meth:`list_rules`."""
+        return self._collect(_OPERATIONS, "operations", {"detail": True}, limit)
+
+    def operation(self, uuid: str) -> dict[str, Any]:
+        """Return an operation on many nodes."""
+        return dict(self._json("GET", f"{_OPERATIONS}/{quote(uuid, safe='')}"))
+
+    def cancel_operation(self, uuid: str) -> None:
+        """Cancel an operation on many nodes."""
+        self._json("DELETE", f"{_OPERATIONS}/{quote(uuid, safe='')}")
 
     def delete_all(self) -> None:
         """Delete all rules but the built-in ones."""

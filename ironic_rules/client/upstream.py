@@ -7,6 +7,7 @@ extra ``client`` would see errors about bare metal before the output of every ot
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from osc_lib import exceptions
@@ -71,5 +72,16 @@ def json_argument(argument: str | None, what: str) -> Any:
     """
     try:
         return utils.handle_json_arg(argument, what)
+    except ClientException as error:
+        raise exceptions.CommandError(str(error)) from error
+
+
+def pairs(arguments: Sequence[str]) -> dict[str, Any]:
+    """Return what arguments of the form ``key=value`` say; each value is JSON, or else a text.
+
+    :raises CommandError: one of them has no ``=``
+    """
+    try:
+        return dict(utils.key_value_pairs_to_dict(list(arguments)))
     except ClientException as error:
         raise exceptions.CommandError(str(error)) from error
