@@ -14,6 +14,8 @@ openstacksdk's list of nodes has no filter for discovered ones, and its call for
     nodes = Nodes(openstack.connect().baremetal)
     for node in nodes.nodes(auto_discovered=True, provision_state="enroll"):
         print(nodes.get_inventory(node)["inventory"])
+
+``Inspections`` has dry runs, past inspections, the journal of refused callbacks, and operations on many nodes.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from typing import Any
 
 from openstack import exceptions, resource
 from openstack.baremetal.v1 import _proxy, inspection_rules, node
+
+from ironic_rules.client.sdk_inspections import Inspections as Inspections
 
 #: The API version that has rules.
 _VERSION = "1.96"

@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openstack
 import pytest
 from openstack import exceptions
 
-from ironic_rules.client.sdk import InspectionRules
+from ironic_rules.client.sdk import InspectionRules, Inspections
 from tests.functional.clients import machines
 from tests.functional.clients.test_cli import PATIENCE_S, Cli
 from tests.functional.clients.warm_openstack import INSTALLED
+from tests.functional.processes import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -316,3 +318,68 @@ def test_openstacksdk_ignores_warnings_and_its_companion_has_them(rules):
     assert plain.actions == by_position
     assert [warning["pointer"] for warning in created.warnings] == ["/actions/0/args"]
     assert (changed.warnings, rules.get_inspection_rule(created.id).warnings) == (None, None)
+
+
+@pytest.fixture
+def inspections(endpoint: str) -> Iterator[Inspections]:
+    with openstack.connect(
+            load_yaml_config=False, load_envvars=False, auth_type="none", endpoint=endpoint) as connection:
+        yield Inspections(connection.baremetal)
+
+
+def refused(endpoint: str, index: int) -> machines.Machine:
+    """Let the service refuse a machine; return the machine."""
+    machine = machines.machine(index)
+    assert httpx.post(f"{endpoint}/v1/continue_inspection", content=machine.content).status_code == 404
+    return machine
+
+
+def test_a_machine_of_the_journal_is_enrolled(cli, endpoint):
+    machine = refused(endpoint, 901)
+    entry, = wait_for("the journal", lambda: cli.json("inspection journal list --mac", machine.pxe_mac))
+    shown = cli.json("inspection journal show", entry["uuid"])
+    created = cli.json("inspection journal enroll", entry["uuid"], "--driver", "fake-hardware", "--name", "cli-901")
+    again = cli.refused("inspection journal enroll", entry["uuid"], "--driver", "fake-hardware")
+
+    assert (entry["reason"], entry["nodes"], shown["report"]) == ("discovery off", [], None)
+    assert (created["name"], created["provision_state"]) == ("cli-901", "inspect wait")
+    assert f"node {created['uuid']} (inspect wait)" in again
+    machines.call(endpoint, "POST", "continue_inspection", json.loads(machine.content))
+    machines.wait_for_state(endpoint, "cli-901", "enroll")
+
+
+def test_an_operation_is_waited_for_and_cancelled(cli, endpoint):
+    machines.call(endpoint, "POST", "rules", {"actions": [{"action": "fail", "message": "no"}]})
+    uuid = machines.call(endpoint, "DELETE", "rules?cleanup=true")["uuid"]
+    status, output, errors = cli.finish(cli.start("inspection operation show --wait -f json", uuid))
+    listed = cli.json("inspection operation list")
+
+    assert (status, json.loads(output)["status"]) == (0, "finished")
+    assert "nodes done, 0 changed, 0 failed" in errors
+    assert [row["uuid"] for row in listed] == [uuid]
+    assert cli.run("inspection operation cancel", uuid) == f"Cancelled operation {uuid}.\n"
+    assert "could not be found" in cli.refused("inspection operation cancel", uuid[:-4] + "0000")
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")
+def test_inspections_for_users_of_the_sdk(inspections, endpoint):
+    machine = refused(endpoint, 902)
+    entry, = wait_for("the journal", lambda: list(inspections.journal(mac=machine.pxe_mac)))
+    node = inspections.enroll(entry["uuid"], driver="fake-hardware")["uuid"]
+    with pytest.raises(exceptions.ConflictException, match=node):
+        inspections.enroll(entry["uuid"], driver="fake-hardware")
+    machines.call(endpoint, "POST", "continue_inspection", json.loads(machine.content))
+    machines.wait_for_state(endpoint, node, "enroll")
+    past, = inspections.inspections(node)
+
+    assert inspections.journal_entry(entry["uuid"])["reason"] == "discovery off"
+    assert inspections.inspection(node, past["uuid"])["outcome"] == "finished"
+    assert inspections.dry_run(node=node)["outcome"] == "finished"
+    machines.call(endpoint, "POST", "rules", {"actions": [{"action": "fail", "message": "no"}]})
+    uuid = machines.call(endpoint, "DELETE", "rules?cleanup=true")["uuid"]
+    seen: list[dict[str, Any]] = []
+    assert inspections.wait_for_operation(uuid, 0.05, 30, seen.append) == seen[-1] == inspections.operation(uuid)
+    assert uuid in [each["uuid"] for each in inspections.operations(limit=1)]
+    inspections.cancel_operation(uuid)
+    with pytest.raises(exceptions.NotFoundException):
+        inspections.cancel_operation(uuid[:-4] + "0000")
