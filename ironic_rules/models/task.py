@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import uuid as uuid_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -104,10 +105,14 @@ class Task:
         :param previous_inventory: returns the inventory of the node's last successful inspection before this one
         """
         self.foreign_addresses = foreign_addresses
-        self._previous_inventory = previous_inventory
+        # Hooks and both phases of rules may ask.
+        self._previous_inventory = functools.cache(previous_inventory)
 
     def previous_inventory(self) -> Mapping[str, Any] | None:
-        """Return the inventory of the node's last successful inspection before this one; None if there was none."""
+        """Return the inventory of the node's last successful inspection before this one; None if there was none.
+
+        It is read by the first call, and must not be changed.
+        """
         return self._previous_inventory()
 
     def received_before(self) -> InspectionData | None:

@@ -30,7 +30,8 @@ _OURS = "ironic_rules.rules.actions."
 class CompiledAction(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
-    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "touches", "waits", "where", "written")
+    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "reads_previous", "touches", "waits", "where",
+                 "written")
 
     def __init__(self, where: str, operation: Operation, most: int) -> None:
         self.where = where
@@ -48,6 +49,8 @@ class CompiledAction(abc.ABC):
         self.most = most
         #: the action as JSON, for explained runs; empty if it cannot be written so
         self.written = b""
+        #: whether it reads the inventory of the inspection before
+        self.reads_previous = False
 
     @abc.abstractmethod
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:

@@ -26,13 +26,15 @@ from ironic_rules.rules.mask import View
 from ironic_rules.rules.operators import INVERSES, OPERATORS, PAIRS
 from ironic_rules.rules.registry import Operation, UnknownName
 from ironic_rules.rules.rule_warnings import KnownPaths, RuleWarning, Warnings
-from ironic_rules.rules.values import EARLY_ROOTS, ROOTS, Scope
+from ironic_rules.rules.values import EARLY_ROOTS, PREVIOUS, ROOTS, Scope
 from ironic_rules.text import is_storable, nearest
 
 INVALID = "it is no longer valid"
 ELSEWHERE = "it was valid on the host that stored the rule, so a plug-in is missing on this host"
 _OP = re.compile(r"/(?:conditions|actions)/[0-9]+/op")
 
+#: The names of what no rule can change.
+_STABLE = frozenset({"inventory", PREVIOUS, "item"})
 _CONDITION_KEYS = ("op", "args", "loop", "multiple")
 _ACTION_KEYS = ("op", "args", "loop")
 
@@ -64,12 +66,14 @@ class CompiledCondition:
     """A condition at ``where`` in its rule.
 
     :ivar groups: names of the groups that its regular expression can provide to the rule's actions
+    :ivar reads_previous: whether it reads the inventory of the inspection before
     """
 
     where: str
     op: str
     check: Check
     groups: tuple[str, ...]
+    reads_previous: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -79,6 +83,7 @@ class CompiledRule:
     :ivar max_nodes: on how many nodes it runs; None: no limit
     :ivar touches: which of node, ports, port_groups and plugin_data its actions change
     :ivar writes: the first keys of the plugin data that they change; None if these are only known when they run
+    :ivar reads_previous: whether its conditions or actions read the inventory of the inspection before
     """
 
     uuid: str
@@ -93,6 +98,7 @@ class CompiledRule:
     actions: tuple[CompiledAction, ...]
     touches: frozenset[str]
     writes: frozenset[str] | None
+    reads_previous: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -130,7 +136,9 @@ def compile(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule:
         max_nodes=rule.max_nodes, sensitive=rule.sensitive, position=rule.position, conditions=tuple(conditions),
         actions=tuple(actions),
         touches=_one(frozenset().union(*(action.touches for action in actions))),
-        writes=None if None in keys else _one(frozenset().union(*filter(None, keys))))
+        writes=None if None in keys else _one(frozenset().union(*filter(None, keys))),
+        reads_previous=any(condition.reads_previous for condition in conditions)
+        or any(action.reads_previous for action in actions))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -267,8 +275,9 @@ def _condition(scope: Scope, item: Any, where: str, captured: Set[str]) -> Compi
         call = loop.join(multiple, items, call)
     else:
         found = lookups.lookup(operation.call, bound, inverted=inverted)
-    check = Check(call, scope.roots <= {"inventory", "item"}, found, captures, _written(item))
-    return CompiledCondition(where, op, check if captures else _shared(scope, check), names)
+    check = Check(call, scope.roots <= _STABLE, found, captures, _written(item))
+    return CompiledCondition(where, op, check if captures else _shared(scope, check), names,
+                             PREVIOUS in scope.roots)
 
 
 def _written(item: dict[str, Any]) -> bytes:
@@ -321,6 +330,7 @@ def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
         scope.complain(f"{where}/args", f"the action {op} cannot check them: {type(exc).__name__}")
     compiled = compiled_actions.compile_action(where, operation, bound, items, scope.early, scope.limits.written)
     compiled.written = _written(item)
+    compiled.reads_previous = PREVIOUS in scope.roots
     return compiled
 
 

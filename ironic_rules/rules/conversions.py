@@ -116,8 +116,22 @@ def integer(value: Any) -> int:
     return number
 
 
+def count(value: Any) -> int:
+    """How many items a list or an object has.
+
+    It comes first: other conversions give no list. Cannot be evaluated for anything else, a text included.
+
+    .. conversion:: ["sda", "sdb"] -> 2
+    """
+    if isinstance(value, (list, tuple, dict)):
+        return len(value)
+    raise OperandError("must be a list or an object")
+
+
+COUNT = "count"
 #: Each conversion by the name that a template gives it.
-CONVERSIONS: dict[str, Conversion] = {"int": integer, "lower": lower, "slug": slug, "trait": trait, "upper": upper}
+CONVERSIONS: dict[str, Conversion] = {
+    COUNT: count, "int": integer, "lower": lower, "slug": slug, "trait": trait, "upper": upper}
 
 
 def chain(names: tuple[str, ...]) -> Conversion:
@@ -137,4 +151,4 @@ def chain(names: tuple[str, ...]) -> Conversion:
 
 def result(names: tuple[str, ...]) -> type[str] | type[int]:
     """Return the type of what :func:`chain` gives; without conversions, that of a text."""
-    return int if names and names[-1] == "int" else str
+    return int if names and names[-1] in (COUNT, "int") else str

@@ -24,6 +24,7 @@ from ironic_rules.rules.mask import MODES, View, Views
 from ironic_rules.rules.phase import Entry, Phase, Step
 from ironic_rules.rules.runs import Part, RuleRuns
 from ironic_rules.rules.traces import ActionTrace, ConditionTrace, State, Trace
+from ironic_rules.rules.values import PREVIOUS
 from ironic_rules.text import MAX_MESSAGE, printable
 
 WITHHELD = "details are withheld, the rule is sensitive"
@@ -172,6 +173,7 @@ def _sources(facts: Facts, task: Task | None) -> dict[str, Callable[[], Any]]:
         sources["node"] = lambda: known.node.read()
         sources["ports"] = lambda: [port.read() for port in known.ports]
         sources["port_groups"] = lambda: known.port_groups
+        sources[PREVIOUS] = known.previous_inventory
     return sources
 
 
@@ -189,7 +191,7 @@ class _Run:
         self._facts = facts
         self._task = task
         self._views = views
-        self._explain = _explainer(facts, task) if explain else None
+        self._explain = _explainer(facts, task, phase) if explain else None
         self._http_get = http_get
         self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
         self._data, self._messages = facts.plugin_data, facts.messages
@@ -226,10 +228,20 @@ class _Run:
             part = Part(self._phase, self._scope, remaining, after)
             parts.append(part)
             if remaining:
+                self._fetch_previous(remaining)
                 remaining = self._explain_all(remaining) if self._explain else self._follow(remaining)
             if self._stopped is None:
                 return
             part.until = self._stopped
+
+    def _fetch_previous(self, numbers: list[int]) -> None:
+        """Read the previous inventory if any of these rules needs it; the task keeps it.
+
+        Here and not in a condition, whose errors fail its rule: a database that is unavailable must not.
+        """
+        reading = self._phase.reads_previous
+        if reading and self._task is not None and not reading.isdisjoint(numbers):
+            self._task.previous_inventory()
 
     def _of_scope(self) -> list[int]:
         """Return the numbers of the rules to evaluate.
@@ -480,7 +492,7 @@ def _outcome(rule: CompiledRule, condition: CompiledCondition, view: View) -> tu
         raise _failed_condition(rule, condition.where, exc) from None
 
 
-def _explainer(facts: Facts, task: Task | None) -> Explainer:
+def _explainer(facts: Facts, task: Task | None, phase: Phase) -> Explainer:
     """Return the explainer of a run, which knows the secrets of the data."""
     made = facts.explainer or Explainer()
     made.conceal.learn(facts.inventory)
@@ -488,6 +500,8 @@ def _explainer(facts: Facts, task: Task | None) -> Explainer:
     if task is not None:
         made.conceal.learn(task.node.read())
         made.conceal.learn([port.read() for port in task.ports])
+        if phase.reads_previous:
+            made.conceal.learn(task.previous_inventory())
     return made
 
 

@@ -127,12 +127,15 @@ class Phase:
     """The rules of a phase. Immutable, shared by threads.
 
     :ivar entries: by number
+    :ivar reads_previous: the numbers of the rules that read the inventory of the inspection before
     :param users: for each check that the index does not decide, one of the rules that have had it, and how many have it
     """
 
     def __init__(self, entries: Mapping[int, Entry] | None = None, parts: Mapping[str | None, _Part] | None = None,
-                 users: Mapping[Check, tuple[int, int]] | None = None) -> None:
+                 users: Mapping[Check, tuple[int, int]] | None = None,
+                 reads_previous: frozenset[int] = frozenset()) -> None:
         self.entries = entries or {}
+        self.reads_previous = reads_previous
         self._parts = parts or {}
         self._users = users or {}
         #: whether the scope of a node affects which rules run
@@ -150,14 +153,16 @@ class Phase:
                 added: Iterable[CompiledRule | BrokenRule]) -> Phase:
         """Return the phase with other rules: it takes time for these, and little for the others."""
         changes: defaultdict[str | None, _Change] = defaultdict(_Change)
-        entries = dict(self.entries)
+        entries, reading = dict(self.entries), set(self.reads_previous)
         for rule in removed:
             change = changes[rule.scope]
             if isinstance(rule, BrokenRule):
                 change.mended.add(rule)
             else:
                 numbers = itertools.count(_first_number(rule))
-                change.removed.append(entries.pop(next(each for each in numbers if entries[each].rule is rule)))
+                gone = entries.pop(next(each for each in numbers if entries[each].rule is rule))
+                change.removed.append(gone)
+                reading.discard(gone.number)
         taken = set(entries)
         for rule in added:
             change = changes[rule.scope]
@@ -167,6 +172,8 @@ class Phase:
                 number = next(each for each in itertools.count(_first_number(rule)) if each not in taken)
                 taken.add(number)
                 change.added.append((number, rule))
+                if rule.reads_previous:
+                    reading.add(number)
         parts = dict(self._parts)
         for scope, change in changes.items():
             part, made = (parts.pop(scope, None) or _Part(Index(), (), ())).changed(change)
@@ -176,12 +183,13 @@ class Phase:
         users = dict(self._users)
         for change in changes.values():
             _share(entries, users, change)
-        return Phase(entries, parts, users)
+        return Phase(entries, parts, users, frozenset(reading))
 
     def tidied(self) -> Phase:
         """Return the phase with its regular expressions in sets; itself if most of them are."""
         parts = {scope: part.tidied() for scope, part in self._parts.items()}
-        return self if parts == self._parts else Phase(self.entries, parts, self._users)
+        return self if parts == self._parts else Phase(self.entries, parts, self._users,
+                                                            self.reads_previous)
 
     def broken_for(self, scope: str | None) -> BrokenRule | None:
         """Return a rule that applies to the nodes of a scope and cannot run."""

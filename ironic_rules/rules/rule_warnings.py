@@ -47,9 +47,10 @@ class Warnings:
         elif len(self.found) == MAX_WARNINGS:
             self.found.append(RuleWarning("", _MORE))
 
-    def reads(self, where: str, used: Field, steps: Steps, above: int) -> None:
+    def reads(self, where: str, used: Field, root: str, steps: Steps, above: int) -> None:
         """Add a warning if no inventory has the path that a template reads.
 
+        :param root: the name of the inventory: that of this inspection, or of the previous one
         :param steps: the path below the inventory
         :param above: how many of the steps are those of a loop; the template has the others
         """
@@ -68,11 +69,11 @@ class Warnings:
             return
         meant = self._catalogue.nearest(steps)
         self.add(where, f"column {used.column_of(number - above)}: no inventory so far has this path",
-                 None if meant is None else _written(meant, steps[:above]))
+                 None if meant is None else _written(root, meant, steps[:above]))
 
 
-def _written(path: Steps, loop: Steps) -> str:
+def _written(inventory: str, path: Steps, loop: Steps) -> str:
     """Return a path as it stands in a template, below ``item`` where it is in the loop."""
     inside = loop and path[:len(loop)] == loop
-    root, steps = ("item", path[len(loop):]) if inside else ("inventory", path)
+    root, steps = ("item", path[len(loop):]) if inside else (inventory, path)
     return root + "".join(f"[{0 if step == ANY else step}]" for step in steps)

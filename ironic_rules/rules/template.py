@@ -11,7 +11,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from ironic_rules.rules.conversions import CONVERSIONS, MAX_CHAIN
+from ironic_rules.rules.conversions import CONVERSIONS, COUNT, MAX_CHAIN
 from ironic_rules.text import nearest
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -142,6 +142,8 @@ def _conversions(text: str, at: int) -> tuple[tuple[str, ...], int]:
             raise TemplateError(found.start() + 2, f"there is no such conversion; {hint}")
         if len(names) == MAX_CHAIN:
             raise TemplateError(found.start() + 1, f"more than {MAX_CHAIN} conversions")
+        if name == COUNT and names:
+            raise TemplateError(found.start() + 2, f"{COUNT} must be the first conversion: others give no list")
         names += (name,)
         at = found.end()
     return names, at

@@ -17,7 +17,11 @@ from ironic_rules.rules.rule_warnings import Warnings
 from ironic_rules.text import is_storable, nearest
 
 EARLY_ROOTS = ("inventory", "plugin_data")
-ROOTS = ("node", "ports", "port_groups", *EARLY_ROOTS)
+#: The inventory of the last successful inspection before this one, null if there was none.
+PREVIOUS = "previous"
+ROOTS = ("node", "ports", "port_groups", *EARLY_ROOTS, PREVIOUS)
+#: The names of inventories: what is known of the paths of one is known of the others.
+INVENTORIES = frozenset({"inventory", PREVIOUS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ def _compile_text(scope: Scope, text: str, where: str, formatted: bool, regex: b
     before = len(scope.problems)
     for part in fields:
         _check_path(scope, part, where)
-        if part.conversions and not part.steps and part.root in ROOTS:
+        if part.conversions and not part.steps and part.root in ROOTS and part.conversions[0] != conversions.COUNT:
             scope.complain(where, f"column {part.column + 1}: this is a list or an object, which cannot be converted")
     if len(scope.problems) > before:
         return Const("")
@@ -192,7 +196,7 @@ def _check_path(scope: Scope, used: template.Field, where: str) -> None:
         _complain_of_root(scope, used, where)
         return
     root, steps = used.root, used.steps
-    if root == "inventory" and scope.warnings is None:
+    if root in INVENTORIES and scope.warnings is None:
         return
     above = 0
     if root == "item" and scope.items is not None:
@@ -203,17 +207,17 @@ def _check_path(scope: Scope, used: template.Field, where: str) -> None:
         if found is not None:
             number, reason = found
             scope.complain(where, f"column {used.column_of(number - above)}: {reason}")
-    elif scope.warnings is not None and root == "inventory":
-        scope.warnings.reads(where, used, steps, above)
+    elif scope.warnings is not None and root in INVENTORIES:
+        scope.warnings.reads(where, used, root, steps, above)
 
 
 def elements_of(looped: Compiled) -> template.Field | None:
-    """Return the path of a loop of whose items something is known: the ports, or a part of the inventory."""
+    """Return the path of a loop of whose items something is known: the ports, or a part of an inventory."""
     if not isinstance(looped, Path):
         return None
     used = looped.field
     is_list = used.root in records.RECORDS and used.root != "node" and not used.steps
-    return used if is_list or used.root == "inventory" else None
+    return used if is_list or used.root in INVENTORIES else None
 
 
 def _complain_of_root(scope: Scope, used: template.Field, where: str) -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
-from ironic_rules.rules.conversions import CONVERSIONS
+from ironic_rules.rules.conversions import CONVERSIONS, COUNT
 from ironic_rules.rules.errors import OperandError
 from tests.unit.rules import world
 
@@ -26,6 +26,7 @@ from tests.unit.rules import world
     ("lower", "ÀB", "àb"), ("lower", True, "true"),
     ("int", " +007\n", 7), ("int", "-0", 0), ("int", "0" * 6000 + "42", 42), ("int", 40, 40), ("int", 40.0, 40),
     ("int", str(2**64 - 1), 2**64 - 1), ("int", str(-(2**63)), -(2**63)),
+    ("count", [], 0), ("count", [None, [1, 2]], 2), ("count", {"a": {}}, 1),
 ])
 def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
     converted = CONVERSIONS[name](value)
@@ -33,7 +34,8 @@ def test_a_value_is_converted(name: str, value: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    *((name, value) for name in CONVERSIONS for value in (None, [], {}, ["a"])),
+    *((name, value) for name in CONVERSIONS if name != COUNT for value in (None, [], {}, ["a"])),
+    *(("count", value) for value in (None, "ab", 2, True, "******")),
     ("slug", ""), ("slug", "******"), ("slug", "漢字"), ("slug", "x" * 256), ("trait", "******"), ("trait", "x" * 249),
     *(("int", value) for value in (
         "", True, "1_0", "12.0", "0x1f", "٤٢", "+ 1", "+", 40.5, float("inf"), float("nan"), 1e300, str(2**64),
@@ -65,6 +67,10 @@ def written(value: Any, plugin_data: dict[str, Any], **options: Any) -> Any:
 def test_one_template_keeps_the_type_of_the_conversion_and_text_is_text() -> None:
     values = ["{plugin_data[a]|int}", "<{plugin_data[a]|int}>", "{plugin_data[b]|lower|slug}"]
     assert written(values, {"a": " 5", "b": "Ä b"}) == [5, "<5>", "a-b"]
+
+
+def test_what_has_items_is_counted_also_a_root() -> None:
+    assert written(["{plugin_data[a]|count}", "{ports|count}", "{plugin_data|count}"], {"a": [1, 2, 3]}) == [3, 2, 1]
 
 
 @pytest.mark.parametrize("value", ["{plugin_data[a]|lower}", "x{plugin_data[a]|lower}", "{plugin_data[nosuch]|lower}"])
@@ -110,6 +116,10 @@ def test_converted_text_is_limited_before_and_after() -> None:
      "column 4: this is a list or an object, which cannot be converted"),
     ({"actions": [{"op": "add-trait", "args": ["{inventory[a]|treat}"]}]}, "/actions/0/args/0",
      "did you mean 'trait'?"),
+    ({"actions": [{"op": "log", "args": ["{inventory[a]|lower|count}"]}]}, "/actions/0/args/0",
+     "column 21: count must be the first conversion"),
+    ({"conditions": [{"op": "eq", "args": ["{inventory[a]|count|count}", 1]}]}, "/conditions/0/args/0",
+     "column 21: count must be the first conversion"),
 ])
 def test_a_conversion_that_can_never_fit_is_refused(rule: dict[str, Any], where: str, text: str) -> None:
     problem, = world.validate(world.rule(**rule))

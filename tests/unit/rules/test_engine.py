@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import traceback
 from typing import Any
@@ -19,7 +20,8 @@ FAIL = {"op": "fail", "args": ["hunter2"]}
 
 def case_facts(case: dict[str, Any]) -> rules.Facts:
     """Return a vector's facts."""
-    return world.facts(case.get("node"), case.get("plugin_data"), case.get("inventory"))
+    return world.facts(case.get("node"), case.get("plugin_data"), case.get("inventory"),
+                       previous=case.get("previous"))
 
 
 def case_rules(case: dict[str, Any]) -> rules.RuleSet:
@@ -64,7 +66,7 @@ def test_early_rules_run_without_a_node() -> None:
     assert facts.plugin_data == {"x": 1, "y": 1}
 
 
-@pytest.mark.parametrize("root", ["node.uuid", "ports", "port_groups"])
+@pytest.mark.parametrize("root", ["node.uuid", "ports", "port_groups", "previous"])
 def test_early_rules_can_not_name_the_node(root: str) -> None:
     problem, = world.validate(world.rule(phase="early", conditions=[{"op": "is-none", "args": [f"{{{root}}}"]}]))
     assert "not available in the early phase" in problem.text
@@ -413,3 +415,56 @@ def test_it_is_not_asked_which_rules_are_spent_unless_one_could_be(explain: bool
     traces = world.run(limited("a", conditions=never), limited("b", scope="y"), world.rule(), given=facts,
                        explain=explain)
     assert [trace.matched for trace in traces][-1:] == [True]
+
+
+LAST = {"op": "eq", "args": ["{previous[hostname]}", "rack01"]}
+NEVER = {"op": "eq", "args": ["{inventory[hostname]}", "x"]}
+
+
+def asked(*many: dict[str, Any], error: Exception | None = None, **options: Any) -> tuple[int, list[rules.Trace]]:
+    """Run rules; return how often the previous inventory was read, and the traces."""
+    given, count = world.facts(), itertools.count()
+
+    def read() -> dict[str, Any]:
+        next(count)
+        if error is not None:
+            raise error
+        return {"hostname": "rack01", "bmc_password": "s3cret"}
+
+    assert given.task is not None
+    given.task.begin_inspection((), read)
+    traces = world.run(*many, given=given, **options)
+    return next(count), traces
+
+
+def test_the_previous_inventory_is_read_once_and_only_for_rules_that_may_match() -> None:
+    reads = world.rule(conditions=[LAST])
+    assert asked(world.rule(), world.rule(phase="preprocess", conditions=[LAST])) == (0, asked(world.rule())[1])
+    assert asked(world.rule(conditions=[NEVER, LAST]), world.rule(scope="a", conditions=[LAST]))[0] == 0
+    assert asked(reads, reads, world.rule(sensitive=True, conditions=[LAST]))[0] == 1
+    assert asked(world.rule(actions=[{"op": "log", "args": ["{item}"], "loop": "{previous}"}]))[0] == 1
+    assert asked(world.rule(), explain=True)[0] == 0
+    count, (trace,) = asked(reads, explain=True)
+    assert (count, trace.matched) == (1, True)
+
+
+def test_it_is_read_once_a_changed_set_has_rules_that_need_it() -> None:
+    reads, other = world.compiled(world.rule(conditions=[LAST])), world.compiled(world.rule())
+    for rule_set, expected in ((rules.RuleSet([other]).changed([], [reads]).tidied(), 1),
+                               (rules.RuleSet([other, reads]).changed([reads], []), 0)):
+        given, found = world.facts(), []
+        assert given.task is not None
+        given.task.begin_inspection((), lambda found=found: found.append(1))  # type: ignore[misc]
+        rule_set.run("main", given)
+        assert len(found) == expected
+
+
+def test_an_error_while_it_is_read_is_not_one_of_a_rule() -> None:
+    with pytest.raises(ConnectionError):
+        asked(world.rule(conditions=[LAST]), error=ConnectionError("no database"))
+
+
+def test_its_secrets_are_known_to_explanations() -> None:
+    trace, = asked(world.rule(actions=[{"op": "set-attribute", "args": ["/extra/x", "{previous[bmc_password]}"]}]),
+                   explain=True, mask_secrets="never")[1]
+    assert trace.changes == {"node": [{"op": "add", "path": "/extra/x", "value": "******"}]}

@@ -266,7 +266,8 @@ VALUES = st.sampled_from([
 PATHS = st.sampled_from([
     "{inventory[a]}", "{inventory.a}", "{inventory[b][c]}", "{inventory[l][0]}", "{inventory[token]}",
     "{inventory[nosuch]}", "{inventory[b]}", "{inventory[b][token][c]}", "{inventory[l]}", "{plugin_data[ran]}",
-    "{plugin_data[all]}", "{plugin_data[sent]}", "{plugin_data}", "{node.extra[ran]}", "{node.inspection_scope}"])
+    "{plugin_data[all]}", "{plugin_data[sent]}", "{plugin_data}", "{node.extra[ran]}", "{node.inspection_scope}",
+    "{previous[a]}", "{previous[b][c]}", "{previous[token]}", "{previous}"])
 DATA = st.recursive(VALUES, lambda inner: st.one_of(
     st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(["c", "token"]), inner, max_size=2)), max_leaves=4)
 INVENTORIES = st.fixed_dictionaries({"token": VALUES}, optional={"a": DATA, "b": DATA, "l": DATA})
@@ -288,8 +289,11 @@ def comparisons() -> st.SearchStrategy[dict[str, Any]]:
         "op": "eq", "args": ["{item}", value], "loop": ["{inventory[a]}", "{inventory[token]}"], "multiple": "any"})
     repeated = st.tuples(PATHS, VALUES, st.sampled_from([[], [1]]), st.sampled_from(["any", "all"])).map(
         lambda parts: {"op": "eq", "args": list(parts[:2]), "loop": parts[2], "multiple": parts[3]})
+    counts = st.sampled_from([1, 2, "{inventory|count}", "{inventory[a]|count}", "{previous|count}",
+                              "{previous[a]|count}"])
+    counted = of(["eq", "lt"], counts, counts)
     return st.one_of(
-        pairs, pairs, of(["one-of"], PATHS, st.lists(VALUES, max_size=3)),
+        pairs, pairs, counted, of(["one-of"], PATHS, st.lists(VALUES, max_size=3)),
         of(["is-true", "is-false", "is-none", "is-empty"], PATHS), of(["in-net"], PATHS, NETWORKS),
         of(["matches", "contains"], PATHS, REGEXES), of(["eq", "lt"], PATHS, PATHS), forced, looped, repeated)
 
@@ -321,25 +325,29 @@ GROUPED = st.builds(
 LIMITS = rules.Limits(subject=4)
 
 
-def outcome(rule_set: rules.RuleSet, inventory: dict[str, Any], scope: str | None, explain: bool) -> list[Any]:
+def outcome(rule_set: rules.RuleSet, inventory: dict[str, Any], previous: dict[str, Any] | None, scope: str | None,
+            explain: bool) -> list[Any]:
     """Run rules and return all visible results; with explanations every condition of every rule is evaluated."""
     node = NodeDraft({"extra": {}, "inspection_scope": scope})
-    facts = rules.Facts(Task(node), copy.deepcopy(inventory), {"sent": "x", "scope": "/inspection_scope"})
+    task = Task(node)
+    task.begin_inspection((), lambda: copy.deepcopy(previous))
+    facts = rules.Facts(task, copy.deepcopy(inventory), {"sent": "x", "scope": "/inspection_scope"})
     failure = None
     try:
         traces = rule_set.run("main", facts, explain=explain)
     except RuleFailed as exc:
         failure, traces = str(exc), exc.traces  # type: ignore[attr-defined]
     seen = [(trace.uuid, trace.error) for trace in traces if trace.matched]
-    return [failure, seen, node.read(), facts.plugin_data, facts.messages, facts.inventory == inventory]
+    unchanged = facts.inventory == inventory and task.previous_inventory() == previous
+    return [failure, seen, node.read(), facts.plugin_data, facts.messages, unchanged]
 
 
-def check_index(bodies: list[dict[str, Any]], inventory: dict[str, Any], scope: str | None, mode: str,
-                data: st.DataObject) -> None:
+def check_index(bodies: list[dict[str, Any]], inventory: dict[str, Any], previous: dict[str, Any] | None,
+                scope: str | None, mode: str, data: st.DataObject) -> None:
     compiled = [
         world.compiled(world.rule(uuid=f"00000000-0000-4000-8000-{number:012}", position=number, **body), limits=LIMITS)
         for number, body in enumerate(bodies)]
-    expected = outcome(rules.RuleSet(compiled, mask_secrets=mode), inventory, scope, explain=True)
+    expected = outcome(rules.RuleSet(compiled, mask_secrets=mode), inventory, previous, scope, explain=True)
     # The same set as the result of a change, with all expressions in sets or none.
     some = st.lists(st.sampled_from(compiled), unique=True) if compiled else st.just([])
     with mock.patch.object(pattern_sets, "LOOSE", data.draw(st.sampled_from([0, 32]))):
@@ -347,8 +355,8 @@ def check_index(bodies: list[dict[str, Any]], inventory: dict[str, Any], scope: 
         removed = [rule for rule in first if rule in data.draw(some)]
         changed = rules.RuleSet(first, mask_secrets=mode).changed(
             removed, [rule for rule in compiled if rule not in first or rule in removed]).tidied()
-    assert outcome(changed, inventory, scope, explain=False) == expected
-    assert outcome(changed, inventory, scope, explain=True) == expected
+    assert outcome(changed, inventory, previous, scope, explain=False) == expected
+    assert outcome(changed, inventory, previous, scope, explain=True) == expected
     assert expected[-1]
 
 
@@ -357,6 +365,7 @@ def check_index(bodies: list[dict[str, Any]], inventory: dict[str, Any], scope: 
 def test_the_index_changes_nothing(batch: tuple[int, int]) -> None:
     strategies.check(
         batch, check_index, bodies=st.lists(st.one_of(RULES, RULES, GROUPED), max_size=8), inventory=INVENTORIES,
+        previous=st.one_of(st.none(), INVENTORIES),
         scope=st.sampled_from([None, "a", "b", "c"]), mode=st.sampled_from(["always", "never", "sensitive"]),
         data=st.data())
 

@@ -18,7 +18,7 @@ from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.models import traits
 from ironic_rules.rules import template
-from ironic_rules.rules.conversions import CONVERSIONS, MAX_CHAIN
+from ironic_rules.rules.conversions import CONVERSIONS, COUNT, MAX_CHAIN
 from ironic_rules.rules.errors import OperandError
 from tests import strategies
 from tests.unit.rules import world
@@ -30,7 +30,8 @@ SETTINGS = settings(max_examples=strategies.wanted(150), deadline=None, suppress
 TEMPLATES = st.sampled_from([
     "{inventory}", "{inventory[cpu][count]}", "{inventory[hostname]}-{inventory[cpu][count]}", "{inventory[nosuch]}",
     "{inventory[interfaces][0][name]}", "{plugin_data}", "{plugin_data[a]}", "x{plugin_data[a]}", "{node.extra}",
-    "{node.driver_info[ipmi_password]}", "{ports}", "{port_groups}", "{item}", "{item[key]}", "{{", "{", "{x", "}",
+    "{node.driver_info[ipmi_password]}", "{ports}", "{port_groups}", "{previous[disks]|count}",
+    "{previous}", "{item}", "{item[key]}", "{{", "{", "{x", "}",
     "{node!r}", "{inventory[hostname]|slug}", "x{plugin_data[a]|int}", "{match[a]}", "{match[a]|trait}", "{item|upper}",
 ])
 TEXTS = st.one_of(TEMPLATES, st.text(max_size=8), st.sampled_from([
@@ -158,7 +159,8 @@ def test_a_template_parses_or_is_refused(text: str, regex: bool) -> None:
 KEY = st.text(st.characters(exclude_characters="[]{}"), min_size=1, max_size=5).filter(lambda key: key[0] not in "'\"")
 FIELD = st.builds(
     lambda steps, names: "{node" + "".join(f"[{step}]" for step in steps) + "".join(f"|{name}" for name in names) + "}",
-    st.lists(KEY, max_size=3), st.lists(st.sampled_from([*CONVERSIONS]), max_size=MAX_CHAIN))
+    st.lists(KEY, max_size=3), st.lists(st.sampled_from([*CONVERSIONS]), max_size=MAX_CHAIN).filter(
+        lambda names: COUNT not in names[1:]))
 
 
 @SETTINGS

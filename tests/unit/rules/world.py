@@ -83,11 +83,14 @@ def ports() -> list[PortDraft]:
 
 
 def facts(node: dict[str, Any] | None = None, plugin_data: dict[str, Any] | None = None,
-          inventory: dict[str, Any] | None = None, early: bool = False) -> rules.Facts:
-    """Return facts; ``node`` and ``inventory`` are merged with the defaults."""
+          inventory: dict[str, Any] | None = None, early: bool = False,
+          previous: dict[str, Any] | None = None) -> rules.Facts:
+    """Return facts; ``node`` and ``inventory`` are merged with the defaults, ``previous`` is a whole inventory."""
     values = copy.deepcopy({**NODE, **(node or {})})
     traits = values.pop("traits", ())
     task = None if early else Task(NodeDraft(values, traits), ports())
+    if task is not None:
+        task.begin_inspection((), lambda: copy.deepcopy(previous))
     data = copy.deepcopy(plugin_data or {})
     return rules.Facts(task, copy.deepcopy({**INVENTORY, **(inventory or {})}), data)
 
