@@ -6,16 +6,17 @@ after which the inspect interface waits for more are ``waiting`` until then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from ironic_rules.db import clock, inventory_paths
 from ironic_rules.db.errors import references
-from ironic_rules.db.projection import columns_of
+from ironic_rules.db.paging import Page, paginate
+from ironic_rules.db.projection import Row, columns_of
 from ironic_rules.db.tables import node_inventory as table
-from ironic_rules.exceptions import InventoryNotFound, NodeNotFound
+from ironic_rules.exceptions import InventoryNotFound, MarkerNotFound, NodeNotFound
 from ironic_rules.models.inventories import Inventory, StoredInventory
 
 RECEIVED = "received"
@@ -23,6 +24,10 @@ PROCESSED = "processed"
 FAILED = "failed"
 WAITING = "waiting"
 _UNFINISHED = (RECEIVED, WAITING)
+#: The columns of a version in a list.
+VERSION = ("id", "status", "created_at", "updated_at", "request_id")
+#: The largest number that the column can have.
+_MAX_ID = 2**31 - 1
 
 
 def _newest_of(*, raw_json: bool) -> sa.Select[Any]:
@@ -109,10 +114,15 @@ def latest(conn: sa.Connection, node_id: int, status: str | None = None, *,
     return conn.execute(_LATEST_RAW if raw_json else _LATEST, {"node_id": node_id}).one_or_none()
 
 
-def get(conn: sa.Connection, node_id: int, inventory_id: int) -> StoredInventory | None:
-    """Return the data of the node with that id, None if they are not kept."""
-    query = sa.select(table).where(table.c.node_id == node_id, table.c.id == inventory_id)
-    return conn.execute(query).one_or_none()
+def get(conn: sa.Connection, node_id: int, inventory_id: int, *, raw_json: bool = False) -> StoredInventory | None:
+    """Return the data of the node with that id, None if they are not kept.
+
+    :param raw_json: leave JSON columns as text
+    """
+    if inventory_id > _MAX_ID:
+        return None
+    query = sa.select(*columns_of(table, raw_json=raw_json))
+    return conn.execute(query.where(table.c.node_id == node_id, table.c.id == inventory_id)).one_or_none()
 
 
 def newest_report(conn: sa.Connection, node_id: int) -> StoredInventory | None:
@@ -126,10 +136,38 @@ def newest_report(conn: sa.Connection, node_id: int) -> StoredInventory | None:
     return conn.execute(sa.select(table).where(table.c.id == chosen)).one_or_none()
 
 
+def successful_before(conn: sa.Connection, node_id: int, inventory_id: int, *,
+                      raw_json: bool = False) -> StoredInventory | None:
+    """Return the newest data of a successful inspection of the node before those with that id, None if there are none.
+
+    :param raw_json: leave JSON columns as text
+    """
+    query = sa.select(*columns_of(table, raw_json=raw_json)).where(
+        table.c.node_id == node_id, table.c.status == PROCESSED, table.c.id < inventory_id)
+    return conn.execute(query.order_by(table.c.id.desc()).limit(1)).one_or_none()
+
+
+def versions(conn: sa.Connection, node_id: int, page: Page) -> Sequence[Row]:
+    """Return at most ``page.limit`` of the node's stored data, without the data themselves.
+
+    :param page: its sort key is one of ``VERSION``
+    :raises MarkerNotFound: 404, there are none with the id ``page.marker``
+    """
+    marker = None
+    if page.marker is not None:
+        place = sa.select(table.c[page.sort_key].label("value"), table.c.id.label("unique"))
+        number = min(int(page.marker), _MAX_ID)
+        marker = conn.execute(place.where(table.c.node_id == node_id, table.c.id == number)).one_or_none()
+        if marker is None:
+            raise MarkerNotFound(marker=page.marker)
+    query = sa.select(*columns_of(table, VERSION)).where(table.c.node_id == node_id)
+    return conn.execute(paginate(query, table, page, marker)).all()
+
+
 def latest_inventory(conn: sa.Connection, node_id: int, before: int | None = None) -> Inventory | None:
     """Return only the inventory of the node's last successful inspection, None if there was none.
 
-    :param before: only those before the inventory with this id
+    :param before: of those before the data with this id
     """
     query = sa.select(table.c.inventory_data).where(table.c.node_id == node_id, table.c.status == PROCESSED)
     if before is not None:

@@ -44,6 +44,7 @@ class Machine:
     :ivar is_new: discovery would create it
     :ivar foreign: MAC addresses of the data that belong to other nodes
     :ivar spent: the rules that may not run on it, and on how many others each has
+    :ivar previous: the inventory of the last successful inspection before this one
     :ivar owned: what legacy rules own on it
     """
 
@@ -69,21 +70,27 @@ class Machine:
         return found
 
 
-def stored(conn: sa.Connection, row: Node, data: InspectionData) -> Machine:
-    """Return a node of the database, as it is when it is inspected with these data."""
+def stored(conn: sa.Connection, row: Node, data: InspectionData, version: int | None = None) -> Machine:
+    """Return a node of the database, as it is when it is inspected with these data.
+
+    :param version: of the data, if they are stored: those of inspections before it are the previous ones
+    """
     return Machine(
         values_of(NODE, row), traits.list_for(conn, [row.id])[row.id],
         [values_of(PORT, port) for port in ports.for_node(conn, row.id)],
         [values_of(PORT_GROUP, group) for group in portgroups.for_node(conn, row.id)],
         foreign=foreign(conn, data, row.id), spent=rule_nodes.spent(conn, row.uuid),
-        previous=inventory.latest_inventory(conn, row.id), owned=tuple(legacy_values.for_node(conn, row.id).values()))
+        previous=inventory.latest_inventory(conn, row.id, version),
+        owned=tuple(legacy_values.for_node(conn, row.id).values()))
 
 
-def imagined(node: Mapping[str, Any], traits: Sequence[str] = (), ports: Sequence[Mapping[str, Any]] = ()) -> Machine:
+def imagined(node: Mapping[str, Any], traits: Sequence[str] = (), ports: Sequence[Mapping[str, Any]] = (),
+             previous: JSONObject | None = None) -> Machine:
     """Return a node that no database has, with defaults for the fields that are not given."""
     made = [{**_initial(PORT), "id": number, "uuid": uuidutils.generate_uuid(), **port}
             for number, port in enumerate(ports, start=1)]
-    return Machine({**_initial(NODE), "id": 1, "uuid": uuidutils.generate_uuid(), **node}, traits, made)
+    values = {**_initial(NODE), "id": 1, "uuid": uuidutils.generate_uuid(), **node}
+    return Machine(values, traits, made, previous=previous)
 
 
 def _initial(fields: Fields) -> JSONObject:

@@ -9,6 +9,8 @@ A file is a mapping: ``rules`` (the name of a file, or a list of rules), ``hooks
     fields of the node, its traits, and a list of ports
 ``report``
     what the ramdisk sends, or the name of a file (JSON or YAML) with it
+``previous``
+    what the ramdisk sent in the last inspection before, in the same form; by default there was none
 ``expect``
     any of ``outcome``, ``matched`` and ``not_matched`` (names, descriptions or UUIDs of rules), ``node`` (the whole
     patch, in any order), ``changes`` (operations that are part of it), ``traits``, ``plugin_data``, ``failure``
@@ -24,7 +26,7 @@ from typing import Any
 import orjson
 
 from ironic_rules import rules
-from ironic_rules.exceptions import ConfigurationError, Invalid
+from ironic_rules.exceptions import ConfigurationError, Invalid, InvalidInventory
 from ironic_rules.inspection import dry_run, payload
 from ironic_rules.inspection.dry_run import DryRun
 from ironic_rules.inspection.hook_settings import HookSettings
@@ -37,7 +39,7 @@ from ironic_rules.models.json_values import JSONObject, same
 from ironic_rules.rules import built_in, strict_yaml
 
 _KEYS = frozenset({"rules", "hooks", "cases"})
-_CASE = frozenset({"name", "node", "traits", "ports", "report", "expect"})
+_CASE = frozenset({"name", "node", "traits", "ports", "report", "previous", "expect"})
 _EXPECTED = ("outcome", "matched", "not_matched", "node", "changes", "traits", "plugin_data", "failure")
 _NODE = {"driver": "fake-hardware", "inspect_interface": "agent"}
 
@@ -148,7 +150,13 @@ def _machine(file: Path, where: str, case: Mapping[str, Any]) -> dry_run.Machine
         _check(file, f"{where}/ports/{number}", port, PortDraft)
     if reason := NodeDraft.value_problem("traits", traits):
         raise BadCase(f"{file}: {where}/traits: {reason}")
-    return dry_run.imagined({**_NODE, **node}, traits, ports)
+    previous = None
+    if case.get("previous") is not None:
+        try:
+            previous = payload.split(_report(file, where, case["previous"], "previous")).inventory
+        except InvalidInventory as error:
+            raise BadCase(f"{file}: {where}/previous: {error}") from error
+    return dry_run.imagined({**_NODE, **node}, traits, ports, previous)
 
 
 def _check(file: Path, where: str, given: Any, draft: type[NodeDraft | PortDraft]) -> None:
@@ -233,14 +241,14 @@ def _rules(file: Path, given: Any) -> list[Rule]:
     return found
 
 
-def _report(file: Path, where: str, given: Any) -> Any:
+def _report(file: Path, where: str, given: Any, key: str = "report") -> Any:
     if isinstance(given, str):
         try:
             return _load(file.parent / given)
         except BadCase as error:
-            raise BadCase(f"{file}: {where}/report: {error}") from error
+            raise BadCase(f"{file}: {where}/{key}: {error}") from error
     if not isinstance(given, dict):
-        raise BadCase(f"{file}: {where}/report: must be a mapping, or the name of a file")
+        raise BadCase(f"{file}: {where}/{key}: must be a mapping, or the name of a file")
     return given
 
 

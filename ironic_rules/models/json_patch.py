@@ -12,12 +12,31 @@ from ironic_rules.models import pointer
 from ironic_rules.models.json_values import JSONObject, same
 
 
-def difference(before: Any, after: Any, path: tuple[str, ...] = ()) -> list[JSONObject]:
+class TooManyOperations(Exception):
+    """A patch has more operations than were wanted."""
+
+
+class _Few(list[JSONObject]):
+    """A list of operations that refuses to become longer than ``most``."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def append(self, operation: JSONObject) -> None:
+        if len(self) >= self._most:
+            raise TooManyOperations
+        super().append(operation)
+
+
+def difference(before: Any, after: Any, path: tuple[str, ...] = (), *, most: int | None = None) -> list[JSONObject]:
     """Return the operations (``add``, ``remove``, ``replace``) that make ``after`` of ``before``.
 
     :param path: where both are in the document of the patch
+    :param most: maximum number of operations; None: any
+    :raises TooManyOperations: there are more
     """
-    found: list[JSONObject] = []
+    found: list[JSONObject] = [] if most is None else _Few(most)
     _compare(before, after, path, found)
     return found
 

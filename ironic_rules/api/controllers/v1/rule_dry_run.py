@@ -38,7 +38,8 @@ class RuleDryRunController(Resource):
         ``{"uuid", "left_out": true}`` leaves it out. A sensitive rule cannot be patched. With ``compare`` the answer
         has the result of the stored rules, too, and the difference.
 
-        Early rules run over a ``report`` only: stored data have passed them.
+        Early rules run over a ``report`` only: stored data have passed them. ``previous`` is the last successful
+        inventory of the node, for stored data the one before them.
 
         :raises InvalidRule: 400, with every problem of every rule;  InvalidInventory: 400, of the report
         :raises NodeNotFound, InventoryNotFound: 404
@@ -105,7 +106,7 @@ def _machine(conn: sa.Connection, body: dict[str, Any],
         if found is None:
             raise InventoryNotFound(node=row.uuid)
         data = InspectionData(found.inventory_data, found.received_plugin_data)
-        return dry_run.stored(conn, row, data), data
+        return dry_run.stored(conn, row, data, found.id), data
     data = InspectionData(sent.inventory, sent.plugin_data)
     if "node" in body:
         return dry_run.stored(conn, node_access.find(conn, body["node"]), data), data
