@@ -131,6 +131,16 @@ class Requests:
         """Cancel an operation on many nodes."""
         self._json("DELETE", f"{_OPERATIONS}/{quote(uuid, safe='')}")
 
+    def inventory_versions(self, node: str) -> list[dict[str, Any]]:
+        """Return the kept versions of a node's inventory, without the data."""
+        return self._collect(f"/v1/nodes/{quote(node, safe='')}/inventory/versions", "versions", {}, 0)
+
+    def inventory_diff(self, node: str, before: int | None, after: int | None) -> dict[str, Any]:
+        """Return how a version of a node's inventory differs from another; None: the last successful ones."""
+        asked = urlencode({name: number for name, number in (("from", before), ("to", after)) if number is not None})
+        path = f"/v1/nodes/{quote(node, safe='')}/inventory/diff"
+        return dict(self._json("GET", f"{path}?{asked}" if asked else path))
+
     def delete_all(self) -> None:
         """Delete all rules but the built-in ones."""
         self._json("DELETE", _RULES)

@@ -173,19 +173,44 @@ class Nodes:
             query["auto_discovered"] = str(bool(query["auto_discovered"])).lower()
         return iter(Node.list(self._baremetal, base_path="/nodes/detail" if details else None, **query))
 
-    def get_inventory(self, node: str | node.Node, status: str | None = None) -> dict[str, Any]:
+    def get_inventory(self, node: str | node.Node, status: str | None = None,
+                      version: int | None = None) -> dict[str, Any]:
         """Get inventory for the node.
 
         :param node: The value can be the name or ID of a node or a :class:`~openstack.baremetal.v1.node.Node` instance.
         :param status: ``processed``, ``failed``, ``pending`` or ``waiting``: the newest data with this status.
+        :param version: the data with this number, see :meth:`inventory_versions`.
         :returns: inspection data from the most recent successful run, or if there was none, the newest data:
             ``inventory``, ``plugin_data`` and ``status``.
         """
-        if status is None:
+        if status is None and version is None:
             return dict(self._baremetal.get_node_inventory(node))
+        return self._inventory(node, "", _INVENTORY_VERSION, status=status, version=version)
+
+    def inventory_versions(self, node: str | node.Node) -> Iterator[dict[str, Any]]:
+        """List the inspections of a node whose data are kept, oldest first: ``version``, ``status``, and times."""
+        marker: int | None = None
+        while True:
+            reply = self._inventory(node, "/versions", _VERSION, marker=marker)
+            yield from reply["versions"]
+            if "next" not in reply:
+                return
+            marker = reply["versions"][-1]["version"]
+
+    def inventory_diff(self, node: str | node.Node, before: int | None = None,
+                       after: int | None = None) -> dict[str, Any]:
+        """Get how a version of a node's inventory differs from another.
+
+        :param before: the version to compare with; by default the last successful one before ``after``
+        :param after: the version that is compared; by default the last successful one
+        """
+        return self._inventory(node, "/diff", _VERSION, **{"from": before, "to": after})
+
+    def _inventory(self, node: str | node.Node, path: str, microversion: str, **query: Any) -> dict[str, Any]:
         ident = node if isinstance(node, str) else node.id
+        given = {name: value for name, value in query.items() if value is not None}
         reply = self._baremetal.get(
-            f"{Node.base_path}/{ident}/inventory", params={"status": status}, microversion=_INVENTORY_VERSION)
+            f"{Node.base_path}/{ident}/inventory{path}", params=given, microversion=microversion)
         exceptions.raise_from_response(reply)
         return dict(reply.json())
 
