@@ -47,6 +47,27 @@ cases:
     assert "missing" in str(found[1][0][0].text)
 
 
+def test_a_case_has_what_the_machine_sent_before(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "last.json").write_text('{"inventory": {"disks": [{}, {}], "bmc_password": "s3cret"}}')
+    (folder / "lost.yaml").write_text("""
+rules:
+  - name: lost
+    conditions: [{op: lt, args: ["{inventory[disks]|count}", "{previous[disks]|count}"]}]
+    actions: [{op: set-attribute, args: [/extra/before, "{previous[bmc_password]}"]}]
+cases:
+  - name: fewer
+    report: {inventory: {disks: [{}]}}
+    previous: last.json
+    expect: {matched: [lost], node: [{op: add, path: /extra/before, value: "******"}]}
+  - name: as many
+    report: {inventory: {disks: [{}]}}
+    previous: {inventory: {disks: [{}]}}
+    expect: {not_matched: [lost], node: []}
+  - {name: the first inspection, report: {inventory: {disks: [{}]}}, expect: {not_matched: [lost]}}
+""")
+    assert rules_test.main([str(folder), "--fail-under", "100"]) == 0, capsys.readouterr().out
+
+
 def test_conditions_that_no_case_covers_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = folder / "gpu.yaml"
     file.write_text(file.read_text().partition("  - name: a small one")[0])
@@ -63,6 +84,8 @@ def test_conditions_that_no_case_covers_are_named(folder: Path, capsys: pytest.C
     "rules: []\ncases: [{report: {inventory: {}}, expect: {nosuch: 1}}]",
     "rules: []\ncases: [{report: {inventory: {}}, ports: 5}]", "rules: []\ncases: [{report: {inventory: {}}, node: 5}]",
     "rules: []\ncases: [{report: {inventory: {}}, traits: 5}]",
+    "rules: []\ncases: [{report: {inventory: {}}, previous: {disks: []}}]",
+    "rules: []\ncases: [{report: {inventory: {}}, previous: nosuch.json}]",
 ])
 def test_files_that_cannot_be_used_are_refused_with_their_name(
         tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
