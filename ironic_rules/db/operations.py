@@ -60,10 +60,10 @@ def create(conn: sa.Connection, kind: str, filters: Mapping[str, Any], user: str
     row = {"uuid": uuid, "kind": kind, "status": RUNNING, "filters": dict(filters), "user": user and user[:255],
            "created_at": clock.now()}
     inserted = conn.execute(sa.insert(operations).values(row)).inserted_primary_key
-    chosen = nodes.subquery()
-    conn.execute(sa.insert(items).from_select(
-        ["operation_id", "node_uuid", "status"],
-        sa.select(sa.literal(inserted[0], sa.Integer), *chosen.c, sa.literal(LEFT))))  # type: ignore[index]
+    # Not as a subquery, in which MariaDB ignores an order.
+    rows = nodes.with_only_columns(
+        sa.literal(inserted[0], sa.Integer), *nodes.selected_columns, sa.literal(LEFT))  # type: ignore[index]
+    conn.execute(sa.insert(items).from_select(["operation_id", "node_uuid", "status"], rows))
     _prune(conn)
     return get(conn, uuid)
 

@@ -103,6 +103,30 @@ def test_what_is_saved_while_a_rule_is_deleted_has_a_rule_or_is_not_saved(
         assert conn.scalar(sa.select(sa.func.count()).select_from(table)) == 0
 
 
+def test_postponed_items_come_last_and_equal_results_are_a_group(
+        db: Database, make_node: Callable[..., Any]) -> None:
+    made = [make_node(conductor_group=group) for group in ("", "", "", "rack-7")]
+    with db.writer() as conn:
+        operation = operations.create(conn, "a-kind", {}, None, nodes.uuids({}))
+        first, second, third = operations.claim(conn, operation.id, "x", 9, group="")
+        assert [first.node_uuid, second.node_uuid, third.node_uuid] == [node.uuid for node in made[:3]]
+        operations.postpone(conn, first)
+        later = clock.now() + datetime.timedelta(seconds=operations.PAUSE_S + 1)
+        assert operations.claim(conn, operation.id, "x", 9, group="") == []
+        other, = operations.claim(conn, operation.id, "y", 9, later)
+        assert other.node_uuid == made[3].uuid
+        again, = operations.claim(conn, operation.id, "y", 9, later, "")
+        assert (again.id, again.postponed) == (first.id, 1)
+        for item, result in ((second, {"a": 1, "b": [2]}), (third, {"b": [2], "a": 1}), (other, {})):
+            operations.end(conn, item, operations.UNCHANGED, None, result)
+        found = operations.groups(conn, operation.id, 9)
+        assert [(row.number, row.result) for row in found] == [(2, {"a": 1, "b": [2]}), (1, {})]
+        listed = operations.list_items(conn, operation.id, None, None, 9, result_hash=found[0].result_hash)
+        assert [row.id for row in listed] == [second.id, third.id]
+        behind = operations.list_items(conn, operation.id, operations.UNCHANGED, second.node_uuid, 9)
+        assert [row.id for row in behind] == [third.id, other.id]
+
+
 def test_items_are_claimed_once_and_again_after_a_while(db: Database, make_node: Callable[..., Any]) -> None:
     with db.writer() as conn:
         legacy_rules.create(conn, {**RULE, "uuid": A})
