@@ -40,7 +40,9 @@ def _extracted(element: _Capabilities, compiler: SQLCompiler, **kwargs: Any) -> 
 
 @compiles(_Capabilities, "postgresql")
 def _selected(element: _Capabilities, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return f"CAST(CAST({compiler.process(element.clauses, **kwargs)} AS JSON) -> 'capabilities' AS TEXT)"
+    # PostgreSQL reads no JSON that has NUL anywhere; texts of firmware, which rules write into properties, can have it.
+    text = f"REPLACE({compiler.process(element.clauses, **kwargs)}, '\\u0000', '\\ufffd')"
+    return f"CAST(CAST({text} AS JSON) -> 'capabilities' AS TEXT)"
 
 
 _CAPABILITIES = _Capabilities(sa.type_coerce(_NODES.properties, sa.Text))

@@ -6,6 +6,7 @@ compares the node's capabilities. Numbers of virtual CPUs and sizes are not repo
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -113,11 +114,18 @@ def lacks(required: Requirements, traits: Collection[str], capabilities: Mapping
     return found
 
 
-def capabilities_of(stored: str | None) -> dict[str, str]:
-    """Return the capabilities of a node: ``boot_mode:uefi,raid:1``, or the JSON of that or of an object."""
-    if not stored:
+def capabilities_of(stored: Any) -> dict[str, str]:
+    """Return the capabilities of a node: ``boot_mode:uefi,raid:1``, or the JSON of that or of an object.
+
+    Anything else has none: users write what they like there. SQLite returns a number as such.
+    """
+    if not stored or not isinstance(stored, str):
         return {}
-    found = orjson.loads(stored) if stored[0] in '"{[' or stored == "null" else stored
+    found: Any = stored
+    if stored[0] in '"{[' or stored == "null":
+        # SQLite returns a text without quotes: then it is none.
+        with contextlib.suppress(orjson.JSONDecodeError):
+            found = orjson.loads(stored)
     if isinstance(found, str):
         pairs = (part.partition(":") for part in found.split(","))
         return {name.strip(): value.strip() for name, colon, value in pairs if colon}

@@ -73,3 +73,16 @@ def test_nodes_are_grouped_by_state_traits_and_capabilities(db):
     assert classes == {"gold": 9, "silver": 1}
     assert stored == [["boot_mode"], ["boot_mode", "raid"]]
     assert holders == {"CUSTOM_A": 6, "CUSTOM_B": 1, "CUSTOM_D": 0}
+
+
+@pytest.mark.parametrize("odd", ["{x:1", '"', "[a:1", 5, 0, True, None, 1.5, [1], {"b": ["c"]}, "", "null"])
+def test_whatever_users_have_written_into_properties_keeps_no_flavor_from_being_explained(db, odd):
+    with db.writer() as conn:
+        for properties in ({"capabilities": odd}, {"capabilities": "a:1", "vendor": "N\0L \\u0000 'x' %s :y"}):
+            nodes.create(conn, {"driver": "d", "resource_class": "gold", "properties": properties})
+    with db.reader() as conn:
+        found = [capabilities_of(text) for text in flavor_nodes.capabilities_of(conn, ["gold"])]
+        count = sum(each.count for each in flavor_nodes.alike(conn, ["gold"], [], 5, with_capabilities=True))
+
+    assert {"a": "1"} in found
+    assert count == 2
