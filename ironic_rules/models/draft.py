@@ -113,6 +113,11 @@ class _Draft:
             if value is not (old := self._original.get(name, _MISSING)) and not json_values.same(value, old)
         }
 
+    def authors(self) -> list[Any]:
+        """Return who may have changed the draft, and what they did; some of them several times."""
+        return [entry[0] if type(entry) is tuple else entry for entry in self._journal
+                if type(entry) is not tuple or len(entry) == 1]
+
     def current(self, name: str) -> Any:
         """Return the current value of a field, to be read at once: later writes may change it. Not to be changed."""
         return self._values[name]

@@ -160,7 +160,10 @@ class Task:
 
     def copy(self) -> Task:
         """Return a task with the same changes so far, independent of this one."""
-        return copy.deepcopy(self, {id(self.context): self.context, id(self.watch): self.watch})
+        # Rules are not copied, they have what cannot be.
+        shared = (self.context, self.watch, *self.node.authors(), *(author for port in self.ports
+                                                                    for author in port.authors()))
+        return copy.deepcopy(self, {id(each): each for each in shared})
 
     def checkpoint(self, author: object = None) -> Sign:
         """Make :meth:`rollback` return to the current state.
