@@ -16,7 +16,7 @@ class Part:
 
     :ivar found: the numbers of the rules that the index did not exclude, in order
     :ivar after: the number of the last rule of the part before; None: this is the first one
-    :ivar until: the number of its last rule; None: it went on to the end
+    :ivar until: the number of its last rule; None: that of the last rule of all
     """
 
     phase: Phase

@@ -276,6 +276,9 @@ def test_r_77_the_sdk_has_every_call_of_the_document(rules, endpoint):
     with pytest.raises(exceptions.NotFoundException):
         rules.delete_inspection_rule(created[1].id, ignore_missing=False)
     left = [rule.id for rule in rules.inspection_rules()]
+    counted = rules.inspection_rule_statistics(never_matched_since="2026-03-01T00:00:00Z")
+    assert [each["uuid"] for each in counted] == left
+    assert rules.inspection_rule_statistics(left[0]) == counted[:1]
     rules.delete_all_inspection_rules()
 
     assert (created[0].scope, created[0].is_built_in, created[0].actions) == ("rack", False, FAIL)
