@@ -127,6 +127,15 @@ class Requests:
         """Return an operation on many nodes."""
         return dict(self._json("GET", f"{_OPERATIONS}/{quote(uuid, safe='')}"))
 
+    def operation_nodes(self, uuid: str) -> list[dict[str, Any]]:
+        """Return all nodes of an operation, each with its result."""
+        return self._collect(f"{_OPERATIONS}/{quote(uuid, safe='')}/nodes", "nodes", {}, 0)
+
+    def reapply(self, node: str, dry_run: bool, allow_deployed: bool) -> dict[str, Any]:
+        """Begin to run hooks and rules again over the stored data of a node; return the operation."""
+        return dict(self._json("POST", f"/v1/nodes/{quote(node, safe='')}/inventory/reapply", body={
+            "dry_run": dry_run, "allow_deployed": allow_deployed}))
+
     def cancel_operation(self, uuid: str) -> None:
         """Cancel an operation on many nodes."""
         self._json("DELETE", f"{_OPERATIONS}/{quote(uuid, safe='')}")

@@ -53,6 +53,15 @@ class Inspections:
         """Return a past inspection of a node: its stages, the rules that matched, and what they changed."""
         return self._object("GET", f"/nodes/{quote(node, safe='')}/inspections/{quote(inspection, safe='')}")
 
+    def reapply(self, node: str, *, dry_run: bool = False, allow_deployed: bool = False) -> dict[str, Any]:
+        """Begin to run hooks and rules again over the stored data of a node; return the operation.
+
+        :param dry_run: change nothing; :meth:`operation_nodes` has what would be changed
+        :param allow_deployed: also if the node has an instance
+        """
+        return self._object("POST", f"/nodes/{quote(node, safe='')}/inventory/reapply",
+                            {"dry_run": dry_run, "allow_deployed": allow_deployed})
+
     def journal(self, **query: Any) -> Iterator[dict[str, Any]]:
         """Yield the machines whose callbacks were refused, one for each reason, the oldest first.
 
@@ -80,6 +89,13 @@ class Inspections:
     def operation(self, operation: str) -> dict[str, Any]:
         """Return an operation, with its ``progress`` and the nodes on which it failed."""
         return self._object("GET", f"{_OPERATIONS}/{quote(operation, safe='')}")
+
+    def operation_nodes(self, operation: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """Yield the nodes of an operation, each with its ``status``, ``error`` and ``result``.
+
+        :param query: filter ``status``; ``limit`` (of each page), ``marker``
+        """
+        return self._pages(f"{_OPERATIONS}/{quote(operation, safe='')}/nodes", "nodes", query)
 
     def cancel_operation(self, operation: str) -> None:
         """Cancel an operation: nodes that are left stay as they are, those that are done stay done."""
