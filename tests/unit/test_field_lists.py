@@ -24,6 +24,7 @@ REASONS = {
     ("api/controllers/v1/node_maintenance.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
     ("api/controllers/v1/port_update.py", "port"): "what the network knows of a port, and only unused nodes may change",
     ("api/views/rule_statistics.py", "rule"): "the fields by which a rule is recognised among its numbers",
+    ("client/journal_commands.py", "node"): "what a command shows of the node that it has created",
     ("client/extended_commands.py", "rule"): "the options of one command",
     ("client/new_commands.py", "rule"): "the fields of an exported rule with their defaults; the client has no part of "
                                         "the service",
