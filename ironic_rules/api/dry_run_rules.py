@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from ironic_rules.api import patch
 from ironic_rules.db import inspection_rules
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
 from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
+from ironic_rules.inspection.other_rules import Changes
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.legacy import LegacyRuleSet
@@ -59,7 +60,8 @@ class Made:
     rule_set: RuleSet
     legacy: LegacyRuleSet | None
     uuids: dict[str, str]
-    left_out: Set[str] = frozenset()
+    changes: Changes
+    left_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,10 @@ class _Making:
             if rule.enabled:
                 compiled.append(rules.compile(rule, limits=self._settings.limits))
         if request.given is not None:
-            return Made(self._settings.rule_set(compiled), None, self._uuids)
+            return Made(self._settings.rule_set(compiled), None, self._uuids, Changes([], self._added, only=True))
+        changes = Changes(sorted(self._removed), self._added, only=False)
         return Made(self._stored.cache.as_if(self._removed, compiled), self._stored.legacy.without(self._left_out),
-                    self._uuids, self._left_out)
+                    self._uuids, changes, frozenset(self._left_out))
 
     def _as_if(self, where: str, item: Any) -> None:
         if not isinstance(item, Mapping) or not ("patch" in item or "left_out" in item):

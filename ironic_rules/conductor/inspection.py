@@ -45,7 +45,7 @@ from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP, Abandoned
-from ironic_rules.rules import RuleRuns
+from ironic_rules.rules import RuleRuns, RuleSet
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -226,7 +226,8 @@ class Processing:
 
     def run(self, conductor: Conductor, task: Task, interface: InspectInterface | None, data: InspectionData | str,
             rules_revision: int | None = None, *, version: int | None = None, rules_only: bool = False,
-            explain: ExplainedSteps | None = None) -> Outcome:
+            explain: ExplainedSteps | None = None, other_rules: RuleSet | None = None,
+            without_legacy: bool = False) -> Outcome:
         """Run hooks and rules over the data of an inspect interface, and let the interface finish.
 
         :param interface: None: the data are of an inspection that has ended, and nothing is done with the machine
@@ -234,6 +235,8 @@ class Processing:
         :param version: the id of the data, if they are of an inspection that has ended
         :param rules_only: nothing of what hooks do is kept, but plug-in data
         :param explain: see ``Pipeline.run``
+        :param other_rules: in place of the stored rules
+        :param without_legacy: legacy rules do not run, and what they own stays
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
         :raises IronicRulesError: the interface returned no data, or cannot finish
         """
@@ -244,7 +247,7 @@ class Processing:
         if interface is not None and not type(interface).__module__.startswith(_OURS):
             _check_storable(data)
         self.data = data
-        rule_set = conductor.rules.current(rules_revision)
+        rule_set = conductor.rules.current(rules_revision) if other_rules is None else other_rules
         with conductor.db.reader() as conn:
             owners = ports.node_ids_by_addresses(conn, _addresses(data.inventory))
 
@@ -260,7 +263,8 @@ class Processing:
 
         task.begin_inspection(
             {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
-        self.legacy = legacy_rules.begin(conductor, task)
+        if not without_legacy:
+            self.legacy = legacy_rules.begin(conductor, task, None if explain is None else explain.explainer)
         self.runs = conductor.rule_statistics.begin()
         self.outcome = conductor.pipeline.run(
             task, data.inventory, data.plugin_data, rule_set, spent,

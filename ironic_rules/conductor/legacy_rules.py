@@ -14,6 +14,7 @@ from ironic_rules.exceptions import LegacyRuleGone
 from ironic_rules.legacy import DataSource, Forgotten, LegacyOutcome, LegacyRuleSet
 from ironic_rules.models.legacy_rules import OwnedValue
 from ironic_rules.models.task import Task
+from ironic_rules.rules.explaining import Explainer
 
 #: Maximum number of values that one entry of the node's history names.
 _NAMED = 20
@@ -24,17 +25,21 @@ class LegacyWork:
     """The legacy rules of one inspection.
 
     :ivar before: what they own as it begins, by the ids of the rows
+    :ivar explainer: that of a dry run: actions of other packages do not run; None: it is none
     :ivar outcome: None until they have run
     """
 
     rule_set: LegacyRuleSet
     cleanup: str
     before: Mapping[int, OwnedValue]
+    explainer: Explainer | None = None
     outcome: LegacyOutcome | None = None
 
     def run(self, task: Task, data: DataSource) -> LegacyOutcome:
         """Run the rules on the drafts of a task; ``data`` returns the processed data."""
-        self.outcome = self.rule_set.run(task, data, tuple(self.before.values()), self.cleanup)
+        is_dry = self.explainer is not None
+        self.outcome = self.rule_set.run(task, data, tuple(self.before.values()), self.cleanup,
+                                         explain=is_dry, explainer=self.explainer, dry_run=is_dry)
         return self.outcome
 
     def save(self, conn: sa.Connection, conductor: Conductor, task: Task) -> None:
@@ -52,8 +57,11 @@ class LegacyWork:
         tell(conn, conductor, task, self.outcome.forgotten)
 
 
-def begin(conductor: Conductor, task: Task) -> LegacyWork | None:
-    """Return the work of legacy rules on a node; None if there is none, which costs no query."""
+def begin(conductor: Conductor, task: Task, explainer: Explainer | None = None) -> LegacyWork | None:
+    """Return the work of legacy rules on a node; None if there is none, which costs no query.
+
+    :param explainer: that of a dry run
+    """
     known = task.revisions
     rule_set = conductor.legacy_rules.current(None if known is None else known.legacy)
     before: Mapping[int, OwnedValue] = {}
@@ -62,7 +70,7 @@ def begin(conductor: Conductor, task: Task) -> LegacyWork | None:
             before = legacy_values.for_node(conn, task.node.id)
     if not rule_set and not before:
         return None
-    return LegacyWork(rule_set, conductor.conf.legacy_rules.cleanup, before)
+    return LegacyWork(rule_set, conductor.conf.legacy_rules.cleanup, before, explainer)
 
 
 def tell(conn: sa.Connection, conductor: Conductor, task: Task, forgotten: Sequence[Forgotten]) -> None:

@@ -32,7 +32,7 @@ from ironic_rules.exceptions import (
     RuleFailed,
     RuleSpent,
 )
-from ironic_rules.inspection import authors, dry_run, reapplying, records
+from ironic_rules.inspection import authors, dry_run, other_rules, reapplying, records
 from ironic_rules.inspection.explained_steps import ExplainedSteps
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.metrics.stages import Stages
@@ -43,6 +43,7 @@ from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
+from ironic_rules.rules import RuleSet
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -141,9 +142,11 @@ class _Work:
             pxe_filter.look(self.conductor, self.context)
 
     def _process(self, task: Task, processing: Processing, report: StoredInventory,
-                 explain: ExplainedSteps | None = None) -> Outcome:
+                 explain: ExplainedSteps | None = None, rules: RuleSet | None = None, *,
+                 without_legacy: bool = False) -> Outcome:
         """Run hooks and rules on the drafts.
 
+        :param rules: in place of the stored ones;  without_legacy: legacy rules do not run
         :raises HookFailed, RuleFailed: described in the entry of the history
         """
         assert self.row is not None
@@ -154,7 +157,7 @@ class _Work:
         try:
             outcome = processing.run(
                 self.conductor, task, None, data, task.revisions and task.revisions.rules, version=report.id,
-                rules_only=rules_only, explain=explain)
+                rules_only=rules_only, explain=explain, other_rules=rules, without_legacy=without_legacy)
             changes = task.port_changes()
             if rules_only and (changes.created or changes.deleted):
                 raise IronicRulesError(f"A rule adds or removes a port of node {self.row.uuid}, which has an instance.")
@@ -204,9 +207,12 @@ class _Work:
         self.row = row
         task = record.task(self.context)
         steps = ExplainedSteps()
+        said = self.operation.filters.get("rules")
+        rules = None if said is None else other_rules.rule_set(said, self.conductor.rules)
         before = report.received_plugin_data if report.plugin_data is None else report.plugin_data
         try:
-            outcome = self._process(task, Processing(), report, steps)
+            outcome = self._process(task, Processing(), report, steps, rules,
+                                    without_legacy=said is not None and said["only"])
         except (HookFailed, RuleFailed) as exc:
             found, status = dry_run.failed(steps, dry_run.failure(exc), ()), operations.FAILED
         else:

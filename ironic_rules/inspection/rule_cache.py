@@ -87,6 +87,11 @@ class RuleCache:
         self._publishing = threading.Lock()
         self._state: _State | None = None
 
+    @property
+    def settings(self) -> RuleSettings:
+        """How rules are compiled and run in this process."""
+        return self._settings
+
     def current(self, revision: int | None = None) -> RuleSet:
         """Return the rules; stored ones that do not compile are in the set as broken ones.
 

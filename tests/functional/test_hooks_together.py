@@ -15,7 +15,7 @@ from tests.functional.whole import configuration, make_conductor, running
 #: in the order in which they run, after the default ones
 OPTIONAL = [
     "parse-lldp", "local-link-connection", "physical-network", "accelerators", "boot-mode", "cpu-capabilities",
-    "extra-hardware", "memory", "pci-devices", "raid-device", "root-device"]
+    "cpus", "extra-hardware", "memory", "pci-devices", "raid-device", "root-device"]
 DEFAULT = ["ramdisk-error", "validate-interfaces", "ports", "architecture"]
 OPTIONS = f"""[inspector]
 hooks = $default_hooks,{",".join(OPTIONAL)}

@@ -167,6 +167,37 @@ def test_a_dry_run_groups_nodes_by_what_would_change_and_changes_nothing(whole):
     assert [whole.show(machine.uuid)["extra"].get("a") for machine in machines] == [1, 1, None]
 
 
+def test_a_dry_run_of_many_nodes_tries_other_rules_which_are_not_shown(whole):
+    machines = [Machine(whole, owner="others") for _ in range(2)]
+    kept, left_out = rule(whole, sets("/extra/kept")), rule(whole, sets("/extra/left"))
+    for memory_mb, machine in zip((8192, 1024), machines, strict=True):
+        whole.put(machine.uuid, extra={})
+        machine.inspect(memory_mb)
+        whole.put(machine.uuid, extra={})
+    added = {"actions": [sets("/extra/new", "s3cret")], "sensitive": True,
+             "conditions": [{"op": "gt", "args": ["{inventory[memory][physical_mb]}", 4096]}]}
+    body = {"nodes": {"owner": "others"}, "as_if": [added, {"uuid": left_out, "left_out": True}]}
+    begun = whole.app.post_json(f"{RULES}/dry_run", body)
+    assert begun.status_int == 202, begun.text
+    ended = done(whole, begun.json["uuid"])
+    found = whole.app.get(f"/v1/operations/{begun.json['uuid']}/nodes")
+
+    assert ended["filters"]["rules"] == {
+        "removed": sorted([left_out, begun.json["given"]["/as_if/0"]]),
+        "added": [begun.json["given"]["/as_if/0"]], "only": False}
+    assert [{change["path"] for change in one["result"]["node"]["patch"]} for one in found.json["nodes"]] == [
+        {"/extra/kept", "/extra/new"}, {"/extra/kept"}]
+    assert [text for text in (found.text, str(ended), whole.app.get("/v1/operations?detail=true").text)
+            if "s3cret" in text] == []
+    assert whole.show(machines[0].uuid)["extra"] == {}
+    for wrong in ({"owner": 5, "colour": "red"}, {"associated": "maybe"}):
+        assert whole.app.post_json(f"{RULES}/dry_run", {"nodes": wrong}).status_int == 400
+    assert whole.app.post_json(f"{RULES}/dry_run", {"nodes": {}, "compare": True}).status_int == 400
+    refused = whole.app.post_json(f"{RULES}/dry_run", {"nodes": {}, "rules": [{"actions": []}]})
+    assert (refused.status_int, "/rules/0/actions" in fault(refused)) == (400, True)
+    assert kept
+
+
 def test_a_node_with_an_instance_is_changed_by_rules_only_and_only_if_allowed(whole):
     machine, other = Machine(whole), Machine(whole)
     machine.inspect()

@@ -42,7 +42,8 @@ APPLY = schema.Object(
      "dry_run": schema.Boolean(), "bundle": Bundle(nullable=True)}, required=("rules",))
 #: Rules are checked like those of a POST; the report is checked as that of a ramdisk.
 DRY_RUN = schema.Object({
-    "node": schema.Text(max_length=255, min_length=1), "version": schema.Integer(1, 2**63 - 1), "report": schema.Map(),
+    "node": schema.Text(max_length=255, min_length=1), "nodes": schema.Map(),
+    "version": schema.Integer(1, 2**63 - 1), "report": schema.Map(),
     "rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES),
     "as_if": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES), "compare": schema.Boolean()})
 ROLLBACK = schema.Object({"dry_run": schema.Boolean()}, nullable=True)

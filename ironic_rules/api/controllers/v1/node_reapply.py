@@ -21,7 +21,8 @@ from ironic_rules.models.nodes import NODE
 from ironic_rules.models.operations import REAPPLY
 from ironic_rules.policies import nodes as policies
 
-_FILTERS = filters.Query(**filters.of(NODE))
+#: The filters of ``GET /v1/nodes``.
+FILTERS = filters.Query(**filters.of(NODE))
 
 
 class ReapplyController(Resource):
@@ -54,7 +55,7 @@ class ReapplyController(Resource):
 class NodesReapplyController(Resource):
     """Since API 1.96."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, query=_FILTERS, body=schemas.REAPPLY, status=202)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.REAPPLY, query=FILTERS, body=schemas.REAPPLY, status=202)
     def post(self, query: dict[str, Any], body: dict[str, Any] | None) -> dict[str, Any]:
         """Run hooks and rules again on all nodes, or on those that pass the filters of a list; return the operation.
 

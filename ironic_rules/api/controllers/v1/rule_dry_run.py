@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import dry_run_rules, versions
-from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.controllers.v1 import begun, node_access
+from ironic_rules.api.controllers.v1.node_reapply import FILTERS
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
-from ironic_rules.db import inventory, ports
+from ironic_rules.db import inventory, nodes, operations, ports
+from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound, LookupFailed, MachineUnknown, Problem
 from ironic_rules.inspection import discovery, dry_run, lookup, payload
 from ironic_rules.inspection.dry_run import DryRun, Machine
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject
+from ironic_rules.models.operations import REAPPLY
 from ironic_rules.policies import inspection_rules as policies
 
 
@@ -38,6 +42,9 @@ class RuleDryRunController(Resource):
         ``{"uuid", "left_out": true}`` leaves it out. A sensitive rule cannot be patched. With ``compare`` the answer
         has the result of the stored rules, too, and the difference.
 
+        With ``nodes``, an object with filters of a list of nodes, the dry run is an operation, which is returned with
+        202: of each node over the data of its last inspection. Then there are no ``node``, ``report`` and ``compare``.
+
         Early rules run over a ``report`` only: stored data have passed them. ``previous`` is the last successful
         inventory of the node, for stored data the one before them.
 
@@ -46,20 +53,56 @@ class RuleDryRunController(Resource):
         :raises DryRunTooLong: 400, by ``[inspection_rules]dry_run_timeout``;  TooManyDryRuns: 503
         """
         request = pecan.request
+        if "nodes" in body:
+            return _of_many(body)
         if "node" not in body and "report" not in body:
             raise Invalid("A node, a report, or both are required.")
         if "version" in body and ("node" not in body or "report" in body):
             raise Invalid("A version is one of the stored inventories of a node.")
         sent = _report(body["report"]) if "report" in body else None
-        asked = dry_run_rules.Request(body.get("rules"), body.get("as_if") or ())
-        if asked.given is not None and asked.as_if:
-            raise Invalid("There are either rules, or as_if.")
+        asked = _rules(body)
         with request.db.reader() as conn:
             asked.read(conn)
             machine, data = _machine(conn, body, sent)
         work = _work(machine, data, sent, asked, compare=body.get("compare", False))
         result: dict[str, Any] = request.dry_runs.run(work)
         return result
+
+
+def _of_many(body: dict[str, Any]) -> dict[str, Any]:
+    """Begin the dry run of many nodes; return the operation.
+
+    :raises InvalidRule: 400, with every problem of every rule
+    """
+    request = pecan.request
+    if others := sorted(set(body) - {"nodes", "rules", "as_if"}):
+        raise Invalid(f"A dry run of nodes takes rules or as_if, and not {', '.join(others)}.")
+    asked = _rules(body)
+    given = {name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
+             for name, value in body["nodes"].items()}
+    shown = FILTERS.load(urlencode(given))
+    wanted = node_access.filters(shown)
+    with request.db.reader() as conn:
+        asked.read(conn)
+    settings, stored = request.rules, dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache)
+    made = request.dry_runs.run(lambda tick: dry_run_rules.make(asked, settings, stored, tick))
+    if made.left_out.intersection(stored.legacy.uuids()):
+        raise Invalid("A dry run of many nodes cannot leave out legacy rules.")
+
+    def write(conn: sa.Connection) -> Row:
+        resolved = dict(wanted)
+        node_access.resolve(conn, resolved)
+        said = {"nodes": shown, "dry_run": True, "rules": made.changes.to_json()}
+        return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))
+
+    return begun.answer(request.db.write(write)) | {"given": made.uuids}
+
+
+def _rules(body: dict[str, Any]) -> dry_run_rules.Request:
+    asked = dry_run_rules.Request(body.get("rules"), body.get("as_if") or ())
+    if asked.given is not None and asked.as_if:
+        raise Invalid("There are either rules, or as_if.")
+    return asked
 
 
 def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.Payload | None,
