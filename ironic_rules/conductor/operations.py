@@ -100,7 +100,6 @@ def _fail(conductor: Conductor, operation: Row, item: Item, reason: str) -> None
 def _do_in_workers(conductor: Conductor, operation: Row, claimed: Sequence[Item]) -> None:
     """Work on nodes in workers of this process, and return when all of that has ended."""
     workers, kind = conductor.workers, LOCKING_KINDS[operation.kind]
-    begun: list[int] = []
     for item in claimed:
         try:
             with conductor.db.reader() as conn:
@@ -119,6 +118,5 @@ def _do_in_workers(conductor: Conductor, operation: Row, claimed: Sequence[Item]
             else:
                 _fail(conductor, operation, item, f"Node {item.node_uuid} is locked by host {conductor.host}.")
             continue
-        begun.append(node_id)
         slot.run(kind, conductor, operation, item, conductor.new_lock(node_id))
-    workers.wait_for_end(begun)
+    workers.wait_for_end(Lane.OPERATIONS)

@@ -16,7 +16,7 @@ import enum
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from oslo_config import cfg
@@ -150,10 +150,11 @@ class WorkerPool:
         """Whether the process is ending."""
         return self._stopping
 
-    def wait_for_end(self, node_ids: Collection[int]) -> None:
-        """Return when this process works on none of the nodes any more, or is ending."""
+    def wait_for_end(self, lane: Lane) -> None:
+        """Return when all work in the lane has ended, or the process is ending."""
+        threads = self._lanes[lane]
         with self._guard:
-            self._guard.wait_for(lambda: self._stopping or self._active.keys().isdisjoint(node_ids))
+            self._guard.wait_for(lambda: self._stopping or not threads.taken)
 
     def is_active(self, node_id: int) -> bool:
         """Return whether this process works, or is about to work, on the node."""

@@ -233,6 +233,22 @@ def test_requests_do_not_wait_for_recovery_and_timeouts():
     assert workers.stop(5)
 
 
+def test_who_waits_for_operations_waits_for_all_of_them_and_for_no_other_work():
+    workers, gate, done = WorkerPool(1, 0, operation_size=2), threading.Event(), []
+    with workers.take(1) as slot:
+        slot.run(gate.wait, 5)
+    for node in range(2, 6):
+        with workers.take(node, lane=Lane.OPERATIONS) as slot:
+            slot.run(done.append, node)
+        assert workers.wait_for_room(Lane.OPERATIONS, 5)
+    workers.wait_for_end(Lane.OPERATIONS)
+    assert sorted(done) == [2, 3, 4, 5]
+    assert not gate.is_set()
+    gate.set()
+    assert workers.stop(5)
+    assert workers.is_stopping
+
+
 def test_lanes_share_the_nodes():
     workers = WorkerPool(2, 0, recovery_size=2)
     with workers.take(1, lane=Lane.RECOVERY), pytest.raises(NoFreeWorker):
