@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -169,3 +170,18 @@ def test_limits_hold_for_data_too() -> None:
         "the loop has more than 2 items", "the text is longer than 5 characters", too_long, None, too_long, None,
         too_long]
     assert [condition.outcome for condition in trace.conditions] == [None, None, None, False, None, True, None]
+
+
+def test_a_compiled_rule_keeps_little_of_its_text() -> None:
+    """The buffers in which JSON is written are many times as large as what is written."""
+    stored = [rules.Rule.of({"uuid": str(number), "conditions": [
+        {"op": "eq", "args": ["{inventory[hostname]}", f"host-{number}"]}],
+        "actions": [{"op": "set-attribute", "args": [f"/extra/a{number}", number]}]}) for number in range(200)]
+    kept = [rules.compile(stored[0])]
+    tracemalloc.start()
+    try:
+        kept += map(rules.compile, stored[1:])
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / len(stored) < 4096
