@@ -174,7 +174,7 @@ def test_limits_hold_for_data_too() -> None:
 
 def test_a_compiled_rule_keeps_little_of_its_text() -> None:
     """The buffers in which JSON is written are many times as large as what is written."""
-    stored = [rules.Rule.of({"uuid": str(number), "conditions": [
+    stored = [rules.Rule.of({"uuid": f"00000000-0000-4000-8000-{number:012x}", "conditions": [
         {"op": "eq", "args": ["{inventory[hostname]}", f"host-{number}"]}],
         "actions": [{"op": "set-attribute", "args": [f"/extra/a{number}", number]}]}) for number in range(200)]
     kept = [rules.compile(stored[0])]
