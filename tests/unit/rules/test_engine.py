@@ -468,3 +468,15 @@ def test_its_secrets_are_known_to_explanations() -> None:
     trace, = asked(world.rule(actions=[{"op": "set-attribute", "args": ["/extra/x", "{previous[bmc_password]}"]}]),
                    explain=True, mask_secrets="never")[1]
     assert trace.changes == {"node": [{"op": "add", "path": "/extra/x", "value": "******"}]}
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_task_that_rules_have_changed_can_be_copied(explain: bool) -> None:
+    """Legacy rules copy it for the hooks that they need."""
+    facts = world.facts()
+    world.run({"actions": [{"op": "set-attribute", "args": ["/extra/a", 1]}]}, given=facts, explain=explain)
+    task = facts.task
+    assert task is not None
+    copied = task.copy()
+    copied.node.write("/extra/a", 2)
+    assert (task.node.extra["a"], copied.node.extra["a"]) == (1, 2)
