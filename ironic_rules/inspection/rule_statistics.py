@@ -119,6 +119,7 @@ class RuleStatistics:
 
     def stop(self) -> None:
         """Write what was counted; nothing is written later."""
+        atexit.unregister(self.stop)
         self._stopped = True
         self._wake.set()
         self.flush()
