@@ -24,6 +24,8 @@ _NAMED = 5
 def enroll(conn: sa.Connection, entry: JournalEntry, values: dict[str, Any]) -> Node:
     """Create the node of a machine, which waits for its report; with the machine's UUID, ports and BMC addresses.
 
+    Nothing else may be read before in the transaction.
+
     When its inspection has finished, it is in enroll, as a discovered node.
 
     :param values: of the node, as a POST has them
@@ -40,7 +42,8 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: dict[str, Any]) -> 
     if given and not set(given) & set(entry.bmc_addresses) and lookup.contradict(entry.bmc_addresses, given):
         raise Invalid(problems=[Problem("/driver_info", "names another BMC than the machine, which has "
                                                         f"{enumeration(entry.bmc_addresses)}")])
-    # Two machines with the same BMC, or the callback of this one and discovery, must not both find no node.
+    # Two machines with the same BMC, or this one and discovery, must not both find no node. First in the transaction, as
+    # what is read before may be outdated.
     records.take_turn(conn)
     _check_free(conn, entry)
     now = clock.now()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -220,6 +221,19 @@ def test_a_machine_with_addresses_of_a_node_is_not_enrolled(whole: Whole) -> Non
     assert reply.status_int == 409
     assert f"node {of_port} (available), node {of_bmc} (enroll)" in wholes.fault(reply)
     assert len(whole.app.get("/v1/nodes?limit=1000").json["nodes"]) == before
+
+
+def test_of_concurrent_requests_one_enrolls_the_machine(whole: Whole) -> None:
+    body = whole.machine()[1]
+    body["inventory"] |= {"interfaces": [], "bmc_address": "198.51.100.10"}
+    send(whole, body)
+    entry, = entries(whole, "address=198.51.100.10")
+    with ThreadPoolExecutor(4) as pool:
+        replies = list(pool.map(
+            lambda _: whole.app.post_json(f"{URL}/{entry['uuid']}/enroll", {"driver": "fake-hardware"}), range(4)))
+    created, = (reply.json["uuid"] for reply in replies if reply.status_int == 201)
+    assert sorted(reply.status_int for reply in replies) == [201, 409, 409, 409]
+    assert whole.bmc_addresses(created) == ["198.51.100.10"]
 
 
 @pytest.mark.parametrize(("body", "told"), [

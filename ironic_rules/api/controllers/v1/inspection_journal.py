@@ -64,9 +64,11 @@ class EnrollController(Resource):
         request = pecan.request
         ident = _uuid(entry)
 
-        def create(conn: sa.Connection) -> dict[str, Any]:
+        with request.db.reader() as conn:
             found = inspection_journal.get(conn, ident)
             values = node_update.new_node(conn, {**body, "inspect_interface": _IN_BAND}, request.version)
+
+        def create(conn: sa.Connection) -> dict[str, Any]:
             return node_access.show(conn, [enrolment.enroll(conn, found, values)], None)[0]
 
         created = request.db.write(create)
