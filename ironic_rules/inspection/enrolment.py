@@ -42,8 +42,8 @@ def enroll(conn: sa.Connection, entry: JournalEntry, values: dict[str, Any]) -> 
     if given and not set(given) & set(entry.bmc_addresses) and lookup.contradict(entry.bmc_addresses, given):
         raise Invalid(problems=[Problem("/driver_info", "names another BMC than the machine, which has "
                                                         f"{enumeration(entry.bmc_addresses)}")])
-    # Two machines with the same BMC, or this one and discovery, must not both find no node. First in the transaction, as
-    # what is read before may be outdated.
+    # Two machines with the same BMC, or this one and discovery, must not both find no node. It comes first in the
+    # transaction, as what is read before may be outdated.
     records.take_turn(conn)
     _check_free(conn, entry)
     now = clock.now()
