@@ -26,7 +26,6 @@ REASONS = {
     ("api/views/rule_statistics.py", "rule"): "the fields by which a rule is recognised among its numbers",
     ("client/journal_commands.py", "node"): "what a command shows of the node that it has created",
     ("client/extended_commands.py", "rule"): "the options of one command",
-    ("client/journal_commands.py", "node"): "the options of one command",
     ("client/new_commands.py", "rule"): "the fields of an exported rule with their defaults; the client has no part of "
                                         "the service",
     ("conductor/state_machine.py", "node"): "what a transition writes",

@@ -12,7 +12,7 @@ from ironic_rules.db import clock, history, inspection_journal, inspections, inv
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_inventory
-from ironic_rules.exceptions import HistoryNotFound, InventoryNotFound, NodeNotFound
+from ironic_rules.exceptions import HistoryNotFound, InventoryNotFound, MarkerNotFound, NodeNotFound
 from ironic_rules.models.refused_callbacks import UNKNOWN, RefusedCallback
 
 NOBODY = 999_999_999
@@ -87,6 +87,27 @@ def test_the_last_successful_inventory_alone(conn: sa.Connection, node: Any) -> 
     finished(conn, other.id)
     inventory.receive(conn, node.id, {"number": 3}, {}, None)
     assert inventory.latest_inventory(conn, node.id) == {"number": 2}
+
+
+def test_versions_are_paged_and_found_by_their_numbers(conn: sa.Connection, node: Any) -> None:
+    first, second, third = (finished(conn, node.id, status) for status in ("processed", "failed", "processed"))
+    of_other = finished(conn, nodes.create(conn, {"driver": "d"}).id)
+
+    def listed(**page: Any) -> list[int]:
+        return [row.id for row in inventory.versions(conn, node.id, Page(**{"limit": 9, **page}))]
+
+    assert listed() == [first, second, third]
+    assert listed(limit=1, marker=str(first)) == [second]
+    assert listed(sort_key="status", marker=str(second), sort_dir="asc") == [first, third]
+    for marker in (of_other, 2**62):
+        with pytest.raises(MarkerNotFound):
+            listed(marker=str(marker))
+    assert [inventory.get(conn, node.id, number) for number in (of_other, 2**62)] == [None, None]
+    found = inventory.successful_before(conn, node.id, third)
+    assert found is not None and found.id == first
+    assert inventory.successful_before(conn, node.id, first) is None
+    assert inventory.latest_inventory(conn, node.id, third) == {"status": "processed"}
+    assert inventory.latest_inventory(conn, node.id, first) is None
 
 
 def test_newer_data_supersedes_what_waits(conn: sa.Connection, node: Any) -> None:
