@@ -27,12 +27,13 @@ pci_device_alias = {{"vendor_id": "1000", "product_id": "10e2", "name": "hba"}}
 INTEL = "cpu_vt:true,cpu_aes:true,cpu_hugepages:true,cpu_hugepages_1g:true,cpu_txt:true"
 AMD = "cpu_vt:true,cpu_aes:true,cpu_hugepages:true,cpu_hugepages_1g:true"
 PROPERTIES = {
-    "dell-r660": {"memory_mb": 524288, "local_gb": 446, "accelerators": [],
+    "dell-r660": {"cpus": 128, "memory_mb": 524288, "local_gb": 446, "accelerators": [],
                   "capabilities": f"boot_mode:uefi,{INTEL},hba:1,nic_cx6:2"},
-    "extra-hardware-r730": {"memory_mb": 196608, "local_gb": 1115, "capabilities": f"boot_mode:bios,{INTEL}"},
-    "hpe-dl380-gen11": {"memory_mb": 262144, "local_gb": 893, "capabilities": f"boot_mode:uefi,{INTEL}"},
-    "ipv6-only-bmc": {"memory_mb": 393216, "local_gb": 1787, "capabilities": f"boot_mode:uefi,{AMD}"},
-    "vm-qemu-bios": {"memory_mb": 8192, "local_gb": 31, "capabilities": "boot_mode:bios"},
+    "extra-hardware-r730": {"cpus": 40, "memory_mb": 196608, "local_gb": 1115,
+                            "capabilities": f"boot_mode:bios,{INTEL}"},
+    "hpe-dl380-gen11": {"cpus": 80, "memory_mb": 262144, "local_gb": 893, "capabilities": f"boot_mode:uefi,{INTEL}"},
+    "ipv6-only-bmc": {"cpus": 64, "memory_mb": 393216, "local_gb": 1787, "capabilities": f"boot_mode:uefi,{AMD}"},
+    "vm-qemu-bios": {"cpus": 4, "memory_mb": 8192, "local_gb": 31, "capabilities": "boot_mode:bios"},
 }
 
 
@@ -176,9 +177,9 @@ def test_the_previous_inventory_is_not_read_unless_a_hook_looks_at_it(whole, mon
     read = []
     original = inventory.latest_inventory
 
-    def latest_inventory(conn, node_id):
+    def latest_inventory(conn, node_id, before=None):
         read.append(node_id)
-        return original(conn, node_id)
+        return original(conn, node_id, before)
 
     monkeypatch.setattr(inventory, "latest_inventory", latest_inventory)
     known = whole.enroll("manageable", properties={"root_device": {"serial": "one"}})

@@ -285,8 +285,8 @@ def test_a_name_that_is_taken_fails_the_inspection(whole):
 def between_rules_and_commit(whole, monkeypatch, action):
     run = whole.conductor.pipeline.run
 
-    def run_and_act(task, *arguments):
-        outcome = run(task, *arguments)
+    def run_and_act(task, *arguments, **options):
+        outcome = run(task, *arguments, **options)
         action(task)
         return outcome
 

@@ -144,8 +144,8 @@ def overtaken(monkeypatch, whole):
     waiting = []
     run = Pipeline.run
 
-    def run_and_wait(self, task, *arguments):
-        outcome = run(self, task, *arguments)
+    def run_and_wait(self, task, *arguments, **options):
+        outcome = run(self, task, *arguments, **options)
         if waiting:
             uuid = waiting.pop(0)
             whole.db.write(lambda conn: rule_nodes.count(conn, OTHERS[len(waiting)], [uuid]))

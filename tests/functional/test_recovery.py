@@ -314,10 +314,10 @@ def gate(monkeypatch):
     def hold(conductor):
         run = conductor.pipeline.run
 
-        def wait_and_run(*arguments):
+        def wait_and_run(*arguments, **options):
             reached.set()
             assert opened.wait(20)
-            return run(*arguments)
+            return run(*arguments, **options)
 
         monkeypatch.setattr(conductor.pipeline, "run", wait_and_run)
         return opened, reached

@@ -85,10 +85,10 @@ def test_a_discovered_machine_that_got_no_port_is_found_again_by_its_addresses(w
     uuid = post(whole, body).json["uuid"]
     whole.at_rest(uuid)
     whole.provision(uuid, "manage")
-    refused = post(whole, body)
+    refused = post(whole, {**body, "number": 2})  # an equal one would be a repetition
 
     whole.provision(uuid, "inspect")
-    found = post(whole, body)
+    found = post(whole, {**body, "number": 3})
     again = whole.at_rest(uuid)
 
     assert (refused.status_int, found.json, ports(whole, uuid)) == (404, {"uuid": uuid}, [])

@@ -21,9 +21,9 @@ def operation(row: Row, counted: Mapping[str, int], failed: Sequence[Row] | None
     :param failed: the nodes on which it failed, with the errors; None: they are not shown
     """
     shown: JSONObject = {name: getattr(row, name) for name in OPERATION.columns if name in fields}
-    if "rules" in shown.get("filters", ()):
-        # They may have secrets, and be sensitive.
-        said = row.filters["rules"]
+    said = shown.get("filters", {}).get("rules")
+    if isinstance(said, dict):
+        # Rules of a dry run may have secrets, and be sensitive; a clean-up of legacy rules has only their UUIDs.
         shown["filters"] = {**row.filters, "rules": {**said, "added": [rule["uuid"] for rule in said["added"]]}}
     if "progress" in fields:
         total, left = sum(counted.values()), counted.get(operations.LEFT, 0)

@@ -268,9 +268,11 @@ def test_m_31_discovered_nodes_get_the_driver_of_the_option(tmp_path):
 
 
 def test_m_32_no_option_tunes_new_nodes_and_rules_do(whole):
-    # The scope is for rules, the limit for the number of nodes, and known_serial for which machines get one.
+    # The scope is for rules, the limits for the number of nodes and how long they stay, and known_serial for which
+    # machines get one.
     assert {option.dest for option in auto_discovery.OPTS} == {
-        "enabled", "driver", "inspection_scope", "known_serial", "max_nodes_per_minute"}
+        "enabled", "driver", "inspection_scope", "known_serial", "max_bytes_per_minute", "max_nodes_per_minute",
+        "max_unclaimed_nodes", "unclaimed_timeout"}
     create(whole, {"op": "set-attribute", "args": ["/resource_class", "fresh"]},
            {"op": "set-attribute", "args": ["/driver_info/ipmi_address", "{plugin_data[bmc_address]}"]},
            {"op": "set-attribute", "args": ["/name", "found-{inventory[bmc_address]}"]},

@@ -402,9 +402,10 @@ def test_r_21_rules_are_one_table_with_the_columns_of_the_document(whole):
     columns = {column["name"]: column for column in inspector.get_columns("inspection_rules")}
 
     assert inspector.get_pk_constraint("inspection_rules")["constrained_columns"] == ["uuid"]
-    # The other tables have what the rules were earlier, and the nodes that are counted for them.
-    assert [name for name in inspector.get_table_names() if "rule" in name or "condition" in name] == [
-        "inspection_rule_nodes", "inspection_rule_revisions", "inspection_rule_versions", "inspection_rules"]
+    # The other tables have what the rules were earlier, the nodes that are counted for them, and their statistics.
+    assert [name for name in inspector.get_table_names() if "inspection_rule" in name or "condition" in name] == [
+        "inspection_rule_changed_nodes", "inspection_rule_nodes", "inspection_rule_revisions",
+        "inspection_rule_statistics", "inspection_rule_versions", "inspection_rules"]
     lengths = {"uuid": 36, "description": 255, "scope": 255, "phase": 16}
     assert {name: columns[name]["type"].length for name in lengths} == lengths
     nullable = ("updated_at", "description", "scope", "phase")
