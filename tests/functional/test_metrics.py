@@ -59,6 +59,10 @@ class Counted:
     def more(self, name: str) -> float:
         return shown(self._whole).get(name, 0) - self._before.get(name, 0)
 
+    def becomes(self, name: str, number: int) -> None:
+        """Wait until it is so many: what ends is counted after what others see of it."""
+        wait_for(f"{number} more of {name}", lambda: self.more(name) == number, 20)
+
 
 @pytest.fixture
 def counted(whole: OneProcess) -> Counted:
@@ -77,10 +81,10 @@ def test_requests_are_counted_by_their_route_and_never_by_what_is_in_it(whole, c
         assert whole.app.get(path).status_int == 404
     assert whole.app.options("/v1/nodes").status_int == 405
 
-    assert counted.more("api_requests_total GET /v1/nodes/{node} 404") == 2
-    assert counted.more("api_requests_total GET none 404") == 2
-    assert counted.more("api_requests_total other none 405") == 1
-    assert counted.more("api_request_duration_seconds_count /v1/nodes/{node}") == 2
+    counted.becomes("api_requests_total GET /v1/nodes/{node} 404", 2)
+    counted.becomes("api_requests_total GET none 404", 2)
+    counted.becomes("api_requests_total other none 405", 1)
+    counted.becomes("api_request_duration_seconds_count /v1/nodes/{node}", 2)
     assert not [name for name in shown(whole) if "nosuch" in name or "OPTIONS" in name]
 
 
@@ -89,11 +93,11 @@ def test_an_inspection_is_counted_with_its_stages(whole, counted):
     assert whole.callback(node, body).status_int == 200
     whole.at_rest(node)
 
-    assert counted.more("inspections_total succeeded save") == 1
+    counted.becomes("inspections_total succeeded save", 1)
     for stage in ("start", "accept", "receive", "hooks", "rules", "finish"):
-        assert counted.more(f"inspection_stage_duration_seconds_count {stage}") == 1, stage
-    assert counted.more("inspection_stage_duration_seconds_count save") == 2  # it began to wait, and it ended
-    assert counted.more("rpc_call_duration_seconds_count continue_inspection replied") == 1
+        counted.becomes(f"inspection_stage_duration_seconds_count {stage}", 1)
+    counted.becomes("inspection_stage_duration_seconds_count save", 2)  # it began to wait, and it ended
+    counted.becomes("rpc_call_duration_seconds_count continue_inspection replied", 1)
 
 
 class Refusing(InspectionHook):
@@ -108,25 +112,25 @@ def test_failures_are_counted_with_the_stage_they_are_of(whole, counted):
     with whole.with_hooks(Refusing()):
         assert whole.callback(node, body).status_int == 200
         whole.at_rest(node)
-    assert counted.more("inspections_total failed hooks") == 1
+    counted.becomes("inspections_total failed hooks", 1)
 
     rule = whole.app.post_json("/v1/inspection_rules", {"actions": [{"op": "fail", "args": ["no"]}]}).json
     node, body = waiting(whole)
     assert whole.callback(node, body).status_int == 200
     whole.at_rest(node)
     whole.app.delete(f"/v1/inspection_rules/{rule['uuid']}")
-    assert counted.more("inspections_total failed rules") == 1
+    counted.becomes("inspections_total failed rules", 1)
 
     node, _ = waiting(whole)
     whole.ask(node, "abort")
     whole.at_rest(node)
-    assert counted.more("inspections_total aborted wait") == 1
+    counted.becomes("inspections_total aborted wait", 1)
 
     node, _ = waiting(whole)
     whole.put(node, provision_updated_at=whole.row(node).provision_updated_at.replace(year=2001))
     recovery.fail_overdue(whole.conductor)
     wait_for("the end of the wait", lambda: whole.row(node).provision_state == states.INSPECTFAIL)
-    wait_for("the count", lambda: counted.more("inspections_total timed out wait") == 1)
+    counted.becomes("inspections_total timed out wait", 1)
 
 
 def test_refused_reports_and_bodies_are_counted_by_reason(whole, counted):
@@ -141,11 +145,11 @@ def test_refused_reports_and_bodies_are_counted_by_reason(whole, counted):
         assert whole.app.post("/v1/continue_inspection", sent, {"Content-Type": "application/json"}
                               ).status_int == status
 
-    assert counted.more("api_callbacks_refused_total wrong state") == 1
-    assert counted.more("api_callbacks_refused_total several nodes") == 1
-    assert counted.more("discovered_nodes_total") == 1
-    assert counted.more("api_bodies_refused_total not acceptable as JSON") == 2
-    assert counted.more("api_bodies_refused_total too large") == 1
+    counted.becomes("api_callbacks_refused_total wrong state", 1)
+    counted.becomes("api_callbacks_refused_total several nodes", 1)
+    counted.becomes("discovered_nodes_total", 1)
+    counted.becomes("api_bodies_refused_total not acceptable as JSON", 2)
+    counted.becomes("api_bodies_refused_total too large", 1)
 
 
 def test_recovery_locks_and_slots_are_seen(whole, counted):
@@ -166,7 +170,7 @@ def test_recovery_locks_and_slots_are_seen(whole, counted):
     recovery.resume_orphans(conductor)
     whole.at_rest(node)
 
-    assert counted.more("recoveries_total resumed") == 1
+    counted.becomes("recoveries_total resumed", 1)
     recovery.resume_orphans(conductor)
     assert shown(whole)["locks 0"] == 0
     assert shown(whole)["conductor_slots recovery taken"] == 0

@@ -18,6 +18,7 @@ from ironic_rules.api.server import ApiServer
 from tests.functional.processes import answers, free_port, wait_for
 
 CASES = yaml.safe_load((Path(__file__).parents[2] / "vectors" / "http" / "requests.yaml").read_text(encoding="utf-8"))
+CLEAN = b"GET /clean HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 NGINX = """
 daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log;
 events {{}}
@@ -139,5 +140,8 @@ def test_behind_a_proxy_nothing_is_smuggled(proxy, application):
         assert len(application.paths) <= (replies.count(b"HTTP/1.1 ") or bool(replies)), case["name"]
         assert "/smuggled" not in application.paths or replies.lower().count(b"x-path: /smuggled") == 1, case["name"]
         # What another client gets over the same connection is its own reply.
-        clean = send(proxy, b"GET /clean HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        clean = send(proxy, CLEAN)
+        if clean.startswith(b"HTTP/1.1 502 "):
+            # The proxy chose a connection that the service was just closing, after the request before.
+            clean = send(proxy, CLEAN)
         assert clean.startswith(b"HTTP/1.1 200 OK") and clean.endswith(b"\r\n\r\n/clean"), (case["name"], clean)

@@ -234,9 +234,15 @@ def test_requests_do_not_wait_for_recovery_and_timeouts():
 
 
 def test_who_waits_for_operations_waits_for_all_of_them_and_for_no_other_work():
-    workers, gate, done = WorkerPool(1, 0, operation_size=2), threading.Event(), []
+    workers, begun, gate, done = WorkerPool(1, 0, operation_size=2), threading.Event(), threading.Event(), []
+
+    def hold() -> None:
+        begun.set()
+        gate.wait(5)
+
     with workers.take(1) as slot:
-        slot.run(gate.wait, 5)
+        slot.run(hold)
+    assert begun.wait(5)
     for node in range(2, 6):
         with workers.take(node, lane=Lane.OPERATIONS) as slot:
             slot.run(done.append, node)
