@@ -278,7 +278,8 @@ def test_fifty_callbacks_of_one_machine_at_once_make_one_node(whole, machine, kn
             # Equal ones would be repetitions of one report.
             replies = list(pool.map(lambda number: post(whole, {**body, "number": number}), range(50)))
         accepted = [reply for reply in replies if reply.status_int == 200]
-        assert (len(accepted), {reply.status_int for reply in replies}) == (1, {200, 404})
+        # 503: the conductor still worked on the first one, for longer than the others wait for it.
+        assert (len(accepted), {reply.status_int for reply in replies} - {503}) == (1, {200, 404})
         whole.at_rest(accepted[0].json["uuid"])
         assert post(whole, body).status_int == 404
 
