@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ironic_rules import service
 from ironic_rules.api import auth
-from ironic_rules.cmd import lifecycle
+from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -31,7 +31,9 @@ def _run(argv: Sequence[str]) -> int:
     api.start()
     print(f"ironic-rules-api listens on {api.url}", flush=True)
     lifecycle.settle()
+    systemd.ready(api.is_answering)
     signals.wait()
+    systemd.tell("STOPPING=1")
     api.stop()
     lifecycle.exit_now()
     return 0

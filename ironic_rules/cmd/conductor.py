@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 from ironic_rules import service
-from ironic_rules.cmd import lifecycle, workers
+from ironic_rules.cmd import lifecycle, systemd, workers
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -37,7 +37,9 @@ def _work(conf: cfg.ConfigOpts) -> int:
         conductor.start()
         print(f"ironic-rules-conductor {conf.host} is running", flush=True)
         lifecycle.settle()
+        systemd.ready(conductor.is_well)
         signals.wait()
+        systemd.tell("STOPPING=1")
     finally:
         conductor.stop()
     lifecycle.exit_now(1 if conductor.is_displaced else 0)

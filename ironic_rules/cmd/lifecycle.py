@@ -19,6 +19,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
+from ironic_rules import service
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
 
 LOG = logging.getLogger(__name__)
@@ -169,7 +170,7 @@ def refusal(exc: Exception) -> str:
             raise exc
         return (f"{exc.name}, which the configuration requires, is not installed: "
                 f"pip install 'ironic-rules[{_EXTRAS[exc.name]}]'.")
-    return str(exc)
+    return "\n".join(service.placed(line) for line in str(exc).splitlines())
 
 
 def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:

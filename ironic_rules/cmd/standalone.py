@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from ironic_rules import service
 from ironic_rules.api import auth
-from ironic_rules.cmd import lifecycle
+from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.inspection import rule_settings
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
@@ -76,7 +76,9 @@ def _run(argv: Sequence[str]) -> int:
         if conf.cli_demo:
             threading.Thread(target=_demo, args=(api.url,), name="demo", daemon=True).start()
         lifecycle.settle()
+        systemd.ready(lambda: api.is_answering() and conductor.is_well())
         signals.wait()
+        systemd.tell("STOPPING=1")
         api.stop()
     finally:
         finished = conductor.stop()

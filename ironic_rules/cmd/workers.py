@@ -16,7 +16,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules import service
-from ironic_rules.cmd import lifecycle
+from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
@@ -54,6 +54,7 @@ class ConductorProcess(cotyledon.Service):
         self._conductor.start()
         print(f"ironic-rules-conductor {self._host} is running", flush=True)
         lifecycle.settle()
+        systemd.ready(self._conductor.is_well)  # when the first of them serves
 
     def reload(self) -> None:
         """Reload the configuration; called on SIGHUP. Options that are read only at start-up do not change."""
@@ -75,6 +76,8 @@ def run(conf: cfg.ConfigOpts) -> int:
 
     :raises ConfigurationError: as from ``service.make_conductor``; no process is started then
     """
+    # The processes notify systemd's watchdog, and not this one, which only starts them.
+    os.environ.pop("WATCHDOG_PID", None)
     # Errors in the configuration are reported once, here, and not by processes that repeatedly die.
     db = service.make_database(conf)
     service.make_conductor(conf, db)

@@ -8,7 +8,7 @@ import pytest
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 
-from ironic_rules.cmd import dbsync, lifecycle, simulate, standalone, status
+from ironic_rules.cmd import conductor, dbsync, lifecycle, pxe_filter, simulate, standalone, status
 from ironic_rules.exceptions import ConfigurationError
 
 
@@ -72,6 +72,26 @@ def test_a_folder_for_the_log_that_is_missing_is_told(tmp_path, capsys):
     (tmp_path / "service.conf").write_text(f"[DEFAULT]\nlog_dir = {tmp_path}/nowhere\n")
     assert dbsync.main(["--config-file", str(tmp_path / "service.conf"), "version"]) == 2
     assert f"{tmp_path}/nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "text", "told"), [
+    (dbsync, "[database]", "[database]connection is not set."),
+    (dbsync, "[database]\nmax_retries = x", "[database]max_retries = x: a whole number is required."),
+    (dbsync, "[DEFAULT]\nlog_file = /proc/none/a.log",
+     "[DEFAULT]log_file cannot be written: No such file or directory: /proc/none/a.log."),
+    (pxe_filter, "[database]", "[pxe_filter]dhcp_hostsdir is not set."),
+    (pxe_filter, "[pxe_filter]\ndhcp_hostsdir = /a\ndnsmasq_pid_file = /b,/c",
+     "[pxe_filter]dnsmasq_pid_file must name one file for each folder of dhcp_hostsdir."),
+    (conductor, "[DEFAULT]\nenabled_hardware_types = x",
+     "[DEFAULT]enabled_hardware_types = x: not installed: x; installed are fake-hardware, ipmi, redfish."),
+])
+def test_a_refused_option_is_one_line_with_file_and_group(tmp_path, capsys, command, text, told):
+    file = tmp_path / "service.conf"
+    file.write_text(text + "\n")
+
+    assert command.main(["--config-file", str(file), *(["upgrade"] if command is dbsync else [])]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.partition(": ")[2] == f"{file}: {told}"
 
 
 @pytest.mark.parametrize(("module", "told"), [
