@@ -10,6 +10,7 @@ import contextlib
 import importlib.metadata
 import logging as std_logging
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions
-from ironic_rules.conf import validation
+from ironic_rules.conf import unread, validation
 from ironic_rules.db import clock, conductors, migration
 from ironic_rules.db.session import Database
 from ironic_rules.metrics.numbers import Numbers
@@ -39,7 +40,11 @@ if TYPE_CHECKING:
     from ironic_rules.pxe_filter.service import FilterService
 
 LOG = logging.getLogger(__name__)
+#: The configuration that was read last, so that the errors of parts that only have values can name its file.
+_prepared: deque[cfg.ConfigOpts] = deque(maxlen=1)
 PROJECT = "ironic-rules"
+#: Maximum number of groups and options that nothing reads, and that are logged at the start.
+_MAX_UNREAD = 50
 _QUIET = ("amqp=WARNING", "kombu=WARNING", "oslo.messaging=WARNING", "oslo_messaging=WARNING", "sqlalchemy=WARNING",
           "stevedore=WARNING", "alembic=WARNING", "oslo_policy=WARNING", "futurist=WARNING", "httpx=WARNING")
 
@@ -84,7 +89,13 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
         raise
     check(conf)
     secrets.configure(conf.secret_words)
+    _prepared.append(conf)
     return conf
+
+
+def placed(text: str) -> str:
+    """Return a text that begins with ``[group]name`` after the file that has the option, in what was read last."""
+    return validation.placed(_prepared[-1], text) if _prepared else text
 
 
 def _hook_problems(conf: cfg.ConfigOpts) -> list[str]:
@@ -100,12 +111,26 @@ def _hook_problems(conf: cfg.ConfigOpts) -> list[str]:
 
 
 def setup_logging(conf: cfg.ConfigOpts) -> None:
-    """Start logging as the configuration says."""
+    """Start logging as the configuration says; log what nothing reads of it.
+
+    :raises ConfigurationError: the log file cannot be written
+    """
     logging.set_defaults(default_log_levels=[*logging.get_default_log_levels(), *_QUIET])
-    logging.setup(conf, "ironic_rules", version())
+    try:
+        logging.setup(conf, "ironic_rules", version())
+    except OSError as exc:
+        place = "log_file" if conf.log_file else "log_dir"
+        raise exceptions.ConfigurationError(
+            f"[DEFAULT]{place} cannot be written: {exc.strerror}: {exc.filename}.") from exc
     for handler in std_logging.getLogger().handlers:
         if not isinstance(handler.formatter, _Masking):
             handler.setFormatter(_Masking(handler.formatter))
+    found = unread.lines(conf)
+    for line in found[:_MAX_UNREAD]:
+        LOG.warning("%s", line)
+    if len(found) > _MAX_UNREAD:
+        LOG.warning("... and %d more groups and options; ironic-rules-status upgrade check lists all",
+                    len(found) - _MAX_UNREAD)
 
 
 class _Masking(std_logging.Formatter):
@@ -154,23 +179,31 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
 
 def conductor_work() -> dict[str, StateWork]:
     """Return what a conductor does in each provision state."""
-    from ironic_rules.conductor import deployment, inspection, state_handlers
+    from ironic_rules.conductor import cleaning, deployment, inspection, rescuing, servicing, state_handlers
+    from ironic_rules.conductor.aborting import finish_abort
     from ironic_rules.conductor.conductor import StateWork
 
+    aborts = {"abort": finish_abort}
     return {
         states.VERIFYING: StateWork(state_handlers.verify),
         states.INSPECTING: StateWork(inspection.inspect, inspection.clean_up, inspection.failed),
         states.INSPECTWAIT: StateWork(
             clean_up=inspection.clean_up, on_failure=inspection.failed,
             unfinished={"abort": inspection.finish_abort}),
-        states.CLEANING: StateWork(state_handlers.clean),
+        states.CLEANING: StateWork(cleaning.clean, cleaning.clean_up),
+        states.CLEANWAIT: StateWork(clean_up=cleaning.clean_up, unfinished=aborts),
+        states.CLEANHOLD: StateWork(clean_up=cleaning.clean_up, unfinished=aborts),
         states.DEPLOYING: StateWork(deployment.deploy, deployment.clean_up),
-        states.DEPLOYWAIT: StateWork(clean_up=deployment.clean_up),
+        states.DEPLOYWAIT: StateWork(clean_up=deployment.clean_up, unfinished=aborts),
+        states.DEPLOYHOLD: StateWork(clean_up=deployment.clean_up, unfinished=aborts),
         states.DELETING: StateWork(state_handlers.tear_down),
         states.ADOPTING: StateWork(state_handlers.adopt),
-        states.RESCUING: StateWork(state_handlers.rescue),
-        states.UNRESCUING: StateWork(state_handlers.unrescue),
-        states.SERVICING: StateWork(state_handlers.service),
+        states.RESCUING: StateWork(rescuing.rescue, rescuing.clean_up),
+        states.RESCUEWAIT: StateWork(clean_up=rescuing.clean_up, unfinished=aborts),
+        states.UNRESCUING: StateWork(rescuing.unrescue),
+        states.SERVICING: StateWork(servicing.service, servicing.clean_up),
+        states.SERVICEWAIT: StateWork(clean_up=servicing.clean_up, unfinished=aborts),
+        states.SERVICEHOLD: StateWork(clean_up=servicing.clean_up, unfinished=aborts),
     }
 
 
@@ -201,7 +234,8 @@ def make_conductor(conf: cfg.ConfigOpts, db: Database, host: str | None = None,
         pipeline=_make_pipeline(conf), rules=RuleCache(db, rules), legacy_rules=LegacyRuleCache(db, rules.legacy),
         workers=WorkerPool(conf.conductor.workers_pool_size, conf.conductor.queue_size, worker_pool.limits_s(conf),
                            recovery_size=conf.conductor.recovery_workers, numbers=numbers,
-                           operation_size=conf.conductor.operation_workers),
+                           operation_size=conf.conductor.operation_workers,
+                           poll_size=conf.conductor.step_poll_workers),
         work=conductor_work(),
         pxe_filter=pxe_filter or PXEFilterAPI(),
         rule_statistics=RuleStatistics(db, conf.inspection_rules.statistics_interval, numbers,

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 from alembic.util import CommandError
 from oslo_config import cfg
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
 
 from ironic_rules import service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.db import migration
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
+
+LOG = logging.getLogger(__name__)
 
 
 def _add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,7 +35,13 @@ def _add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
     stamp.add_argument("revision", help="head, or an id")
 
 
-_CLI_OPTS = [cfg.SubCommandOpt("command", title="commands", handler=_add_commands)]
+_CLI_OPTS: list[cfg.Opt] = [
+    cfg.IntOpt("timeout", dest="cli_timeout", default=60, min=0, metavar="SECONDS",
+               help="How long to wait for a database that cannot be reached. Default: 60. 0: one attempt."),
+    cfg.SubCommandOpt("command", title="commands", handler=_add_commands),
+]
+#: Seconds between two attempts to reach the database.
+_RETRY_S = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,14 +54,55 @@ def _run(argv: Sequence[str]) -> int:
     service.setup_logging(conf)
     if not conf.database.connection:
         raise ConfigurationError("[database]connection is not set.")
-    engine = Database(conf).engine
-    migration.is_current(engine)  # refuses databases of other programs and of newer versions
+    engine = _reached(conf)
     try:
         _carry_out(conf.command, engine)
     except (CommandError, TimeoutError) as exc:
         raise ConfigurationError(f"{exc}. The database is at revision {migration.version(engine)}; the newest "
                                  f"revision of this version of ironic-rules is {migration.HEAD}.") from exc
     return 0
+
+
+def _reached(conf: cfg.ConfigOpts) -> sa.Engine:
+    """Return the engine of the database when that replies, after ``--timeout`` seconds at most.
+
+    :raises ConfigurationError: it cannot be reached, or is that of another program or of a newer version
+    """
+    began = time.monotonic()
+    # The attempts are made here.
+    conf.set_override("max_retries", 0, group="database")
+    while True:
+        try:
+            _probe(conf, max(1, math.ceil(conf.cli_timeout - (time.monotonic() - began))))
+            return Database(conf).engine
+        except db_exc.DBConnectionError as exc:
+            if time.monotonic() - began + _RETRY_S > conf.cli_timeout:
+                raise ConfigurationError(f"[database]connection: the server cannot be reached, for {conf.cli_timeout} "
+                                         f"seconds (--timeout): {lifecycle.refusal(exc)}") from exc
+            LOG.warning("The database cannot be reached; waiting for it: %s", lifecycle.refusal(exc))
+            time.sleep(_RETRY_S)
+
+
+def _probe(conf: cfg.ConfigOpts, limit_s: int) -> None:
+    """Connect to the database and read its revision, in ``limit_s`` seconds also if the server is silent.
+
+    Statements of a migration may take longer: they have a connection of their own.
+    """
+    options = conf.database
+    parameters = [options.connection_parameters] if options.connection_parameters else []
+    if sa.make_url(options.connection).get_backend_name() in ("mysql", "mariadb"):
+        parameters.append(f"read_timeout={limit_s}")  # also for the server's greeting
+    overrides = {"connect_timeout": min(options.connect_timeout or limit_s, limit_s),
+                 "connection_parameters": "&".join(parameters)}
+    for name, value in overrides.items():
+        conf.set_override(name, value, group="database")
+    try:
+        probe = Database(conf)
+        migration.is_current(probe.engine)  # refuses databases of other programs and of newer versions
+        probe.dispose()
+    finally:
+        for name in overrides:
+            conf.clear_override(name, group="database")
 
 
 def _carry_out(command: argparse.Namespace, engine: sa.Engine) -> None:

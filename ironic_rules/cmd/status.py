@@ -12,13 +12,15 @@ from oslo_upgradecheck import upgradecheck
 from ironic_rules import conf as service_conf
 from ironic_rules import rules, service
 from ironic_rules.cmd import lifecycle
-from ironic_rules.db import inspection_rules, legacy_rules, migration
+from ironic_rules.conf import unread
+from ironic_rules.db import inspection_rules, legacy_rules, migration, nodes
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection import discovery, hook_settings, rule_settings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.legacy_rule_cache import problem_of
+from ironic_rules.text import enumeration
 
 
 class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
@@ -28,9 +30,13 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         super().__init__()
         self._conf = conf
         self._db: Database | None = None
+        self._hardware: EnabledHardware | None = None
 
     def _check_options(self) -> upgradecheck.Result:
         return _result(self._options)
+
+    def _check_unread(self) -> upgradecheck.Result:
+        return _result(self._unread)
 
     def _check_schema(self) -> upgradecheck.Result:
         return _result(self._schema)
@@ -39,7 +45,7 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return _result(self._hooks)
 
     def _check_hardware(self) -> upgradecheck.Result:
-        return _result(lambda: ", ".join(EnabledHardware(self._conf).describe()))
+        return _result(self._types)
 
     def _check_rules(self) -> upgradecheck.Result:
         return _result(self._rules)
@@ -47,10 +53,17 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
     def _check_discovery(self) -> upgradecheck.Result:
         return _result(self._discovery)
 
+    def _check_deploy_interfaces(self) -> upgradecheck.Result:
+        found: list[str] = []
+        result = _result(lambda: self._deploy_interfaces(found))
+        # The service starts with such nodes.
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+
     _upgrade_checks: Any = (
-        ("Options", _check_options), ("Database schema", _check_schema),
+        ("Options", _check_options), ("Options that nothing reads", _check_unread), ("Database schema", _check_schema),
         ("Hardware types and interfaces", _check_hardware), ("Inspection hooks", _check_hooks),
-        ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery))
+        ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery),
+        ("Deploy interfaces of nodes", _check_deploy_interfaces))
 
     def _options(self) -> str:
         # oslo.upgradecheck has registered fewer options than the processes do.
@@ -58,9 +71,18 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         service.prepare_config(folders, config_files=self._conf.config_file or [], api=True, conductor=True)
         return "all values are valid"
 
+    def _unread(self) -> str:
+        if found := unread.lines(self._conf):
+            raise ConfigurationError("\n".join(found))
+        return "none"
+
     def _schema(self) -> str:
         self._db = service.make_database(self._conf)
         return f"revision {migration.version(self._db.engine)}"
+
+    def _types(self) -> str:
+        self._hardware = EnabledHardware(self._conf)
+        return ", ".join(self._hardware.describe())
 
     def _hooks(self) -> str:
         names = loader.parse(self._conf.inspector.hooks)
@@ -85,6 +107,19 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
     def _discovery(self) -> str:
         discovery.check(self._conf)
         return f"on, with driver {self._conf.auto_discovery.driver}" if self._conf.auto_discovery.enabled else "off"
+
+    def _deploy_interfaces(self, found: list[str]) -> str:
+        """Return a text about the nodes that cannot be deployed with their deploy interface; add them to ``found``."""
+        if self._db is None or self._hardware is None:
+            return "not checked"
+        with self._db.reader() as conn:
+            for driver, kinds in self._hardware.describe().items():
+                found += nodes.with_other_deploy_interfaces(conn, driver, kinds["deploy"]["enabled"])
+        if not found:
+            return "the hardware types of all nodes support theirs"
+        return (f"{len(found)} nodes have a deploy interface that their hardware type does not support or that is not "
+                "enabled, and cannot be deployed; those that were being deployed during the upgrade keep theirs until "
+                f"it is changed. Set another one for: {enumeration(found, limit=100)}")
 
 
 def _result(check: Callable[[], str]) -> upgradecheck.Result:

@@ -22,6 +22,8 @@ OWN_GROUPS = frozenset(group for group, _ in opts.list_opts()) - {"DEFAULT"}
 #: Maximum of numbers without one of their own. Greater numbers of seconds lead to dates before the year 1, and to waits
 #: that the operating system refuses.
 _MAX_NUMBER = 2**31 - 1
+#: The place of a value that neither a file nor a variable has.
+_DEFAULT = "default"
 #: Maximum number of characters of a value that a message quotes.
 _MAX_VALUE = 200
 
@@ -162,13 +164,20 @@ def _line(conf: cfg.ConfigOpts, problem: Problem) -> str:
 
 
 def placed(conf: cfg.ConfigOpts, text: str) -> str:
-    """Return a text about an option that begins with ``[group]name``, after the place of the option's value."""
+    """Return a text about an option that begins with ``[group]name``, after the place of the option's value.
+
+    The place of a value that is not set is where it could be: the files that were read.
+    """
     named = re.match(r"\[(\w+)\](\w+)", text)
+    if named is None:
+        return text
     try:
-        place = "" if named is None else f"{_given(conf, *named.groups())[2]}: "
+        place = _given(conf, *named.groups())[2]
     except cfg.Error:  # an option of another package's hook
-        place = ""
-    return place + text
+        return text
+    if place == _DEFAULT:
+        place = ", ".join(map(printable, conf.config_file or ())) or "no configuration file"
+    return f"{place}: {text}"
 
 
 def _given(conf: cfg.ConfigOpts, group: str, name: str) -> tuple[cfg.Opt, Any, str]:
@@ -184,7 +193,7 @@ def _given(conf: cfg.ConfigOpts, group: str, name: str) -> tuple[cfg.Opt, Any, s
         variable, variable_place = conf._env_driver.get(group_name, name, option)
         if variable_place is not None:
             raw, place = variable, variable_place
-    return option, raw, "default" if place is None else printable(place.detail) or "command line"
+    return option, raw, _DEFAULT if place is None else printable(place.detail) or "command line"
 
 
 def allowed(option: cfg.Opt) -> str:

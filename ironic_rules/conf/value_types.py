@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Any
 
@@ -19,6 +20,21 @@ class HttpUrl(types.URI):
             return str(super().__call__(value))
         except ValueError as exc:
             raise ValueError("an http or https URL is expected, such as http://192.0.2.10:6385") from exc
+
+
+class IpNetwork(types.String):
+    """A network in CIDR form, without host bits."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name="network")
+
+    def __call__(self, value: Any) -> str:
+        text = str(super().__call__(value))
+        try:
+            ipaddress.ip_network(text)
+        except ValueError as exc:
+            raise ValueError("networks are expected in CIDR form, such as 192.0.2.0/24 or fe80::/10") from exc
+        return text
 
 
 class RegularExpression(types.String):

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from ironic_rules.cmd import dbsync, status
 from ironic_rules.db import inspection_rules, legacy_rules
+from tests.functional import databases
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def check(tmp_path, capsys):
 def test_an_installation_that_is_ready(check):
     code, checks = check()
     assert code == 0
-    assert len(checks) == 6
+    assert len(checks) == 8
 
 
 def test_tables_that_are_missing(check):
@@ -45,6 +46,7 @@ def test_tables_that_are_missing(check):
      ["Options", "Inspection hooks"], "pci_device_alias"),
     ("[inspection_rules]\nbuilt_in = /nonexistent", ["Inspection rules"], "/nonexistent"),
     ("[auto_discovery]\nenabled = true", ["Options", "Auto-discovery"], "driver is required"),
+    ("[api]\nprot = 1", ["Options that nothing reads"], "[api]prot: no process reads this option."),
     ("[inventory]\ndata_backend = swift\nmax_versions = 0", ["Options"], "use database"),
     ("[oslo_messaging_rabbit]\nheartbeat_rate = often", ["Options"], "heartbeat_rate = often"),
 ])
@@ -82,3 +84,19 @@ def test_a_configuration_file_that_is_missing_is_told_in_one_line(capsys):
     assert status.main(["--config-file", "/nonexistent", "upgrade", "check"]) == 2
     line, = capsys.readouterr().err.splitlines()
     assert "/nonexistent" in line
+
+
+def test_nodes_with_a_deploy_interface_that_their_hardware_does_not_have(check, tmp_path):
+    config = "[DEFAULT]\nenabled_hardware_types = ipmi,fake-hardware\nenabled_management_interfaces = noop,fake\n" \
+             "enabled_power_interfaces = ipmitool,fake"
+    assert check(config)[0] == 0
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        for uuid, driver, interface in (("a" * 8, "ipmi", "fake"), ("b" * 8, "ipmi", "direct"),
+                                        ("c" * 8, "fake-hardware", "fake")):
+            databases.insert_node(connection, uuid=uuid, driver=driver, deploy_interface=interface)
+
+    code, checks = check(config)
+
+    told = " ".join(checks["Deploy interfaces of nodes"][1].split())
+    assert (code, "1 nodes have" in told, told.endswith(": aaaaaaaa")) == (1, True, True)

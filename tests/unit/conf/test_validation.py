@@ -29,7 +29,7 @@ WRONG = [
     ("DEFAULT", "enabled_hardware_types", "fake-hardware,snmp", "not installed: snmp"),
     ("DEFAULT", "enabled_hardware_types", "redfish,redfish", "once only: redfish"),
     ("DEFAULT", "enabled_boot_interfaces", "fake,pxe", "use ipxe, or redfish-virtual-media"),
-    ("DEFAULT", "enabled_deploy_interfaces", "direct", "use custom-agent"),
+    ("DEFAULT", "enabled_deploy_interfaces", "ansible", "use direct"),
     ("DEFAULT", "enabled_inspect_interfaces", "inspector,agent", "replaced by this service: use agent"),
     ("DEFAULT", "enabled_network_interfaces", "neutron,noop", "not installed: neutron; installed are noop"),
     ("DEFAULT", "enabled_raid_interfaces", "agent", "use redfish or no-raid"),
