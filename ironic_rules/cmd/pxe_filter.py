@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-import time
 from collections.abc import Sequence
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
-from oslo_log import log as logging
 
 from ironic_rules import service
-from ironic_rules.cmd import lifecycle
+from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.db.session import Database
-from ironic_rules.pxe_filter import metrics, report, systemd
+from ironic_rules.pxe_filter import metrics, patience, report
 from ironic_rules.pxe_filter import settings as filter_settings
 from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.service import FilterService
-from ironic_rules.text import printable
-
-LOG = logging.getLogger(__name__)
-
-#: Seconds between two attempts to reach the database at start-up, each with [database]max_retries retries.
-_RETRY_S = 5.0
 
 _CLI_OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("once", dest="cli_once", default=False, help="Bring the files up to date, and exit."),
@@ -80,11 +71,10 @@ def _work(conf: cfg.ConfigOpts) -> int:
         metrics.serve(filter_service.statistics, conf.pxe_filter.metrics_host, conf.pxe_filter.metrics_port)
     filter_service.start()
     print(f"ironic-pxe-filter {conf.host} is running", flush=True)
-    systemd.notify("READY=1")
+    systemd.tell("READY=1")
     lifecycle.settle()
     signals.wait()
-    with contextlib.suppress(OSError):
-        systemd.notify("STOPPING=1")
+    systemd.tell("STOPPING=1")
     filter_service.stop()
     # Let a running write finish; do not wait for the broker.
     filter_service.wait(2)
@@ -93,22 +83,16 @@ def _work(conf: cfg.ConfigOpts) -> int:
 
 
 def _made(conf: cfg.ConfigOpts) -> FilterService:
-    """Return the filter; wait for the database without limit.
-
-    If the filter failed at start-up, systemd would never start the dnsmasq that depends on it.
-    """
-    while True:
-        try:
-            return service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0)
-        except db_exc.DBConnectionError as exc:
-            LOG.error("The database cannot be reached; the filter waits for it: %s",
-                      printable(str(exc).partition("\n")[0]))
-            time.sleep(_RETRY_S)
+    """Return the filter; wait for the database without a limit."""
+    # The attempts are made, and logged, here.
+    conf.set_override("max_retries", 0, group="database")
+    return patience.eventually(
+        lambda: service.make_pxe_filter(conf, _alive, systemd.watchdog_interval_s() or 3600.0),
+        db_exc.DBConnectionError)
 
 
 def _alive() -> None:
-    with contextlib.suppress(OSError):  # systemd is being restarted, and will listen again
-        systemd.notify("WATCHDOG=1")
+    systemd.tell("WATCHDOG=1")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,26 @@ from oslo_config import cfg
 
 GROUP = cfg.OptGroup("pxe_filter", title="PXE filter", help="ironic-pxe-filter, and notifications to it.")
 OPTS: list[cfg.Opt] = [
+    cfg.StrOpt("target", default="hostsdir",
+               help="What ironic-pxe-filter writes to: hostsdir (folders that dnsmasq watches), kea (the host database "
+                    "of Kea), or one that another package provides."),
+    cfg.StrOpt("kea_connection", secret=True,
+               help="The host database of Kea, as a URL like [database]connection: MySQL, MariaDB or PostgreSQL, with "
+                    "the tables that kea-admin creates. The account must be able to read, insert and delete rows of "
+                    "the table hosts."),
+    cfg.ListOpt("kea_control_sockets", default=[],
+                help="Control sockets of the Kea servers on this host. Required with target=kea unless unknown "
+                     "addresses are always denied or always allowed."),
+    cfg.ListOpt("kea_identifiers", default=["hw-address"],
+                item_type=cfg.types.String(choices=["hw-address", "duid"]),
+                help="Identifiers that each address gets a reservation for: hw-address, and duid, the DHCPv6 client "
+                     "identifier made of the address. They must be in host-reservation-identifiers of Kea."),
     cfg.ListOpt("dhcp_hostsdir", default=[],
                 help="Folders that dnsmasq watches (its option dhcp-hostsdir), one for each local dnsmasq that "
                      "ironic-pxe-filter controls; it requires at least one. They must exist."),
+    cfg.FloatOpt("collect_time", default=0.03, min=0, max=1,
+                 help="Seconds for which messages are collected, so that a file that several of them change is written "
+                      "once. The first message after an idle time is written immediately."),
     cfg.IntOpt("sync_period", default=45, min=1,
                help="Seconds between two reads of the database for changes without a message."),
     cfg.IntOpt("full_sync_period", default=900, min=1,
@@ -18,6 +35,12 @@ OPTS: list[cfg.Opt] = [
     cfg.ListOpt("supported_inspect_interfaces", default=["agent"],
                 help="Inspect interfaces whose nodes need the DHCP server. Nodes with other interfaces are always "
                      "denied."),
+    cfg.ListOpt("conductor_groups", default=[],
+                help="Conductor groups whose nodes this filter is for; the nodes of others are unknown to it. Empty: "
+                     "all nodes. A change of a node's group is seen at the next read of all ports."),
+    cfg.ListOpt("physical_networks", default=[],
+                help="Physical networks whose ports this filter is for; ports with others, or without one, are unknown "
+                     "to it. Empty: all ports."),
     cfg.BoolOpt("deny_unknown_macs", default=False,
                 help="Always deny addresses without a port. False: they are allowed while any node is on inspection, "
                      "and always with [auto_discovery]enabled."),
@@ -26,8 +49,9 @@ OPTS: list[cfg.Opt] = [
                      "SIGHUP to remove addresses that no longer have a port. Without them, these remain in the files, "
                      "denied or allowed like unknown ones."),
     cfg.IntOpt("reload_after", default=100_000, min=1000,
-               help="Number of superfluous lines in the memory of a dnsmasq, about 160 bytes each, after which it gets "
-                    "SIGHUP. Used with dnsmasq_pid_file."),
+               help="Maximum number of superfluous lines in the memory of a dnsmasq, about 160 bytes each; with more, "
+                    "it gets SIGHUP. It also does with more than 1000 if these are more than the lines that it needs. "
+                    "Used with dnsmasq_pid_file."),
     cfg.BoolOpt("notify",
                 help="Whether the API and the conductors notify every ironic-pxe-filter of changes. Default: true, "
                      "unless transport_url works only within a process."),

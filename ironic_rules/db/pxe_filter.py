@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -48,6 +48,29 @@ _AFTER = sa.select(pxe_filter_changes.c.id, pxe_filter_changes.c.node_id).where(
     pxe_filter_changes.c.id > sa.bindparam("floor")).limit(LIMIT + 1)
 
 
+class Scope(NamedTuple):
+    """Which nodes and ports a filter is for; an empty set does not restrict them."""
+
+    conductor_groups: frozenset[str] = frozenset()
+    physical_networks: frozenset[str] = frozenset()
+
+    def of_nodes(self) -> list[sa.ColumnElement[bool]]:
+        """Return the conditions for nodes."""
+        return [nodes.c.conductor_group.in_(sorted(self.conductor_groups))] if self.conductor_groups else []
+
+    def of_ports(self) -> list[sa.ColumnElement[bool]]:
+        """Return the conditions for ports."""
+        conditions: list[sa.ColumnElement[bool]] = []
+        if self.physical_networks:
+            conditions.append(ports.c.physical_network.in_(sorted(self.physical_networks)))
+        if self.conductor_groups:
+            conditions.append(ports.c.node_id.in_(sa.select(nodes.c.id).where(*self.of_nodes())))
+        return conditions
+
+
+EVERYTHING = Scope()
+
+
 class Node(NamedTuple):
     """The fields of a node that the filter needs."""
 
@@ -65,9 +88,10 @@ def note(conn: sa.Connection, *node_ids: int) -> None:
             conn.execute(sa.delete(pxe_filter_changes).where(pxe_filter_changes.c.id <= number - KEEP))
 
 
-def on_inspection(conn: sa.Connection, interfaces: Collection[str]) -> dict[int, Node]:
+def on_inspection(conn: sa.Connection, interfaces: Collection[str], scope: Scope = EVERYTHING) -> dict[int, Node]:
     """Return the nodes on inspection whose inspect interface is one of ``interfaces``, by id."""
-    return {row.id: Node(*row) for row in conn.execute(_ON_INSPECTION) if row.inspect_interface in interfaces}
+    found = conn.execute(_ON_INSPECTION.where(*scope.of_nodes()))
+    return {row.id: Node(*row) for row in found if row.inspect_interface in interfaces}
 
 
 def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Node]:
@@ -76,28 +100,29 @@ def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Nod
     return {row.id: Node(*row) for row in found}
 
 
-def all_ports(conn: sa.Connection) -> Iterator[tuple[str, int]]:
+def all_ports(conn: sa.Connection, scope: Scope = EVERYTHING) -> Iterator[tuple[str, int]]:
     """Yield (address, node id) of every port, read in pages.
 
     A port that changes meanwhile may be read before or after its change; the list of changes has its node.
     """
-    after = 0
-    while page := _raw(conn, after):
+    after, query = 0, _PORTS.where(*scope.of_ports())
+    while page := _raw(conn, query, after):
         for _, address, node_id in page:
             yield address, node_id
         after = page[-1][0]
 
 
-def _raw(conn: sa.Connection, after: int) -> list[tuple[int, str, int]]:
-    with conn.execute(_PORTS, {"after": after}) as result:
+def _raw(conn: sa.Connection, query: sa.Select[Any], after: int) -> list[tuple[int, str, int]]:
+    with conn.execute(query, {"after": after}) as result:
         # Plain tuples: creating Row objects would take as long as the query.
         return list(result.cursor.fetchall())  # type: ignore[attr-defined]
 
 
-def ports_of(conn: sa.Connection, node_ids: Collection[int]) -> list[tuple[str, int]]:
+def ports_of(conn: sa.Connection, node_ids: Collection[int], scope: Scope = EVERYTHING) -> list[tuple[str, int]]:
     """Return (address, node id) of every port of these nodes."""
+    query = _PORTS_OF.where(*scope.of_ports())
     return [(address, node_id) for chunk in _chunks(node_ids)
-            for address, node_id in conn.execute(_PORTS_OF, {"node_ids": chunk})]
+            for address, node_id in conn.execute(query, {"node_ids": chunk})]
 
 
 class ChangeReader:

@@ -23,6 +23,8 @@ from ironic_rules.pxe_filter import plan
 
 _LOCK = ".ironic-pxe-filter.lock"
 _NEW = ".ironic-pxe-filter.new"
+#: What the running filter says about itself, for ``--status``.
+_STATE = ".ironic-pxe-filter.state"
 #: Maximum size in bytes; a larger file was not written by a filter.
 _MAX_SIZE = 64 * 1024 * 1024
 #: Mode that dnsmasq needs, which does not read as root; independent of the umask of this process.
@@ -39,14 +41,26 @@ class _Written(NamedTuple):
     modified_ns: int
     mode: int
     content: int
+    lines: int
 
     def is_of(self, found: os.stat_result) -> bool:
         """Return whether the file is unchanged."""
         return self[:4] == (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode)
 
 
+def _process(pid: int) -> str:
+    """Return what identifies a running process: its id and its start time; only the id if it is not running."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as reader:
+            # The second field, the name of the program, may contain spaces; the start time is the 20th after it.
+            return f"{pid} {reader.read().rpartition(')')[2].split()[19]}"
+    except OSError:
+        return str(pid)
+
+
 def _written(found: os.stat_result, content: str) -> _Written:
-    return _Written(found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode, hash(content))
+    return _Written(found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode, hash(content),
+                    content.count("\n"))
 
 
 class Hostsdir:
@@ -58,7 +72,7 @@ class Hostsdir:
         self._lock = -1
         self._identity: tuple[int, int] | None = None
         self._written: dict[str, _Written] = {}
-        #: number of lines that were written, and so read by dnsmasq, since dnsmasq last reloaded
+        #: number of lines in the files
         self.lines = 0
 
     def open(self) -> None:
@@ -102,12 +116,23 @@ class Hostsdir:
             return False
         self.close()
         self._written.clear()
+        self.lines = 0
         try:
             self._open()
         except OSError:
             self.close()  # nothing may be written without the lock
             raise
         return True
+
+    @property
+    def names(self) -> set[str]:
+        """Names of the files that exist."""
+        return set(self._written)
+
+    def lines_of(self, name: str) -> int:
+        """Return the number of lines of a file."""
+        known = self._written.get(name)
+        return 0 if known is None else known.lines
 
     def peek(self) -> list[tuple[str, str]]:
         """Return what ``read`` yields, without locking the folder; an empty list if it cannot be read."""
@@ -148,6 +173,7 @@ class Hostsdir:
 
     def forget(self, name: str) -> None:
         """Discard what is known of a file, so that the next ``write`` writes it."""
+        self.lines -= self.lines_of(name)
         self._written.pop(name, None)
 
     def write(self, name: str, content: str) -> bool:
@@ -171,9 +197,28 @@ class Hostsdir:
             with contextlib.suppress(OSError):
                 os.unlink(_NEW, dir_fd=self._folder)
             raise
-        self._written[name] = _written(found, content)
-        self.lines += content.count("\n")
+        self._remember(name, found, content)
         return True
+
+    def write_state(self, text: str) -> None:
+        """Leave a line of text for ``peek_state``."""
+        new = self._create()
+        try:
+            os.write(new, f"{_process(os.getpid())}\n{text}".encode())
+            os.fchmod(new, 0o644)
+        finally:
+            os.close(new)
+        os.rename(_NEW, _STATE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+    def peek_state(self) -> str | None:
+        """Return what the filter that uses the folder has written last; None: none is running, or it has not yet."""
+        try:
+            with open(os.path.join(self.path, _STATE), encoding="utf-8") as reader:
+                writer, _, text = reader.read(1000).partition("\n")
+        except OSError:
+            return None
+        pid = writer.partition(" ")[0]
+        return text if pid.isdigit() and _process(int(pid)) == writer else None
 
     def _create(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -208,5 +253,10 @@ class Hostsdir:
                 text = reader.read()
         finally:
             os.close(file)
-        self._written[name] = _written(found, text)
+        self._remember(name, found, text)
         return text
+
+    def _remember(self, name: str, found: os.stat_result, content: str) -> None:
+        self.forget(name)
+        self._written[name] = _written(found, content)
+        self.lines += self._written[name].lines

@@ -23,6 +23,8 @@ _GAUGES = (
     ("addresses_refused", "Ports whose address is not a unicast MAC address.", "refused"),
     ("nodes_on_inspection", "Nodes on inspection.", "inspecting"),
     ("files_unwritten", "Files that are waiting to be written.", "unwritten"),
+    ("files_unread", "Files that dnsmasq has not read since they were written; -1: unknown.", "unread"),
+    ("in_force", "Whether the DHCP servers follow everything that was decided.", "in_force"),
     ("unknown_allowed", "Whether unknown addresses are allowed.", "allows_unknown"),
     ("last_sync_timestamp_seconds", "Time of the last sync.", "synced_at"),
     ("last_sync_duration_seconds", "Duration of the last sync.", "duration_s"),

@@ -1,15 +1,15 @@
-"""Decides which addresses may boot the inspection image, and the content of dnsmasq's files. Without side effects.
+"""Decides which addresses may boot the inspection image. Without side effects.
 
-dnsmasq, ``--dhcp-hostsdir``: a line ``MAC`` allows a client, ``MAC,ignore`` denies it, and ``*:*:*:*:*:*`` applies to
-every address without its own line. A deleted line remains in effect until dnsmasq reloads, so an address that was
-written once stays in the files until then.
+Addresses are arranged in groups, which are written as a whole: the files of a hostsdir, and of other targets as well.
+What a target has written once may remain in effect until its server reloads (as with dnsmasq), so an address that was
+in a group stays there until then.
 """
 
 from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from ironic_rules.models import mac as mac_addresses
@@ -84,17 +84,19 @@ class Layout:
 
     def arrange(self, ports: Iterable[tuple[str, int]], refused: set[str]) -> Files:
         """Return (address, node id) pairs by file; invalid addresses are added to ``refused``."""
-        if not self._names:
-            usables = ((usable(address, refused), node_id) for address, node_id in ports)
-            return {mac: {mac: node_id} for mac, node_id in usables if mac}
+        files: Files = {}
+        for name, mac, node_id in self.named(ports, refused):
+            files.setdefault(name, {})[mac] = node_id
+        return files
+
+    def named(self, ports: Iterable[tuple[str, int]], refused: set[str]) -> Iterator[tuple[str, str, int]]:
+        """Yield (file, address, node id) of every port; invalid addresses are added to ``refused``."""
         # With a hundred thousand ports, calls take most of the time, so file_of() and part of usable() are inlined.
-        count, crc32, is_unicast = len(self._names), binascii.crc32, _UNICAST
-        tables: list[dict[str, int]] = [{} for _ in self._names]
+        names, count, crc32, is_unicast = self._names, len(self._names), binascii.crc32, _UNICAST
         for address, node_id in ports:
             mac = address if is_unicast(address) else usable(address, refused)
             if mac:
-                tables[crc32(mac[:16].encode()) % count][mac] = node_id
-        return {name: table for name, table in zip(self._names, tables, strict=True) if table}
+                yield names[crc32(mac[:16].encode()) % count] if count else mac, mac, node_id
 
 
 class Plan:
@@ -111,6 +113,8 @@ class Plan:
         self._discovery = discovery
         self._files: Files = {}
         self._gone: set[str] = set()
+        #: addresses by id of their node: one, as with most nodes, takes less memory than a tuple
+        self._by_node: dict[int, str | tuple[str, ...]] = {}
         #: ids of the nodes on inspection
         self._inspecting: frozenset[int] = frozenset()
         #: state of addresses by messages, until the database has been read
@@ -166,16 +170,12 @@ class Plan:
             return told
         return self.allows_unknown if node_id == GONE else node_id in self._inspecting
 
-    def content(self, name: str) -> str:
-        """Return the content that the file must have."""
-        if name == UNKNOWN_FILE:
-            return f"{WILDCARD}\n" if self.allows_unknown else f"{WILDCARD},ignore\n"
-        inspecting, special = self._inspecting, bool(self._told or self._gone)
-        lines = []
-        for mac, node_id in sorted(self._files.get(name, {}).items()):
-            allowed = self.is_allowed(mac, node_id) if special else node_id in inspecting
-            lines.append(f"{mac}\n" if allowed else f"{mac},ignore\n")
-        return "".join(lines)
+    def verdicts(self, name: str) -> list[tuple[str, bool]]:
+        """Return (address, whether it is allowed) of every address of a file, in ascending order."""
+        inspecting, macs = self._inspecting, sorted(self._files.get(name, {}).items())
+        if self._told or self._gone:
+            return [(mac, self.is_allowed(mac, node_id)) for mac, node_id in macs]
+        return [(mac, node_id in inspecting) for mac, node_id in macs]
 
     def take_changes(self) -> list[Change]:
         """Return the addresses that were allowed or denied since the last call."""
@@ -192,30 +192,103 @@ class Plan:
             changed.add(name)
         return changed
 
+    def differences(self, read: Callable[[], Iterable[tuple[str, int]]], refused: set[str]) -> Files:
+        """Return the files whose addresses are not those of the database, complete with what the database says.
+
+        Only these are kept in memory. The plan is not changed; messages may be applied to it meanwhile.
+
+        :param read: yields (address, node id) of all ports; called twice if addresses have disappeared
+        :param refused: invalid addresses are added to this set
+        """
+        found: Files = {}
+        same: dict[str, int] = {}
+        tables = dict(self._files)  # files may be added and removed meanwhile
+        for name, mac, node_id in self.layout.named(read(), refused):
+            table = tables.get(name)
+            if table is not None and table.get(mac) == node_id:
+                same[name] = same.get(name, 0) + 1
+            else:
+                found.setdefault(name, {})[mac] = node_id
+        partly = {name for name in found if name in same}
+        for name in tables.keys() - partly:
+            known = len(tables[name])
+            if same.get(name, 0) == known:
+                continue
+            known -= sum(node_id == GONE for node_id in list(tables[name].values()))
+            if name in same and same[name] != known:
+                partly.add(name)
+            elif name not in same and name not in found and known:
+                found[name] = {}
+        if partly:
+            for name in partly:
+                found[name] = {}
+            for name, mac, node_id in self.layout.named(read(), set()):
+                if name in partly:
+                    found[name][mac] = node_id
+        return found
+
     def replace(self, files: Files, inspecting: Collection[int], keep: Collection[str] = ()) -> set[str]:
         """Replace the plan by the complete state of the database.
 
-        :param files: all ports, as returned by ``Layout.arrange``; the plan keeps and changes this object
+        :param files: all ports, as returned by ``Layout.arrange``; the plan takes this object over
         :param inspecting: ids of the nodes on inspection
         :param keep: addresses of messages since the database was queried
         """
-        before, was_open, was_inspecting, told = self._files, self.allows_unknown, self._inspecting, self._told
-        self._files, self._inspecting, self._gone = files, frozenset(inspecting), set()
-        self._told = {mac: allowed for mac, allowed in told.items() if mac in keep}
-        self.allows_unknown = self._unknown()
-        for name, macs in before.items():
-            now = files.setdefault(name, {})
-            for mac, node_id in macs.items():
-                if mac not in now:
-                    now[mac] = GONE
-                    self._gone.add(mac)
-                allowed = told.get(mac, was_open if node_id == GONE else node_id in was_inspecting)
-                self._compare(mac, allowed, now[mac])
-        for name, macs in files.items():
-            known = before.get(name, {})
-            self._changes += [Change(mac, True, node_id) for mac, node_id in macs.items()
-                              if node_id in self._inspecting and mac not in known]
-        return self.files
+        names = files.keys() | self._files.keys()
+        return self.begin(inspecting, keep) | self.take_over({name: files.get(name, {}) for name in names})
+
+    def begin(self, inspecting: Collection[int], keep: Collection[str] = ()) -> set[str]:
+        """Take over which nodes are on inspection, and forget messages; ports follow with ``take_over``."""
+        outdated = [mac for mac in self._told if mac not in keep]
+        touched = {*outdated, *(mac for node_id in self._inspecting ^ set(inspecting) for mac in self.macs_of(node_id))}
+        before = {mac: self._was(mac) for mac in touched}
+        for mac in outdated:
+            del self._told[mac]
+        self._inspecting = frozenset(inspecting)
+        dirty = {self.layout.file_of(mac) for mac in touched} | self._reopen()
+        for mac in sorted(touched):
+            self._compare(mac, before[mac], self.node_of(mac) or GONE)
+        return dirty
+
+    def take_over(self, files: Files) -> set[str]:
+        """Replace the addresses of these files by those of the database; addresses without a port stay as GONE."""
+        dirty = set()
+        for name, now in files.items():
+            before = self._files.get(name, {})
+            for mac in before.keys() - now.keys():
+                now[mac] = GONE
+            moved = {mac: node_id for mac, node_id in now.items() if before.get(mac) != node_id}
+            if not moved:
+                continue
+            was = {mac: self._was(mac) for mac in moved if mac in before}
+            self._files[name] = now
+            for mac, node_id in moved.items():
+                self._belongs(mac, before.get(mac, GONE), node_id)
+                # Of the new ones, only those that are allowed are worth a line in the log.
+                if mac in before or node_id in self._inspecting:
+                    self._compare(mac, was.get(mac), node_id)
+            dirty.add(name)
+        return dirty
+
+    def macs_of(self, node_id: int) -> tuple[str, ...]:
+        """Return the addresses of a node's ports."""
+        found = self._by_node.get(node_id, ())
+        return (found,) if isinstance(found, str) else found
+
+    def _belongs(self, mac: str, before: int, now: int) -> None:
+        """Keep the index and the addresses without a port up to date, when an address changes its owner."""
+        if before != GONE:
+            rest = tuple(one for one in self.macs_of(before) if one != mac)
+            if rest:
+                self._by_node[before] = rest
+            else:
+                self._by_node.pop(before, None)
+        if now == GONE:
+            self._gone.add(mac)
+            return
+        self._gone.discard(mac)
+        others = self.macs_of(now)
+        self._by_node[now] = (*others, mac) if others else mac
 
     def update(self, changed: Collection[int], ports: Iterable[tuple[str, int]], inspecting: Collection[int],
                keep: Collection[str] = (), refused: set[str] | None = None) -> set[str]:
@@ -230,8 +303,7 @@ class Plan:
         refused = set() if refused is None else refused
         owners = {mac: node_id for address, node_id in ports if (mac := usable(address, refused))}
         touched = set(owners)
-        if changed:
-            touched |= {mac for mac, node_id in self.macs() if node_id in changed}
+        touched.update(mac for node_id in changed for mac in self.macs_of(node_id))
         before = {mac: self._was(mac) for mac in touched}
         # For addresses without a change in the database, messages are the latest state until all ports are read again.
         self._told = {mac: allowed for mac, allowed in self._told.items() if mac in keep or mac not in touched}
@@ -239,12 +311,9 @@ class Plan:
         dirty = set()
         for mac in touched:
             name = self.layout.file_of(mac)
-            owner = owners.get(mac, GONE)
-            self._files.setdefault(name, {})[mac] = owner
-            if owner == GONE:
-                self._gone.add(mac)
-            else:
-                self._gone.discard(mac)
+            owner, table = owners.get(mac, GONE), self._files.setdefault(name, {})
+            self._belongs(mac, table.get(mac, GONE), owner)
+            table[mac] = owner
             dirty.add(name)
         dirty |= self._reopen()
         for mac in sorted(touched):

@@ -11,8 +11,7 @@ from oslo_log import log as logging
 
 from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
-from ironic_rules.pxe_filter import plan
-from ironic_rules.pxe_filter.hostsdir import Hostsdir
+from ironic_rules.pxe_filter import plan, targets
 from ironic_rules.pxe_filter.settings import FilterSettings
 from ironic_rules.text import enumeration, printable
 
@@ -49,15 +48,22 @@ def _names(node_ids: set[int], db: Database) -> dict[int, str]:
 
 
 def status(settings: FilterSettings, db: Database) -> Iterator[str]:
-    """Yield the lines of ``--status``: what would be written for each address, and why; columns separated by tabs."""
+    """Yield the lines of ``--status``, columns separated by tabs.
+
+    They say what would be written for each address, and why, and last, for each target, what is in effect.
+    """
     refused: set[str] = set()
-    wanted = plan.Plan(plan.Layout(settings.files), deny_unknown=settings.deny_unknown, discovery=settings.discovery)
-    for folder in settings.folders:
-        for name, text in Hostsdir(folder).peek():
-            wanted.remember(plan.addresses_of(name, text))
+    layout = plan.Layout(settings.files)
+    wanted = plan.Plan(layout, deny_unknown=settings.deny_unknown, discovery=settings.discovery)
+    states = []
+    for target in targets.make(settings, layout):
+        addresses, state = target.peek()
+        target.close()
+        wanted.remember(addresses)
+        states.append(f"{target.name}\t{printable(state)}")
     with db.reader() as conn:
-        inspecting = records.on_inspection(conn, settings.interfaces)
-        wanted.replace(wanted.layout.arrange(records.all_ports(conn), refused), inspecting)
+        inspecting = records.on_inspection(conn, settings.interfaces, settings.scope)
+        wanted.replace(wanted.layout.arrange(records.all_ports(conn, settings.scope), refused), inspecting)
         ports = sorted(wanted.macs())
         nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports} - {plan.GONE})
     yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(settings, len(inspecting))}"
@@ -65,6 +71,7 @@ def status(settings: FilterSettings, db: Database) -> Iterator[str]:
         yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
     for address in sorted(refused):
         yield f"{printable(address, 64)}\trefused\tnot a unicast MAC address"
+    yield from states
 
 
 def _verdict(allowed: bool) -> str:

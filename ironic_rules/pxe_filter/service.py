@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import oslo_messaging as messaging
-import sqlalchemy as sa
 from oslo_config import cfg
-from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.context import RequestContext
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import mac as mac_addresses
+from ironic_rules.pxe_filter import patience
 from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.statistics import Statistics
 from ironic_rules.rpc import pxe_filter as rpc
@@ -22,12 +22,10 @@ from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds until a failed operation is retried.
-_RETRY_S = 5.0
+#: Seconds between two looks at what the servers have taken over.
+_OBSERVE_S = 1.0
 #: Maximum number of addresses in one message; more are an error of the sender.
 _MAX_ADDRESSES = 100_000
-#: Errors of the database, and of connections to it.
-_DATABASE = (db_exc.DBError, sa.exc.SQLAlchemyError)
 
 
 class PXEFilterManager:
@@ -90,9 +88,12 @@ class FilterService:
         self._looks = False
         self._next_period = time.monotonic() + self._period_s
         self._database_is_away = False
-        manager = PXEFilterManager(keeper, self.look)
+        self._collect_s = conf.pxe_filter.collect_time
+        self._told = threading.Event()
+        manager = PXEFilterManager(keeper, self._tell)
         self._server = None if transport is None else rpc.get_server(transport, conf, manager)
         self._listener = threading.Thread(target=self._listen, name="rpc-start", daemon=True)
+        self._writer = threading.Thread(target=self._write_told, name="pxe-writer", daemon=True)
         self._loop = threading.Thread(target=self._run, name="pxe-filter", daemon=True)
 
     @property
@@ -101,27 +102,40 @@ class FilterService:
         return self._keeper.statistics
 
     def start(self) -> None:
-        """Bring the files up to date, then continue in threads.
+        """Bring the files up to date, then continue in threads. Wait for the database and the disk without a limit.
 
         :raises ConfigurationError: a folder cannot be used
-        :raises DBError: the database cannot be read
         """
-        self._keeper.open()
+        patience.eventually(self._open)
         if self._server is not None:
             # In a thread: it waits for the broker, and the files must be right without one.
             self._listener.start()
-        self._keeper.sync(periodic=True)
+        patience.eventually(lambda: self._keeper.sync(periodic=True))
+        while self._keeper.is_behind:  # it has logged why
+            time.sleep(patience.RETRY_S)
+            patience.eventually(lambda: self._keeper.sync(periodic=True))
+        self._writer.start()
         self._loop.start()
+
+    def _open(self) -> None:
+        try:
+            self._keeper.open()
+        except ConfigurationError:
+            self._keeper.close()  # some of the folders may be open
+            raise
 
     def stop(self) -> None:
         """Make the loop end after its current pass."""
         self._stopped = True
+        self._told.set()
         self._woken.set()
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the end of the last pass."""
         if self._loop.is_alive():
             self._loop.join(timeout_s)
+        if self._writer.is_alive():
+            self._writer.join(timeout_s)
 
     def look(self) -> None:
         """Make the loop read changes from the database now."""
@@ -139,6 +153,26 @@ class FilterService:
         # Changes of earlier messages are in the database.
         self.look()
 
+    def _tell(self) -> None:
+        """A message was applied: write what it has changed, and read the database."""
+        self._told.set()
+        self.look()
+
+    def _write_told(self) -> None:
+        """Write what messages change: at once after an idle time, otherwise together with those that follow."""
+        written_at = 0.0
+        while not self._stopped:
+            told = self._told.wait(_OBSERVE_S)
+            try:
+                if told:
+                    time.sleep(max(written_at + self._collect_s - time.monotonic(), 0))
+                    self._told.clear()
+                    self._keeper.write()
+                    written_at = time.monotonic()
+                self._keeper.observe()
+            except Exception:  # a failure must not end the thread: the next message is also to be written
+                LOG.exception("Writing what messages have changed failed; the filter continues")
+
     def _run(self) -> None:
         while not self._stopped:
             self._alive()
@@ -150,29 +184,30 @@ class FilterService:
     def _rest_s(self) -> float:
         """Return the seconds until the next pass, if no message is received before."""
         rest = min(self._next_period - time.monotonic(), self._alive_interval_s)
-        return min(rest, _RETRY_S) if self._keeper.is_behind else rest
+        return min(rest, patience.RETRY_S) if self._keeper.is_behind else rest
 
     def _pass(self) -> None:
         periodic = time.monotonic() >= self._next_period
         looks, self._looks = self._looks, False
         try:
             if periodic or (looks and not self._database_is_away):
-                self._keeper.sync(periodic=periodic)
+                with patience.reported_if_slow("The database has not replied for %g seconds; messages are processed"):
+                    self._keeper.sync(periodic=periodic)
                 if self._database_is_away:
                     LOG.info("The database can be read again")
                 self._database_is_away = False
             elif self._keeper.is_behind:
-                self._keeper.retry()
-        except _DATABASE as exc:
+                self._keeper.write()
+        except patience.DATABASE as exc:
             if not self._database_is_away:
                 LOG.error("The database cannot be read; the files are unchanged, but messages are processed: %s",
-                          printable(str(exc).partition("\n")[0]))
+                          patience.first_line(exc))
             self._database_is_away = True
             if self._keeper.is_behind:
-                self._keeper.retry()
+                self._keeper.write()
         except Exception:  # a failed pass must not stop the filter
             LOG.exception("A pass of the filter failed; the filter continues")
         if periodic:
             self._next_period = time.monotonic() + self._period_s
         if self._database_is_away:
-            self._next_period = min(self._next_period, time.monotonic() + _RETRY_S)
+            self._next_period = min(self._next_period, time.monotonic() + patience.RETRY_S)

@@ -24,4 +24,8 @@ class Statistics:
     gone: int = 0
     inspecting: int = 0
     unwritten: int = 0
+    #: files that were written and that dnsmasq has not read since; -1: unknown
+    unread: int = -1
+    #: whether the servers follow everything that was decided
+    in_force: bool = False
     allows_unknown: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -24,7 +25,17 @@ class Measured:
 
     def resident_mib(self) -> float:
         """Return the resident memory of the process and all its descendants in MiB."""
-        return sum(_resident_kib(pid) for pid in _family(self.pid)) / 1024
+        return sum(_kib(pid, "VmRSS") for pid in _family(self.pid)) / 1024
+
+    def peak_mib(self) -> float:
+        """Return the largest resident memory of the process so far in MiB, without its descendants."""
+        return _kib(self.pid, "VmHWM") / 1024
+
+    def times_s(self) -> tuple[float, float]:
+        """Return the processor time of the process outside of and in the kernel, in steps of 10 ms."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = os.sysconf("SC_CLK_TCK")
+        return int(fields[11]) / ticks, int(fields[12]) / ticks
 
     def processor_s(self) -> float:
         """Return the processor time of the process so far, without its descendants."""
@@ -32,10 +43,10 @@ class Measured:
         return time.clock_gettime(~self.pid << 3 | 2)
 
 
-def _resident_kib(pid: int) -> int:
+def _kib(pid: int, name: str) -> int:
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(f"{name}:"):
                 return int(line.split()[1])
     return 0
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.functional.processes import wait_for
+from tests.functional.pxe_filter.kea import Kea
 
 _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))
 
@@ -33,14 +37,16 @@ def _run(*command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
 class Dnsmasq:
     """One dnsmasq that watches ``hostsdir``; it may answer immediately (no ping), and keeps its files in ``folder``."""
 
-    def __init__(self, namespace: str, interface: str, subnet: str, folder: Path, hostsdir: Path) -> None:
+    def __init__(self, namespace: str, interface: str, subnet: str, folder: Path, hostsdir: Path,
+                 options: Sequence[str] = ()) -> None:
         self.log = folder / "dnsmasq.log"
         self.pid_file = folder / "dnsmasq.pid"
         self._command = [
             "ip", "netns", "exec", namespace, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0",
             "--no-ping", "--user=root", "--log-dhcp", "--log-facility=-", f"--interface={interface}",
-            "--bind-interfaces", f"--dhcp-range={subnet}.50,{subnet}.200,120", f"--dhcp-hostsdir={hostsdir}",
-            f"--dhcp-leasefile={folder / 'leases'}", f"--pid-file={self.pid_file}"]
+            "--bind-interfaces", f"--dhcp-range={subnet}.50,{subnet}.200,120",
+            "--dhcp-range=2001:db8::1000,2001:db8::2000,64,120", f"--dhcp-hostsdir={hostsdir}",
+            f"--dhcp-leasefile={folder / 'leases'}", f"--pid-file={self.pid_file}", *options]
         self._popen: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -68,6 +74,46 @@ class Dnsmasq:
             self._popen = None
 
 
+class Wire:
+    """Clients with any addresses in one namespace (``wire.py``), which request offers and take no leases."""
+
+    def __init__(self, namespace: str, interface: str) -> None:
+        self._popen = subprocess.Popen(
+            ["ip", "netns", "exec", namespace, sys.executable, str(Path(__file__).with_name("wire.py")), interface],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PATH": _PATH})
+        assert self._popen.stdout is not None
+        assert self._popen.stdout.readline() == "ready\n"
+
+    def ask(self, *requests: dict[str, Any]) -> list[bool]:
+        """Send requests at once; return which of them got an offer, in their order."""
+        return [answer["offered"] for answer in self.answers(*requests)]
+
+    def answers(self, *requests: dict[str, Any]) -> list[dict[str, Any]]:
+        """Send requests at once; return the answers, in the order of the requests."""
+        for number, request in enumerate(requests):
+            self.send({**request, "number": number})
+        return sorted(self.receive(len(requests)), key=lambda answer: int(answer["number"]))
+
+    def send(self, request: dict[str, Any]) -> None:
+        """Send a request; its ``number`` tells the answers apart."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.write(json.dumps(request) + "\n")
+        self._popen.stdin.flush()
+
+    def receive(self, count: int) -> list[dict[str, Any]]:
+        """Return that many answers, in the order in which they arrived."""
+        assert self._popen.stdout is not None
+        return [json.loads(self._popen.stdout.readline()) for _ in range(count)]
+
+    def stop(self) -> None:
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+        self._popen.terminate()
+        self._popen.wait(20)
+        assert self._popen.stdout is not None
+        self._popen.stdout.close()
+
+
 class Network:
     """The server's end and the clients' end."""
 
@@ -77,6 +123,8 @@ class Network:
         self._server_end, self._client_end = f"irs{name}", f"irc{name}"
         self._folder = folder
         self._dnsmasqs: list[Dnsmasq] = []
+        self._keas: list[Kea] = []
+        self._wire: Wire | None = None
 
     def make(self) -> None:
         for namespace in (self._server, self._clients):
@@ -85,23 +133,63 @@ class Network:
         _run("ip", "link", "set", self._server_end, "netns", self._server)
         _run("ip", "link", "set", self._client_end, "netns", self._clients)
         _run("ip", "-n", self._server, "addr", "add", "198.51.100.1/24", "dev", self._server_end)
-        for namespace, interface in ((self._server, self._server_end), (self._clients, self._client_end)):
+        for number, (namespace, interface) in enumerate(
+                ((self._server, self._server_end), (self._clients, self._client_end)), 1):
+            # An address is usable at once: no other host can have it.
+            _run("ip", "netns", "exec", namespace, "sh", "-c",
+                 f"echo 0 > /proc/sys/net/ipv6/conf/{interface}/accept_dad")
+            _run("ip", "-n", namespace, "addr", "add", f"2001:db8::{number}/64", "dev", interface)
+            _run("ip", "-n", namespace, "link", "set", "lo", "up")
             _run("ip", "-n", namespace, "link", "set", interface, "up")
 
     def remove(self) -> None:
+        if self._wire is not None:
+            self._wire.stop()
+        self.stop_keas()
         for dnsmasq in self._dnsmasqs:
             dnsmasq.stop()
         for namespace in (self._server, self._clients):
             _run("ip", "netns", "del", namespace, check=False)
 
-    def dnsmasq(self, hostsdir: Path) -> Dnsmasq:
-        """Start a dnsmasq on the network; only one at a time answers there."""
+    @property
+    def server_side(self) -> tuple[str, str]:
+        """The namespace of servers, and the interface in it, with the address 198.51.100.1."""
+        return self._server, self._server_end
+
+    def dnsmasq(self, hostsdir: Path, *options: str) -> Dnsmasq:
+        """Start a dnsmasq on the network, with more options; only one at a time answers there."""
         folder = self._folder / f"dnsmasq-{len(self._dnsmasqs)}"
         folder.mkdir()
-        server = Dnsmasq(self._server, self._server_end, "198.51.100", folder, hostsdir)
+        server = Dnsmasq(self._server, self._server_end, "198.51.100", folder, hostsdir, options)
         self._dnsmasqs.append(server)
         server.start()
         return server
+
+    def kea(self, version: int, url: str, policy: str) -> Kea:
+        """Start a Kea on the network that reads the host database ``url``."""
+        made = Kea(version, self._server, self._server_end, self._folder, url, policy)
+        self._keas.append(made)
+        made.start()
+        return made
+
+    def stop_keas(self) -> None:
+        """Stop them before their database is dropped."""
+        while self._keas:
+            self._keas.pop().close()
+
+    @property
+    def wire(self) -> Wire:
+        """The clients of ``wire.py``; the clients' end also has the addresses of a relay."""
+        if self._wire is None:
+            _run("ip", "-n", self._clients, "addr", "add", "198.51.100.2/24", "dev", self._client_end)
+            self._wire = Wire(self._clients, self._client_end)
+        return self._wire
+
+    @property
+    def mac(self) -> str:
+        """The address of the clients' end."""
+        return _run("ip", "netns", "exec", self._clients, "cat", f"/sys/class/net/{self._client_end}/address"
+                    ).stdout.strip()
 
     def ask(self, mac: str, *, tries: int = 2) -> bool:
         """Let a client with that address request a lease; return whether it got one. A refusal takes ``tries`` s."""

@@ -23,7 +23,7 @@ from tests.functional.pxe_filter.network import verdicts
 pytestmark = pytest.mark.servers
 
 _CONFIG = """\
-inspect_wait_timeout = 4
+inspect_wait_timeout = 8
 [auto_discovery]
 driver = fake-hardware
 [pxe_filter]

@@ -83,10 +83,12 @@ def test_a_message_takes_effect_at_once(site: Site, net: Network) -> None:
 
     before = dnsmasq.text().count("read ")
     keeper.tell([mac], [])
+    keeper.write()
     read(dnsmasq, before + 1)
     assert net.ask(mac)
 
     keeper.tell([], [mac])
+    keeper.write()
     read(dnsmasq, before + 2)
     assert not net.ask(mac)
 
@@ -202,9 +204,35 @@ def test_a_hundred_thousand_addresses(site: Site, net: Network) -> None:
     keeper = site.synced()
     dnsmasq = net.dnsmasq(site.folder)
     keeper.tell(addresses[:50_000], addresses[50_000:])
+    keeper.write()
     read(dnsmasq, 1024)
 
     assert net.ask(addresses[7])
     assert net.ask(addresses[49_999])
     assert not net.ask(addresses[50_000])
     assert not net.ask(addresses[99_999])
+
+
+def test_dhcpv6_directly_and_relayed(site: Site, net: Network) -> None:
+    """dnsmasq takes the address from the neighbour, or from the relay (RFC 6939); the DUID does not matter."""
+    node, mac = site.node(states.ACTIVE, net.mac), net.mac
+    (_, served), (_, denied) = site.machine(states.INSPECTWAIT), site.machine()
+    keeper = site.synced(deny_unknown_macs=True)
+    dnsmasq = net.dnsmasq(site.folder)
+    relay = {"v": 6, "relay": "2001:db8::2", "server": "2001:db8::1", "wait": 1.5, "duid": "0004" + "ab" * 16}
+    direct = {"v": 6, "mac": mac, "duid": "0004" + "cd" * 16, "wait": 1.5}
+
+    assert net.wire.ask({**relay, "mac": served}, {**relay, "mac": denied}, direct) == [True, False, False]
+
+    site.move(node, states.INSPECTWAIT)
+    synced(keeper, dnsmasq)
+    assert net.wire.ask(direct) == [True]
+
+
+def test_a_dhcpv4_relay_asks_for_its_clients(site: Site, net: Network) -> None:
+    (_, served), (_, denied) = site.machine(states.INSPECTWAIT), site.machine()
+    site.synced(deny_unknown_macs=True)
+    net.dnsmasq(site.folder)
+    relay = {"v": 4, "relay": "198.51.100.2", "server": "198.51.100.1", "wait": 1.5}
+
+    assert net.wire.ask({**relay, "mac": served}, {**relay, "mac": denied}) == [True, False]

@@ -168,7 +168,7 @@ def test_files_that_wait_are_written_while_the_database_is_away(site, at_work):
     (site.folder / mac).rmdir()
 
     wait_for("the files", lambda: site.verdicts() == {mac: True, "*": True}, 20)
-    assert filter_.keeper.statistics.syncs["failed"] >= 1
+    wait_for("the failure", lambda: filter_.keeper.statistics.syncs["failed"] >= 1, 10)
     assert filter_.keeper.statistics.unwritten == 0
 
 
@@ -209,6 +209,7 @@ def test_a_message_that_comes_while_the_database_is_read_is_newer(site):
     def changed(conn: Any) -> Any:
         found = original(conn)
         keeper.tell([mac], [])
+        keeper.write()
         return found
 
     keeper._reader.changed = changed
@@ -231,6 +232,7 @@ def test_a_message_that_comes_while_its_change_is_read_does_not_outlive_the_next
     def changed(conn: Any) -> Any:
         found = original(conn)
         keeper.tell([], [added])
+        keeper.write()
         return found
 
     keeper._reader.changed = changed
@@ -261,6 +263,7 @@ def test_a_message_before_the_first_sync_does_not_make_files_of_what_is_not_know
     keeper = site.keeper(hosts_files=1)
 
     keeper.tell([], [mac])
+    keeper.write()
     assert site.verdicts() == {mac: True, other: True, "*": True}
 
     keeper.sync(periodic=True)

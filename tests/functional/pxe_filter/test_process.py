@@ -87,7 +87,8 @@ def test_status_tells_what_and_why_and_writes_nothing(site):
         f"52:54:00:00:00:02\tdeny\tnode {site.uuid(denied)} is in 'active'",
         f"52:54:00:00:01:03\tdeny\tnode {site.uuid(other)} is in 'inspecting', but its inspect interface 'redfish' is "
         "not in [pxe_filter]supported_inspect_interfaces",
-        "../../x\\n\trefused\tnot a unicast MAC address"]
+        "../../x\\n\trefused\tnot a unicast MAC address",
+        f"{site.folder}\tunknown: no filter is running"]
     assert lines(site.folder) == {}
 
 
@@ -101,7 +102,8 @@ def test_status_tells_of_addresses_that_are_only_in_the_files(site):
 
         assert done.stdout.splitlines() == [
             "*:*:*:*:*:*\tdeny\t0 nodes are on inspection",
-            f"{mac}\tdeny\tin an old file, but no port has it (any more): treated as unknown"]
+            f"{mac}\tdeny\tin an old file, but no port has it (any more): treated as unknown",
+            f"{site.folder}\tunknown: [pxe_filter]dnsmasq_pid_file is not set"]
         assert lines(site.folder) == before
 
 
@@ -275,7 +277,7 @@ def test_old_files_that_can_not_be_removed_are_told_and_go_later(site, caplog):
         assert keeper.is_behind
 
         subprocess.run(["mount", "-o", "remount,rw", site.folder], check=True)
-        keeper.retry()
+        keeper.write()
         assert not old.exists()
         assert not keeper.is_behind
         site.close(keeper)

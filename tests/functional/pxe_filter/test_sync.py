@@ -70,7 +70,7 @@ def test_the_supported_interfaces_are_an_option(site):
 
 @pytest.mark.parametrize("kind", [
     "sqlite", pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
-@pytest.mark.parametrize("files", [0, 4, 1024])
+@pytest.mark.parametrize("files", [0, 4, pytest.param(1024, marks=pytest.mark.long)])
 def test_every_change_is_followed_without_reading_all_ports(tmp_path, kind, files):
     with sites.site(tmp_path, kind) as site:
         (node, mac), (other, other_mac) = site.machine(states.INSPECTWAIT), site.machine()
@@ -303,7 +303,7 @@ def test_one_file_that_can_not_be_written_keeps_no_other_back(site, caplog):
     assert "Is a directory" in caplog.text
 
     (site.folder / busy[1]).rmdir()
-    keeper.retry()
+    keeper.write()
     assert site.verdicts() == dict.fromkeys((mac for _, mac in (busy, *others)), True) | {"*": True}
     assert keeper.statistics.unwritten == 0
 

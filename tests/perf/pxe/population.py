@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -35,6 +36,25 @@ def fill(database: Path | str, count: int) -> None:
             for start in range(0, len(rows), 5000):
                 conn.execute(sa.insert(table), rows[start:start + 5000])
     engine.dispose()
+
+
+def owners(url: str, addresses: list[str]) -> list[int]:
+    """Return the ids of the nodes that have these addresses."""
+    return _column(url, ports.c.node_id, ports.c.address, addresses)
+
+
+def addresses_of(url: str, node_ids: list[int]) -> list[str]:
+    """Return the addresses of these nodes."""
+    return _column(url, ports.c.address, ports.c.node_id, node_ids)
+
+
+def _column(url: str, wanted: sa.Column[Any], known: sa.Column[Any], values: list[Any]) -> list[Any]:
+    engine, found = sa.create_engine(url), set()
+    with engine.connect() as conn:
+        for start in range(0, len(values), 500):
+            found |= set(conn.scalars(sa.select(wanted).where(known.in_(values[start:start + 500]))))
+    engine.dispose()
+    return sorted(found)
 
 
 def flip(database: Path | str) -> None:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.pxe_filter import dnsmasq, systemd
+from ironic_rules.pxe_filter import dnsmasq
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
 
 
@@ -24,7 +24,7 @@ def test_a_file_is_written_once_and_only_when_it_says_something_new(folder, tmp_
     assert (tmp_path / "macs-0000").stat().st_ino == inode
     assert folder.write("macs-0000", "b\nc\n") is True
     assert (tmp_path / "macs-0000").read_text() == "b\nc\n"
-    assert folder.lines == 3
+    assert folder.lines == 2
 
 
 def test_what_others_do_is_noticed(folder, tmp_path):
@@ -149,22 +149,3 @@ def test_another_process_with_that_id_is_left_alone(tmp_path):
     file.write_text(str(os.getpid()))
 
     assert dnsmasq.running(str(file)) is None
-
-
-@pytest.mark.parametrize(("limit", "pid", "interval"), [
-    (None, None, None), ("0", None, None), ("x", None, None), ("30000000", None, 15.0), ("30000000", "1", None),
-    ("30000000", "own", 15.0)])
-def test_how_often_systemd_wants_a_sign_of_life(monkeypatch, limit, pid, interval):
-    for name, value in (("WATCHDOG_USEC", limit), ("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)):
-        if value is None:
-            monkeypatch.delenv(name, raising=False)
-        else:
-            monkeypatch.setenv(name, value)
-
-    assert systemd.watchdog_interval_s() == interval
-
-
-def test_without_systemd_nobody_is_told(monkeypatch):
-    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-
-    systemd.notify("READY=1")

@@ -17,9 +17,9 @@ def filled(ports, inspecting=(), files=0, **options):
 
 
 def said(made):
-    """Return the content of all files: address -> allowed."""
-    lines = [line for name in made.files for line in made.content(name).splitlines()]
-    return {line.removesuffix(",ignore"): not line.endswith(",ignore") for line in lines}
+    """Return what all files say: address -> allowed."""
+    return {plan.WILDCARD: made.allows_unknown} | {
+        mac: allowed for name in made.files for mac, allowed in made.verdicts(name)}
 
 
 @pytest.mark.parametrize("bad", [
@@ -182,14 +182,22 @@ def test_changes_say_whose_they_are():
        st.sampled_from([0, 1, 5]))
 @settings(max_examples=300, deadline=None)
 def test_small_steps_lead_where_a_full_reading_does(before, inspecting, after, inspecting_then, files):
-    stepwise = filled(before, inspecting, files)
-    whole = filled(before, inspecting, files)
+    stepwise, whole, sliced = (filled(before, inspecting, files) for _ in range(3))
     changed = {node for _, node in set(before) ^ set(after)}
-    dirty_before = {name: stepwise.content(name) for name in stepwise.files}
+    was, was_open = {name: stepwise.verdicts(name) for name in stepwise.files}, stepwise.allows_unknown
 
     dirty = stepwise.update(changed, [(mac, node) for mac, node in after
                                       if node in changed | (inspecting ^ inspecting_then)], inspecting_then)
     whole.replace(whole.layout.arrange(after, set()), inspecting_then)
 
     assert said(stepwise) == said(whole)
-    assert {name for name in stepwise.files if stepwise.content(name) != dirty_before.get(name, "")} <= dirty
+    sliced.begin(inspecting_then)
+    different = sliced.differences(lambda: after, set())
+    sliced.take_over(different)
+    assert said(sliced) == said(whole)
+    assert sliced.differences(lambda: after, set()) == {}
+    for made in (stepwise, whole, sliced):
+        assert {node: set(made.macs_of(node)) for node in (1, 2, 3)} == {
+            node: {mac for mac, owner in after if owner == node} for node in (1, 2, 3)}
+    assert {name for name in stepwise.files if stepwise.verdicts(name) != was.get(name, [])} <= dirty
+    assert (UNKNOWN_FILE in dirty) == (stepwise.allows_unknown != was_open)

@@ -1,0 +1,163 @@
+"""The interface of a target. Packages provide others in the entry point group ``ironic_rules.pxe_filter.targets``.
+
+The filter decides (``plan``), collects what has changed (``writer``) and requests reloads (``reloader``); a target
+knows how one DHCP server is told. Addresses come in groups, each with a name; a group is always given as a whole.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ironic_rules.pxe_filter.plan import Layout
+from ironic_rules.pxe_filter.settings import FilterSettings
+
+#: Entry point group of targets.
+GROUP = "ironic_rules.pxe_filter.targets"
+
+
+class Batch(NamedTuple):
+    """What a target is to write.
+
+    :param groups: name of the group -> (address, whether it is allowed), ascending; an empty list: no address is left
+    :param allows_unknown: whether addresses that are in no group are allowed; None: this has not changed
+    """
+
+    groups: Mapping[str, Sequence[tuple[str, bool]]]
+    allows_unknown: bool | None
+
+
+class Outcome(NamedTuple):
+    """What a target has done with a batch.
+
+    :param failed: names of the groups that could not be written
+    :param unknown_failed: whether ``allows_unknown`` could not be written
+    :param problem: the first error, None if there was none
+    :param written: number of files or rows that were changed
+    """
+
+    failed: frozenset[str]
+    unknown_failed: bool
+    problem: Exception | None
+    written: int
+
+
+class Found(NamedTuple):
+    """What others have changed.
+
+    :param what: for the log
+    :param groups: names of the groups that must be written again
+    :param addresses: addresses that are written there, which the filter may not know
+    :param unknown: whether ``allows_unknown`` must be written again
+    """
+
+    what: str
+    groups: frozenset[str]
+    addresses: Sequence[str]
+    unknown: bool = False
+
+
+class InForce(NamedTuple):
+    """What the server has taken over.
+
+    :param waiting: number of files (or batches) that were written and that the server has not read; None: unknown
+    :param reason: why not everything is in effect, or why that is unknown; empty if everything is
+    """
+
+    waiting: int | None
+    reason: str = ""
+
+
+class Target(abc.ABC):
+    """One DHCP server, or several that share what is written. Methods are called by one thread at a time."""
+
+    #: for the log and the metrics, such as the path of a folder
+    name: str
+    #: whether an address without a port must still be written until the server reloads
+    lingers = False
+    #: maximum number of groups in a batch
+    slice_size = 16
+
+    @classmethod
+    @abc.abstractmethod
+    def make(cls, settings: FilterSettings, layout: Layout) -> Sequence[Target]:
+        """Return the targets that are configured.
+
+        :param settings: the settings of the filter; ``options`` has all of ``[pxe_filter]``
+        :param layout: says which group an address belongs to
+        :raises ConfigurationError: an option is missing or not usable
+        """
+
+    @abc.abstractmethod
+    def open(self) -> Iterable[str]:
+        """Take the target into use; return the addresses that a filter has written there before.
+
+        :raises ConfigurationError: it cannot be used, or another filter uses it
+        :raises OSError: it is unavailable, and opening it is retried
+        """
+
+    @abc.abstractmethod
+    def peek(self) -> tuple[Sequence[str], str]:
+        """Return what is there without taking it into use, for ``--status``.
+
+        :returns: the addresses that ``open`` would return, and a sentence about what is in effect
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Stop using it; what is written remains in effect."""
+
+    @abc.abstractmethod
+    def apply(self, batch: Batch) -> Outcome:
+        """Write a batch. Errors are returned, not raised; what could not be written is given again."""
+
+    @abc.abstractmethod
+    def changed_by_others(self) -> Iterator[Found]:
+        """Yield what others have changed since it was written.
+
+        :raises OSError: it cannot be read
+        """
+
+    @abc.abstractmethod
+    def in_force(self) -> InForce:
+        """Return how much of what was written the server has taken over."""
+
+    def settle(self, timeout_s: float) -> float:
+        """Wait until the server has taken over what was written; return the seconds that this took (0: unknown)."""
+        return 0.0
+
+    def leftovers(self) -> frozenset[str]:
+        """Return groups that earlier versions or other settings have left and that are to be removed now."""
+        return frozenset()
+
+    @property
+    def surplus(self) -> int:
+        """Number of superfluous lines in the server's memory, which a reload would free."""
+        return 0
+
+    @property
+    def needed(self) -> int:
+        """Number of lines that the server would have in memory after a reload."""
+        return 0
+
+    def can_reload(self) -> bool:
+        """Return whether the server can be asked to reload now."""
+        return False
+
+    @property
+    def must_reload(self) -> bool:
+        """Whether a reload is necessary as soon as possible, because it is unknown what the server has in memory."""
+        return False
+
+    def prepare_reload(self) -> frozenset[str]:
+        """Prepare to write only what is needed after a reload; return the groups to write before it."""
+        return frozenset()
+
+    def reload(self) -> bool:
+        """Make the server reload; return whether it was asked."""
+        return False
+
+    def undo_reload(self) -> frozenset[str]:
+        """The reload that was prepared did not happen; return the groups to write again."""
+        return frozenset()

@@ -1,0 +1,300 @@
+"""The target ``hostsdir``: a folder that one dnsmasq watches (dnsmasq(8), ``--dhcp-hostsdir``).
+
+A line ``MAC`` allows a client, ``MAC,ignore`` denies it, and ``*:*:*:*:*:*`` applies to every address without its own
+line. A deleted line remains in effect until dnsmasq reloads, so what was written once stays in the files until then.
+
+For each request dnsmasq compares the client with every line that it has read. If addresses without a line are denied
+anyway, only the allowed ones are written, and those that were allowed since dnsmasq last reloaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from oslo_log import log as logging
+
+from ironic_rules.pxe_filter import dnsmasq, plan
+from ironic_rules.pxe_filter.hostsdir import Hostsdir
+from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
+from ironic_rules.pxe_filter.watch import Watch
+from ironic_rules.text import printable
+
+LOG = logging.getLogger(__name__)
+
+
+def lines(pairs: Iterable[tuple[str, bool]]) -> str:
+    """Return the content of a file that says which addresses are allowed."""
+    return "".join([f"{mac}\n" if allowed else f"{mac},ignore\n" for mac, allowed in pairs])
+
+
+class HostsdirTarget(Target):
+    """One folder, and the dnsmasq that reads it.
+
+    :param pid_file: the PID file of that dnsmasq; None: it is never made to reload
+    :param layout: assigns addresses to files
+    :param allowed_only: whether addresses without a line are denied, so that no others have to be
+    """
+
+    def __init__(self, path: str, pid_file: str | None, layout: plan.Layout, *, allowed_only: bool = False) -> None:
+        self._folder = Hostsdir(path)
+        self.name = self._folder.path
+        self.lingers = not allowed_only
+        self._pid_file = pid_file
+        self._layout = layout
+        self._allowed_only = allowed_only
+        self._watch = Watch()
+        #: names of files that existed at start-up
+        self._found: set[str] = set()
+        #: names of the files that are to exist
+        self._wanted: set[str] = set()
+        #: with ``allowed_only``, by file: the addresses that are allowed, those that were, and the latter before a
+        #: reload that is not certain yet
+        self._allowed: dict[str, set[str]] = {}
+        self._denied: dict[str, set[str]] = {}
+        self._denied_before: dict[str, set[str]] = {}
+        #: number of lines that dnsmasq has in memory
+        self._read = 0
+        self._process: tuple[int, str] | None = None
+        #: whether dnsmasq has read lines before this filter was started; their number is unknown
+        self._unknown_lines = False
+        #: whether a dnsmasq reads what is written
+        self._is_heard = False
+        #: files that were waited for in vain
+        self._missed: set[str] = set()
+        #: whether dnsmasq was started and has not read all files yet
+        self._is_starting = False
+        self._state: str | None = None
+
+    @classmethod
+    def make(cls, settings: FilterSettings, layout: plan.Layout) -> list[HostsdirTarget]:
+        """Return one for each folder."""
+        pid_files = settings.pid_files or (None,) * len(settings.folders)
+        return [cls(path, pid_file, layout, allowed_only=settings.deny_unknown)
+                for path, pid_file in zip(settings.folders, pid_files, strict=True)]
+
+    def open(self) -> Iterable[str]:
+        """Lock the folder, and return the addresses in the files that a filter has left in it, in either layout."""
+        self._folder.open()
+        addresses: list[str] = []
+        for name, text in self._folder.read():
+            self._found.add(name)
+            addresses += plan.addresses_of(name, text)
+        foreign = self._folder.foreign_names()
+        if foreign:
+            LOG.warning("%s has files of other programs, which dnsmasq also reads: %s", self.name,
+                        ", ".join(printable(name, 64) for name in foreign[:8]))
+        self._observe()
+        self._process = self._dnsmasq()
+        self._unknown_lines = self._process is not None
+        if self._pid_file is not None:
+            self._watch.expect(self._found.copy())
+        if not self._allowed_only:
+            return addresses
+        self._deny(addresses)
+        return ()
+
+    def peek(self) -> tuple[Sequence[str], str]:
+        """Return the addresses in the files, and what the running filter has observed last."""
+        said = self._folder.peek_state()
+        found = [mac for name, text in self._folder.peek() for mac in plan.addresses_of(name, text)]
+        if said is None:
+            said = "unknown: no filter is running"
+        return [] if self._allowed_only else found, said or "in effect"
+
+    def _observe(self) -> None:
+        try:
+            self._watch.close()
+            self._watch.open(self.name)
+        except OSError as exc:
+            LOG.warning("Which files of %s dnsmasq has read cannot be observed: %s", self.name, exc)
+
+    def close(self) -> None:
+        """Close the folder; the files remain unchanged."""
+        self._watch.close()
+        self._folder.close()
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Write or remove the files that can be, the one about unknown addresses last."""
+        written, problem, failed = 0, None, set()
+        for name, pairs in batch.groups.items():
+            try:
+                written += self._write(name, pairs)
+            except OSError as exc:
+                problem = problem or exc
+                failed.add(name)
+        unknown_failed = False
+        if batch.allows_unknown is not None:
+            try:
+                written += self._put(plan.UNKNOWN_FILE, lines([(plan.WILDCARD, batch.allows_unknown)]))
+            except OSError as exc:
+                problem = problem or exc
+                unknown_failed = True
+        self._count_reads()
+        return Outcome(frozenset(failed), unknown_failed, problem, written)
+
+    def _write(self, name: str, pairs: Sequence[tuple[str, bool]]) -> bool:
+        if self._allowed_only:
+            allowed = {mac for mac, is_allowed in pairs if is_allowed}
+            # Those that were allowed in the last version of the file and are not in this one join the denied ones.
+            denied = (self._denied.get(name, set()) | self._allowed.get(name, set())) - allowed
+            pairs = sorted([(mac, True) for mac in allowed] + [(mac, False) for mac in denied])
+        if not pairs:
+            self._folder.remove(name)
+            self._wanted.discard(name)
+            changed = False
+        else:
+            self._wanted.add(name)
+            changed = self._put(name, lines(pairs))
+        if self._allowed_only:
+            self._allowed[name], self._denied[name] = allowed, denied
+        return changed
+
+    def _put(self, name: str, content: str) -> bool:
+        changed = self._folder.write(name, content)
+        if changed and not self._watch.is_open:
+            self._read += self._folder.lines_of(name)
+        return changed
+
+    def _deny(self, addresses: Iterable[str]) -> set[str]:
+        """Take note that dnsmasq may have a line for these addresses; return the files to write."""
+        names = set()
+        for mac in addresses:
+            name = self._layout.file_of(mac)
+            self._denied.setdefault(name, set()).add(mac)
+            names.add(name)
+        return names
+
+    def changed_by_others(self) -> Iterator[Found]:
+        """Yield the files that were changed, and everything if the folder was replaced by another one."""
+        if self._folder.reopen_if_replaced():
+            LOG.error("%s was replaced by another folder. A dnsmasq that watches the old one must be restarted",
+                      self.name)
+            self._observe()
+            yield Found("The folder", frozenset(self._wanted), (), unknown=True)
+        for name, text in self._folder.changed_by_others():
+            # dnsmasq has read the lines, and the last one that it reads is in effect.
+            self._folder.forget(name)
+            self._folder.forget(plan.UNKNOWN_FILE)
+            addresses = plan.addresses_of(name, text)
+            groups = {name} - {plan.UNKNOWN_FILE}
+            if self._allowed_only:
+                groups |= self._deny(addresses)
+                addresses = []
+            yield Found(f"File {printable(name, 64)}", frozenset(groups), addresses, unknown=True)
+
+    def leftovers(self) -> frozenset[str]:
+        """Return the names of files of another layout; their content is in the files of this one."""
+        found, self._found = self._found, set()
+        return frozenset(found - self._wanted - {plan.UNKNOWN_FILE})
+
+    def settle(self, timeout_s: float) -> float:
+        """Wait until dnsmasq has read everything, if one has read anything since that was last in vain."""
+        self._count_reads()
+        if not self._is_heard:
+            return 0.0
+        began = time.monotonic()
+        while self._watch.unread - self._missed:
+            rest = began + timeout_s - time.monotonic()
+            if rest <= 0:
+                self._is_heard = False
+                # It is not waited for again: one file that is never read must not delay all the others.
+                self._missed = set(self._watch.unread)
+                break
+            self._watch.wait(rest)
+        self._missed &= self._watch.unread
+        self._count_reads()
+        return time.monotonic() - began
+
+    def _count_reads(self) -> None:
+        """Follow what dnsmasq has in memory."""
+        process = self._dnsmasq()
+        reads = self._watch.take_reads()
+        self._is_heard = self._is_heard or bool(reads)
+        if process != self._process:
+            self._process, self._unknown_lines = process, False
+            self._is_starting = process is not None and bool(self._watch.unread)
+            self._read = 0 if process is None else self._folder.lines
+            if process is None:
+                self._watch.expect(self._folder.names)
+            return
+        if self._is_starting:
+            # It may read everything twice while it starts, but keeps it once.
+            self._is_starting = bool(self._watch.unread)
+            return
+        for name, times in reads.items():
+            self._read += times * self._folder.lines_of(name)
+
+    def _dnsmasq(self) -> tuple[int, str] | None:
+        return None if self._pid_file is None else dnsmasq.started(self._pid_file)
+
+    def in_force(self) -> InForce:
+        """Return the number of files that dnsmasq has not read since they were written."""
+        self._count_reads()
+        waiting = len(self._watch.unread)
+        if not self._watch.is_open or self._watch.lost:
+            answer = InForce(None, "it could not be observed which files dnsmasq has read")
+        elif self._pid_file is None:
+            # Another program may be the one that has read the files.
+            answer = InForce(None, "[pxe_filter]dnsmasq_pid_file is not set")
+        elif self._process is None:
+            answer = InForce(waiting, "no dnsmasq runs with the process id in its PID file")
+        else:
+            answer = InForce(waiting, f"dnsmasq has not read {waiting} files yet" if waiting else "")
+        self._leave(answer)
+        return answer
+
+    def _leave(self, answer: InForce) -> None:
+        """Leave the answer in the folder for ``--status``."""
+        state = answer.reason and f"{'unknown' if answer.waiting is None else 'not in effect'}: {answer.reason}"
+        if state != self._state:
+            with contextlib.suppress(OSError):  # the disk is full or read-only, which is reported for the files
+                self._folder.write_state(state)
+                self._state = state
+
+    @property
+    def needed(self) -> int:
+        """Number of lines that dnsmasq would have in memory after a reload."""
+        return self._folder.lines - sum(map(len, self._denied.values()))
+
+    @property
+    def surplus(self) -> int:
+        """Number of lines that dnsmasq has in memory and does not need."""
+        return self._read - self.needed
+
+    @property
+    def must_reload(self) -> bool:
+        """Whether dnsmasq has read an unknown number of lines, from a filter before this one."""
+        return self._unknown_lines
+
+    def can_reload(self) -> bool:
+        """Return whether the PID file names a running dnsmasq."""
+        return self._pid_file is not None and dnsmasq.running(self._pid_file) is not None
+
+    def prepare_reload(self) -> frozenset[str]:
+        """Plan the removal of the lines of addresses that are denied anyway."""
+        self._denied_before, self._denied = self._denied, {}
+        return frozenset(name for name, denied in self._denied_before.items() if denied)
+
+    def reload(self) -> bool:
+        """Signal dnsmasq to read all files again."""
+        if self._pid_file is None:
+            return False
+        before, self._read = self._read, 0 if self._watch.is_open else self._folder.lines
+        # Before the signal: what is read after it must not be missed.
+        self._watch.take_reads()
+        self._watch.expect(self._folder.names)
+        if not dnsmasq.reload([self._pid_file]):
+            self._read = before
+            return False
+        self._denied_before, self._unknown_lines = {}, False
+        return True
+
+    def undo_reload(self) -> frozenset[str]:
+        """Write the removed lines again."""
+        for name, denied in self._denied_before.items():
+            self._denied[name] = (self._denied.get(name, set()) | denied) - self._allowed.get(name, set())
+        before, self._denied_before = self._denied_before, {}
+        return frozenset(before)

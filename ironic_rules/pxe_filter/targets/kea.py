@@ -1,0 +1,185 @@
+"""The target ``kea``: the host database of Kea servers, which they query for every request.
+
+With the closed policy every allowed address has a reservation, and Kea ignores clients without one. With the open
+policy every denied address has one with the class ``DROP``. Whether clients without a reservation are served cannot be
+said in that database; if they are not, then no address is allowed at all (no node is on inspection), so the servers are
+made to stop serving with the command ``dhcp-disable``. A server that was restarted serves, and is told again.
+
+A change is in effect when it is committed, also for several servers that share the database. Several filters may write
+into one: they write the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import sqlalchemy as sa
+from oslo_log import log as logging
+
+from ironic_rules.pxe_filter import plan
+from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter.targets import kea_control
+from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
+from ironic_rules.pxe_filter.targets.kea_hosts import Hosts
+from ironic_rules.text import enumeration
+
+LOG = logging.getLogger(__name__)
+
+
+class KeaTarget(Target):
+    """One host database, and the servers that read it.
+
+    :param hosts: the reservations
+    :param sockets: paths of the control sockets of the local servers
+    :param layout: assigns addresses to groups
+    :param allowed_only: the closed policy; False: the open one
+    """
+
+    slice_size = 256
+
+    def __init__(self, hosts: Hosts, sockets: Sequence[str], layout: plan.Layout, *, allowed_only: bool) -> None:
+        self.name = "the host database of Kea"
+        self._hosts = hosts
+        self._sockets = tuple(sockets)
+        self._layout = layout
+        self._allowed_only = allowed_only
+        #: addresses with a reservation, by group; None: not read yet
+        self._rows: dict[str, set[str]] | None = None
+        #: addresses with a reservation of the opposite policy, or an incomplete one, which are removed first
+        self._others: set[str] = set()
+        self._foreign: set[str] = set()
+        self._applied: set[str] = set()
+        #: what the servers were told, and the process that was told by socket
+        self._serves: bool | None = None
+        self._told: dict[str, int] = {}
+
+    @classmethod
+    def make(cls, settings: FilterSettings, layout: plan.Layout) -> list[KeaTarget]:
+        """Return the one for the configured database."""
+        assert settings.kea_connection is not None
+        hosts = Hosts(settings.kea_connection, settings.kea_identifiers, "all")
+        return [cls(hosts, settings.kea_sockets, layout, allowed_only=settings.deny_unknown)]
+
+    def open(self) -> Iterable[str]:
+        """Read the reservations if the database is there; otherwise this is done before the first change."""
+        try:
+            self._load()
+        except sa.exc.SQLAlchemyError as exc:
+            LOG.error("%s cannot be read; this is retried: %s", self.name, _text(exc))
+        return ()
+
+    def peek(self) -> tuple[Sequence[str], str]:
+        """Return how many addresses have a reservation: what is committed is in effect."""
+        try:
+            self._load()
+        except sa.exc.SQLAlchemyError as exc:
+            return [], f"unknown: {_text(exc)}"
+        assert self._rows is not None
+        kind = "allowed" if self._allowed_only else "denied"
+        return [], f"in effect: {sum(map(len, self._rows.values()))} addresses are {kind} by a reservation"
+
+    def _load(self) -> None:
+        rows: dict[str, set[str]] = {}
+        others = set()
+        for mac, dropped in self._hosts.read():
+            if dropped is None or dropped == self._allowed_only:
+                others.add(mac)
+            else:
+                rows.setdefault(self._layout.file_of(mac), set()).add(mac)
+        self._rows, self._others = rows, others
+
+    def close(self) -> None:
+        """Close the connections; the reservations remain."""
+        self._hosts.close()
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Change the reservations in one transaction, then tell the servers about unknown addresses."""
+        written = 0
+        try:
+            if batch.groups:
+                written = self._change(batch)
+        except sa.exc.SQLAlchemyError as exc:
+            return Outcome(frozenset(batch.groups), batch.allows_unknown is not None, OSError(_text(exc)), 0)
+        if batch.allows_unknown is not None:
+            self._serves = batch.allows_unknown
+            problem = self._tell_all()
+            if problem is not None:
+                return Outcome(frozenset(), True, problem, written)
+        return Outcome(frozenset(), False, None, written)
+
+    def _change(self, batch: Batch) -> int:
+        if self._rows is None:
+            self._load()
+        assert self._rows is not None
+        wanted = {name: {mac for mac, allowed in pairs if allowed == self._allowed_only}
+                  for name, pairs in batch.groups.items()}
+        remove, add = set(self._others), set()
+        for name, macs in wanted.items():
+            has = self._rows.get(name, set())
+            remove |= has - macs
+            add |= macs - has
+        if remove or add:
+            foreign = self._hosts.change(remove, add, drop=not self._allowed_only)
+            if foreign:
+                LOG.error("Kea has other reservations for %s; they remain in effect", enumeration(foreign, 16))
+            self._foreign = (self._foreign - remove) | set(foreign)
+        self._others = set()
+        self._rows.update(wanted)
+        self._applied.update(wanted)
+        return len(remove) + len(add)
+
+    def changed_by_others(self) -> Iterator[Found]:
+        """Yield the groups whose reservations in the database are not those that were written."""
+        before = self._rows
+        try:
+            self._load()
+        except sa.exc.SQLAlchemyError as exc:
+            raise OSError(_text(exc)) from exc
+        assert self._rows is not None
+        if before is None:
+            return
+        for mac in self._foreign:  # they have no reservation of the filter
+            self._rows.setdefault(self._layout.file_of(mac), set()).add(mac)
+        groups = {name for name in before.keys() | self._rows.keys()
+                  if before.get(name, set()) != self._rows.get(name, set())}
+        groups |= {self._layout.file_of(mac) for mac in self._others}
+        if groups:
+            yield Found(f"Reservations in {len(groups)} groups", frozenset(groups), ())
+
+    def leftovers(self) -> frozenset[str]:
+        """Return the groups with reservations that have no address any more, or that have another layout."""
+        return frozenset((self._rows or {}).keys() - self._applied)
+
+    def in_force(self) -> InForce:
+        """Return nothing to wait for, unless a server has to be told whether it serves and is unavailable."""
+        if self._rows is None:
+            return InForce(None, "the host database of Kea could not be read")
+        problem = self._tell_all()
+        if problem is not None:
+            return InForce(0, str(problem))
+        if self._foreign:
+            return InForce(0, f"{len(self._foreign)} addresses have reservations of others")
+        return InForce(0)
+
+    def _tell_all(self) -> OSError | None:
+        """Tell every server whether it serves, if it was not told or was restarted since; return the first error."""
+        problem: OSError | None = None
+        if self._allowed_only or self._serves is None:
+            return None
+        name = "dhcp-enable" if self._serves else "dhcp-disable"
+        for path in self._sockets:
+            try:
+                process = kea_control.command(path, "status-get").get("pid", 0)
+                told = process if self._serves else -process
+                if self._told.get(path) != told:
+                    kea_control.command(path, name)
+                    self._told[path] = told
+            except kea_control.KeaError as exc:
+                self._told.pop(path, None)
+                problem = problem or exc
+        return problem
+
+
+def _text(exc: Exception) -> str:
+    """Return the first line of an error; the others are the statement."""
+    return str(exc).partition("\n")[0]

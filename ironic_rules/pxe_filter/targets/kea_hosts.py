@@ -1,0 +1,125 @@
+"""Reservations in the host database of Kea, in the table that ``kea-admin db-init`` creates.
+
+The rows are global reservations (subnet 0) for DHCPv4 and DHCPv6 at once. Rows of the filter have a ``user_context`` of
+its own; others are neither changed nor removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+#: Identifiers by which Kea finds a client's reservation, and their numbers in ``host_identifier_type``.
+IDENTIFIERS = {"hw-address": 0, "duid": 1}
+#: The class of a client whose packets Kea ignores.
+DROP = "DROP"
+_GLOBAL = 0
+_CHUNK = 500
+
+_HOSTS = sa.table("hosts", *(sa.column(name) for name in (
+    "dhcp_identifier", "dhcp_identifier_type", "dhcp4_subnet_id", "dhcp6_subnet_id", "dhcp4_client_classes",
+    "dhcp6_client_classes", "user_context")))
+
+
+def identifier(mac: str, kind: str) -> bytes:
+    """Return the identifier of a client with that address; its DUID is the one of RFC 8415 §11.4, for Ethernet."""
+    address = bytes.fromhex(mac.replace(":", ""))
+    return address if kind == "hw-address" else b"\0\3\0\1" + address
+
+
+def _address(found: bytes, kind: int) -> str | None:
+    octets = bytes(found)
+    if kind == IDENTIFIERS["duid"]:
+        octets = octets[4:] if octets[:4] == b"\0\3\0\1" else b""
+    return octets.hex(":") if len(octets) == 6 else None
+
+
+class Hosts:
+    """The filter's reservations.
+
+    :param url: of the database, for SQLAlchemy; MySQL, MariaDB or PostgreSQL
+    :param kinds: the identifiers that each address gets a reservation for
+    :param owner: name in the ``user_context`` of the rows, to tell those of several filters
+    :raises sa.exc.SQLAlchemyError: every method, if the database is unavailable or refuses something
+    """
+
+    def __init__(self, url: str, kinds: Sequence[str], owner: str) -> None:
+        self._kinds = {kind: IDENTIFIERS[kind] for kind in kinds}
+        self._context = json.dumps({"ironic-pxe-filter": owner})
+        parsed = sa.make_url(url)
+        mysql = parsed.get_backend_name() == "mysql"
+        arguments: dict[str, Any] = {"connect_timeout": 5}
+        # Nothing waits without limit for a database that does not answer.
+        arguments |= ({"read_timeout": 20, "write_timeout": 20} if mysql else
+                      {"options": "-c statement_timeout=20000 -c synchronous_commit=on", "keepalives_idle": 10})
+        self._engine = sa.create_engine(parsed, pool_size=1, max_overflow=1, pool_pre_ping=True, pool_recycle=3600,
+                                        connect_args=arguments, hide_parameters=True)
+        # Another filter may have added the same rows, and the operator a reservation of the same client.
+        self._insert: sa.Insert = (sa.insert(_HOSTS).prefix_with("IGNORE") if mysql else
+                                   postgresql.insert(_HOSTS).on_conflict_do_nothing())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    def read(self) -> Iterator[tuple[str, bool | None]]:
+        """Yield (address, whether it is dropped) of every address with rows of the filter.
+
+        None instead: its rows are incomplete, contradictory, or of other kinds than the configured ones.
+        """
+        seen: dict[str, list[bool | None]] = {}
+        query = sa.select(_HOSTS.c.dhcp_identifier, _HOSTS.c.dhcp_identifier_type,
+                          _HOSTS.c.dhcp4_client_classes, _HOSTS.c.dhcp6_client_classes).where(
+            _HOSTS.c.user_context == self._context)
+        with self._engine.connect() as conn:
+            for found, kind, first, second in conn.execute(query):
+                mac = _address(found, kind)
+                if mac is not None:
+                    is_right = first == second and kind in self._kinds.values()
+                    seen.setdefault(mac, []).append(first == DROP if is_right else None)
+        for mac, verdicts in seen.items():
+            is_right = len(verdicts) == len(self._kinds) and len(set(verdicts)) == 1
+            yield mac, verdicts[0] if is_right else None
+
+    def change(self, remove: Collection[str], add: Collection[str], *, drop: bool) -> list[str]:
+        """Remove and add the reservations of addresses, in one transaction.
+
+        :param drop: whether the added ones make Kea ignore the client
+        :returns: the addresses with reservations of others, which remain as they are
+        """
+        classes = DROP if drop else None
+        rows = [self._row(mac, kind, classes) for mac in add for kind in self._kinds]
+        with self._engine.begin() as conn:
+            self._delete(conn, sorted(remove))
+            inserted = sum(conn.execute(self._insert.values(rows[start:start + _CHUNK])).rowcount
+                           for start in range(0, len(rows), _CHUNK))
+            return self._foreign(conn, add) if inserted < len(rows) else []
+
+    def _row(self, mac: str, kind: str, classes: str | None) -> dict[str, Any]:
+        return {"dhcp_identifier": identifier(mac, kind), "dhcp_identifier_type": self._kinds[kind],
+                "dhcp4_subnet_id": _GLOBAL, "dhcp6_subnet_id": _GLOBAL, "dhcp4_client_classes": classes,
+                "dhcp6_client_classes": classes, "user_context": self._context}
+
+    def _delete(self, conn: sa.Connection, macs: Sequence[str]) -> None:
+        for kind, number in IDENTIFIERS.items():  # also those that are not configured any more
+            for start in range(0, len(macs), _CHUNK):
+                found = [identifier(mac, kind) for mac in macs[start:start + _CHUNK]]
+                conn.execute(sa.delete(_HOSTS).where(
+                    _HOSTS.c.dhcp_identifier.in_(found), _HOSTS.c.dhcp_identifier_type == number,
+                    _HOSTS.c.user_context == self._context))
+
+    def _foreign(self, conn: sa.Connection, macs: Collection[str]) -> list[str]:
+        ordered, found = sorted(macs), set()
+        for kind, number in self._kinds.items():
+            for start in range(0, len(ordered), _CHUNK):
+                chunk = [identifier(mac, kind) for mac in ordered[start:start + _CHUNK]]
+                rows = conn.execute(sa.select(_HOSTS.c.dhcp_identifier).where(
+                    _HOSTS.c.dhcp_identifier.in_(chunk), _HOSTS.c.dhcp_identifier_type == number,
+                    sa.or_(_HOSTS.c.dhcp4_subnet_id == _GLOBAL, _HOSTS.c.dhcp6_subnet_id == _GLOBAL),
+                    sa.or_(_HOSTS.c.user_context.is_(None), _HOSTS.c.user_context != self._context)))
+                found |= {_address(row[0], number) for row in rows}
+        return sorted(mac for mac in found if mac)

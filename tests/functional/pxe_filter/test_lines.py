@@ -1,0 +1,136 @@
+"""What is written for dnsmasq, how often, and what is known of what it has read: with a real dnsmasq."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ironic_rules.models import states
+from ironic_rules.pxe_filter.hostsdir import Hostsdir
+from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.targets.hostsdir import HostsdirTarget
+from tests.functional.processes import wait_for
+from tests.functional.pxe_filter.network import Network, lines, network, verdicts
+from tests.functional.pxe_filter.site import Site
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Iterator[Network]:
+    with network(tmp_path) as made:
+        yield made
+
+
+def in_force(keeper: Keeper) -> bool:
+    keeper.observe()
+    return keeper.statistics.in_force
+
+
+def settled(keeper: Keeper) -> None:
+    wait_for("dnsmasq to read everything", lambda: in_force(keeper), timeout_s=20)
+
+
+def test_many_messages_write_a_file_once(site: Site) -> None:
+    macs = [site.machine()[1] for _ in range(200)]
+    keeper = site.synced(hosts_files=4)
+    before = keeper.statistics.written
+    for mac in macs:
+        keeper.tell([mac], [])
+    keeper.write()
+
+    assert keeper.statistics.written - before == 5
+    assert keeper.statistics.messages == 200
+    assert site.verdicts() == dict.fromkeys(macs, True) | {"*": True}
+
+
+def test_the_closed_policy_writes_only_who_is_let_in_and_who_was(site: Site, net: Network, tmp_path: Path) -> None:
+    (busy, mac), (_, other), (_, never) = site.machine(states.INSPECTWAIT), site.machine(), site.machine()
+    keeper = site.synced(deny_unknown_macs=True, dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
+    assert site.verdicts() == {mac: True, "*": False}
+    net.dnsmasq(site.folder)
+    settled(keeper)
+    assert net.ask(mac)
+
+    keeper.tell([other], [mac])
+    keeper.write()
+    settled(keeper)
+    assert site.verdicts() == {mac: False, other: True, "*": False}
+    assert [net.ask(one, tries=1) for one in (mac, other, never)] == [False, True, False]
+
+    site.move(busy, states.ACTIVE)
+    site.drop_port(mac)
+    keeper.sync(periodic=False)
+    assert site.verdicts()[mac] is False
+
+
+def test_the_lines_of_a_filter_before_are_denied_until_dnsmasq_has_forgotten_them(site: Site, net: Network) -> None:
+    node, mac = site.machine(states.INSPECTWAIT)
+    others = [site.machine()[1] for _ in range(3)]
+    site.close(site.synced())
+    assert site.verdicts() == {mac: True, "*": True} | dict.fromkeys(others, False)
+    dnsmasq = net.dnsmasq(site.folder)
+    site.move(node, states.ACTIVE)
+
+    keeper = site.synced(deny_unknown_macs=True)
+    assert site.verdicts() == {mac: False, "*": False} | dict.fromkeys(others, False)
+    site.close(keeper)
+
+    keeper = site.synced(deny_unknown_macs=True, dnsmasq_pid_file=dnsmasq.pid_file)
+    assert keeper.statistics.reloads == 1
+    assert verdicts(site.folder) == {"*": False}
+    settled(keeper)
+    assert not net.ask(mac, tries=1)
+
+
+def test_lines_that_are_not_needed_are_forgotten_without_a_periodic_sync(site: Site, net: Network,
+                                                                         tmp_path: Path) -> None:
+    macs = [site.machine()[1] for _ in range(300)]
+    keeper = site.synced(hosts_files=1, dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
+    dnsmasq = net.dnsmasq(site.folder)
+    settled(keeper)
+    target = keeper._targets[0]
+    assert (target.needed, target.surplus, keeper.statistics.reloads) == (301, 0, 0)
+    for number in range(3):
+        keeper.tell([macs[number]], [])
+        keeper.write()
+        settled(keeper)
+    assert target.surplus == 3 * 300 + 1
+    assert keeper.statistics.reloads == 0
+
+    keeper.tell([macs[3]], [])
+    keeper.write()
+    settled(keeper)
+    assert keeper.statistics.reloads == 1
+    settled(keeper)
+    assert (target.needed, target.surplus) == (301, 0)
+
+    dnsmasq.stop()
+    wait_for("its end to be seen", lambda: not in_force(keeper), timeout_s=20)
+    assert keeper.statistics.unread == len(lines(site.folder))
+    assert Hostsdir(str(site.folder)).peek_state() == (
+        "not in effect: no dnsmasq runs with the process id in its PID file")
+    dnsmasq.start()
+    settled(keeper)
+    assert (target.needed, target.surplus) == (301, 0)
+    assert Hostsdir(str(site.folder)).peek_state() == ""
+    assert net.ask(macs[3], tries=1)
+
+
+def test_a_file_that_is_never_read_is_waited_for_once(
+        site: Site, net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper = site.synced(dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
+    net.dnsmasq(site.folder)
+    settled(keeper)
+    [target] = keeper._targets
+    assert isinstance(target, HostsdirTarget)
+    waits: list[float] = []
+    monkeypatch.setattr(target._watch, "wait", waits.append)
+    target._watch.unread.add("macs-lost")
+
+    target.settle(0.01)
+    assert waits
+    waits.clear()
+    target._is_heard = True  # as after the next file that is read
+    target.settle(0.01)
+    assert waits == []
