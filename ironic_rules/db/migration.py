@@ -21,7 +21,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import enumeration, printable
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "e2c86f90b1d7"
+HEAD = "f3b1c8d2a790"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))
@@ -72,14 +72,14 @@ def _check_ours(connection: sa.Connection, found: str | None) -> None:
     # Another process may be creating the tables: alembic creates its own first, and writes the revision last.
     if found is None and (_TABLE.name in tables or tables.isdisjoint(metadata.tables)):
         return
-    for program, marks in _OTHERS.items():
-        if not tables.isdisjoint(marks):
-            raise ConfigurationError(f"[database]connection is the database of {program}, which this service neither "
-                                     f"reads nor changes. {_ANOTHER}")
     if found is not None and _OUR_MARK in tables:
         raise ConfigurationError(
             f"The database is at revision {printable(found, 64)}, of a newer version of ironic-rules; the newest that "
             f"this version knows is {HEAD}. Start the newer version, or restore the backup from before its upgrade.")
+    for program, marks in _OTHERS.items():
+        if not tables.isdisjoint(marks):
+            raise ConfigurationError(f"[database]connection is the database of {program}, which this service neither "
+                                     f"reads nor changes. {_ANOTHER}")
     raise ConfigurationError("[database]connection is the database of another program: it has tables that this service "
                              f"did not create ({enumeration(sorted(tables))}). {_ANOTHER}")
 

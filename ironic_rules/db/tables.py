@@ -57,6 +57,17 @@ periodic_tasks = sa.Table(
     **_TABLE_ARGS,
 )
 
+chassis = sa.Table(
+    "chassis", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("description", String(255)),
+    Column("extra", Json, nullable=False, default=dict),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    **_TABLE_ARGS,
+)
+
 nodes = sa.Table(
     "nodes", metadata,
     Column("id", Integer, primary_key=True),
@@ -70,6 +81,8 @@ nodes = sa.Table(
     Column("properties", Json, nullable=False, default=dict),
     Column("instance_info", Json, nullable=False, default=dict),
     Column("instance_uuid", String(36)),
+    # As instance_uuid, where the instance is an allocation.
+    Column("allocation_uuid", String(36)),
     Column("extra", Json, nullable=False, default=dict),
     Column("network_data", Json, nullable=False, default=dict),
     Column("power_state", String(15)),
@@ -103,6 +116,8 @@ nodes = sa.Table(
     Column("lessee", String(255)),
     Column("shard", String(255)),
     Column("parent_node", String(36)),
+    # Not its id: lists of nodes show it without a join.
+    Column("chassis_uuid", String(36), ForeignKey("chassis.uuid")),
     Column("description", Text),
     Column("automated_clean", Boolean),
     Column("protected", Boolean, nullable=False, default=False),
@@ -128,6 +143,7 @@ nodes = sa.Table(
     # By which flavors select nodes.
     Index("nodes_resource_class_idx", "resource_class"),
     Index("nodes_parent_node_idx", "parent_node"),
+    Index("nodes_chassis_uuid_idx", "chassis_uuid"),
     # For the number of nodes that were discovered in the last minute.
     Index("nodes_auto_discovered_idx", "auto_discovered", "created_at"),
     **_TABLE_ARGS,
@@ -296,6 +312,60 @@ ports = sa.Table(
 )
 
 
+allocations = sa.Table(
+    "allocations", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", String(255)),
+    Column("node_id", Integer, ForeignKey("nodes.id", ondelete="CASCADE")),
+    Column("state", String(15), nullable=False),
+    Column("last_error", Text),
+    Column("resource_class", String(80)),
+    Column("traits", Json, nullable=False, default=list),
+    Column("candidate_nodes", Json, nullable=False, default=list),
+    Column("extra", Json, nullable=False, default=dict),
+    Column("owner", String(255)),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("name"),
+    UniqueConstraint("node_id"),
+    Index("allocations_state_idx", "state"),
+    **_TABLE_ARGS,
+)
+
+volume_connectors = sa.Table(
+    "volume_connectors", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    _node_id(),
+    Column("type", String(32), nullable=False),
+    Column("connector_id", String(255), nullable=False),
+    Column("extra", Json, nullable=False, default=dict),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    # The selective column first: oslo.db knows the columns of a violated key by its name.
+    UniqueConstraint("connector_id", "type", name="uniq_volume_connectors0connector_id0type"),
+    Index("volume_connectors_node_id_idx", "node_id"),
+    **_TABLE_ARGS,
+)
+
+volume_targets = sa.Table(
+    "volume_targets", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    _node_id(),
+    Column("volume_type", String(64), nullable=False),
+    Column("properties", Json, nullable=False, default=dict),
+    Column("boot_index", Integer, nullable=False),
+    Column("volume_id", String(255), nullable=False),
+    Column("extra", Json, nullable=False, default=dict),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("node_id", "boot_index", name="uniq_volume_targets0node_id0boot_index"),
+    **_TABLE_ARGS,
+)
+
+
 def _rule_fields() -> list[Column[Any]]:
     """Return the columns of a rule that its versions have, too."""
     return [
@@ -450,6 +520,8 @@ operations = sa.Table(
     # What was requested: the kind of the operation knows what that means.
     Column("filters", Json, nullable=False),
     Column("user", String(255)),
+    # How many of its items are in each state, once it has ended; null: they have to be counted.
+    Column("counts", Json),
     *_timestamps(),
     UniqueConstraint("uuid"),
     Index("operations_status_idx", "status"),
@@ -475,6 +547,7 @@ operation_items = sa.Table(
     Column("result_hash", String(64)),
     Index("operation_items_operation_id_idx", "operation_id", "status", "id"),
     Index("operation_items_result_hash_idx", "operation_id", "result_hash", "id"),
+    Index("operation_items_node_uuid_idx", "operation_id", "node_uuid"),
     **_TABLE_ARGS,
 )
 
@@ -485,6 +558,7 @@ deploy_templates = sa.Table(
     Column("name", String(255), nullable=False),
     # Counts the changes of the template and its steps: its ETag.
     Column("revision", Integer, nullable=False, default=1),
+    Column("description", String(255)),
     Column("extra", Json, nullable=False, default=dict),
     *_timestamps(),
     UniqueConstraint("uuid"),
@@ -504,6 +578,23 @@ deploy_template_steps = sa.Table(
     Column("priority", Integer, nullable=False),
     Index("deploy_template_steps_interface_idx", "interface"),
     Index("deploy_template_steps_step_idx", "step"),
+    **_TABLE_ARGS,
+)
+
+runbooks = sa.Table(
+    "runbooks", metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("steps", Json, nullable=False),
+    Column("disable_ramdisk", Boolean, nullable=False, default=False),
+    Column("extra", Json, nullable=False, default=dict),
+    Column("public", Boolean, nullable=False, default=False),
+    Column("owner", String(255)),
+    Column("traits", Json, nullable=False, default=list),
+    *_timestamps(),
+    UniqueConstraint("uuid"),
+    UniqueConstraint("name"),
     **_TABLE_ARGS,
 )
 
@@ -606,5 +697,35 @@ inspection_journal_keys = sa.Table(
     Column("value", String(64), primary_key=True),
     Column("entry_id", Integer, ForeignKey("inspection_journal.id", ondelete="CASCADE"), primary_key=True),
     Index("inspection_journal_keys_entry_id_idx", "entry_id"),
+    **_TABLE_ARGS,
+)
+
+#: What BMCs reported last; see ``ironic_rules.db.hardware_cache``.
+bios_settings = sa.Table(
+    "bios_settings", metadata,
+    _node_id(primary_key=True),
+    Column("name", String(255), primary_key=True),
+    Column("value", Text),
+    Column("attribute_type", String(255)),
+    Column("allowable_values", Json),
+    Column("lower_bound", BigInteger),
+    Column("max_length", BigInteger),
+    Column("min_length", BigInteger),
+    Column("read_only", Boolean),
+    Column("reset_required", Boolean),
+    Column("unique", Boolean),
+    Column("upper_bound", BigInteger),
+    *_timestamps(),
+    **_TABLE_ARGS,
+)
+
+firmware_components = sa.Table(
+    "firmware_components", metadata,
+    _node_id(primary_key=True),
+    Column("component", String(255), primary_key=True),
+    Column("initial_version", String(255)),
+    Column("current_version", String(255)),
+    Column("last_version_flashed", String(255)),
+    *_timestamps(),
     **_TABLE_ARGS,
 )

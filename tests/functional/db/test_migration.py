@@ -66,8 +66,10 @@ def test_constraints_have_the_names_of_the_tables(engine: sa.Engine) -> None:
     migration.upgrade(engine)
     inspector = sa.inspect(engine)
     tables = metadata.sorted_tables
+    # SQLAlchemy does not read the name of a foreign key that SQLite got with a column that was added.
     found = {table.name: ({unique["name"] for unique in inspector.get_unique_constraints(table.name)},
-                          {foreign["name"]: foreign["options"].get("ondelete")
+                          {foreign["name"] or f"{table.name}_{foreign['constrained_columns'][0]}_fkey":
+                           foreign["options"].get("ondelete")
                            for foreign in inspector.get_foreign_keys(table.name)}) for table in tables}
     expected = {table.name: ({found.name for found in table.constraints if isinstance(found, sa.UniqueConstraint)},
                              {found.name: found.ondelete for found in table.foreign_key_constraints})
@@ -114,6 +116,20 @@ def test_an_upgrade_keeps_the_rules_as_a_revision_and_makes_them_searchable(engi
         inspection_rules.destroy_all(conn)
         assert [row.revision for row in rule_revisions.list_revisions(conn, 10)] == [8, 7]
         assert [rule.uuid for rule in rule_revisions.rules_at(conn, 7)] == [rule.uuid for rule in before]
+
+
+def test_an_upgrade_moves_nodes_off_the_deploy_interface_that_pretended(engine: sa.Engine) -> None:
+    migration.upgrade(engine, "e2c86f90b1d7")
+    given = [("ipmi", "fake", "available"), ("redfish", "fake", "active"), ("redfish", "fake", "wait call-back"),
+             ("ipmi", "fake", "deploying"), ("ipmi", "custom-agent", "available"), ("fake-hardware", "fake", "active"),
+             ("ipmi", None, "enroll")]
+    with engine.begin() as conn:
+        for driver, interface, state in given:
+            databases.insert_node(conn, driver=driver, deploy_interface=interface, provision_state=state)
+    migration.upgrade(engine)
+    with engine.connect() as conn:
+        assert list(conn.scalars(sa.select(nodes.c.deploy_interface).order_by(nodes.c.id))) == [
+            "direct", "direct", "fake", "fake", "custom-agent", "fake", None]
 
 
 def test_stamp_only_notes_the_version(engine: sa.Engine) -> None:

@@ -1,0 +1,114 @@
+"""Rows of one table, which clients name by UUID (or by name, if they have one): what every such table has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ironic_rules.db import clock, identity
+from ironic_rules.db.errors import duplicates
+from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.projection import Row, columns_of
+from ironic_rules.db.tables import nodes
+from ironic_rules.exceptions import IronicRulesError, NotFound
+
+#: What a filter's value means.
+Conditions = Mapping[str, Callable[[Any], sa.ColumnElement[bool]]]
+#: By column of a unique key: the error, made from the values that were to be written.
+Taken = Mapping[str, Callable[[Mapping[str, Any]], IronicRulesError]]
+_NODE_UUID = nodes.c.uuid.label("node_uuid")
+
+
+class Collection:
+    """The rows of a table. Where that has ``node_id``, rows have ``node_uuid``, too."""
+
+    def __init__(self, table: sa.Table, *, missing: Callable[[Any], NotFound], taken: Taken,
+                 filters: Conditions | None = None) -> None:
+        """Describe the table.
+
+        :param missing: makes the error for an ident that no row has
+        :param filters: the filters of lists besides ``node_id``
+        """
+        self._table = table
+        self._missing = missing
+        self._taken = taken
+        self._of_node = "node_id" in table.c
+        self._filters: Conditions = {
+            **({"node_id": lambda value: table.c.node_id == value} if self._of_node else {}), **(filters or {})}
+
+    def get(self, conn: sa.Connection, ident: str, *, for_update: bool = False, shared: bool = False) -> Any:
+        """Return the row with the UUID or name ``ident``.
+
+        :param for_update: lock the row until the transaction ends;  shared: so that it only cannot change
+        :raises NotFound: 404
+        """
+        is_named = "name" in self._table.c
+        condition = identity.is_called(self._table, ident) if is_named else identity.has_uuid(self._table, ident)
+        query = self._select().where(condition)
+        if for_update or shared:
+            query = query.with_for_update(read=shared, of=self._table)
+        return self._one(conn, query, ident)
+
+    def list_rows(self, conn: sa.Connection, filters: Mapping[str, Any], page: Page,
+                  columns: Iterable[str] | None = None, *, raw_json: bool = False) -> list[Row]:
+        """Return at most ``page.limit`` rows that pass all ``filters``.
+
+        :param columns: names of the columns of the rows; None: all columns
+        :param raw_json: leave JSON columns as text
+        :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
+        """
+        conditions = (self._filters[name](value) for name, value in filters.items())
+        query = self._select(columns, raw_json=raw_json).where(*conditions)
+        return list(conn.execute(paginate(query, self._table, page, marker_row(conn, self._table, page))).all())
+
+    def create(self, conn: sa.Connection, values: Mapping[str, Any]) -> Any:
+        """Store a new row and return it; ``uuid`` and ``created_at`` have defaults.
+
+        :raises Conflict: 409, a value of it must be unique
+        """
+        row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
+        with self._unique(row):
+            inserted = conn.execute(sa.insert(self._table).values(row)).inserted_primary_key
+        return self.get_by_id(conn, inserted[0])  # type: ignore[index]
+
+    def update(self, conn: sa.Connection, row_id: int, values: Mapping[str, Any]) -> Any:
+        """Write ``values`` and return the row.
+
+        :raises NotFound: 404;  Conflict: 409, a value must be unique
+        """
+        with self._unique(values):
+            conn.execute(sa.update(self._table).where(self._table.c.id == row_id).values(
+                {**values, "updated_at": clock.now()}))
+        return self.get_by_id(conn, row_id)
+
+    def destroy(self, conn: sa.Connection, row_id: int) -> None:
+        """Delete the row, if it is still there."""
+        conn.execute(sa.delete(self._table).where(self._table.c.id == row_id))
+
+    def get_by_id(self, conn: sa.Connection, row_id: int) -> Any:
+        """Return the row with that database id.
+
+        :raises NotFound: 404
+        """
+        return self._one(conn, self._select().where(self._table.c.id == row_id), row_id)
+
+    def _one(self, conn: sa.Connection, query: sa.Select[Any], ident: str | int) -> Any:
+        row = conn.execute(query).one_or_none()
+        if row is None:
+            raise self._missing(ident)
+        return row
+
+    def _select(self, columns: Iterable[str] | None = None, *, raw_json: bool = False) -> sa.Select[Any]:
+        names = None if columns is None else [name for name in columns if name != "node_uuid"]
+        own = columns_of(self._table, names, raw_json=raw_json)
+        if not self._of_node:
+            return sa.select(*own)
+        owner = self._table.c.node_id
+        joined = self._table.join(nodes, owner == nodes.c.id, isouter=bool(owner.nullable))
+        return sa.select(*own, _NODE_UUID).select_from(joined)
+
+    def _unique(self, values: Mapping[str, Any]) -> Any:
+        return duplicates(**{
+            column: lambda value, make=make: make(values) for column, make in self._taken.items()})  # type: ignore[misc]
