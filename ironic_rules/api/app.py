@@ -105,6 +105,14 @@ class Response(webob.Response):
 class Application(pecan.Pecan):
     """pecan with the routes of :mod:`ironic_rules.api.resource` in place of its attribute look-up."""
 
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        try:
+            return super().__call__(environ, start_response)
+        finally:
+            # pecan leaves the request and the response in the environment that the request refers to: a cycle, so that
+            # the body of each reply would be kept until the garbage collector runs.
+            environ.pop("pecan.locals", None)
+
     def route(self, req: Any, node: Any, path: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
         found: Found = req.environ["ironic_rules.found"]
         return (found.controller, found.arguments) if found.controller else (_no_route, ())

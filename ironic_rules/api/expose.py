@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,12 +21,13 @@ from ironic_rules import policy as policy_module
 from ironic_rules.api import faults, json_body, versions
 from ironic_rules.api.filters import Query
 from ironic_rules.api.schema import Schema
-from ironic_rules.exceptions import Invalid, MethodNotAllowed, VersionTooLow
+from ironic_rules.exceptions import Invalid, MethodNotAllowed, NotFound, VersionTooLow
 
 #: For ``body=``: pass the parsed JSON unchanged; the method checks it.
 RAW: Final = Schema(nullable=True)
 _NO_QUERY = Query()
 _JSON = [faults.CONTENT_TYPE]
+_SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Route:
     """What a method declares. Every exposed method has one as ``.route``."""
 
     since: int
+    hidden: bool
     policy: str | None
     body: Schema | None
     query: Query
@@ -46,24 +49,25 @@ class Route:
 
 def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema | None = None,
            query: Query | None = None, status: int = 200, public: bool = False,
-           allow_nul: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+           allow_nul: bool = False, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
 
     The method's parameters are the idents of the path in order, then ``body`` and ``query`` if it takes them. It
     returns an object to be encoded as JSON; bytes are JSON already, None is an empty reply.
 
-    :param since: first API minor version; below it GET is 404 and everything else 405
+    :param since: first API minor version; below it GET is 404, and everything else 405 unless ``hidden``
     :param policy: name of the policy rule; may be None only on public routes
     :param body: schema of the body; None: only an empty body is accepted
     :param query: the query parameters; None: no parameters are accepted
     :param public: no authentication (the policy still applies)
     :param allow_nul: strings in the body may contain NUL characters
+    :param hidden: below ``since`` every method is 404, as Ironic has it for some resources
     """
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(method)
         parameters = [p for p in signature.parameters.values() if p.name not in ("body", "query")]
         path = parameters[1:]
-        route = Route(since, policy, body, query or _NO_QUERY, status, public, allow_nul,
+        route = Route(since, hidden, policy, body, query or _NO_QUERY, status, public, allow_nul,
                       tuple(p.name for p in path), sum(p.default is p.empty for p in path))
         takes_body, takes_query = "body" in signature.parameters, "query" in signature.parameters
 
@@ -79,11 +83,12 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                     given["query"] = query_values
                 if takes_body:
                     given["body"] = body_value
-                _fill(response, route.status, method(self, *arguments, **given))
+                _fill(response, route.status, _call(method, self, arguments, given, request))
             except Exception as error:  # noqa: BLE001  (the outermost handler)
                 fault = faults.from_error(error, debug=request.conf.pecan_debug,
                                           changes=request.method not in ("GET", "HEAD"))
                 response.set(fault.status, fault.headers, fault.body)
+                _forget_locals(error)
             return response
 
         # pecan reads the names of the path's arguments here.
@@ -94,10 +99,39 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     return decorate
 
 
+def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | None, ...], given: dict[str, Any],
+          request: Any) -> Any:
+    """Return what a method returns. Below 1.91, as in Ironic, the URL of a resource may have ``.json`` at its end.
+
+    A name may end with it, too, so that the resource with the whole name comes first.
+    """
+    try:
+        return method(controller, *arguments, **given)
+    except NotFound:
+        # The last one is None where it is optional.
+        ident = (arguments[-1] or "").removesuffix(_SUFFIX) if arguments else ""
+        at_end = request.environ["PATH_INFO"].endswith(_SUFFIX)
+        if request.version >= versions.NO_SUFFIX or not ident or not at_end or ident == arguments[-1]:
+            raise
+        return method(controller, *arguments[:-1], ident, **given)
+
+
+def _forget_locals(error: BaseException) -> None:
+    """Clear the variables of the frames that an error and its causes have passed.
+
+    Some of those frames refer to the error (SQLAlchemy's do), which refers to the frames: cycles, with the request.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__
+
+
 def _check(route: Route, request: Any) -> None:
     if request.version < route.since:
         text = f"API version 1.{route.since} or newer is required."
-        raise VersionTooLow(text) if request.method in ("GET", "HEAD") else MethodNotAllowed(text)
+        is_absent = route.hidden or request.method in ("GET", "HEAD")
+        raise VersionTooLow(text) if is_absent else MethodNotAllowed(text)
     if route.policy is not None:
         policy_module.authorize(request.conf, route.policy, request.context)
 

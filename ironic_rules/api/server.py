@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import logging
 import resource
@@ -22,6 +23,10 @@ LOG = logging.getLogger(__name__)
 _SHUTDOWN_S = 0.5
 #: File descriptors of a process that are not connections: databases, brokers, bodies in files, BMCs.
 _OTHER_FILES = 500
+#: Seconds that a reply to a request of this process itself may take.
+_REPLY_S = 20.0
+#: Addresses that mean every address, and one of them that a client can connect to.
+_LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class _Request(HTTPRequest):  # type: ignore[misc]
@@ -112,6 +117,19 @@ class ApiServer:
         except OSError as exc:
             raise ConfigurationError(f"Cannot listen on {self._host}, port {self._server.bind_addr[1]}: {exc}") from exc
         self._thread.start()
+
+    def is_answering(self) -> bool:
+        """Return whether the server replies to a request that needs neither a database nor a conductor."""
+        connection = http.client.HTTPConnection(
+            _LOCAL.get(self._host, self._host), self._server.bind_addr[1], timeout=_REPLY_S)
+        try:
+            connection.request("GET", "/healthcheck/live")
+            return connection.getresponse().status < http.client.INTERNAL_SERVER_ERROR
+        except (OSError, http.client.HTTPException) as exc:
+            LOG.error("The API does not reply to its own request: %s", exc)
+            return False
+        finally:
+            connection.close()
 
     def stop(self) -> None:
         """Close the socket; open requests have half a second to finish."""

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -16,20 +13,13 @@ from oslo_db import api as oslo_db_api
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import enginefacade
 from oslo_log import log as logging
-from sqlalchemy import event, pool
+from sqlalchemy import event
 
-from ironic_rules.db import clock, deadlines, liveness
+from ironic_rules.db import clock, deadlines, liveness, sqlite
 from ironic_rules.db.errors import refusals
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-
-#: Milliseconds that SQLite waits for another writer before it reports a lock.
-SQLITE_BUSY_TIMEOUT_MS = 30_000
-#: Small, because each open file has its own page cache.
-_SQLITE_POOL_SIZE = 5
-#: One writer per database file, among the threads of this process.
-_sqlite_writers: defaultdict[str | None, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Database:
@@ -48,13 +38,13 @@ class Database:
             sqlite_synchronous=conf.database.sqlite_synchronous)
         self._manager.configure(connection_parameters=_connection_parameters(conf))
         self._max_retries = conf.database.db_max_retries
-        _make_private(conf.database.connection)
+        sqlite.make_private(conf.database.connection)
         self.engine: sa.Engine = self._connected(conf)
         # Errors and logs would quote parameters: passwords of nodes, and the content of sensitive rules.
         self.engine.hide_parameters = True
         self._watchdog: deadlines.Watchdog | None = None
         if self.engine.dialect.name == "sqlite":
-            _prepare_sqlite(self.engine, min(_SQLITE_POOL_SIZE, conf.database.max_pool_size or _SQLITE_POOL_SIZE))
+            sqlite.prepare(self.engine, conf.database.max_pool_size)
         else:
             liveness.watch(self.engine)
             self._watchdog = _prepare_server(self.engine, conf)
@@ -132,28 +122,12 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
             with connection.begin():
                 yield connection
             return
-        with _turn(engine.url.database):
+        with sqlite.writing(engine.url.database):
             # oslo.db's listener would begin DEFERRED; it skips connections marked as begun, and clears the mark later.
             connection.info["in_transaction"] = True
             with connection.begin():
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
-
-
-@contextlib.contextmanager
-def _turn(database: str | None) -> Iterator[None]:
-    """Serialise the writers of this process to a SQLite file, approximately in their order.
-
-    SQLite itself waits by sleeping, longer each time, so that the writer that has waited longest continues to wait.
-    That remains for writers of other processes, and for those that do not get this lock in time.
-    """
-    lock = _sqlite_writers[database]
-    mine = lock.acquire(timeout=SQLITE_BUSY_TIMEOUT_MS / 1000)
-    try:
-        yield
-    finally:
-        if mine:
-            lock.release()
 
 
 def _is_serialization_failure(error: Exception) -> bool:
@@ -201,31 +175,3 @@ def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchd
     # oslo.db has already opened a connection, as a check.
     engine.dispose()
     return watchdog
-
-
-def _make_private(url: str | None) -> None:
-    """Create a missing SQLite file so that only its owner can read it: it contains the passwords of BMCs."""
-    parts = sa.make_url(url) if url else None
-    if parts is None or parts.get_backend_name() != "sqlite" or parts.database in (None, "", ":memory:"):
-        return
-    if str(parts.database).startswith("file:"):  # a URI, which only SQLite parses
-        return
-    # If that fails, opening the database reports why.
-    with contextlib.suppress(OSError):
-        os.close(os.open(str(parts.database), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-
-
-def _prepare_sqlite(engine: sa.Engine, size: int) -> None:
-    """Set WAL and a busy timeout, and pool connections (oslo.db opens the file again for each use)."""
-
-    @event.listens_for(engine, "connect")
-    def connected(dbapi_connection: Any, record: Any) -> None:
-        cursor = dbapi_connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_TIMEOUT_MS}")
-        cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.close()
-
-    if isinstance(engine.pool, pool.NullPool) and engine.url.database not in (None, "", ":memory:"):
-        old = engine.pool
-        engine.pool = pool.QueuePool(old._creator, pool_size=size, max_overflow=-1, _dispatch=old.dispatch)
-        old.dispose()

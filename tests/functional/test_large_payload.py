@@ -37,7 +37,7 @@ def dump(value: Any) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+@pytest.mark.parametrize("kind", ["mysql", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_m_39_a_report_just_under_the_limit_arrives_and_one_above_it_is_refused(tmp_path: Path, kind: str) -> None:
     with temporary_database(kind) as database, temporary_vhost() as transport:
         # Reports are limited more than other bodies by default.

@@ -1,0 +1,56 @@
+"""What a request costs with 1, 4 and 8 clients: ``tox -e perf -- clients`` prints the table.
+
+Per request, the processor time of the service in and outside of the kernel, and its memory. No test fails for being
+slow: the figures are for people.
+"""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from tests.perf import loads
+from tests.perf.client import Client
+from tests.perf.processes import Measured, ours
+
+_CLIENTS = (1, 4, 8)
+#: name -> path and number of requests
+_REQUESTS = {
+    "list of 1,000 nodes": ("/v1/nodes?limit=1000", 60),
+    "list of 1,000 nodes, detail": ("/v1/nodes?limit=1000&detail=true", 40),
+    "list of 1,000 rules, detail": ("/v1/inspection_rules?limit=1000&detail=true", 40),
+    "one node by name": ("/v1/nodes/{name}", 400),
+    "GET /": ("/", 400),
+}
+
+
+def measure(service: Measured, path: str, count: int, clients: int) -> list[float]:
+    """Return requests per second, milliseconds per request (user, kernel, p50, p95) and MiB (now, peak)."""
+    before = service.times_s()
+    timing = loads.repeat_get(service.endpoint, path, count, clients)
+    user, kernel = (1e3 * (after - first) / count for after, first in zip(service.times_s(), before, strict=True))
+    return [timing.per_second, user, kernel, timing.median_ms, timing.percentile_ms(95), service.resident_mib(),
+            service.peak_mib()]
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], list[float]]:
+    with ours(tmp_path_factory.mktemp("ours")) as service:
+        loads.create_nodes(service.endpoint, 1000)
+        loads.create_rules(service.endpoint, 1000)
+        with Client(service.endpoint) as client:
+            node = client.json("GET", "/v1/nodes?limit=1&fields=name")["nodes"][0]["name"]
+        return {(name, clients): measure(service, path.format(name=node), count, clients)
+                for name, (path, count) in _REQUESTS.items() for clients in _CLIENTS}
+
+
+def test_the_cost_of_clients(figures: dict[tuple[str, int], list[float]]) -> None:
+    table = Table(title="Requests with several clients")
+    for column in ("request", "clients", "requests/s", "user, ms", "kernel, ms", "p50, ms", "p95, ms", "MiB",
+                   "peak, MiB"):
+        table.add_column(column, justify="left" if column == "request" else "right")
+    for (name, clients), values in figures.items():
+        table.add_row(name, str(clients), *(f"{value:.1f}" for value in values))
+    Console(width=120).print(table)
+    assert all(values[0] > 0 for values in figures.values())
