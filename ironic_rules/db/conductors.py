@@ -95,8 +95,9 @@ def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetim
     """
     by_server = None if now else _HOSTS_BY_SERVER.get(conn.dialect.name)
     if by_server is not None:
-        return list(conn.execute(by_server, {"age_s": timeout_s}))
-    return list(conn.execute(_HOSTS_SINCE, {"since": (now or clock.now()) - datetime.timedelta(seconds=timeout_s)}))
+        return list(conn.execute(by_server, {"age_s": timeout_s}).all())
+    since = (now or clock.now()) - datetime.timedelta(seconds=timeout_s)
+    return list(conn.execute(_HOSTS_SINCE, {"since": since}).all())
 
 
 def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:

@@ -133,7 +133,7 @@ def _one(conn: sa.Connection, condition: sa.ColumnElement[bool], ident: str) -> 
 def _templates(conn: sa.Connection, condition: sa.ColumnElement[bool]) -> list[DeployTemplate]:
     own: dict[int, dict[str, Any]] = {}
     steps: dict[int, list[Step]] = {}
-    for row in conn.execute(_WITH_STEPS.where(condition)):
+    for row in conn.execute(_WITH_STEPS.where(condition)).all():
         if row.id not in own:
             own[row.id] = dict(zip(_OWN, row, strict=False))
         steps.setdefault(row.id, []).append(Step(*row[len(_OWN):]))

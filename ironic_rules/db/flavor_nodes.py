@@ -69,7 +69,7 @@ class Alike:
 def resource_classes(conn: sa.Connection) -> dict[str, int]:
     """Return the number of nodes by their resource class, without those that have none."""
     query = sa.select(_NODES.resource_class, sa.func.count()).where(_NODES.resource_class.is_not(None))
-    return {row[0]: row[1] for row in conn.execute(query.group_by(_NODES.resource_class))}
+    return {row[0]: row[1] for row in conn.execute(query.group_by(_NODES.resource_class)).all()}
 
 
 def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], most_ids: int, *,
@@ -88,7 +88,7 @@ def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], 
     inner = sa.select(_NODES.id, *keys).where(_NODES.resource_class.in_(list(classes))).subquery()
     grouped = [column for column in inner.c if column.name != "id"]
     query = sa.select(*grouped, sa.func.count(), sa.func.aggregate_strings(sa.cast(inner.c.id, sa.String(20)), ","))
-    for row in conn.execute(query.group_by(*grouped)):
+    for row in conn.execute(query.group_by(*grouped)).all():
         held = row[1:1 + len(traits)]
         # The text has the ids of all of them, thousands; where a server cuts it off, it is longer than this.
         ids = sorted(map(int, row[-1].split(",", most_ids)[:most_ids]))
@@ -109,7 +109,7 @@ def holders(conn: sa.Connection, traits: Collection[str]) -> dict[str, int]:
     found = dict.fromkeys(traits, 0)
     if found:
         query = sa.select(node_traits.c.trait, sa.func.count()).where(node_traits.c.trait.in_(list(found)))
-        found.update({row[0]: row[1] for row in conn.execute(query.group_by(node_traits.c.trait))})
+        found.update({row[0]: row[1] for row in conn.execute(query.group_by(node_traits.c.trait)).all()})
     return found
 
 
@@ -118,4 +118,4 @@ def by_id(conn: sa.Connection, ids: Collection[int], columns: Collection[str]) -
     if not ids:
         return {}
     wanted = [_NODES[name] for name in ("id", *columns)]
-    return {row.id: row for row in conn.execute(sa.select(*wanted).where(_NODES.id.in_(list(ids))))}
+    return {row.id: row for row in conn.execute(sa.select(*wanted).where(_NODES.id.in_(list(ids)))).all()}

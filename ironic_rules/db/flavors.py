@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
@@ -28,8 +29,11 @@ from ironic_rules.text import is_storable, printable
 _OWN = flavors.c
 _SPECS = flavor_extra_specs.c
 # Integers in the statement itself: a thousand parameters take longer than the query.
-_SPECS_OF = (sa.select(_SPECS.flavor_id, _SPECS.key, _SPECS.value)
-             .where(_SPECS.flavor_id.in_(sa.bindparam("ids", type_=sa.Integer, expanding=True, literal_execute=True))))
+_IS_ASKED = _SPECS.flavor_id.in_(sa.bindparam("ids", type_=sa.Integer, expanding=True, literal_execute=True))
+_SPECS_OF = sa.select(_SPECS.flavor_id, _SPECS.key, _SPECS.value).where(_IS_ASKED)
+# A row per flavor in place of one per extra spec takes a third of the time: sqlite3 makes Python objects of each.
+_SPECS_OF_SQLITE = sa.select(_SPECS.flavor_id, sa.func.json_group_object(_SPECS.key, _SPECS.value)).where(
+    _IS_ASKED).group_by(_SPECS.flavor_id)
 
 
 def get(conn: sa.Connection, ident: str, *, or_name: bool = False) -> Flavor:
@@ -73,7 +77,9 @@ def list_flavors(conn: sa.Connection, page: Page, *, is_public: bool | None = No
 def extra_specs_of(conn: sa.Connection, ids: Collection[int]) -> dict[int, dict[str, str]]:
     """Return the extra specs of each of ``ids``, sorted by their keys, in one query."""
     found: dict[int, dict[str, str]] = {flavor_id: {} for flavor_id in ids}
-    if found:
+    if found and conn.dialect.name == "sqlite":
+        found |= {row[0]: orjson.loads(row[1]) for row in conn.execute(_SPECS_OF_SQLITE, {"ids": list(found)}).all()}
+    elif found:
         for flavor_id, key, value in conn.execute(_SPECS_OF, {"ids": list(found)}).all():
             found[flavor_id][key] = value
     return {flavor_id: dict(sorted(specs.items())) for flavor_id, specs in found.items()}

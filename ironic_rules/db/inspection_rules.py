@@ -99,7 +99,7 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     query = sa.select(*columns_of(inspection_rules, columns, raw_json=raw_json)).where(
         *rule_filters.conditions(filters))
     marker = marker_row(conn, inspection_rules, page, "position")
-    return list(conn.execute(paginate(query, inspection_rules, page, marker, "position")))
+    return list(conn.execute(paginate(query, inspection_rules, page, marker, "position")).all())
 
 
 def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str],
@@ -110,7 +110,8 @@ def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, c
     :param after: the place of the page's marker
     """
     query = sa.select(*columns_of(inspection_rules, columns, raw_json=True)).where(*rule_filters.conditions(filters))
-    return list(conn.execute(rule_filters.in_order(query, after, ascending=page.sort_dir == "asc").limit(page.limit)))
+    query = rule_filters.in_order(query, after, ascending=page.sort_dir == "asc")
+    return list(conn.execute(query.limit(page.limit)).all())
 
 
 def place_of_marker(conn: sa.Connection, uuid: str) -> Place:
@@ -127,13 +128,13 @@ def place_of_marker(conn: sa.Connection, uuid: str) -> Place:
 def all_rules(conn: sa.Connection) -> list[Rule]:
     """Return every rule in the order in which the rules of a phase run: priority descending, then creation."""
     query = sa.select(inspection_rules).order_by(inspection_rules.c.priority.desc(), inspection_rules.c.position)
-    return [Rule.of(row._asdict()) for row in conn.execute(query)]
+    return [Rule.of(row._asdict()) for row in conn.execute(query).all()]
 
 
 def changed_since(conn: sa.Connection, revision: int, limit: int | None = None) -> list[Rule]:
     """Return the rules, at most ``limit`` of them, that were created or changed after a revision of the set."""
     query = sa.select(inspection_rules).where(inspection_rules.c.revision > revision).limit(limit)
-    return [Rule.of(row._asdict()) for row in conn.execute(query)]
+    return [Rule.of(row._asdict()) for row in conn.execute(query).all()]
 
 
 def count(conn: sa.Connection) -> int:
@@ -156,7 +157,7 @@ def rules_of_bundle(conn: sa.Connection, bundle: str | None, is_whole: Callable[
     # "==" with None is IS NULL.
     query = sa.select(*columns).where(inspection_rules.c.bundle == bundle).order_by(inspection_rules.c.position)
     found = []
-    for row in conn.execute(query):
+    for row in conn.execute(query).all():
         decode = orjson.loads if is_whole(row) else _nothing
         found.append(Rule.of(row._asdict() | {name: decode(getattr(row, name)) for name in SEALED}))
     return found
@@ -166,20 +167,20 @@ def bundles_of(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, str | Non
     """Return the bundles of those of ``uuids`` that are rules."""
     columns = inspection_rules.c.uuid, inspection_rules.c.bundle
     return {row.uuid: row.bundle for part in rule_revisions.batches(uuids)
-            for row in conn.execute(sa.select(*columns).where(columns[0].in_(part)))}
+            for row in conn.execute(sa.select(*columns).where(columns[0].in_(part))).all()}
 
 
 def some_rules(conn: sa.Connection, uuids: Sequence[str]) -> Iterator[Rule]:
     """Yield those of ``uuids`` that are rules, in any order."""
     for part in rule_revisions.batches(uuids):
-        for row in conn.execute(sa.select(inspection_rules).where(inspection_rules.c.uuid.in_(part))):
+        for row in conn.execute(sa.select(inspection_rules).where(inspection_rules.c.uuid.in_(part))).all():
             yield Rule.of(row._asdict())
 
 
 def versions(conn: sa.Connection) -> list[tuple[str, int]]:
     """Return the UUID and revision of every rule."""
     columns = inspection_rules.c.uuid, inspection_rules.c.revision
-    return [(row.uuid, row.revision) for row in conn.execute(sa.select(*columns))]
+    return [(row.uuid, row.revision) for row in conn.execute(sa.select(*columns)).all()]
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any], *, author: Author = _SOMEONE) -> Rule:

@@ -6,7 +6,7 @@ after which the inspect interface waits for more are ``waiting`` until then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,6 +26,8 @@ WAITING = "waiting"
 _UNFINISHED = (RECEIVED, WAITING)
 #: The columns of a version in a list.
 VERSION = ("id", "status", "created_at", "updated_at", "request_id")
+#: The columns with the data themselves.
+_DATA = ("inventory_data", "received_plugin_data", "plugin_data")
 #: The largest number that the column can have.
 _MAX_ID = 2**31 - 1
 
@@ -56,6 +58,8 @@ _SUCCESSFUL = _NEWEST_FINISHED.where(table.c.status == PROCESSED).limit(1)
 _NEWEST = _newest_of(raw_json=False)
 _NEWEST_RAW = _newest_of(raw_json=True)
 _LATEST = _latest_of(raw_json=False)
+_NEWEST_REPORT = sa.select(table).where(table.c.id == _NEWEST_FINISHED.where(
+    table.c.refusal.is_(None)).limit(1).scalar_subquery())
 _LATEST_RAW = _latest_of(raw_json=True)
 
 
@@ -130,10 +134,38 @@ def newest_report(conn: sa.Connection, node_id: int) -> StoredInventory | None:
 
     Data whose inspection had to fail are left out.
     """
-    newest = sa.select(table.c.id).where(
-        table.c.node_id == node_id, table.c.status.not_in(_UNFINISHED), table.c.refusal.is_(None))
-    chosen = newest.order_by(table.c.id.desc()).limit(1).scalar_subquery()
-    return conn.execute(sa.select(table).where(table.c.id == chosen)).one_or_none()
+    return conn.execute(_NEWEST_REPORT, {"of_node": node_id}).one_or_none()
+
+
+def newest_reports(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Return what :func:`newest_report` would find for each of these nodes: its id, and its characters as JSON."""
+    chosen = sa.select(sa.func.max(table.c.id)).where(
+        table.c.node_id.in_(node_ids), table.c.status.not_in(_UNFINISHED), table.c.refusal.is_(None)).group_by(
+            table.c.node_id)
+    size = sum((sa.func.coalesce(sa.func.length(sa.type_coerce(table.c[name], sa.Text)), 0) for name in _DATA),
+               sa.literal(0))
+    query = sa.select(table.c.node_id, table.c.id, size).where(table.c.id.in_(list(conn.scalars(chosen))))
+    return {node_id: (inventory_id, length) for node_id, inventory_id, length in conn.execute(query).all()}
+
+
+def texts(conn: sa.Connection, inventory_ids: Collection[int]) -> Sequence[Row]:
+    """Return data by their ids, the JSON columns as text."""
+    query = sa.select(*columns_of(table, ("id", "node_id", *_DATA), raw_json=True))
+    return conn.execute(query.where(table.c.id.in_(inventory_ids))).all()
+
+
+def inventories_before(conn: sa.Connection, reports: Mapping[int, int]) -> dict[int, str]:
+    """Return what :func:`latest_inventory` would, as JSON text, for several nodes.
+
+    :param reports: the id of the node -> before the data with which id
+    """
+    query = sa.select(table.c.node_id, table.c.id).where(
+        table.c.node_id.in_(list(reports)), table.c.status == PROCESSED).order_by(table.c.id)
+    chosen = {node_id: inventory_id for node_id, inventory_id in conn.execute(query).all()
+              if inventory_id < reports[node_id]}
+    query = sa.select(*columns_of(table, ("node_id", "inventory_data"), raw_json=True))
+    rows = conn.execute(query.where(table.c.id.in_(list(chosen.values())))).all()
+    return {row.node_id: row.inventory_data for row in rows}
 
 
 def successful_before(conn: sa.Connection, node_id: int, inventory_id: int, *,

@@ -69,17 +69,17 @@ def list_rules(conn: sa.Connection, page: Page, columns: Iterable[str] | None = 
         page = replace(page, sort_key="position")
     query = sa.select(*columns_of(legacy_rules, columns, raw_json=raw_json))
     marker = marker_row(conn, legacy_rules, page, "position")
-    return list(conn.execute(paginate(query, legacy_rules, page, marker, "position")))
+    return list(conn.execute(paginate(query, legacy_rules, page, marker, "position")).all())
 
 
 def all_rules(conn: sa.Connection) -> list[LegacyRule]:
     """Return every rule in the order of creation, in which they run."""
-    return [_rule(row) for row in conn.execute(sa.select(legacy_rules).order_by(legacy_rules.c.position))]
+    return [_rule(row) for row in conn.execute(sa.select(legacy_rules).order_by(legacy_rules.c.position)).all()]
 
 
 def changed_since(conn: sa.Connection, revision: int) -> list[LegacyRule]:
     """Return the rules that were created or changed after a revision of the set."""
-    return [_rule(row) for row in conn.execute(sa.select(legacy_rules).where(legacy_rules.c.revision > revision))]
+    return [_rule(row) for row in conn.execute(sa.select(legacy_rules).where(legacy_rules.c.revision > revision)).all()]
 
 
 def uuids(conn: sa.Connection) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -24,7 +24,17 @@ _OF_NODE = sa.select(legacy_values.c.id, *(legacy_values.c[name] for name in _FI
 def for_node(conn: sa.Connection, node_id: int) -> dict[int, OwnedValue]:
     """Return what legacy rules own on a node, by the ids of the rows, in the order in which it was written."""
     return {row.id: OwnedValue(**{name: getattr(row, name) for name in _FIELDS})
-            for row in conn.execute(_OF_NODE, {"of_node": node_id})}
+            for row in conn.execute(_OF_NODE, {"of_node": node_id}).all()}
+
+
+def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[OwnedValue]]:
+    """Return what legacy rules own, by the ids of the nodes, as :func:`for_node` does; only nodes with such values."""
+    query = sa.select(legacy_values.c.node_id, *(legacy_values.c[name] for name in _FIELDS)).where(
+        legacy_values.c.node_id.in_(node_ids)).order_by(legacy_values.c.id)
+    found: dict[int, list[OwnedValue]] = {}
+    for node_id, *values in conn.execute(query).all():
+        found.setdefault(node_id, []).append(OwnedValue(*values))
+    return found
 
 
 def list_values(conn: sa.Connection, node_id: int, limit: int, marker: int | None = None) -> list[Row]:
@@ -42,7 +52,7 @@ def list_values(conn: sa.Connection, node_id: int, limit: int, marker: int | Non
         if conn.scalar(known) is None:
             raise MarkerNotFound(marker=marker)
         query = query.where(legacy_values.c.id > number)
-    return list(conn.execute(query.order_by(legacy_values.c.id).limit(limit)))
+    return list(conn.execute(query.order_by(legacy_values.c.id).limit(limit)).all())
 
 
 def save(conn: sa.Connection, node_id: int, before: Mapping[int, OwnedValue], after: Sequence[OwnedValue]) -> None:

@@ -38,10 +38,10 @@ def find(conn: sa.Connection, node_uuid: str | None, macs: Collection[str],
     """Return the nodes that have the UUID, or any of the addresses. The same queries, whatever was sent."""
     found: dict[str, Match] = {}
     row: Any
-    for row in conn.execute(_BY_UUID, {"node_uuid": identity.canonical(node_uuid or "") or ""}):
+    for row in conn.execute(_BY_UUID, {"node_uuid": identity.canonical(node_uuid or "") or ""}).all():
         found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).has_uuid = True
-    for row in conn.execute(_BY_MAC, {"found": list(macs)}):
+    for row in conn.execute(_BY_MAC, {"found": list(macs)}).all():
         found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).macs.append(row.address)
-    for row in conn.execute(_BY_BMC, {"found": list(addresses)}):
+    for row in conn.execute(_BY_BMC, {"found": list(addresses)}).all():
         found.setdefault(row.uuid, Match(row.uuid, row.provision_state)).bmc_addresses.append(row.address)
     return list(found.values())

@@ -15,7 +15,7 @@ from ironic_rules.db import clock, identity, inspection_rules, legacy_rules, nod
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
-from ironic_rules.db.tables import legacy_values, nodes, portgroups, ports
+from ironic_rules.db.tables import allocations, legacy_values, nodes, portgroups, ports
 from ironic_rules.exceptions import (
     DuplicateNodeName,
     InstanceAssociated,
@@ -47,6 +47,7 @@ _OWNED = sa.update(nodes).where(
     nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation == sa.bindparam("host_is"),
     nodes.c.reservation_token == sa.bindparam("token_is"))
 _OWNED_CHANGED = _OWNED.values(revision=nodes.c.revision + 1)
+_RESERVE = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None))
 _RESERVE_IN_STATE = sa.update(nodes).where(
     nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None),
     nodes.c.provision_state == sa.bindparam("state_is")).values(revision=nodes.c.revision + 1)
@@ -103,6 +104,17 @@ def get_by_id(conn: sa.Connection, node_id: int, *, for_update: bool = False) ->
     return row
 
 
+def ids(conn: sa.Connection, uuids: Collection[str]) -> dict[str, int]:
+    """Return the database ids of the nodes with these canonical UUIDs; those that do not exist are missing."""
+    query = sa.select(nodes.c.uuid, nodes.c.id).where(nodes.c.uuid.in_(uuids))
+    return {row.uuid: row.id for row in conn.execute(query).all()}
+
+
+def with_uuids(conn: sa.Connection, uuids: Collection[str]) -> list[Node]:
+    """Return those of the nodes with these canonical UUIDs that exist."""
+    return list(conn.execute(_ALL.where(nodes.c.uuid.in_(uuids))).all())
+
+
 def get_with_revisions(conn: sa.Connection, node_id: int) -> tuple[Node, RuleRevisions]:
     """Return the node with that database id, and the revisions of the sets of rules.
 
@@ -142,6 +154,19 @@ def uuids(filters: Mapping[str, Any]) -> sa.Select[tuple[str]]:
     return sa.select(nodes.c.uuid).where(*node_filters.conditions(filters)).order_by(nodes.c.id)
 
 
+def with_other_deploy_interfaces(conn: sa.Connection, driver: str, offered: Collection[str]) -> list[str]:
+    """Return the UUIDs of the driver's nodes whose deploy interface is not one of ``offered``, the oldest first."""
+    query = sa.select(nodes.c.uuid).where(nodes.c.driver == driver, nodes.c.deploy_interface.not_in(sorted(offered)))
+    return list(conn.scalars(query.order_by(nodes.c.id)))
+
+
+def shards(conn: sa.Connection) -> list[tuple[str | None, int]]:
+    """Return the shards with the numbers of their nodes, the largest first; None stands for no shard."""
+    query = sa.select(nodes.c.shard, sa.func.count()).group_by(nodes.c.shard)
+    found = [(name, count) for name, count in conn.execute(query).all()]
+    return sorted(found, key=lambda shard: (-shard[1], shard[0] or ""))
+
+
 def in_state(conn: sa.Connection, node_ids: Collection[int], state: str) -> set[int]:
     """Return those of ``node_ids`` whose nodes are in provision state ``state``.
 
@@ -159,7 +184,7 @@ def candidates(conn: sa.Connection, state: str, *, uuid: str | None = None,
     """
     query, parameters = (_FOUND_BY_ID, {"node_ids": sorted(node_ids)}) if uuid is None else (
         _FOUND_BY_UUID, {"uuid": uuid})
-    return [row for row in conn.execute(query, parameters) if row.provision_state == state]
+    return [row for row in conn.execute(query, parameters).all() if row.provision_state == state]
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
@@ -219,13 +244,16 @@ def reserve(conn: sa.Connection, lock: Lock, purpose: str) -> Node:
     :raises NodeNotFound: 404
     :raises NodeLocked: 409, with the host that holds the lock
     """
-    statement = sa.update(nodes).where(nodes.c.id == lock.node_id, nodes.c.reservation.is_(None))
-    statement = statement.values(_locked(lock, purpose))
-    while conn.execute(statement).rowcount == 0:
+    take(conn, lock, purpose)
+    return get_by_id(conn, lock.node_id)
+
+
+def take(conn: sa.Connection, lock: Lock, purpose: str) -> None:
+    """Take the node's lock as :func:`reserve` does."""
+    while conn.execute(_RESERVE, {**_locked(lock, purpose), "node_id": lock.node_id}).rowcount == 0:
         now = _hold(conn, lock.node_id)
         if now.reservation is not None:
             raise NodeLocked(node=now.uuid, host=now.reservation)
-    return get_by_id(conn, lock.node_id)
 
 
 def reserve_in_state(conn: sa.Connection, lock: Lock, purpose: str, state: str, values: Mapping[str, Any]) -> None:
@@ -311,7 +339,7 @@ def locks(conn: sa.Connection, conductor_group: str) -> list[Held]:
     """Return the locks of the nodes of a conductor group."""
     query = sa.select(nodes.c.id, nodes.c.reservation, nodes.c.reservation_token, nodes.c.uuid)
     query = query.where(nodes.c.reservation.is_not(None), nodes.c.conductor_group == conductor_group)
-    return [Held(Lock(*lock), uuid) for *lock, uuid in conn.execute(query.order_by(nodes.c.id))]
+    return [Held(Lock(*lock), uuid) for *lock, uuid in conn.execute(query.order_by(nodes.c.id)).all()]
 
 
 def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
@@ -356,6 +384,9 @@ class Overdue(NamedTuple):
     uuid: str
     provision_state: str
     deploy_step: dict[str, Any]
+    driver_internal_info: dict[str, Any]
+    clean_step: dict[str, Any]
+    service_step: dict[str, Any]
     since: datetime.datetime
 
 
@@ -369,12 +400,13 @@ def overdue(conn: sa.Connection, conductor_group: str, state: str, before: datet
     :param after: the last node of the previous page
     """
     since = sa.func.coalesce(nodes.c.provision_updated_at, nodes.c.created_at, type_=nodes.c.created_at.type)
-    query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.deploy_step, since).where(
+    query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.deploy_step,
+                      nodes.c.driver_internal_info, nodes.c.clean_step, nodes.c.service_step, since).where(
         nodes.c.provision_state == state, nodes.c.conductor_group == conductor_group, since < before,
         nodes.c.reservation.is_(None), nodes.c.maintenance.is_(False))
     if after is not None:
         query = query.where(sa.or_(since > after.since, sa.and_(since == after.since, nodes.c.id > after.id)))
-    return [Overdue(*row) for row in conn.execute(query.order_by(since, nodes.c.id).limit(limit))]
+    return [Overdue(*row) for row in conn.execute(query.order_by(since, nodes.c.id).limit(limit)).all()]
 
 
 def _locked(lock: Lock, purpose: str) -> dict[str, Any]:
@@ -397,7 +429,9 @@ def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, Any], 
 
 def _stamped(values: Mapping[str, Any]) -> dict[str, Any]:
     now = clock.now()
-    stamps = {"provision_updated_at": now} if "provision_state" in values else {}
+    stamps: dict[str, Any] = {"provision_updated_at": now} if "provision_state" in values else {}
+    if _frees(values):
+        stamps["allocation_uuid"] = None
     return {**stamps, **values, "updated_at": now}
 
 
@@ -418,7 +452,15 @@ def _write(conn: sa.Connection, statement: sa.Update, node_id: int, values: Mapp
         # For the error message. Before the write: after a failed one, PostgreSQL refuses further queries.
         uuid = conn.execute(sa.select(nodes.c.uuid).where(nodes.c.id == node_id)).scalar()
     with _taken(values, uuid):
-        return conn.execute(statement, parameters).rowcount == 1
+        written = conn.execute(statement, parameters).rowcount == 1
+    if written and _frees(values):
+        conn.execute(sa.delete(allocations).where(allocations.c.node_id == node_id))
+    return written
+
+
+def _frees(values: Mapping[str, Any]) -> bool:
+    """Return whether a node has no instance afterwards: then it has no allocation either."""
+    return "instance_uuid" in values and values["instance_uuid"] is None
 
 
 def _taken(values: Mapping[str, Any], uuid: str | None) -> Any:

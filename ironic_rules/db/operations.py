@@ -1,19 +1,18 @@
 """Operations: work on many nodes that one request has begun, as a table of work that any conductor does.
 
 An item is one node. A conductor claims a few items, and does each of them in one transaction, which also notes the
-result: whatever dies in between, no item is done twice or lost. After ``LEASE_S`` another conductor may claim an item
-that has no result yet.
+result: whatever dies in between, no item is done twice or lost. An item that has no result yet may be claimed by
+another conductor after ``LEASE_S``, or once that one is dead.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import orjson
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
@@ -23,7 +22,6 @@ from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import nodes, operations
 from ironic_rules.db.tables import operation_items as items
 from ironic_rules.exceptions import MarkerNotFound, OperationNotFound
-from ironic_rules.models.json_values import JSONObject
 
 #: States of operations.
 RUNNING, FINISHED, CANCELLED = "running", "finished", "cancelled"
@@ -38,6 +36,19 @@ PAUSE_S = 10
 MOST_POSTPONED = 3
 
 
+_STILL_LEFT = sa.select(items.c.id).where(
+    items.c.id.in_(sa.bindparam("item_ids", expanding=True)), items.c.status == LEFT,
+    items.c.claimed_by == sa.bindparam("worker"),
+    sa.select(operations.c.id).where(
+        operations.c.id == sa.bindparam("of_operation"), operations.c.status == RUNNING).exists(),
+    ).order_by(items.c.id).with_for_update()
+_ENDED = {"status": sa.bindparam("status_is"), "error": sa.bindparam("error_is"),
+          # The text is what its hash was made of.
+          "result": sa.bindparam("text", type_=sa.Text), "result_hash": sa.bindparam("hash_is")}
+_END = sa.update(items).where(items.c.id == sa.bindparam("item_ids")).values(_ENDED)
+_END_SAME = sa.update(items).where(items.c.id.in_(sa.bindparam("item_ids", expanding=True))).values(_ENDED)
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """A node of an operation that this conductor has claimed."""
@@ -46,6 +57,14 @@ class Item:
     node_uuid: str
     #: how often it was postponed before
     postponed: int = 0
+
+
+class Ended(NamedTuple):
+    """The result of an item: its state, why it failed, and what a dry run has found, as JSON with sorted keys."""
+
+    status: str
+    error: str | None = None
+    result: bytes | None = None
 
 
 def create(conn: sa.Connection, kind: str, filters: Mapping[str, Any], user: str | None,
@@ -92,15 +111,20 @@ def list_operations(conn: sa.Connection, page: Page) -> list[Row]:
 
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
-    return list(conn.execute(paginate(sa.select(operations), operations, page, marker_row(conn, operations, page))))
+    query = paginate(sa.select(operations), operations, page, marker_row(conn, operations, page))
+    return list(conn.execute(query).all())
 
 
-def counts(conn: sa.Connection, operation_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-    """Return how many items of each operation are in each state; states without items are left out."""
-    found: dict[int, dict[str, int]] = {operation_id: {} for operation_id in operation_ids}
+def counts(conn: sa.Connection, rows: Collection[Row]) -> dict[int, dict[str, int]]:
+    """Return how many items of each operation are in each state; states without items are left out.
+
+    Only of those that have not ended, the items are counted: there may be a million of others.
+    """
+    found: dict[int, dict[str, int]] = {row.id: row.counts or {} for row in rows}
+    uncounted = [row.id for row in rows if row.counts is None]
     query = sa.select(items.c.operation_id, items.c.status, sa.func.count()).where(
-        items.c.operation_id.in_(list(operation_ids))).group_by(items.c.operation_id, items.c.status)
-    for operation_id, status, number in conn.execute(query) if operation_ids else ():
+        items.c.operation_id.in_(uncounted)).group_by(items.c.operation_id, items.c.status)
+    for operation_id, status, number in conn.execute(query).all() if uncounted else ():
         found[operation_id][status] = number
     return found
 
@@ -109,7 +133,7 @@ def errors(conn: sa.Connection, operation_id: int, limit: int) -> list[Row]:
     """Return ``node_uuid`` and ``error`` of at most ``limit`` items that failed."""
     query = sa.select(items.c.node_uuid, items.c.error).where(
         items.c.operation_id == operation_id, items.c.status == FAILED).order_by(items.c.id).limit(limit)
-    return list(conn.execute(query))
+    return list(conn.execute(query).all())
 
 
 def list_items(conn: sa.Connection, operation_id: int, status: str | None, after: str | None, limit: int, *,
@@ -131,7 +155,7 @@ def list_items(conn: sa.Connection, operation_id: int, status: str | None, after
         if (last := conn.scalar(marker)) is None:
             raise MarkerNotFound(marker=after)
         query = query.where(items.c.id > last)
-    return list(conn.execute(query.order_by(items.c.id).limit(limit)))
+    return list(conn.execute(query.order_by(items.c.id).limit(limit)).all())
 
 
 def groups(conn: sa.Connection, operation_id: int, limit: int) -> list[Row]:
@@ -141,22 +165,23 @@ def groups(conn: sa.Connection, operation_id: int, limit: int) -> list[Row]:
         items.c.operation_id == operation_id, items.c.result_hash.is_not(None)).group_by(items.c.result_hash)
     chosen = grouped.order_by(number.desc(), items.c.result_hash).limit(limit).subquery()
     query = sa.select(chosen.c.result_hash, chosen.c.number, items.c.result).join(items, items.c.id == chosen.c.first)
-    return list(conn.execute(query.order_by(chosen.c.number.desc(), chosen.c.result_hash)))
+    return list(conn.execute(query.order_by(chosen.c.number.desc(), chosen.c.result_hash)).all())
 
 
 def cancel(conn: sa.Connection, operation_id: int) -> None:
     """End an operation: what was not begun is not done. One that has ended stays as it is."""
-    conn.execute(sa.update(operations).where(operations.c.id == operation_id, operations.c.status == RUNNING).values(
-        status=CANCELLED, updated_at=clock.now()))
+    _end(conn, operation_id, CANCELLED)
 
 
 def running(conn: sa.Connection) -> list[Row]:
     """Return the operations that have not ended, the oldest first."""
-    return list(conn.execute(sa.select(operations).where(operations.c.status == RUNNING).order_by(operations.c.id)))
+    query = sa.select(operations).where(operations.c.status == RUNNING).order_by(operations.c.id)
+    return list(conn.execute(query).all())
 
 
 def claim(conn: sa.Connection, operation_id: int, worker: str, limit: int,
-          now: datetime.datetime | None = None, group: str | None = None) -> list[Item]:
+          now: datetime.datetime | None = None, group: str | None = None,
+          alive: Collection[str] | None = None) -> list[Item]:
     """Return at most ``limit`` items without a result that no one works on; now ``worker`` does.
 
     Those that were postponed come last.
@@ -164,9 +189,12 @@ def claim(conn: sa.Connection, operation_id: int, worker: str, limit: int,
     :param worker: who claims them, at most 64 characters
     :param now: the time (for tests)
     :param group: only nodes of this conductor group, and those that were deleted; None: all
+    :param alive: the conductors, as ``worker``, that live: what others have claimed is free; None: all do
     """
     now = now or clock.now()
     is_free = sa.or_(items.c.claimed_at.is_(None), items.c.claimed_at <= now - datetime.timedelta(seconds=LEASE_S))
+    if alive is not None:
+        is_free = sa.or_(is_free, items.c.claimed_by.not_in(sorted(alive)))
     query = sa.select(items.c.id, items.c.node_uuid, items.c.postponed).where(
         items.c.operation_id == operation_id, items.c.status == LEFT, is_free)
     if group is not None:
@@ -194,28 +222,64 @@ def begin(conn: sa.Connection, operation_id: int, item: Item, worker: str) -> bo
 
     First in the transaction that does the work and ends with :func:`end`.
     """
-    is_running = sa.select(operations.c.id).where(operations.c.id == operation_id, operations.c.status == RUNNING)
-    query = sa.select(items.c.id).where(
-        items.c.id == item.id, items.c.status == LEFT, items.c.claimed_by == worker, is_running.exists())
-    return conn.scalar(query.with_for_update()) is not None
+    return bool(begin_all(conn, operation_id, (item,), worker))
 
 
-def end(conn: sa.Connection, item: Item, status: str, error: str | None = None,
-        result: JSONObject | None = None) -> None:
-    """Note the result of an item.
+def end(conn: sa.Connection, item: Item, status: str, error: str | None = None) -> None:
+    """Note the result of an item."""
+    end_all(conn, [(item, Ended(status, error))])
 
-    :param result: what a dry run has found
-    """
-    values: dict[str, Any] = {"status": status, "error": error}
-    if result is not None:
-        text = orjson.dumps(result, option=orjson.OPT_SORT_KEYS)
-        values |= {"result": result, "result_hash": hashlib.sha256(text).hexdigest()}
-    conn.execute(sa.update(items).where(items.c.id == item.id).values(values))
+
+def begin_all(conn: sa.Connection, operation_id: int, claimed: Collection[Item], worker: str) -> set[Item]:
+    """Return what :func:`begin` would say of which items, all of them locked until the transaction ends."""
+    left = set(conn.scalars(_STILL_LEFT, {
+        "item_ids": [item.id for item in claimed], "of_operation": operation_id, "worker": worker}))
+    return {item for item in claimed if item.id in left}
+
+
+def end_all(conn: sa.Connection, done: Iterable[tuple[Item, Ended]]) -> None:
+    """Note the results of items, those that are equal with one statement."""
+    same: dict[Ended, list[int]] = {}
+    for item, result in done:
+        same.setdefault(result, []).append(item.id)
+    alone = []
+    for result, ids in same.items():
+        values = {"status_is": result.status, "error_is": result.error, "text": None, "hash_is": None}
+        if result.result is not None:
+            values |= {"text": result.result.decode(), "hash_is": hashlib.sha256(result.result).hexdigest()}
+        if len(ids) == 1:
+            alone.append({"item_ids": ids[0], **values})
+        else:
+            conn.execute(_END_SAME, {"item_ids": ids, **values})
+    if alone:
+        conn.execute(_END, alone)
 
 
 def finish(conn: sa.Connection, operation_id: int) -> bool:
     """End an operation if all of its items have a result; return whether it ended now."""
     left = sa.select(items.c.id).where(items.c.operation_id == operation_id, items.c.status == LEFT)
-    statement = sa.update(operations).where(
-        operations.c.id == operation_id, operations.c.status == RUNNING, ~left.exists())
-    return conn.execute(statement.values(status=FINISHED, updated_at=clock.now())).rowcount == 1
+    return _end(conn, operation_id, FINISHED, ~left.exists())
+
+
+def _end(conn: sa.Connection, operation_id: int, status: str, *conditions: sa.ColumnElement[bool]) -> bool:
+    """End an operation if it runs and the conditions hold; return whether it ended now."""
+    of_this = operations.c.id == operation_id
+    statement = sa.update(operations).where(of_this, operations.c.status == RUNNING, *conditions)
+    if conn.execute(statement.values(status=status, updated_at=clock.now())).rowcount == 0:
+        return False
+    if status == FINISHED:
+        _keep_counts(conn, of_this)
+    return True
+
+
+def settle(conn: sa.Connection) -> None:
+    """Keep the counts of operations that were cancelled some time ago: what had begun then has ended."""
+    before = clock.now() - datetime.timedelta(seconds=LEASE_S)
+    _keep_counts(conn, sa.and_(
+        operations.c.status == CANCELLED, operations.c.updated_at < before, operations.c.counts.is_(None)))
+
+
+def _keep_counts(conn: sa.Connection, condition: sa.ColumnElement[bool]) -> None:
+    rows = conn.execute(sa.select(operations).where(condition)).all()
+    for operation_id, counted in counts(conn, rows).items():
+        conn.execute(sa.update(operations).where(operations.c.id == operation_id).values(counts=counted))

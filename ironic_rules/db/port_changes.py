@@ -38,7 +38,8 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
         _update(conn, node_id, columns, rows)
     if changes.created:
         _create(conn, node_id, changes.created)
-    if changes.deleted or changes.created or any("address" in values for values in changes.updated.values()):
+    if changes.deleted or changes.created or any(
+            not values.keys().isdisjoint(("address", "physical_network")) for values in changes.updated.values()):
         pxe_filter.note(conn, node_id)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,6 +58,14 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
 def for_node(conn: sa.Connection, node_id: int) -> Sequence[PortGroup]:
     """Return all port groups of a node, oldest first."""
     return conn.execute(_OF_NODE, {"node_id": node_id}).all()
+
+
+def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[PortGroup]]:
+    """Return what :func:`for_node` returns for each of these nodes."""
+    found: dict[int, list[PortGroup]] = {node_id: [] for node_id in node_ids}
+    for row in conn.execute(_ALL.where(portgroups.c.node_id.in_(node_ids)).order_by(portgroups.c.id)).all():
+        found[row.node_id].append(row)
+    return found
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> PortGroup:

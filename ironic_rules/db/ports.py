@@ -59,6 +59,12 @@ def get(conn: sa.Connection, ident: str) -> Port:
     return _one(conn, condition, ident)
 
 
+def physical_networks(conn: sa.Connection, portgroup_id: int, *, but: int | None = None) -> set[str | None]:
+    """Return the physical networks of the ports of a port group, not counting the port ``but``."""
+    query = sa.select(ports.c.physical_network).where(ports.c.portgroup_id == portgroup_id)
+    return set(conn.scalars(query if but is None else query.where(ports.c.id != but)))
+
+
 def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` ports that pass all ``filters``.
@@ -78,6 +84,14 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
 def for_node(conn: sa.Connection, node_id: int) -> Sequence[Port]:
     """Return all ports of a node, oldest first."""
     return conn.execute(_OF_NODE, {"node_id": node_id}).all()
+
+
+def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[Port]]:
+    """Return what :func:`for_node` returns for each of these nodes."""
+    found: dict[int, list[Port]] = {node_id: [] for node_id in node_ids}
+    for row in conn.execute(_ALL.where(ports.c.node_id.in_(node_ids)).order_by(ports.c.id)).all():
+        found[row.node_id].append(row)
+    return found
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
@@ -100,7 +114,7 @@ def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Port
     :raises MACAlreadyExists, PortAlreadyExists, DuplicatePortName: 409
     """
     statement = sa.update(ports).where(ports.c.id == port_id).values({**values, "updated_at": clock.now()})
-    moves = not values.keys().isdisjoint(("address", "node_id"))
+    moves = not values.keys().isdisjoint(("address", "node_id", "physical_network"))
     owners = set(conn.scalars(_OWNER, {"port_id": port_id})) if moves else set()
     with _taken(values), references(lambda key: _missing(conn, key, values)):
         conn.execute(statement)
@@ -123,7 +137,7 @@ def destroy(conn: sa.Connection, port_id: int) -> None:
 
 def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[str, int]:
     """Return the node ids by MAC address for ``macs`` (normalised); addresses without a port are missing."""
-    return {row.address: row.node_id for row in conn.execute(_OWNERS, {"macs": list(macs)})}
+    return {row.address: row.node_id for row in conn.execute(_OWNERS, {"macs": list(macs)}).all()}
 
 
 def owners_and_rules_revision(conn: sa.Connection, macs: Collection[str]) -> tuple[set[int], int]:

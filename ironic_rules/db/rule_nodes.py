@@ -27,7 +27,20 @@ def spent(conn: sa.Connection, node: str) -> dict[str, int]:
 
     :param node: its UUID
     """
-    return {row.uuid: row.nodes_counted for row in conn.execute(_SPENT, {"node": node})}
+    return {row.uuid: row.nodes_counted for row in conn.execute(_SPENT, {"node": node}).all()}
+
+
+def spent_for(conn: sa.Connection, nodes: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return what :func:`spent` returns for each of these nodes, given by their UUIDs."""
+    query = sa.select(rules.c.uuid, rules.c.nodes_counted).where(
+        rules.c.max_nodes > 0, rules.c.max_nodes <= rules.c.nodes_counted)
+    limited = {row.uuid: row.nodes_counted for row in conn.execute(query).all()}
+    found = {node: dict(limited) for node in nodes}
+    of_nodes = sa.select(counted.c.node_uuid, counted.c.rule_uuid).where(
+        counted.c.node_uuid.in_(nodes), counted.c.rule_uuid.in_(limited))
+    for node, rule in conn.execute(of_nodes).all() if limited else ():
+        found[node].pop(rule, None)
+    return found
 
 
 def count(conn: sa.Connection, node: str, applied: Collection[str]) -> None:

@@ -76,7 +76,7 @@ def list_revisions(conn: sa.Connection, limit: int, marker: int | None = None, *
         # PostgreSQL refuses a number that the type of the column cannot have.
         number = sa.literal(marker, sa.BigInteger)
         query = query.where(kept.c.revision > number if ascending else kept.c.revision < number)
-    return list(conn.execute(query))
+    return list(conn.execute(query).all())
 
 
 def get(conn: sa.Connection, revision: int) -> Row:
@@ -102,7 +102,7 @@ def rules_at(conn: sa.Connection, revision: int) -> list[Rule]:
     # In this order: a version that another transaction ends in between is then found in both, never in none.
     for table in (inspection_rules, versions):
         then = [table.c.revision <= revision] + ([versions.c.ended > revision] if table is versions else [])
-        for row in conn.execute(sa.select(*(table.c[name] for name in _COLUMNS)).where(*then)):
+        for row in conn.execute(sa.select(*(table.c[name] for name in _COLUMNS)).where(*then)).all():
             found[row.uuid] = Rule.of(row._asdict())
         later = sa.select(table.c.uuid).where(table.c.revision > revision, table.c.sensitive)
         sealed.update(conn.scalars(later))

@@ -38,7 +38,7 @@ def add(conn: sa.Connection, counts: Mapping[str, Counts], built_in: Mapping[str
     # Each transaction locks the rows in the same order.
     for part in batches(sorted(counts)):
         query = sa.select(inspection_rules.c.uuid, inspection_rules.c.sensitive)
-        stored = {row.uuid: row.sensitive for row in conn.execute(query.where(inspection_rules.c.uuid.in_(part)))}
+        stored = {row.uuid: row.sensitive for row in conn.execute(query.where(inspection_rules.c.uuid.in_(part))).all()}
         sensitive = {**built_in, **stored}
         existing = [uuid for uuid in part if uuid in sensitive]
         written |= {uuid: sensitive[uuid] for uuid in existing}
@@ -107,7 +107,7 @@ def of_built_in(conn: sa.Connection) -> Mapping[str, sa.Row[tuple[object, ...]]]
     """Return the statistics of built-in rules by UUID."""
     query = sa.select(table.c.rule_uuid, *_statistics(), table.c.last_matched_at, table.c.last_node).where(
         table.c.stored_rule.is_(None))
-    return {row.rule_uuid: row for row in conn.execute(query)}
+    return {row.rule_uuid: row for row in conn.execute(query).all()}
 
 
 def _statistics() -> list[sa.Label[int]]:

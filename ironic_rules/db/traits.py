@@ -18,7 +18,7 @@ def list_for(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, list[str
     """Return the sorted traits of each of ``node_ids``, in one query; an empty list for a node without any."""
     found: dict[int, list[str]] = {node_id: [] for node_id in node_ids}
     if found:
-        for node_id, trait in conn.execute(_OF_NODES, {"node_ids": list(found)}):
+        for node_id, trait in conn.execute(_OF_NODES, {"node_ids": list(found)}).all():
             found[node_id].append(trait)
     for traits in found.values():
         traits.sort()

@@ -64,6 +64,8 @@ def open_database(url: str, **overrides: object) -> Database:
     conf = cfg.ConfigOpts()
     database_options.register_opts(conf)
     conf.set_default("connection", url, group="database")
+    # Each commit would wait for the disk.
+    conf.set_default("sqlite_synchronous", False, group="database")
     conf([], project="ironic-rules", default_config_files=[], default_config_dirs=[])
     for name, value in overrides.items():
         conf.set_override(name, value, group="database")

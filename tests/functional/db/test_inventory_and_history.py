@@ -182,9 +182,11 @@ def test_history_of_a_missing_node_is_refused(db: Database) -> None:
 
 def test_history_is_pruned_to_the_newest(conn: sa.Connection, node: Any) -> None:
     for index in range(5):
-        history.add(conn, node.id, "test", str(index), "INFO", None)
-    history.prune(conn, node.id, 2)
-    history.prune(conn, node.id, 2)
+        history.add(conn, node.id, "inspection", str(index), "INFO", None)
+    history.prune(conn, node.id, "inspection", 2)
+    history.prune(conn, node.id, "inspection", 2)
     assert [row.event for row in history.list_for(conn, node.id, Page(limit=10))] == ["3", "4"]
-    history.prune(conn, node.id, 0)
+    history.prune(conn, node.id, "provisioning", 0)
+    assert len(history.list_for(conn, node.id, Page(limit=10))) == 2
+    history.prune(conn, node.id, "inspection", 0)
     assert history.list_for(conn, node.id, Page(limit=10)) == []

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db import clock, legacy_rules, legacy_values, nodes, operations
+from ironic_rules.db.operations import Ended
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import legacy_values as table
 from ironic_rules.exceptions import (
@@ -117,8 +119,9 @@ def test_postponed_items_come_last_and_equal_results_are_a_group(
         assert other.node_uuid == made[3].uuid
         again, = operations.claim(conn, operation.id, "y", 9, later, "")
         assert (again.id, again.postponed) == (first.id, 1)
-        for item, result in ((second, {"a": 1, "b": [2]}), (third, {"b": [2], "a": 1}), (other, {})):
-            operations.end(conn, item, operations.UNCHANGED, None, result)
+        operations.end_all(conn, [
+            (item, Ended(operations.UNCHANGED, None, orjson.dumps(result, option=orjson.OPT_SORT_KEYS)))
+            for item, result in ((second, {"a": 1, "b": [2]}), (third, {"b": [2], "a": 1}), (other, {}))])
         found = operations.groups(conn, operation.id, 9)
         assert [(row.number, row.result) for row in found] == [(2, {"a": 1, "b": [2]}), (1, {})]
         listed = operations.list_items(conn, operation.id, None, None, 9, result_hash=found[0].result_hash)
@@ -155,7 +158,7 @@ def test_items_are_claimed_once_and_again_after_a_while(db: Database, make_node:
         operations.end(conn, again[1], operations.FAILED, "é 😀")
         assert not operations.begin(conn, operation.id, again[0], "late")
         assert not operations.finish(conn, operation.id)
-        assert operations.counts(conn, [operation.id]) == {
+        assert operations.counts(conn, [operation]) == {
             operation.id: {operations.CHANGED: 1, operations.FAILED: 1, operations.LEFT: 4}}
         assert [(row.node_uuid, row.error) for row in operations.errors(conn, operation.id, 9)] == [
             (again[1].node_uuid, "é 😀")]
@@ -171,4 +174,4 @@ def test_items_are_claimed_once_and_again_after_a_while(db: Database, make_node:
         operations.create(conn, "a-kind", {}, None, legacy_values.nodes_of(B))
         with pytest.raises(OperationNotFound):
             operations.get(conn, operation.uuid)
-        assert operations.counts(conn, [operation.id]) == {operation.id: {}}
+        assert operations.counts(conn, [operation]) == {operation.id: {}}

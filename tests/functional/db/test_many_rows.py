@@ -1,0 +1,157 @@
+"""Pages of the lists that grow: a database reads about as many rows as a page has, however many there are."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.db import clock, history, inspection_journal, inspections, operations
+from ironic_rules.db import tables as t
+from ironic_rules.db.paging import Page
+from ironic_rules.db.session import Database
+from tests.functional import databases
+
+#: Rows of each table, and of a page.
+ROWS, PAGE = 20_000, 100
+NODES = 200
+#: What reading a page may take. SQLite counts instructions, about ten for each row that is only looked at.
+MOST_ROWS, MOST_INSTRUCTIONS = 1_500, 60_000
+
+
+def _uuid(kind: int, number: int) -> str:
+    return f"{kind:08x}-0000-4000-8000-{number:012x}"
+
+
+@pytest.fixture(scope="module", params=[
+    "sqlite", pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
+def full(request: pytest.FixtureRequest) -> Iterator[Database]:
+    with databases.migrated_database(request.param) as url:
+        db = databases.open_database(url)
+        try:
+            with db.writer() as conn:
+                _fill(conn)
+            _gather_statistics(db)
+            yield db
+        finally:
+            db.dispose()
+
+
+def _gather_statistics(db: Database) -> None:
+    """Do what a server does by itself some time after so many rows were written."""
+    if db.dialect == "sqlite":
+        return
+    what = "ANALYZE" if db.dialect == "postgresql" else f"ANALYZE TABLE {', '.join(t.metadata.tables)}"
+    with db.engine.connect() as conn:
+        conn.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql(what)
+
+
+def _fill(conn: sa.Connection) -> None:
+    now = clock.now()
+    conn.execute(sa.insert(t.nodes), [
+        {"id": number, "uuid": _uuid(1, number), "driver": "fake-hardware", "provision_state": "manageable",
+         "created_at": now} for number in range(1, NODES + 1)])
+    numbers = range(ROWS)
+    conn.execute(sa.insert(t.node_inspections), [
+        {"uuid": _uuid(2, number), "node_id": number % NODES + 1, "created_at": now, "kind": "ramdisk",
+         "outcome": "finished", "details": {}} for number in numbers])
+    conn.execute(sa.insert(t.node_history), [
+        {"uuid": _uuid(3, number), "node_id": number % NODES + 1, "created_at": now, "severity": "INFO", "event": "x"}
+        for number in numbers])
+    conn.execute(sa.insert(t.inspection_journal), [
+        {"id": number + 1, "uuid": _uuid(4, number), "created_at": now,
+         "seen_at": now + datetime.timedelta(seconds=number), "machine": f"{number:064x}",
+         "reason": "unknown" if number % 200 else "malformed", "times": 1, "macs": [], "bmc_addresses": [],
+         "nodes": []}
+        for number in numbers])
+    conn.execute(sa.insert(t.inspection_journal_keys), [
+        {"value": f"52:54:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}", "entry_id": number + 1}
+        for number in numbers])
+    conn.execute(sa.insert(t.operations), [
+        {"id": number, "uuid": _uuid(5, number), "kind": "reapply", "status": "running", "filters": {},
+         "created_at": now} for number in range(1, 11)])
+    conn.execute(sa.insert(t.operation_items), [
+        {"operation_id": number * 10 // ROWS + 1, "node_uuid": _uuid(1, number), "result_hash": f"{number % 3:064x}",
+         "status": "failed" if number % 400 == 0 else "changed", "result": {}} for number in numbers])
+    for number in range(1, 11):
+        assert operations.finish(conn, number)
+
+
+def _cost(db: Database, work: Callable[[sa.Connection], Any]) -> tuple[Any, int]:
+    """Return what the work returns, and the rows, on SQLite the instructions, that its statements took."""
+    with db.reader() as conn:
+        work(conn)  # what is prepared once does not count
+        if db.dialect == "sqlite":
+            raw: sqlite3.Connection = conn.connection.dbapi_connection  # type: ignore[assignment]
+            counted: list[int] = []
+            raw.set_progress_handler(lambda: counted.append(10), 10)  # type: ignore[arg-type, return-value]
+            try:
+                return work(conn), sum(counted)
+            finally:
+                raw.set_progress_handler(None, 0)
+        if db.dialect == "mysql":
+            before = _handled(conn)
+            found = work(conn)
+            return found, _handled(conn) - before
+        seen: list[tuple[str, Any]] = []
+        sa.event.listen(conn, "before_cursor_execute", lambda *given: seen.append((given[2], given[3])))
+        found = work(conn)
+        plans = [conn.connection.cursor().execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", given).fetchone()[0]
+                 for text, given in list(seen)]
+        return found, sum(_read(plan[0]["Plan"]) for plan in plans)
+
+
+def _handled(conn: sa.Connection) -> int:
+    rows = conn.exec_driver_sql("SHOW SESSION STATUS LIKE 'Handler_read%%'").all()
+    return sum(int(value) for _, value in rows)
+
+
+def _read(plan: dict[str, Any]) -> int:
+    """Return how many rows the scans of a plan have read."""
+    own = 0
+    if "Scan" in plan["Node Type"]:
+        own = (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
+    return int(own) + sum(map(_read, plan.get("Plans", ())))
+
+
+def _page(marker: str | None = None, **given: Any) -> Page:
+    return Page(PAGE, marker, **given)
+
+
+LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
+    "inspections of a node": (lambda conn: inspections.list_for(conn, 7, _page()), PAGE),
+    "the next page": (lambda conn: inspections.list_for(conn, 7, _page(_uuid(2, 10_006))), 49),
+    "history of a node": (lambda conn: history.list_for(conn, 7, _page()), PAGE),
+    "journal": (lambda conn: inspection_journal.list_entries(conn, {}, _page()), PAGE),
+    "newest of the journal": (lambda conn: inspection_journal.list_entries(
+        conn, {}, _page(sort_key="seen_at", sort_dir="desc")), PAGE),
+    "the last page of the journal": (lambda conn: inspection_journal.list_entries(
+        conn, {}, _page(_uuid(4, ROWS - 11))), 10),
+    "journal by reason": (lambda conn: inspection_journal.list_entries(conn, {"reason": "malformed"}, _page()), PAGE),
+    "journal by MAC address": (lambda conn: inspection_journal.list_entries(
+        conn, {"mac": "52:54:00:00:12:34"}, _page()), 1),
+    "operations": (lambda conn: [operations.counts(conn, rows := operations.list_operations(conn, _page())), rows][1],
+                   10),
+    "nodes of an operation": (lambda conn: operations.list_items(conn, 3, None, _uuid(1, 5002), PAGE), PAGE),
+    "failed nodes of an operation": (lambda conn: operations.errors(conn, 1, PAGE), 5),
+    "nodes of a group": (lambda conn: operations.list_items(
+        conn, 3, None, _uuid(1, 5002), PAGE, result_hash=f"{0:064x}"), PAGE),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_page_takes_no_longer_with_many_rows(full: Database, name: str) -> None:
+    work, expected = LISTS[name]
+    found, cost = _cost(full, work)
+    assert len(found) == expected
+    assert 0 < cost <= (MOST_INSTRUCTIONS if full.dialect == "sqlite" else MOST_ROWS)
+
+
+def test_the_counts_of_operations_that_have_ended_are_kept(full: Database) -> None:
+    with full.reader() as conn:
+        rows = operations.list_operations(conn, _page())
+        assert operations.counts(conn, rows)[1] == {"changed": ROWS // 10 - 5, "failed": 5}
