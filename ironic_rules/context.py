@@ -26,6 +26,8 @@ class RequestContext(context.RequestContext):
     #: ISO 8601, by the database's clock: from then on the caller no longer waits, and nothing may begin; None: no limit
     expires_at: str | None = None
     mark: Mark | None = None
+    #: the seconds that the API took to find the node of a ramdisk's data, early rules included
+    lookup_s: float | None = None
 
     def __init__(self, is_public_api: bool = False, source: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -46,6 +48,8 @@ class RequestContext(context.RequestContext):
         if self.mark is not None:
             values["mark"] = self.mark._asdict()
         values["source"] = self.source
+        if self.lookup_s is not None:
+            values["lookup_s"] = self.lookup_s
         return values
 
     @classmethod
@@ -54,6 +58,7 @@ class RequestContext(context.RequestContext):
         kwargs.setdefault("source", values.get("source"))
         made = super().from_dict(values, **kwargs)
         made.expires_at = values.get("expires_at")
+        made.lookup_s = values.get("lookup_s")
         made.mark = Mark(**values["mark"]) if values.get("mark") else None
         return made
 

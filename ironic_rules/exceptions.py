@@ -10,6 +10,7 @@
     ├── Unauthorized (401), Forbidden (403)
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
+    │   ├── BIOSSettingNotFound
     │   ├── DeployTemplateNotFound, RuleRevisionNotFound, FlavorNotFound, ExtraSpecNotFound, ExtraSpecUnknown
     │   ├── InspectionNotFound, JournalEntryNotFound, LegacyRuleNotFound, OperationNotFound
     │   └── InventoryNotFound, HistoryNotFound, MarkerNotFound, VersionTooLow, LookupFailed ── MachineUnknown
@@ -19,12 +20,13 @@
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MachineEnrolled, MACAlreadyExists, …
     ├── PreconditionFailed (412), RequestTooLarge (413), TooManyAttempts (429)
     ├── Unavailable (503)
-    │   ├── NoValidHost, ConductorCannotServe, NoFreeWorker, RequestExpired, TooManyDryRuns
-    │   └── OutcomeUnknown ── RPCTimeout
+    │   ├── NoValidHost, ConductorCannotServe, NoFreeWorker, RequestExpired, TooManyCalls, TooManyDryRuns
+    │   └── OutcomeUnknown ── RPCTimeout, StillRunning
     ├── RuleFailed ── LegacyRuleFailed, HookFailed          (end an inspection; never reach HTTP)
     ├── RequestRepeated                                     (it was accepted before; never reaches HTTP)
     ├── RuleSpent ── LegacyRuleGone                         (repeats an inspection; never reaches HTTP)
-    ├── BMCError                                            (becomes last_error; never reaches HTTP)
+    ├── AgentChanged (500)                                  (becomes last_error, or cleaning begins again)
+    ├── BMCError (502) ── HardwareFailed                    (mostly becomes last_error)
     └── ConfigurationError                                  (the process does not start)
 
 A class represents a situation; its keyword arguments are the facts, which are formatted into ``message``.
@@ -189,6 +191,26 @@ class PortgroupNotFound(NotFound):
     message = "Portgroup {portgroup} could not be found."
 
 
+class ChassisNotFound(NotFound):
+    message = "Chassis {chassis} could not be found."
+
+
+class AllocationNotFound(NotFound):
+    message = "Allocation {allocation} could not be found."
+
+
+class RunbookNotFound(NotFound):
+    message = "Runbook {runbook} could not be found."
+
+
+class VolumeConnectorNotFound(NotFound):
+    message = "Volume connector {connector} could not be found."
+
+
+class VolumeTargetNotFound(NotFound):
+    message = "Volume target {target} could not be found."
+
+
 class TraitNotFound(NotFound):
     message = "Node {node} doesn't have a trait '{trait}'"
 
@@ -211,6 +233,10 @@ class OperationNotFound(NotFound):
 
 class DeployTemplateNotFound(NotFound):
     message = "Deploy template {template} could not be found."
+
+
+class BIOSSettingNotFound(NotFound):
+    message = "Node {node} doesn't have a BIOS setting '{name}'"
 
 
 class FlavorNotFound(NotFound):
@@ -345,6 +371,46 @@ class PortgroupNotEmpty(Invalid):
     message = "Portgroup {portgroup} still has ports and cannot be deleted."
 
 
+class ChassisAlreadyExists(Conflict):
+    message = "A chassis with UUID {uuid} already exists."
+
+
+class ChassisNotEmpty(Invalid):
+    message = "Chassis {chassis} still has nodes and cannot be deleted."
+
+
+class AllocationAlreadyExists(Conflict):
+    message = "An allocation with UUID {uuid} already exists."
+
+
+class DuplicateAllocationName(Conflict):
+    message = "An allocation with name {name} already exists."
+
+
+class RunbookAlreadyExists(Conflict):
+    message = "A runbook with UUID {uuid} already exists."
+
+
+class DuplicateRunbookName(Conflict):
+    message = "A runbook with name {name} already exists."
+
+
+class VolumeConnectorAlreadyExists(Conflict):
+    message = "A volume connector with UUID {uuid} already exists."
+
+
+class DuplicateVolumeConnector(Conflict):
+    message = "A volume connector with type {type} and connector ID {connector_id} already exists."
+
+
+class VolumeTargetAlreadyExists(Conflict):
+    message = "A volume target with UUID {uuid} already exists."
+
+
+class DuplicateBootIndex(Conflict):
+    message = "A volume target with boot index '{boot_index}' for the same node already exists."
+
+
 class InspectionRuleAlreadyExists(Conflict):
     message = "An inspection rule with UUID {uuid} already exists."
 
@@ -445,6 +511,19 @@ class RequestRepeated(IronicRulesError):
     """The request was accepted before. Nothing is done."""
 
     message = "The request was accepted before."
+
+
+class TooManyCalls(Unavailable):
+    message = "The conductor waits for too many BMCs already to serve this request about node {node}; please retry."
+
+
+class StillRunning(OutcomeUnknown):
+    """An operation on a machine takes longer than its caller waits. It continues."""
+
+    message = ("{operation} of node {node} has not ended within {seconds:g} seconds. It continues, and the node is "
+               "locked until it ends; if it fails, last_error says why.")
+
+
 class TooManyDryRuns(Unavailable):
     message = "{most} dry runs are in progress already; please retry."
 
@@ -460,6 +539,8 @@ class LegacyRuleFailed(RuleFailed):
 
     ``maintenance`` is the reason for which the node is put in maintenance; None: it is not.
     """
+
+    message = "Legacy rule {rule} failed at {where}: {reason}"
 
 
 class RuleSpent(IronicRulesError):
@@ -478,10 +559,19 @@ class HookFailed(IronicRulesError):
     message = "Inspection hook {hook} failed: {reason}"
 
 
+class AgentChanged(IronicRulesError):
+    message = "The agent's hardware managers are not those whose steps were planned: {reason}"
+
+
 class BMCError(IronicRulesError):
     """A BMC cannot be reached, refuses a request, or does not carry it out. The text never contains credentials."""
 
+    code = 502
     message = "The BMC of node {node}: {reason}"
+
+
+class HardwareFailed(BMCError):
+    """A BMC reports that what it was requested to do has failed: waiting any longer is useless."""
 
 
 class ConfigurationError(IronicRulesError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ironic_rules.models import json_patch
@@ -51,6 +52,17 @@ def changes(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONObject]]]:
                 values[field][key] = old
     end(None)
     return found[::-1]
+
+
+def overwritten(draft: NodeDraft | PortDraft) -> Iterator[tuple[str, Any]]:
+    """Yield keys of the draft with values that they had since its beginning and no longer have."""
+    for entry in draft._journal:
+        if type(entry) is not tuple or len(entry) == 1:
+            continue
+        name, key, old = entry
+        first = draft._original if name is None else draft._original.get(name)
+        if old is not _MISSING and not (isinstance(first, dict) and first.get(key, _MISSING) is old):
+            yield key, _plain(old)
 
 
 def _plain(value: Any) -> Any:

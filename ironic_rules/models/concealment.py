@@ -22,6 +22,7 @@ _SHORTEST_PART = 4
 _SMALLEST_NUMBER = 1000
 #: Maximum number of secrets that are searched for within other texts; all are where they are the whole value.
 _MOST_PARTS = 2000
+_HARMLESS = frozenset({int, float, bool})
 _MAX_MEMORY = 64 * 1024 * 1024
 #: The password of a URL.
 _OF_URL = re.compile(r"""://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@""")
@@ -39,15 +40,22 @@ class Concealment:
 
     def learn(self, value: Any) -> None:
         """Note each secret, by its key, in JSON-like data."""
-        if isinstance(value, Mapping):
+        # An inventory has hundreds of values: only those that can have a secret are called for.
+        if value.__class__ is dict or isinstance(value, Mapping):
             for key, item in value.items():
-                if item is not None and secrets.is_secret_key(key):
+                if item is None:
+                    continue
+                if secrets.is_secret_key(key):
                     self.add(item)
-                elif item.__class__ is not str or "://" in item:
+                elif item.__class__ is str:
+                    if "://" in item:
+                        self.learn(item)
+                elif item.__class__ not in _HARMLESS:
                     self.learn(item)
         elif isinstance(value, (list, tuple)):
             for item in value:
-                self.learn(item)
+                if item.__class__ is not str or "://" in item:
+                    self.learn(item)
         elif isinstance(value, str) and "://" in value:
             for found in _OF_URL.findall(value):
                 self.add(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from ironic_rules.models.fields import Fields, field, record
+from ironic_rules.models.fields import Fields, Text, field, record
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.steps import Step
 
@@ -25,6 +25,7 @@ class DeployTemplate:
     created_at: datetime.datetime = field()
     updated_at: datetime.datetime | None = field(default=None)
     name: str = field(patch=True, required=True, summary=True)
+    description: str | None = field(patch=True, text=Text.LINES, default=None)
     extra: JSONObject = field(patch=True, default_factory=dict)
     steps: tuple[Step, ...] = field(patch=True, required=True, column=False, default=())
 

@@ -169,13 +169,21 @@ class _Draft:
                 return entry[0], action
         return None, None
 
-    def rollback(self) -> None:
-        """Undo everything since the last :meth:`checkpoint` (or the beginning)."""
+    def position(self) -> int:
+        """Return where the draft is, for :meth:`rollback`."""
+        return len(self._journal)
+
+    def rollback(self, position: int | None = None) -> None:
+        """Undo everything since the last :meth:`checkpoint` (or the beginning).
+
+        :param position: undo everything since then, checkpoints too
+        """
         self._private.clear()
         journal = self._journal
-        while journal and not (type(journal[-1]) is tuple and len(journal[-1]) == 1):
+        while journal and (len(journal) > position if position is not None else
+                           not (type(journal[-1]) is tuple and len(journal[-1]) == 1)):
             entry = journal.pop()
-            if type(entry) is not tuple:
+            if type(entry) is not tuple or len(entry) == 1:
                 continue
             name, key, old = entry
             if name is not None and name not in self._private:

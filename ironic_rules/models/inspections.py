@@ -6,6 +6,7 @@ import datetime
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ironic_rules.metrics.stages import Stages
 from ironic_rules.models.json_values import JSONObject
 
 #: Where the data of an inspection came from.
@@ -18,12 +19,14 @@ FINISHED, FAILED, ABORTED, TIMED_OUT = "finished", "failed", "aborted", "timed o
 class Inspection:
     """What the conductor knows of an inspection that ends.
 
-    :ivar seconds: how long its stages took: ``wait``, ``queue``, ``receive``, ``hooks``, ``rules``, ``finish``
+    :ivar seconds: how long its stages took: ``wait``, ``lookup``, ``queue``, ``receive``, ``hooks``, ``rules``,
+        ``finish``, ``commit``
     :ivar rules: the rules that matched, in order: ``rule``, and ``changes`` as those of a trace, unless it is sensitive
     :ivar messages: what hooks and rules have logged: ``level``, ``text``
     :ivar failure: ``rule`` and ``pointer``, or ``hook``; and the ``reason``
     :ivar inventory: the id of its data
     :ivar started_at: None: as the node says
+    :ivar save: notes the time since the save of the results began
     :ivar changed_by: the UUIDs of the rules that have changed the node or one of its ports; it is not kept here
     """
 
@@ -35,6 +38,7 @@ class Inspection:
     inventory: int | None = None
     started_at: datetime.datetime | None = None
     changed_by: set[str] = field(default_factory=set)
+    save: Stages | None = None
 
 
 class InspectionEntry(Protocol):

@@ -51,8 +51,8 @@ def _compare(before: Any, after: Any, path: tuple[str, ...], found: list[JSONObj
         for key, value in after.items():
             if key not in before:
                 found.append({"op": "add", "path": pointer.format((*path, key)), "value": value})
-            elif value is not before[key]:
-                _compare(before[key], value, (*path, str(key)), found)
+            elif value is not (old := before[key]) and not (value.__class__ is str and old == value):
+                _compare(old, value, (*path, str(key)), found)
     elif isinstance(before, list) and isinstance(after, list):
         _compare_lists(before, after, path, found)
     elif not same(before, after):
@@ -62,7 +62,9 @@ def _compare(before: Any, after: Any, path: tuple[str, ...], found: list[JSONObj
 def _compare_lists(before: list[Any], after: list[Any], path: tuple[str, ...], found: list[JSONObject]) -> None:
     common = min(len(before), len(after))
     for index in range(common):
-        _compare(before[index], after[index], (*path, str(index)), found)
+        old, value = before[index], after[index]
+        if value is not old and not (value.__class__ is str and old == value):
+            _compare(old, value, (*path, str(index)), found)
     for index in reversed(range(common, len(before))):
         found.append({"op": "remove", "path": pointer.format((*path, index))})
     for value in after[common:]:

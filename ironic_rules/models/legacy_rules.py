@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ironic_rules.models import pointer, secrets
 from ironic_rules.models.fields import Fields, field, record
 from ironic_rules.models.json_values import JSONObject
 
@@ -79,3 +81,30 @@ class OwnedValue:
     had_before: bool = False
     before: Any = None
     made: int = 0
+
+
+#: The parameters of an action with what it writes at its path.
+_WRITTEN = ("value", "cleanup")
+
+
+def masked(actions: Sequence[JSONObject]) -> list[JSONObject]:
+    """Return actions with ``******`` for what they write under a secret key, and for secrets within other values."""
+    return [{name: secrets.MASK if name in _WRITTEN and value is not None and _writes_secret(action)
+             else secrets.mask({name: value})[name] for name, value in action.items()} for action in actions]
+
+
+def masks_in(actions: Sequence[JSONObject]) -> Iterator[str]:
+    """Yield the JSON pointers of what :func:`masked` has hidden in actions that a client sends back."""
+    for number, action in enumerate(actions):
+        if not isinstance(action, dict):
+            continue
+        place = ("actions", str(number))
+        for name in _WRITTEN:
+            if action.get(name) == secrets.MASK and _writes_secret(action):
+                yield pointer.format((*place, name))
+        yield from map(pointer.format, secrets.masks_in(action, place))
+
+
+def _writes_secret(action: JSONObject) -> bool:
+    path = action.get("path", action.get("key"))
+    return isinstance(path, str) and any(map(secrets.is_secret_key, re.split(r"[/.]", path)))

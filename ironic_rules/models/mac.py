@@ -26,7 +26,7 @@ def normalize(text: object) -> str:
 
 
 def check_form(text: object) -> str:
-    """Return ``text`` in lower case with colons if it is a MAC address, even one that no port can have.
+    """Return ``text`` in lower case with colons if it is a MAC address, even one that no machine boots with.
 
     :raises ValueError: it is not; the message says why and is safe to show
     """

@@ -27,10 +27,12 @@ class Node(Protocol):
     uuid: str = field(create=True, text=Text.UUID, summary=True)
     created_at: datetime.datetime = field()
     updated_at: datetime.datetime | None = field()
+    allocation_uuid: str | None = field(since=52)
     automated_clean: bool | None = field(since=47, patch=True, rules=True)
     bios_interface: str | None = field(since=40, patch=True, rules=True)
     boot_interface: str | None = field(since=31, patch=True, rules=True)
     boot_mode: str | None = field(since=75, hooks=True, state=True)
+    chassis_uuid: str | None = field(patch=True, text=Text.UUID, filter=1)
     clean_step: JSONObject = field(since=7, secret=True)
     conductor_group: str = field(since=46, patch=True, rules=True, filter=46, text=Text.GROUP)
     console_enabled: bool = field(steps=True, state=True)
@@ -108,14 +110,12 @@ FOUND_BY_RAMDISK = tuple(NodeFound.__annotations__)
 
 #: Fields of replies that are links below the node.
 SUB_RESOURCES = ("ports", "states", "portgroups", "volume")
-#: Fields of replies that are always null in this service.
-ALWAYS_NULL = ("allocation_uuid", "chassis_uuid")
 
 NODE = Fields.of(
     Node,
     # Traits and conductor come from other tables.
-    made={"traits": 37, "links": 1, "conductor": 49, "allocation_uuid": 52, "chassis_uuid": 1, "ports": 1, "states": 14,
-          "portgroups": 24, "volume": 32},
+    made={"traits": 37, "links": 1, "conductor": 49, "ports": 1, "states": 14, "portgroups": 24,
+          "volume": 32},
     filters=(Filter("associated", Type.BOOLEAN), Filter("shard", since=82, many=True),
              Filter("sharded", Type.BOOLEAN, since=82), Filter("include_children", Type.BOOLEAN, since=83),
              Filter("conductor", since=49), Filter("project", since=65), Filter("description_contains", since=51)))

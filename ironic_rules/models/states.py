@@ -57,6 +57,8 @@ ALL = frozenset(
 TRANSIENT = frozenset({VERIFYING, DEPLOYING, DELETING, CLEANING, INSPECTING, ADOPTING, RESCUING, UNRESCUING, SERVICING})
 #: States in which the node waits for its ramdisk, without a lock.
 WAITING = frozenset({DEPLOYWAIT, CLEANWAIT, INSPECTWAIT, RESCUEWAIT, SERVICEWAIT})
+#: States in which a procedure is held until ``unhold``; its ramdisk, if any, runs on.
+HOLDING = frozenset({DEPLOYHOLD, CLEANHOLD, SERVICEHOLD})
 #: States in which a node may be deleted through the API.
 DELETE_ALLOWED = frozenset({MANAGEABLE, AVAILABLE, ENROLL, CLEANFAIL, ADOPTFAIL, INSPECTFAIL, DEPLOYFAIL, ERROR})
 #: States in which the ramdisk may look up its node (``[api]restrict_lookup``).
@@ -103,15 +105,20 @@ def _table() -> dict[tuple[str, str], Transition]:
     on("unrescue", (RESCUE, RESCUEFAIL, UNRESCUEFAIL), UNRESCUING, ACTIVE)
     on("abort", (INSPECTWAIT,), INSPECTFAIL, MANAGEABLE)
     on("abort", (CLEANWAIT, CLEANHOLD), CLEANFAIL, MANAGEABLE)
-    on("abort", (DEPLOYHOLD,), DEPLOYFAIL, ACTIVE)
+    on("abort", (DEPLOYWAIT, DEPLOYHOLD), DEPLOYFAIL, ACTIVE)
     on("abort", (RESCUEWAIT,), RESCUEFAIL, RESCUE)
     on("abort", (SERVICEWAIT, SERVICEHOLD), SERVICEFAIL, ACTIVE)
     on("unhold", (CLEANHOLD,), CLEANING, AVAILABLE)
     on("unhold", (DEPLOYHOLD,), DEPLOYING, ACTIVE)
     on("unhold", (SERVICEHOLD,), SERVICING, ACTIVE)
 
-    # One deploy step is done, and there are more.
+    # One step is done, and there are more.
     on("next", (DEPLOYING,), DEPLOYING, ACTIVE)
+    on("next", (CLEANING,), CLEANING, AVAILABLE)
+    on("next", (SERVICING,), SERVICING, ACTIVE)
+    on("hold", (DEPLOYING,), DEPLOYHOLD, ACTIVE)
+    on("hold", (CLEANING,), CLEANHOLD, AVAILABLE)
+    on("hold", (SERVICING,), SERVICEHOLD, ACTIVE)
     on("done", (VERIFYING, INSPECTING), MANAGEABLE)
     on("done", (DEPLOYING, ADOPTING, UNRESCUING, SERVICING), ACTIVE)
     on("done", (CLEANING,), AVAILABLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import uuid as uuid_module
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from ironic_rules.context import RequestContext, admin
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft, Sign
+from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.watch import Watch
@@ -76,6 +77,9 @@ class Task:
         self.addresses_of_others: Callable[[Collection[str]], Collection[str]] = lambda addresses: ()
         #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []
+        #: what the BMC reported during this work, to be stored with the node; None: it was not read
+        self.bios_settings: Sequence[BIOSSetting] | None = None
+        self.firmware_components: Sequence[FirmwareComponent] | None = None
         self._forget_token: Callable[[], None] | None = None
         self._deleted: list[int] = []
         self._saved: tuple[list[PortDraft], list[int]] = (list(self.ports), [])

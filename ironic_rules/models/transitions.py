@@ -32,7 +32,7 @@ def of_verb(node: Node, verb: str, *, requested: str | None = None, holder: str 
 
     :param requested: the word in the request, for errors; an alias of the verb
     :param holder: host of the conductor that calls this with the node's lock
-    :raises Invalid: 400, the node is in maintenance;  NodeProtected: 403
+    :raises Invalid: 400, the node is in maintenance, or retired;  NodeProtected: 403
     :raises InvalidState: 400, not from the node's state;  NodeLocked: 409, which may change that state
     """
     requested = requested or verb
@@ -47,6 +47,8 @@ def of_verb(node: Node, verb: str, *, requested: str | None = None, holder: str 
         raise InvalidState(action=requested, node=node.uuid, state=node.provision_state)
     if node.maintenance and verb in _REFUSED_IN_MAINTENANCE:
         raise _in_maintenance(node, verb)
+    if node.retired and verb == "provide":
+        raise Invalid(f"The provide operation can't be performed on node {node.uuid} because it is retired.")
     return transition
 
 

@@ -45,3 +45,39 @@ def test_inspection_goes_round():
 
 def test_the_names_fit_their_column():
     assert all(len(state) <= 15 for state in states.ALL | states.POWER_TARGETS)
+
+
+#: Requests for these are no states that a node can be in.
+STATES = sorted(states.ALL - {states.DELETED, states.REBUILD})
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_no_state_is_without_a_way_out(state):
+    verbs = {event for source, event in states.TRANSITIONS if source == state and event in states.VERB_VERSIONS}
+    if state in states.TRANSIENT:
+        # A conductor works on the node, and another one takes over when it dies; both can only end there.
+        assert states.transition(state, "fail").state not in states.TRANSIENT
+    elif state in states.WAITING | states.HOLDING:
+        assert verbs & {"abort", "deleted"}, "only the machine could end this state"
+    else:
+        assert verbs
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_from_every_state_a_person_can_bring_a_node_back_to_manageable(state):
+    """Whatever hardware does: each transient state fails."""
+    reached, new = {state}, {state}
+    while new:
+        new = {found.state for (source, event), found in states.TRANSITIONS.items() if source in new and (
+            event in states.VERB_VERSIONS or event in ("done", "fail", "manage-done"))} - reached
+        reached |= new
+
+    assert states.MANAGEABLE in reached
+
+
+def test_what_fails_or_is_aborted_can_be_repeated_or_left():
+    for state in STATES:
+        if state.endswith("failed"):
+            events = {event for source, event in states.TRANSITIONS if source == state}
+            assert events & {"manage", "deleted"}, state
+            assert events & {"active", "clean", "inspect", "adopt", "rescue", "unrescue", "service"}, state

@@ -16,13 +16,15 @@ DEPLOYS_IN_MAINTENANCE = "provisioning operation can't be performed on node"
 
 def node(state: str, **fields: Any) -> Any:
     return SimpleNamespace(**{"uuid": UUID, "provision_state": state, "target_provision_state": None,
-                              "maintenance": False, "protected": False, "reservation": None, **fields})
+                              "maintenance": False, "protected": False, "retired": False, "reservation": None,
+                              **fields})
 
 
 @pytest.mark.parametrize(("state", "fields", "verb", "error", "text"), [
     ("available", {"maintenance": True}, "active", Invalid, DEPLOYS_IN_MAINTENANCE),
     ("active", {"maintenance": True, "protected": True}, "rebuild", Invalid, DEPLOYS_IN_MAINTENANCE),
     ("enroll", {"maintenance": True}, "active", Invalid, DEPLOYS_IN_MAINTENANCE),
+    ("manageable", {"retired": True}, "provide", Invalid, "it is retired"),
     ("active", {"protected": True}, "deleted", NodeProtected, "does not allow undeploy"),
     ("enroll", {"protected": True}, "deleted", NodeProtected, "does not allow undeploy"),
     ("enroll", {}, "inspect", InvalidState, 'requested action "undeploy" can not be performed'),

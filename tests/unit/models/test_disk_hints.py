@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from ironic_rules import samples
-from ironic_rules.inspection import disk_hints
+from ironic_rules.models import disk_hints
 
 with warnings.catch_warnings():
     # oslo.utils' specs matcher calls pyparsing by an old name, when the agent is imported and in every comparison.
