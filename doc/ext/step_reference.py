@@ -1,4 +1,4 @@
-"""``.. step-reference::``: the deploy steps of all interfaces, by kind of interface, from their declarations."""
+"""``.. step-reference::``: the steps of all interfaces, by kind of interface, from their declarations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 from ironic_rules.hardware.enabled import INTERFACES_GROUP
 from ironic_rules.models.steps import STEP_INTERFACES
 from ironic_rules.steps import declaration
-from ironic_rules.steps.procedures import DEPLOYMENT
+from ironic_rules.steps.procedures import ALL, DEPLOYMENT
 
 #: Name of an interface -> its class, and its declaration of a step.
 Offers = dict[str, tuple[Any, declaration.StepInfo]]
@@ -26,8 +26,10 @@ def offers() -> dict[str, Offers]:
     for kind in STEP_INTERFACES:
         for point in sorted(points.select(group=f"{INTERFACES_GROUP}.{kind}"), key=lambda point: point.name):
             cls = point.load()
-            for info in declaration.steps_of(cls, DEPLOYMENT):
-                found.setdefault(info.name, {})[point.name] = cls, info
+            # Of a step of several procedures, the first declaration is shown.
+            for procedure in ALL:
+                for info in declaration.steps_of(cls, procedure):
+                    found.setdefault(info.name, {}).setdefault(point.name, (cls, info))
     return found
 
 
@@ -56,7 +58,10 @@ def _entry(name: str, by: Offers) -> list[str]:
 
 
 def _said(cls: Any, info: declaration.StepInfo) -> list[str]:
+    of = [procedure for procedure in ALL if declaration.declaration(cls, info.step, procedure)]
     facts = [f"Priority {info.priority}"] + ["a core step"] * info.core
+    if of != [DEPLOYMENT]:
+        facts.append(f"for {' and '.join(procedure.noun for procedure in of)}")
     facts += ["repeated after a conductor failure"] * info.rerunnable
     arguments = [f"   * ``{name}``{' (required)' if described['required'] else ''}: {described['description']}"
                  for name, described in info.argsinfo.items()]

@@ -14,6 +14,9 @@ from jsonschema.protocols import Validator
 #: The location below the value, and the problem there. Never contains the value: it may be a secret.
 Wrong = tuple[tuple[str, ...], str]
 
+#: The problem of an argument that is missing.
+REQUIRED = "the step requires this argument"
+
 #: Schemas that many steps need.
 BOOLEAN = {"description": "true or false", "type": "boolean"}
 TEXT = {"description": "a text of one or more characters", "type": "string", "minLength": 1}
@@ -62,7 +65,7 @@ def wrong_arguments(argsinfo: Mapping[str, Mapping[str, Any]], args: Mapping[str
     wrong: list[Wrong] = [((name,), "the step has no such argument") for name in args if name not in argsinfo]
     for name, info in argsinfo.items():
         if name not in args:
-            wrong += [((name,), "the step requires this argument")] * info["required"]
+            wrong += [((name,), REQUIRED)] * info["required"]
         elif "schema" in info:
             wrong += [((name, *place), text) for place, text in problems(info["schema"], args[name])]
     return wrong

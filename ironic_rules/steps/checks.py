@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer, secrets
 from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.steps import Step
-from ironic_rules.steps.arguments import wrong_arguments
+from ironic_rules.steps import reserved
+from ironic_rules.steps.arguments import REQUIRED, wrong_arguments
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import Offer, RegisteredSteps
+from ironic_rules.steps.procedures import Procedure
 from ironic_rules.steps.templates import MAX_PROBLEMS
 from ironic_rules.text import printable
 
@@ -44,11 +47,12 @@ def fits(registered: RegisteredSteps) -> StepCheck:
     """Return the check that refuses a step if none of the interfaces that have it would accept it.
 
     A step that no interface has is accepted, because its driver may be added later. So is one that at least one
-    interface accepts, because it is not yet known which nodes the template is for.
+    interface accepts, because it is not yet known which nodes the template is for, and one that lacks arguments,
+    because only a driver knows that it needs them: ``template_warnings`` has these.
     """
     def check(step: Step) -> Iterator[Problem]:
-        offers = [_against(info, step) for info in registered.named(step)]
-        if offers and all(offers):
+        offers = [against(info, step) for info in registered.named(step)]
+        if offers and all(any(problem.text != REQUIRED for problem in found) for found in offers):
             common = [problem for problem in offers[0] if all(problem in others for others in offers[1:])]
             yield from common or [Problem("/args", "no interface with this step accepts them; the first one: "
                                           + "; ".join(str(problem) for problem in offers[0]))]
@@ -75,6 +79,38 @@ def node_problems(offer: Offer, templates: Collection[DeployTemplate], requested
     return _problems(offer.assumed(templates, requested), _asked(templates, requested), disallowed)
 
 
+def cleaning_problems(offer: Offer) -> list[str]:
+    """Return why automated cleaning can run nothing on a node that offers this; nothing if it can."""
+    # An operator who has set priorities knows what runs, even if nothing does.
+    if offer.in_ramdisk or any(info.priority > 0 or info.configured for info in offer.steps):
+        return []
+    return ["automated cleaning is on, but no interface of the node has a clean step that runs by default, and its "
+            "deploy interface boots no ramdisk that could. Set automated_clean of the node to false, or use another "
+            "deploy interface"]
+
+
+def request_problems(offer: Offer, procedure: Procedure, requested: Collection[Step], *, ramdisk: bool,
+                     disallowed: Collection[str] = ()) -> list[str]:
+    """Return why a node cannot run the steps of a request for cleaning or servicing; at most MAX_PROBLEMS problems.
+
+    Each text begins with the JSON pointer of the place in the request.
+
+    :param ramdisk: false with ``disable_ramdisk``; otherwise a step that the node's ramdisk may offer is accepted
+    """
+    known = offer.assumed((), requested) if ramdisk else replace(offer, in_ramdisk=False)
+    found = ((f"/{procedure.request_field}/{index}", step, problem) for index, step in enumerate(requested)
+             for problem in (*_wrong(known.find(step), step, disallowed), *_without_ramdisk(known, step, ramdisk)))
+    texts = (f"{where}{problem}" if problem.startswith("/") else f"{where} ({step.interface}."
+             f"{printable(step.step, 255)}): {problem}" for where, step, problem in found)
+    return list(itertools.islice(texts, MAX_PROBLEMS))
+
+
+def _without_ramdisk(offer: Offer, step: Step, ramdisk: bool) -> Iterator[str]:
+    info = None if ramdisk else offer.find(step)
+    if info is not None and info.requires_ramdisk:
+        yield "the step requires the ramdisk, which disable_ramdisk excludes"
+
+
 def run_problems(offer: Offer, runs: Iterable[ScheduledStep]) -> list[str]:
     """As :func:`node_problems`, for steps in the order in which they run; each text names the step's source."""
     return _problems(offer, ((f"the {step.source}", step) for step in runs))
@@ -92,7 +128,7 @@ def _asked(templates: Iterable[DeployTemplate], requested: Iterable[Step]) -> It
 def _problems(offer: Offer, steps: Iterable[tuple[str, Step]], disallowed: Collection[str] = ()) -> list[str]:
     known = {info.key: info for info in offer.steps}
     texts = (f"{where} ({step.interface}.{printable(step.step, 255)}): {text}" for where, step in steps
-             for text in _wrong(known.get(step.key), step, disallowed))
+             for text in _wrong(known.get(step.key) or reserved.find(step), step, disallowed))
     return list(itertools.islice(texts, MAX_PROBLEMS))
 
 
@@ -103,11 +139,11 @@ def _wrong(info: StepInfo | None, step: Step, disallowed: Collection[str]) -> It
     elif info is None:
         yield f"the {step.interface} interface of the node does not offer this step"
     else:
-        for problem in _against(info, step):
+        for problem in against(info, step):
             yield f"{printable(problem.where, 128)}: {problem.text}"
 
 
-def _against(info: StepInfo, step: Step) -> list[Problem]:
+def against(info: StepInfo, step: Step) -> list[Problem]:
     """Return why an interface that declares the step as ``info`` does not accept it; nothing if it is skipped."""
     if not step.priority:
         return []

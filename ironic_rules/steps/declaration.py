@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.steps import arguments
-from ironic_rules.steps.procedures import DEPLOYMENT, Procedure
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
 
 #: Attribute of a method that is a step: its declaration by the name of the procedure.
 _MARK = "_steps"
@@ -34,7 +34,8 @@ class StepInfo:
     ``argsinfo`` is ``{argument: {"description": text, "required": bool}}``, with the ``schema`` of the value if the
     interface gives one. A ``rerunnable`` step can be run again by the conductor that takes over from a failed one. A
     ``core`` step can be skipped, but its order cannot be changed. ``configured`` means that the operator has set the
-    priority.
+    priority. An ``abortable`` step may be given up while the machine continues it. One that ``requires_ramdisk`` runs
+    only while the node's ramdisk runs.
     """
 
     interface: str
@@ -44,6 +45,8 @@ class StepInfo:
     rerunnable: bool = False
     core: bool = False
     configured: bool = False
+    abortable: bool = False
+    requires_ramdisk: bool = False
 
     @property
     def name(self) -> str:
@@ -57,8 +60,10 @@ class StepInfo:
 
     def to_wire(self) -> dict[str, Any]:
         """Return all fields except ``interface``, as conductors register them."""
+        # An API process of an older release does not know the last two, which no deploy step has.
+        added = {name: True for name in ("abortable", "requires_ramdisk") if getattr(self, name)}
         return {"step": self.step, "priority": self.priority, "argsinfo": dict(self.argsinfo),
-                "rerunnable": self.rerunnable, "core": self.core, "configured": self.configured}
+                "rerunnable": self.rerunnable, "core": self.core, "configured": self.configured, **added}
 
     @classmethod
     def from_wire(cls, interface: str, wire: Mapping[str, Any]) -> StepInfo:
@@ -74,6 +79,8 @@ class Declaration:
     argsinfo: Mapping[str, Mapping[str, Any]]
     rerunnable: bool
     core: bool
+    abortable: bool = False
+    requires_ramdisk: bool = False
 
 
 def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None = None, rerunnable: bool = False,
@@ -87,9 +94,44 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
     :param argsinfo: ``{argument: {"description": text, "required": bool, "schema": JSON schema}}``; ``required`` is
         false by default, and without a schema any value is accepted
     :param rerunnable: it is safe to run it again after a conductor that may have begun it has failed
-    :param core: an essential part of the deployment: it can be skipped, but its order cannot be changed
+    :param core: an essential part of the procedure: it can be skipped, but its order cannot be changed
     :raises TypeError: the declaration does not match the method; raised when its module is imported
     """
+    return _declare(DEPLOYMENT, priority, argsinfo, rerunnable, core)
+
+
+def clean_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None = None, rerunnable: bool = False, *,
+               abortable: bool = False, requires_ramdisk: bool = True, core: bool = False,
+               ) -> Callable[[Method], Method]:
+    """Declare that a method of an interface is a clean step; one method may be a step of several procedures.
+
+    As :func:`deploy_step`; priority 0 means that it runs only in manual cleaning.
+
+    :param abortable: ``abort`` may end it while the machine continues it; otherwise the node waits for its end
+    :param requires_ramdisk: it does not run with ``disable_ramdisk``
+    """
+    return _declare(CLEANING, priority, argsinfo, rerunnable, core, abortable, requires_ramdisk)
+
+
+def service_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None = None, rerunnable: bool = False, *,
+                 abortable: bool = False, requires_ramdisk: bool = True, core: bool = False,
+                 ) -> Callable[[Method], Method]:
+    """Declare that a method of an interface is a service step, as :func:`clean_step` does for cleaning."""
+    return _declare(SERVICE, priority, argsinfo, rerunnable, core, abortable, requires_ramdisk)
+
+
+def requested_step(argsinfo: Mapping[str, Mapping[str, Any]] | None = None, rerunnable: bool = False, *,
+                   abortable: bool = False) -> Callable[[Method], Method]:
+    """Declare that a method is a step of every procedure that runs only on request and requires no ramdisk."""
+    def declare(method: Method) -> Method:
+        deploy_step(0, argsinfo, rerunnable)(method)
+        clean_step(0, argsinfo, rerunnable, abortable=abortable, requires_ramdisk=False)(method)
+        return service_step(0, argsinfo, rerunnable, abortable=abortable, requires_ramdisk=False)(method)
+    return declare
+
+
+def _declare(procedure: Procedure, priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None, rerunnable: bool,
+             core: bool, abortable: bool = False, requires_ramdisk: bool = False) -> Callable[[Method], Method]:
     args = {name: {"description": info["description"], "required": info.get("required", False),
                    **({"schema": info["schema"]} if "schema" in info else {})}
             for name, info in (argsinfo or {}).items()}
@@ -101,7 +143,8 @@ def deploy_step(priority: int, argsinfo: Mapping[str, Mapping[str, Any]] | None 
         _check_parameters(method, args)
         for info in args.values():
             arguments.check_schema(info.get("schema", {}))
-        setattr(method, _MARK, {DEPLOYMENT.name: Declaration(priority, args, rerunnable, core)})
+        declared = Declaration(priority, args, rerunnable, core, abortable, requires_ramdisk)
+        setattr(method, _MARK, {**getattr(method, _MARK, {}), procedure.name: declared})
         return method
 
     return declare
@@ -134,8 +177,9 @@ def _of_class(cls: type[Interface], procedure: Procedure) -> tuple[StepInfo, ...
     for name in dir(cls):
         declared = declaration(cls, name, procedure)
         if declared is not None:
-            found.append(StepInfo(cls.kind, name, declared.priority, declared.argsinfo, declared.rerunnable,
-                                  declared.core))
+            found.append(StepInfo(
+                cls.kind, name, declared.priority, declared.argsinfo, declared.rerunnable, declared.core,
+                abortable=declared.abortable, requires_ramdisk=declared.requires_ramdisk))
     return tuple(sorted(found, key=lambda info: (-info.priority, info.step)))
 
 

@@ -14,12 +14,12 @@ from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesE
 from ironic_rules.models import pointer
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.steps import checks
+from ironic_rules.steps import checks, reserved
 from ironic_rules.steps.arguments import wrong_arguments
 from ironic_rules.steps.declaration import Interface, StepInfo, declaration
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.offers import Offer
-from ironic_rules.steps.procedures import Procedure
+from ironic_rules.steps.procedures import DEPLOYMENT, WAIT_STATES, Procedure
 from ironic_rules.steps.progress import Progress
 
 LOG = logging.getLogger(__name__)
@@ -31,34 +31,50 @@ class Hardware(Protocol):
     def interface(self, node: Node, kind: str) -> Any:
         """Return the interface of ``kind`` that a node uses."""
 
-    def offer(self, node: Node) -> Offer:
-        """Return the steps that the node offers."""
+    def offer(self, node: Node, procedure: Procedure) -> Offer:
+        """Return the steps that the node offers for the procedure."""
 
-    def ramdisk_steps(self, task: Task) -> list[StepInfo]:
-        """Return the steps that the ramdisk of the node offers, now that it runs."""
+    def ramdisk_steps(self, task: Task, procedure: Procedure) -> list[StepInfo]:
+        """Return the steps that the ramdisk of the node offers for the procedure, now that it runs."""
+
+    def pause(self, seconds: float) -> None:
+        """Wait before the next step."""
 
 
 def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledStep, lock: str) -> str | None:
     """Execute the current step, which has begun, or check its progress if the machine continues it.
 
     :param lock: of the conductor that executes it
-    :returns: None when it is done, else the state in which the node waits for its machine
+    :returns: None when it is done, else the state in which the node waits for its machine, or is held after this step
     :raises IronicRulesError: it failed; the text says why
     """
-    node = task.node
-    offer = hardware.offer(node)
-    if offer.in_ramdisk and offer.find(step) is None:
-        in_band: str | None = hardware.interface(node, "deploy").run_in_band(task, step.as_dict())
-        return in_band
+    node, procedure = task.node, progress.procedure
+    offer = hardware.offer(node, procedure)
+    info = offer.find(step)
+    if info is not None and info not in offer.steps:
+        return _execute_reserved(hardware, progress, step)
+    if offer.in_ramdisk and info is None:
+        in_band: str | None = hardware.interface(node, "deploy").run_in_band(task, step.as_dict(), procedure)
+        return in_band and procedure.wait_state
     interface = hardware.interface(node, step.interface)
     if progress.is_waiting:
-        ends: str | None = interface.continue_step(task, step.step, step.args)
-        if ends is None and interface.kind == "deploy" and offer.in_ramdisk:
+        ends = _checked(interface.continue_step(task, step.step, step.args), step.name, procedure)
+        if ends is None and step.key == ("deploy", procedure.boot_step) and offer.in_ramdisk:
             _take_in(hardware, task, progress, offer)
         return ends
     if not progress.is_begun_by(lock):
-        _check_rerun(node, offer, step)
-    return call(interface, task, step.step, step.args, progress.procedure)
+        _check_rerun(node, offer, step, procedure)
+    return call(interface, task, step.step, step.args, procedure)
+
+
+def _execute_reserved(hardware: Hardware, progress: Progress, step: ScheduledStep) -> str | None:
+    if step.step == reserved.HOLD:
+        return progress.procedure.hold_state
+    seconds = step.args.get("seconds")
+    if seconds is None:
+        return None if progress.is_waiting else progress.procedure.wait_state
+    hardware.pause(seconds)
+    return None
 
 
 def call(interface: Interface, task: Task, step: str, args: Mapping[str, Any], procedure: Procedure) -> str | None:
@@ -74,22 +90,32 @@ def call(interface: Interface, task: Task, step: str, args: Mapping[str, Any], p
                                     "this step.")
     if wrong := wrong_arguments(declared.argsinfo, args):
         raise InvalidParameterValue("; ".join(f"{pointer.format(('args', *place))}: {text}" for place, text in wrong))
-    ends: str | None = getattr(interface, step)(task, **args)
-    if ends not in (None, procedure.wait_state):
-        raise IronicRulesError(f"{interface.kind}.{step} returned a state in which a {procedure.name} step cannot end.")
-    return ends
+    return _checked(getattr(interface, step)(task, **args), f"{interface.kind}.{step}", procedure)
 
 
-def _check_rerun(node: Node, offer: Offer, step: ScheduledStep) -> None:
+def _checked(ends: str | None, name: str, procedure: Procedure) -> str | None:
+    """Return the result of a step, with the procedure's wait state in the place of another one's.
+
+    :raises IronicRulesError: the result is not one of a step
+    """
+    if ends is None:
+        return None
+    if ends not in WAIT_STATES:
+        raise IronicRulesError(f"{name} returned a state in which a {procedure.name} step cannot end.")
+    return procedure.wait_state
+
+
+def _check_rerun(node: Node, offer: Offer, step: ScheduledStep, procedure: Procedure) -> None:
     """Refuse to run a step again during which a conductor failed, unless it is declared rerunnable.
 
     :raises IronicRulesError: it is not
     """
     info = offer.find(step)
     if info is None or not info.rerunnable:
-        raise IronicRulesError("the step was interrupted, and it cannot be run again. "
-                               "Check the machine, then tear the node down or deploy it again.")
-    LOG.warning("Node %s: deploy step %s is run again; its conductor ended while it was running", node.uuid, step.name)
+        then = "tear the node down or deploy it again" if procedure is DEPLOYMENT else f"repeat the {procedure.noun}"
+        raise IronicRulesError(f"the step was interrupted, and it cannot be run again. Check the machine, then {then}.")
+    LOG.warning("Node %s: %s step %s is run again; its conductor ended while it was running", node.uuid,
+                procedure.name, step.name)
 
 
 def _take_in(hardware: Hardware, task: Task, progress: Progress, offer: Offer) -> None:
@@ -97,10 +123,13 @@ def _take_in(hardware: Hardware, task: Task, progress: Progress, offer: Offer) -
 
     :raises Invalid: with every step that it does not offer, and the source of the step
     """
-    found = [info for info in hardware.ramdisk_steps(task) if info.key not in {own.key for own in offer.steps}]
+    own = {info.key for info in offer.steps}
+    found = [info for info in hardware.ramdisk_steps(task, progress.procedure) if info.key not in own]
     asked = progress.left()
     if problems := checks.run_problems(Offer((*offer.steps, *found)),
                                        [step for step in asked if offer.find(step) is None]):
         raise Invalid("; ".join(problems))
+    if progress.procedure is not DEPLOYMENT and progress.requested():
+        return  # nothing runs but what was requested
     names = {step.key for step in asked}
     progress.add([ScheduledStep.by_default(info) for info in found if info.priority > 0 and info.key not in names])

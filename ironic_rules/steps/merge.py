@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ironic_rules.models.deploy_templates import DeployTemplate
-from ironic_rules.models.steps import STEP_INTERFACES, Step
+from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES, Step
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import Offer
+from ironic_rules.steps.procedures import DEPLOYMENT, Procedure
 
 #: Sources of steps; that of a template's steps is ``template NAME``.
 CODE, CONFIGURATION, REQUEST = "code", "configuration", "request"
 #: The step that boots the ramdisk.
-_BOOT = ("deploy", "deploy")
+BOOT = ("deploy", DEPLOYMENT.boot_step)
 
 _RANKS = {interface: rank for rank, interface in enumerate(STEP_INTERFACES)}
 
@@ -49,10 +50,34 @@ class _Place(NamedTuple):
 _Placed = tuple[_Place, ScheduledStep]
 
 
-def requested_steps(steps: Iterable[Mapping[str, Any]]) -> list[ScheduledStep]:
-    """Return the steps of a request (``deploy_steps``, already validated against its schema)."""
-    return [ScheduledStep(step["interface"], step["step"], step.get("args") or {}, int(step["priority"]), REQUEST)
-            for step in steps]
+def requested_steps(steps: Sequence[Mapping[str, Any]]) -> list[ScheduledStep]:
+    """Return the steps of a request, already validated against its schema.
+
+    Those of ``clean_steps`` and ``service_steps`` have no priorities: they get such as keep their order.
+    """
+    return [ScheduledStep(step["interface"], step["step"], step.get("args") or {},
+                          int(step.get("priority", len(steps) - index)), REQUEST)
+            for index, step in enumerate(steps)]
+
+
+def in_order(offer: Offer, procedure: Procedure, requested: Iterable[ScheduledStep] | None = None,
+             ) -> list[ScheduledStep]:
+    """Return the runs, in order, of a procedure to which no templates apply: cleaning or servicing.
+
+    The node's ramdisk, if its steps are part of the offer, is booted before them and ended after them.
+
+    :param requested: None: those that run by default
+    """
+    if requested is None:
+        steps = [ScheduledStep.by_default(info) for info in offer.steps if info.priority > 0 and not info.core]
+        steps.sort(key=lambda step: (-step.priority, _RANKS[step.interface]))
+    else:
+        steps = list(requested)
+    own = {info.key for info in offer.steps if info.core}
+    around = [ScheduledStep("deploy", name, {}, priority, CODE)
+              for name, priority in ((procedure.boot_step, MAX_PRIORITY), (procedure.end_step, 0))
+              if name is not None and ("deploy", name) in own]
+    return [*around[:1], *steps, *around[1:]]
 
 
 def order(offer: Offer, templates: Iterable[DeployTemplate],
@@ -106,7 +131,7 @@ def _is_replaced(default: StepInfo, given: Mapping[tuple[str, str], list[_Placed
 def _behind_boot(steps: Sequence[ScheduledStep], offer: Offer) -> list[ScheduledStep]:
     """Return the steps with all of the ramdisk's after the one that boots it."""
     own = {info.key for info in offer.steps}
-    boot = next((index for index, step in enumerate(steps) if step.key == _BOOT), None)
+    boot = next((index for index, step in enumerate(steps) if step.key == BOOT), None)
     if boot is None:
         return list(steps)
     early = [step for step in steps[:boot] if step.key not in own]

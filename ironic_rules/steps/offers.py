@@ -1,8 +1,9 @@
 """The steps that nodes offer by their interfaces, as their conductor knows them, or as it has registered them.
 
 A registration is ``{hardware type: {kind: {"enabled": [names], "default": name}}, "deploy_steps": {kind: {interface
-name: [StepInfo.to_wire()]}}, "ramdisk_deploy_interfaces": [names]}}``. A conductor of an older release registers only
-the kinds; its steps are not known.
+name: [StepInfo.to_wire()]}}, "clean_steps": likewise, "service_steps": likewise, "ramdisk_deploy_interfaces":
+[names]}}``. A conductor of an older release registers only the kinds, or no clean and service steps; its steps are not
+known.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from ironic_rules.exceptions import DriverNotFound
 from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES, Step
+from ironic_rules.steps import reserved
 from ironic_rules.steps import templates as asked
 from ironic_rules.steps.declaration import StepInfo
+from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure
 
 #: The columns of a node that determine its steps.
 NODE_COLUMNS = ("driver", *(f"{kind}_interface" for kind in STEP_INTERFACES))
@@ -28,7 +31,7 @@ _ANY = {"description": "", "required": False}
 class Offer:
     """The steps that a node offers.
 
-    ``steps`` are those of its interfaces, grouped by kind. ``in_ramdisk`` means that its deployment boots a ramdisk
+    ``steps`` are those of its interfaces, grouped by kind. ``in_ramdisk`` means that the procedure boots a ramdisk
     with its own steps, which are not known before it runs.
     """
 
@@ -36,8 +39,13 @@ class Offer:
     in_ramdisk: bool = False
 
     def find(self, step: Step) -> StepInfo | None:
-        """Return how the step is declared by the interface that has it; None if no interface has it."""
-        return next((info for info in self.steps if info.key == step.key), None)
+        """Return how the step is declared; None if no interface has it and it is not reserved."""
+        return next((info for info in self.steps if info.key == step.key), None) or reserved.find(step)
+
+    @property
+    def only_out_of_band(self) -> Offer:
+        """The offer while no ramdisk is booted."""
+        return replace(self, steps=tuple(info for info in self.steps if not info.core), in_ramdisk=False)
 
     def assumed(self, templates: Iterable[DeployTemplate], requested: Iterable[Step] = ()) -> Offer:
         """Return the offer to check steps against before the ramdisk runs.
@@ -49,7 +57,7 @@ class Offer:
         known = {info.key for info in self.steps}
         args: dict[tuple[str, str], dict[str, Any]] = {}
         for step in asked.steps_of(templates, requested):
-            if step.key not in known:
+            if step.key not in known and reserved.find(step) is None:
                 args.setdefault(step.key, {}).update({name: dict(_ANY) for name in step.args})
         return replace(self, steps=(*self.steps, *(StepInfo(*key, 0, argsinfo) for key, argsinfo in args.items())))
 
@@ -58,37 +66,50 @@ class RegisteredSteps:
     """The steps that conductors of one group offer; if two of them differ, the first one takes precedence."""
 
     def __init__(self, registrations: Iterable[Mapping[str, Any]]) -> None:
-        #: hardware type -> kind -> interface name -> steps, and the default interface under None
-        self._offers: dict[str, dict[str, dict[str | None, list[StepInfo]]]] = {}
+        #: procedure -> hardware type -> kind -> interface name -> steps, and the default interface under None
+        self._offers: dict[str, dict[str, dict[str, dict[str | None, list[StepInfo]]]]] = {
+            procedure.name: {} for procedure in ALL}
         #: (hardware type, deploy interface or None for the default) whose ramdisk has its own steps
         self._ramdisks: set[tuple[str, str | None]] = set()
         for registration in registrations:
             for driver, description in registration.items():
-                kinds = self._offers.setdefault(driver, {})
                 for name in description.get("ramdisk_deploy_interfaces", ()):
                     self._ramdisks.add((driver, name))
                     if name == description["deploy"]["default"]:
                         self._ramdisks.add((driver, None))
-                for kind, interfaces in description.get("deploy_steps", {}).items():
-                    known = kinds.setdefault(kind, {})
-                    for name, steps in interfaces.items():
-                        known.setdefault(name, [StepInfo.from_wire(kind, step) for step in steps])
-                    known.setdefault(None, known.get(description[kind]["default"], []))
+                for procedure in ALL:
+                    self._add(procedure, driver, description)
 
-    def of_node(self, node: Node) -> Offer:
-        """Return the steps that a node offers.
+    def _add(self, procedure: Procedure, driver: str, description: Mapping[str, Any]) -> None:
+        kinds = self._offers[procedure.name].setdefault(driver, {})
+        for kind, interfaces in description.get(procedure.steps_key, {}).items():
+            known = kinds.setdefault(kind, {})
+            for name, steps in interfaces.items():
+                known.setdefault(name, [StepInfo.from_wire(kind, step) for step in steps])
+            known.setdefault(None, known.get(description[kind]["default"], []))
+
+    def of_node(self, node: Node, procedure: Procedure = DEPLOYMENT) -> Offer:
+        """Return the steps that a node offers for a procedure.
 
         :param node: anything with ``NODE_COLUMNS``; None as an interface means the driver's default
         :raises DriverNotFound: no conductor offers the driver
         """
-        if node.driver not in self._offers:
+        offers = self._offers[procedure.name]
+        if node.driver not in offers:
             raise DriverNotFound(driver=node.driver)
-        kinds = self._offers[node.driver]
-        steps = (info for kind in STEP_INTERFACES
-                 for info in kinds.get(kind, {}).get(getattr(node, f"{kind}_interface"), ()))
-        return Offer(tuple(steps), (node.driver, node.deploy_interface) in self._ramdisks)
+        kinds = offers[node.driver]
+        steps = tuple(info for kind in STEP_INTERFACES
+                      for info in kinds.get(kind, {}).get(getattr(node, f"{kind}_interface"), ()))
+        if procedure is DEPLOYMENT:
+            return Offer(steps, (node.driver, node.deploy_interface) in self._ramdisks)
+        return Offer(steps, any(info.key == ("deploy", procedure.boot_step) for info in steps))
 
     def named(self, step: Step) -> list[StepInfo]:
-        """Return the declaration of the step by every interface that has it."""
-        return [info for kinds in self._offers.values() for infos in kinds.get(step.interface, {}).values()
-                for info in infos if info.key == step.key]
+        """Return the declaration of the deploy step by every interface that has it."""
+        return [info for _, info in self.declared(step)]
+
+    def declared(self, step: Step) -> list[tuple[str, StepInfo]]:
+        """Return name and declaration of every interface that has the deploy step, for each hardware type."""
+        offers = self._offers[DEPLOYMENT.name].values()
+        return [(name, info) for kinds in offers for name, infos in kinds.get(step.interface, {}).items()
+                if name is not None for info in infos if info.key == step.key]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.models import states
+from ironic_rules.steps import polls
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +15,27 @@ class Procedure:
     """An operation that runs steps. Its progress is kept in a field of the node and in ``driver_internal_info``.
 
     :ivar name: the prefix of that field and of the keys, e.g. ``deploy``
-    :ivar wait_state: the state of the node while the machine continues a step
+    :ivar noun: how texts call the operation
+    :ivar state: the state of the node while a conductor runs its steps
+    :ivar wait_state: the state while the machine continues a step
+    :ivar hold_state: the state while a ``hold`` step stops it
+    :ivar boot_step: the step of the deploy interface that boots the ramdisk, if it has one with steps of its own
+    :ivar end_step: the step of the deploy interface that ends the ramdisk after the last step; None: the procedure has
+        steps of its own for that
     """
 
     name: str
+    noun: str
+    state: str
     wait_state: str
+    hold_state: str
+    boot_step: str
+    end_step: str | None = None
+
+    @property
+    def request_field(self) -> str:
+        """The field of requests with the steps to run, e.g. ``clean_steps``."""
+        return f"{self.name}_steps"
 
     @property
     def step_field(self) -> str:
@@ -50,20 +67,60 @@ class Procedure:
         """Key of the names of the steps that were requested with priority 0, such as ``raid.create_configuration``."""
         return f"{self.name}_steps_left_out"
 
-    def columns(self, internal: Mapping[str, Any], requested: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    @property
+    def restarted_key(self) -> str:
+        """Key that is present if the procedure has begun again because the agent has changed."""
+        return f"{self.name}_steps_restarted"
+
+    @property
+    def no_ramdisk_key(self) -> str:
+        """Key that is present if the request excludes the ramdisk, e.g. ``cleaning_disable_ramdisk``."""
+        return f"{self.state}_disable_ramdisk"
+
+    def columns(self, internal: Mapping[str, Any], requested: Iterable[Mapping[str, Any]],
+                disable_ramdisk: bool = False) -> dict[str, Any]:
         """Return the columns of a node for which the procedure is requested.
 
         :param internal: its ``driver_internal_info``
         :param requested: the steps of the request
+        :param disable_ramdisk: no ramdisk is booted for them
         """
         kept = self.without_progress(internal)
-        steps = [dict(step) for step in requested]
-        return {self.step_field: {}, "driver_internal_info": {**kept, self.requested_key: steps} if steps else kept}
+        if steps := [dict(step) for step in requested]:
+            kept[self.requested_key] = steps
+        if disable_ramdisk:
+            kept[self.no_ramdisk_key] = True
+        return {self.step_field: {}, "driver_internal_info": kept}
 
     def without_progress(self, internal: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``driver_internal_info`` without the keys of the procedure."""
-        own = {self.steps_key, self.index_key, self.state_key, self.requested_key, self.left_out_key}
+        own = {self.steps_key, self.index_key, self.state_key, self.requested_key, self.left_out_key,
+               self.no_ramdisk_key, self.restarted_key, polls.KEY}
         return {key: value for key, value in internal.items() if key not in own}
 
 
-DEPLOYMENT = Procedure("deploy", states.DEPLOYWAIT)
+DEPLOYMENT = Procedure("deploy", "deployment", states.DEPLOYING, states.DEPLOYWAIT, states.DEPLOYHOLD, "deploy")
+CLEANING = Procedure("clean", "cleaning", states.CLEANING, states.CLEANWAIT, states.CLEANHOLD, "prepare_cleaning",
+                     "tear_down_cleaning")
+SERVICE = Procedure("service", "servicing", states.SERVICING, states.SERVICEWAIT, states.SERVICEHOLD,
+                    "prepare_service", "tear_down_service")
+ALL = (DEPLOYMENT, CLEANING, SERVICE)
+
+#: What a step returns if the machine continues it; each of them has that effect in every procedure.
+WAIT_STATES = frozenset(procedure.wait_state for procedure in ALL)
+
+_BY_STATE = {state: procedure for procedure in ALL
+             for state in (procedure.state, procedure.wait_state, procedure.hold_state)}
+
+
+def of_state(provision_state: str) -> Procedure | None:
+    """Return the procedure that is under way in that state; None if there is none."""
+    return _BY_STATE.get(provision_state)
+
+
+def without_progress(internal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``driver_internal_info`` without the keys of any procedure."""
+    kept = dict(internal)
+    for procedure in ALL:
+        kept = procedure.without_progress(kept)
+    return kept

@@ -13,6 +13,8 @@ from ironic_rules.models.steps import STEP_INTERFACES
 from ironic_rules.steps.merge import ScheduledStep, requested_steps
 from ironic_rules.steps.procedures import Procedure
 
+#: Key of the shown step, as in Ironic.
+ABORT_AFTER = "abort_after"
 #: Maximum number of steps named in a human-readable text.
 _NAMED = 50
 
@@ -60,6 +62,16 @@ class Progress:
         self._internal.pop(self.procedure.state_key, None)
         if names := list(left_out):
             self._internal[self.procedure.left_out_key] = names
+
+    def restart(self, steps: Iterable[ScheduledStep]) -> None:
+        """Store that the procedure begins again, with these runs."""
+        self.start(steps)
+        self._internal[self.procedure.restarted_key] = True
+
+    @property
+    def is_restarted(self) -> bool:
+        """Whether the procedure has begun again once."""
+        return self.procedure.restarted_key in self._internal
 
     @property
     def is_started(self) -> bool:
@@ -114,8 +126,18 @@ class Progress:
         """Store that the current run is done; return its duration in seconds."""
         state = self._internal.pop(self.procedure.state_key)
         self._internal[self.procedure.index_key] += 1
-        self._show({})
+        self._show({ABORT_AFTER: True} if self.must_abort else {})
         return max((now - datetime.datetime.fromisoformat(state["begun_at"])).total_seconds(), 0.0)
+
+    @property
+    def without_ramdisk(self) -> bool:
+        """Whether the request excludes the ramdisk."""
+        return self.procedure.no_ramdisk_key in self._internal
+
+    @property
+    def must_abort(self) -> bool:
+        """Whether the procedure is to be aborted after the current step, or after the one that has ended."""
+        return bool(getattr(self._node, self.procedure.step_field).get(ABORT_AFTER))
 
     def forget(self) -> None:
         """Remove everything that the procedure has stored."""

@@ -9,7 +9,7 @@ import pytest
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.steps import progress as step_progress
 from ironic_rules.steps.merge import ScheduledStep
-from ironic_rules.steps.procedures import DEPLOYMENT, Procedure
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT
 from ironic_rules.steps.progress import Progress
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
@@ -103,7 +103,7 @@ def test_steps_are_named_up_to_fifty():
 
 
 def test_each_procedure_keeps_its_own_progress(node, progress):
-    cleaning = Progress(Procedure("clean", "clean wait"), node)
+    cleaning = Progress(CLEANING, node)
     cleaning.start(STEPS[1:])
     cleaning.begin(cleaning.current(), "lock", NOW)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironic_rules.models.steps import Step
-from ironic_rules.steps import checks
+from ironic_rules.steps import checks, template_warnings
 from ironic_rules.steps.declaration import StepInfo
 from ironic_rules.steps.offers import RegisteredSteps
 
@@ -40,9 +40,25 @@ def test_what_one_interface_takes_is_fine():
 
 
 def test_interfaces_that_refuse_for_different_reasons_give_the_first_ones():
-    assert problems(step(), info(a=True), info(b=True)) == [
-        "/args: no interface with this step accepts them; the first one: /args/a: the step requires this "
-        "argument"]
+    assert problems(step(c=1), info(a=True), info(c=True, core=True)) == [
+        "/args: no interface with this step accepts them; the first one: /args/c: the step has no such argument; "
+        "/args/a: the step requires this argument"]
+
+
+def test_arguments_that_are_missing_are_warned_about_with_the_interfaces_that_require_them():
+    registered = RegisteredSteps([
+        {f"driver-{number}": {
+            "raid": {"enabled": [name], "default": name}, "deploy_steps": {"raid": {name: [offer.to_wire()]}}}}
+        for number, (name, offer) in enumerate((
+            ("one", info(a=True)), ("two", info(a=False)), ("three", info(a=True)), ("four", info(b=False))))])
+
+    assert problems(step(), info(a=True)) == []
+    assert [warning.to_wire() for warning in template_warnings.of_template(registered, [step(0), step()])] == [{
+        "kind": "arguments", "pointer": "/steps/1/args/a",
+        "text": "the step requires this argument; nodes with the raid interface one or three fail validation and are "
+                "not deployed"}]
+    # Invalid for some hardware only: accepted, too.
+    assert [warning.where for warning in template_warnings.of_template(registered, [step(a=1)])] == ["/steps/0/args/a"]
 
 
 def test_a_core_step_can_only_be_left_out():
