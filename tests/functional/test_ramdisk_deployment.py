@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.api import ramdisk
-from ironic_rules.exceptions import BMCError
+from ironic_rules.exceptions import AgentChanged, BMCError
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
 from ironic_rules.hardware.fake import FakeBoot, FakePower
 from ironic_rules.models import states
 from ironic_rules.steps.declaration import StepInfo
-from tests.functional.whole import running
+from tests.functional.whole import fault, running
 
 CALLBACK = {"callback_url": "http://192.0.2.7:9999"}
 
@@ -69,7 +69,7 @@ def test_a_token_that_an_old_ramdisk_gets_while_the_new_one_is_booted_is_void(wh
 
 def test_a_step_that_the_ramdisk_does_not_have_is_told_with_who_asked_for_it(whole, monkeypatch):
     monkeypatch.setattr(CustomAgentDeploy, "continue_step", lambda *arguments: None)
-    monkeypatch.setattr(CustomAgentDeploy, "in_band_steps", lambda deploy, task: [StepInfo("raid", "make_tea", 0)])
+    monkeypatch.setattr(CustomAgentDeploy, "in_band_steps", lambda *arguments: [StepInfo("raid", "make_tea", 0)])
     body = {"name": "CUSTOM_IN_RAMDISK", "steps": [step("make_coffee", 90), step("make_tea", 80, "raid")]}
     assert whole.app.post_json("/v1/deploy_templates", body).status_int == 201
     node = whole.enroll("available", deploy_interface="custom-agent")
@@ -115,3 +115,62 @@ def test_a_failure_that_can_not_be_cleaned_up_is_one_all_the_same(whole, boots, 
     assert boots == {FakePower: ["deploy fails", "power fails", "clean up"],
                      FakeBoot: ["deploy fails", "boot fails"]}[broken]
     assert row.power_state == (states.POWER_ON if broken is FakePower else states.POWER_OFF)
+
+
+@pytest.mark.parametrize("often", [1, 2])
+def test_automated_cleaning_begins_again_when_the_agent_has_changed_but_only_once(whole, monkeypatch, often):
+    calls = []
+
+    def run(deploy, task, step, procedure):
+        calls.append(step["step"])
+        if step["step"] == "scrub" and calls.count("scrub") <= often:
+            raise AgentChanged(reason="M is 2 now")
+
+    monkeypatch.setattr(CustomAgentDeploy, "continue_step", lambda *arguments: None)
+    monkeypatch.setattr(CustomAgentDeploy, "in_band_steps", lambda *arguments: [
+        StepInfo("deploy", "scrub", 5), StepInfo("deploy", "note", 7)])
+    monkeypatch.setattr(CustomAgentDeploy, "run_in_band", run)
+    node = whole.enroll("manageable", deploy_interface="custom-agent")
+    assert whole.provision(node, "provide")["provision_state"] == "clean wait"
+
+    row = beat(whole, node)
+    assert (row.provision_state, row.clean_step["step"], calls) == ("clean wait", "prepare_cleaning", ["note", "scrub"])
+    row = beat(whole, node)
+
+    assert calls == ["note", "scrub", "note", "scrub"]
+    assert (row.provision_state, "M is 2 now" in (row.last_error or "")) == (
+        ("available", False) if often == 1 else ("clean failed", True))
+    assert "clean_steps_restarted" not in row.driver_internal_info
+
+
+def test_requested_cleaning_does_not_begin_again(whole, monkeypatch):
+    def run(deploy, task, step, procedure):
+        raise AgentChanged(reason="M is 2 now")
+
+    monkeypatch.setattr(CustomAgentDeploy, "continue_step", lambda *arguments: None)
+    monkeypatch.setattr(CustomAgentDeploy, "in_band_steps", lambda *arguments: [StepInfo("deploy", "scrub", 5)])
+    monkeypatch.setattr(CustomAgentDeploy, "run_in_band", run)
+    node = whole.enroll("manageable", deploy_interface="custom-agent")
+    whole.provision(node, "clean", clean_steps=[{"interface": "deploy", "step": "scrub"}])
+
+    row = beat(whole, node)
+
+    assert row.provision_state == "clean failed"
+    assert "Clean step deploy.scrub (2 of 3, request) failed: The agent's hardware managers" in row.last_error
+
+
+@pytest.mark.parametrize(("verb", "state", "field"), [
+    ("clean", "manageable", "clean_steps"), ("service", "active", "service_steps")])
+def test_without_the_ramdisk_only_steps_that_need_none_run(whole, verb, state, field):
+    node = whole.enroll(state, deploy_interface="custom-agent")
+    reboot = {"interface": "power", "step": "reboot"}
+
+    reply = whole.ask(node, verb, disable_ramdisk=True, **{
+        field: [reboot, {"interface": "deploy", "step": "scrub"}]})
+    assert (reply.status_int, whole.row(node).provision_state) == (400, state)
+    assert f"/{field}/1 (deploy.scrub): the deploy interface of the node does not offer this step" in fault(reply)
+    shown = whole.provision(node, verb, disable_ramdisk=True, **{field: [reboot]})
+
+    assert (shown["provision_state"], shown["power_state"], shown["last_error"]) == (state, "power on", None)
+    assert "cleaning_disable_ramdisk" not in shown["driver_internal_info"]
+    assert whole.provision(node, verb, **{field: [reboot]})["provision_state"] == f"{verb} wait"

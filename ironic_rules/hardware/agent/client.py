@@ -6,7 +6,6 @@ One command runs at a time; the agent keeps the results of all commands, in orde
 from __future__ import annotations
 
 import ssl
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ import httpx
 
 from ironic_rules import context
 from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.hardware.request_deadline import RequestDeadline
 from ironic_rules.text import printable
 
 RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
@@ -69,25 +69,25 @@ class AgentClient:
         return command.get("command_result")
 
     def _call(self, method: str, body: Any = None) -> dict[str, Any]:
-        # httpx limits the time of each read, not their total: an agent that sends single bytes must also time out.
-        deadline = time.monotonic() + self._timeout_s
+        limit = RequestDeadline(self._timeout_s)
         try:
             with (
-                httpx.Client(verify=self._tls, trust_env=False, timeout=self._timeout_s) as client,
+                limit, httpx.Client(verify=self._tls, trust_env=False, timeout=self._timeout_s) as client,
                 # Not compressed: a decoder may read any number of bytes before it returns some.
                 client.stream(method, self._url, params={"agent_token": self._token}, json=body,
-                              headers={"Accept-Encoding": "identity", **context.request_id_header()}) as answer,
+                              headers={"Accept-Encoding": "identity", **context.request_id_header()},
+                              extensions=limit.extensions) as answer,
             ):
                 content = b""
                 for chunk in answer.iter_raw():
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
                         raise IronicRulesError("The agent's response is too long.")
-                    if time.monotonic() > deadline:
-                        raise IronicRulesError("The agent's response takes too long.")
                 found: Any = httpx.Response(200, content=content).json()
                 status = answer.status_code
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as exc:
+            if limit.is_over:
+                raise IronicRulesError("The agent's response takes too long.") from None
             # The text of the error may contain the URL, and the URL the token.
             raise IronicRulesError(f"The agent does not respond as expected ({type(exc).__name__}).") from None
         if status >= 400:

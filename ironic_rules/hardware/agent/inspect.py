@@ -10,8 +10,9 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, IronicRulesError, UnsupportedDriverExtension
 from ironic_rules.hardware import bmc_resolver
-from ironic_rules.hardware.agent import ramdisk
+from ironic_rules.hardware.agent import ramdisk, unsupported
 from ironic_rules.hardware.base import InspectInterface
+from ironic_rules.hardware.boot.device import boot_from, forced_persistence
 from ironic_rules.models import mac, states
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.inventories import InspectionData
@@ -34,6 +35,8 @@ class AgentInspect(InspectInterface):
 
         :raises InvalidParameterValue: the boot interface cannot, and ``[inspector]require_managed_boot`` is true
         """
+        unsupported.check_node(task.node)
+        forced_persistence(task)
         ramdisk.managed_parameters(self, task)
 
     def inspect_hardware(self, task: Task) -> InspectionData | None:
@@ -49,7 +52,7 @@ class AgentInspect(InspectInterface):
         power = self.interface_of(node, "power")
         if parameters is None:
             node.driver_internal_info.pop(MANAGED, None)
-            self.interface_of(node, "management").set_boot_device(task, "pxe")
+            boot_from(self, task, "pxe")
             task.expect_ramdisk()
             power.set_power_state(task, states.REBOOT)
             return None

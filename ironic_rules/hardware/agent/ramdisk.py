@@ -11,19 +11,26 @@ from oslo_log import log
 from ironic_rules.exceptions import Invalid, InvalidParameterValue
 from ironic_rules.hardware.base import Interface
 from ironic_rules.models.task import Task
+from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)
 
+#: key of ``driver_info``
+APPEND = "kernel_append_params"
+APPEND_TEXT = ("Kernel parameters of the ramdisk, separated by spaces, instead of [inspector]extra_kernel_params, for "
+               "which %default% stands.")
 _CALLBACK = "/v1/continue_inspection"
 # These are written to boot scripts: characters that could end a line or a quoted word there must be refused.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:;/?&%@+~=\[\]-]*")
 
 
-def inspection_parameters(conf: cfg.ConfigOpts, *, is_external: bool = False) -> dict[str, str]:
+def inspection_parameters(conf: cfg.ConfigOpts, *, is_external: bool = False,
+                          of_node: str | None = None) -> dict[str, str]:
     """Return the kernel parameters of an inspection: name to value; a flag has an empty value.
 
     :param is_external: whether the ramdisk may run outside the network from which machines boot
+    :param of_node: ``driver_info/kernel_append_params``, in which ``%default%`` stands for those of the configuration
     :raises InvalidParameterValue: the API's address is not configured, or ``extra_kernel_params`` is malformed
     """
     roots = {"[inspector]callback_endpoint_override": conf.inspector.callback_endpoint_override,
@@ -35,9 +42,21 @@ def inspection_parameters(conf: cfg.ConfigOpts, *, is_external: bool = False) ->
         raise InvalidParameterValue("A managed boot must pass the URL of the API to the ramdisk: set "
                                     f"{', '.join(names[:-1])} or {names[-1]}.")
     parameters = {"ipa-inspection-callback-url": root + _CALLBACK, "ipa-api-url": root}
-    for word in conf.inspector.extra_kernel_params.split():
-        name, _, value = word.partition("=")
-        parameters[name] = value
+    configured = conf.inspector.extra_kernel_params
+    parameters |= parameters_of(
+        of_node.replace("%default%", configured) if isinstance(of_node, str) else of_node or configured)
+    check(parameters)
+    return parameters
+
+
+def parameters_of(text: str | None) -> dict[str, str]:
+    """Return the kernel parameters of a text that has them separated by spaces: name to value.
+
+    :raises InvalidParameterValue: one has characters that are not allowed in a boot script
+    """
+    if not isinstance(text, str | None):
+        raise InvalidParameterValue("Kernel parameters must be a text.")
+    parameters = {name: value for name, _, value in (word.partition("=") for word in (text or "").split())}
     check(parameters)
     return parameters
 
@@ -51,7 +70,8 @@ def managed_parameters(interface: Interface, task: Task) -> dict[str, str] | Non
     try:
         boot = interface.interface_of(task.node, "boot")
         boot.validate_inspection(task)
-        return inspection_parameters(interface.conf, is_external=boot.is_external)
+        return inspection_parameters(interface.conf, is_external=boot.is_external,
+                                     of_node=task.node.driver_info.get(APPEND))
     except Invalid as exc:
         if interface.conf.inspector.require_managed_boot:
             raise InvalidParameterValue(
@@ -69,8 +89,8 @@ def check(parameters: Mapping[str, str]) -> None:
     """
     for name, value in parameters.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise InvalidParameterValue(f"The kernel parameter '{name}' of the configuration has characters that "
-                                        "are not allowed in a boot script.")
+            raise InvalidParameterValue(f"The kernel parameter '{printable(name, 64)}' has characters that are not "
+                                        "allowed in a boot script.")
 
 
 def command_line(parameters: Mapping[str, str]) -> str:

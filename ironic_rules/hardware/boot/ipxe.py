@@ -1,7 +1,8 @@
 """``ipxe``: the machine boots the ramdisk over the network, with its own iPXE script.
 
 ``boot.ipxe`` is the script that a DHCP server passes to every machine. It continues with
-``pxelinux.cfg/<MAC address>``, which exists while the node is to boot a ramdisk.
+``pxelinux.cfg/<MAC address>``, which exists while the node is to boot a ramdisk of the service, else with
+``instances/<MAC address>``, which exists while the node has an instance that is booted over the network.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.base import BootInterface
 from ironic_rules.hardware.boot import images
+from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder, write_atomically
 from ironic_rules.models import mac
 from ironic_rules.models.task import Task
@@ -22,16 +24,26 @@ from ironic_rules.models.task import Task
 LOG = log.getLogger(__name__)
 
 FOLDER = "pxelinux.cfg"
-#: key of ``driver_internal_info``; names of the scripts that were written
+INSTANCES = "instances"
+#: keys of ``driver_internal_info``; names of the scripts that were written
 SCRIPTS = "ipxe_scripts"
+INSTANCE_SCRIPTS = "ipxe_instance_scripts"
 BOOT_SCRIPT = """\
 #!ipxe
 # Written by ironic-rules. Continues with the script of this machine, if it is to boot a ramdisk.
-chain --autofree pxelinux.cfg/${netX/mac:hexhyp} || chain --autofree pxelinux.cfg/${mac:hexhyp} || goto none
+chain --autofree pxelinux.cfg/${netX/mac:hexhyp} || chain --autofree pxelinux.cfg/${mac:hexhyp} || goto instance
+:instance
+chain --autofree instances/${netX/mac:hexhyp} || chain --autofree instances/${mac:hexhyp} || goto none
 :none
 echo This machine has nothing to boot over the network: continuing with its next boot device.
 sleep 5
 exit
+"""
+_FAILED = """\
+:failed
+echo The ramdisk cannot be loaded; trying again in 30 seconds.
+sleep 30
+reboot
 """
 
 
@@ -41,15 +53,15 @@ class IPXEBoot(BootInterface):
     properties = {
         "deploy_kernel": "URL of the ramdisk's kernel. Default: [deploy]deploy_kernel.",
         "deploy_ramdisk": "URL of the ramdisk. Default: [deploy]deploy_ramdisk.",
+        ramdisk.APPEND: ramdisk.APPEND_TEXT,
     }
 
     def validate_inspection(self, task: Task) -> None:
-        for key in self.properties:
+        for key in ("deploy_kernel", "deploy_ramdisk"):
             images.url(self.conf, task, key)
         self._folder().url("x")
         if not _addresses(task):
-            raise InvalidParameterValue(f"Node {task.node.uuid} has no port with pxe_enabled: without a MAC address "
-                                        "no boot script can be written for it.")
+            raise InvalidParameterValue(_no_port(task))
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
         ramdisk.check(parameters)
@@ -62,7 +74,7 @@ class IPXEBoot(BootInterface):
         for address in addresses:
             script = _script(kernel, image, {**parameters, "BOOTIF": f"01-{_dashed(address)}"})
             self._folder().write(_dashed(address), script.encode("ascii"))
-        self.interface_of(task.node, "management").set_boot_device(task, "pxe")
+        boot_from(self, task, "pxe")
         LOG.info("Node %s boots %s over the network", task.node.uuid, kernel)
 
     def clean_up_ramdisk(self, task: Task) -> None:
@@ -71,8 +83,33 @@ class IPXEBoot(BootInterface):
             self._folder().remove(name)
         task.node.driver_internal_info.pop(SCRIPTS, None)
 
+    def validate_instance(self, task: Task) -> None:
+        _instance_script(task)
+        self._instances().url("x")
+        if not _addresses(task):
+            raise InvalidParameterValue(_no_port(task))
+
+    def prepare_instance(self, task: Task) -> None:
+        script = _instance_script(task).encode("ascii")
+        self._write_boot_script()
+        names = [_dashed(address) for address in _addresses(task)]
+        task.node.driver_internal_info[INSTANCE_SCRIPTS] = sorted(
+            {*task.node.driver_internal_info.get(INSTANCE_SCRIPTS, ()), *names})
+        for name in names:
+            self._instances().write(name, script)
+        boot_from(self, task, "pxe", persistent=True)
+        LOG.info("Node %s boots its instance over the network", task.node.uuid)
+
+    def clean_up_instance(self, task: Task) -> None:
+        written = task.node.driver_internal_info.pop(INSTANCE_SCRIPTS, ())
+        for name in {*written, *map(_dashed, _addresses(task, every=True))}:
+            self._instances().remove(name)
+
     def _folder(self) -> PublishedFolder:
         return PublishedFolder(self.conf, FOLDER)
+
+    def _instances(self) -> PublishedFolder:
+        return PublishedFolder(self.conf, INSTANCES, lasting=True)
 
     def _write_boot_script(self) -> None:
         path = Path(self.conf.deploy.http_root).absolute() / "boot.ipxe"
@@ -82,6 +119,24 @@ class IPXEBoot(BootInterface):
                 write_atomically(path, content)
         except OSError as exc:
             raise IronicRulesError(f"The file {path} cannot be written ([deploy]http_root): {exc.strerror}.") from exc
+
+
+def _no_port(task: Task) -> str:
+    return (f"Node {task.node.uuid} has no port with pxe_enabled: without a MAC address no boot script can be written "
+            "for it.")
+
+
+def _instance_script(task: Task) -> str:
+    """Return the boot script of the instance.
+
+    :raises InvalidParameterValue: what is needed in ``instance_info`` is missing or wrong
+    """
+    info = task.node.instance_info
+    if info.get("boot_iso") is not None:
+        images.refuse_with_iso(task)
+        return (f"#!ipxe\nsanboot {images.of_instance(task, 'boot_iso')} || goto failed\n{_FAILED}")
+    kernel, image = images.of_instance(task, "kernel"), images.of_instance(task, "ramdisk")
+    return _script(kernel, image, ramdisk.parameters_of(info.get("kernel_append_params")))
 
 
 def _addresses(task: Task, *, every: bool = False) -> list[str]:
@@ -109,8 +164,4 @@ def _script(kernel: str, image: str, parameters: Mapping[str, str]) -> str:
         "#!ipxe\n"
         f"kernel --name kernel {kernel} {line} || goto failed\n"
         f"initrd --name ramdisk {image} || goto failed\n"
-        "boot || goto failed\n"
-        ":failed\n"
-        "echo The ramdisk cannot be loaded; trying again in 30 seconds.\n"
-        "sleep 30\n"
-        "reboot\n")
+        f"boot || goto failed\n{_FAILED}")

@@ -25,11 +25,13 @@ class PublishedFolder:
     """One folder below ``[deploy]http_root``. Safe for concurrent use by threads and processes.
 
     :param name: of the folder
+    :param lasting: whether its files are needed for as long as their nodes are deployed, so that none is too old
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, name: str) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, name: str, *, lasting: bool = False) -> None:
         self._conf = conf
         self._name = name
+        self._lasting = lasting
 
     def url(self, file: str) -> str:
         """Return the URL of a file.
@@ -54,6 +56,22 @@ class PublishedFolder:
         except OSError as exc:
             raise IronicRulesError(f"The file {path} cannot be written ([deploy]http_root): {exc.strerror}.") from exc
 
+    def link(self, file: str, target: Path) -> None:
+        """Publish a large file by a symbolic link to it; as :meth:`write`, but the web server must be able to read it.
+
+        :raises IronicRulesError: the folder cannot be written
+        """
+        path = self._path(file)
+        try:
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            new = path.with_name(f".new-{path.name}")
+            new.unlink(missing_ok=True)
+            new.symlink_to(target)
+            os.replace(new, path)
+            self._remove_old(keep=path)
+        except OSError as exc:
+            raise IronicRulesError(f"The link {path} cannot be made ([deploy]http_root): {exc.strerror}.") from exc
+
     def remove(self, file: str) -> None:
         """Remove a file, if it exists.
 
@@ -69,6 +87,8 @@ class PublishedFolder:
         return Path(self._conf.deploy.http_root).absolute() / self._name / _checked(file)
 
     def _remove_old(self, keep: Path) -> None:
+        if self._lasting:
+            return
         before = time.time() - OLD_S
         for path in keep.parent.iterdir():
             # Another process may remove it at the same time.

@@ -1,7 +1,7 @@
 """Runs ironic-python-agent as a ramdisk does, with its API server, on a machine whose hardware is read from a file.
 
 It is a separate process, which runs until it is terminated. Only the code that reads the hardware is replaced, and the
-code that would shut down this computer's network. The machine has deploy steps that write their arguments to a file.
+code that would shut down this computer's network. The machine has steps that write their arguments to a file.
 Usage::
 
     python ipa_deploy_driver.py ENDPOINT PORT FOLDER < MACHINE     # JSON: a body of POST /v1/continue_inspection
@@ -17,10 +17,11 @@ from typing import Any
 
 from ipa_driver import Manager
 from ironic_python_agent import agent, config, errors, hardware, tls_utils
+from ironic_python_agent.extensions import rescue
 
 
 class DeployManager(Manager):
-    """A machine with deploy steps."""
+    """A machine with steps of its own, which write notes."""
 
     def __init__(self, inventory: dict[str, Any], folder: Path) -> None:
         super().__init__(inventory, broken=False)
@@ -44,6 +45,21 @@ class DeployManager(Manager):
             {"interface": "deploy", "step": "take_long", "priority": 0, "reboot_requested": False},
             {"interface": "raid", "step": "break_down", "priority": 0, "reboot_requested": False},
         ]
+
+    def get_clean_steps(self, node: dict[str, Any], ports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        text = {"text": {"description": "What to write.", "required": True}}
+        return [
+            {"interface": "deploy", "step": "note_cleaned", "priority": 30, "reboot_requested": False,
+             "abortable": True},
+            {"interface": "deploy", "step": "write_more", "priority": 0, "reboot_requested": False, "argsinfo": text},
+            {"interface": "raid", "step": "break_down", "priority": 0, "reboot_requested": False},
+            {"interface": "deploy", "step": "take_long", "priority": 0, "reboot_requested": False, "abortable": True},
+        ]
+
+    get_service_steps = get_clean_steps
+
+    def note_cleaned(self, node: dict[str, Any], ports: list[dict[str, Any]]) -> None:
+        self._note(f"cleaned {node['uuid']}")
 
     def write_system(self, node: dict[str, Any], ports: list[dict[str, Any]]) -> None:
         self._note(f"system of {node['uuid']} with {ports[0]['address']}")
@@ -78,6 +94,8 @@ def main(endpoint: str, port: str, folder: str) -> None:
     hardware._global_managers = [{"name": "DeployManager", "manager": machine, "support": 3}]
     # Machines may be slow, tests may not.
     agent.IronicPythonAgentHeartbeater.min_heartbeat_interval = 0.2
+    # Files of the rescue system belong into the folder of the machine, not into /etc of this computer.
+    rescue.open = lambda path, mode: Path(folder, Path(path).name).open(mode)  # noqa: SIM115
     here = agent.Host("127.0.0.1", int(port))
     RamdiskAgent(endpoint, here, here, 1, 1, None, 30, 1, False, None).run()
 

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a service with the deploy interface ``custom-agent``."""
-    config = "[DEFAULT]\nenabled_deploy_interfaces = fake,custom-agent\n"
+    config = ("[DEFAULT]\nenabled_deploy_interfaces = fake,custom-agent\n"
+              "enabled_rescue_interfaces = fake,agent,no-rescue\n")
     with standalone(tmp_path_factory.mktemp("ipa"), config=config) as (_, url):
         yield url
 
@@ -32,7 +33,7 @@ def available(endpoint: str, machine: Machine, *traits: str) -> None:
     """Create the machine's node, available, and with the traits of its instance."""
     machines.call(endpoint, "POST", "nodes", {
         "uuid": machine.uuid, "driver": "fake-hardware", "deploy_interface": "custom-agent",
-        "instance_info": {"traits": list(traits)}})
+        "automated_clean": False, "instance_info": {"traits": list(traits)}})
     machines.call(endpoint, "POST", "ports", {"node_uuid": machine.uuid, "address": machine.pxe_mac})
     for target, state in (("manage", "manageable"), ("provide", "available")):
         provision(endpoint, machine, target)

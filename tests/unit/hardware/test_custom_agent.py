@@ -8,18 +8,19 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-from types import SimpleNamespace
 
 import pytest
 
 from ironic_rules.context import admin
-from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.exceptions import AgentChanged, IronicRulesError
 from ironic_rules.hardware.agent import client as agent_client
-from ironic_rules.hardware.agent import deploy as custom_agent
+from ironic_rules.hardware.agent import in_band
 from ironic_rules.hardware.agent.client import AgentClient
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
 from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.task import Task
+from ironic_rules.steps.procedures import CLEANING
+from tests.unit.hardware import dripping
 
 TOKEN = "t" * 43
 FIELDS = ("uuid", "name", "driver", "properties", "instance_info", "extra", "raid_config", "target_raid_config",
@@ -79,7 +80,7 @@ def deploy():
 @pytest.fixture
 def task(agent):
     values = {**dict.fromkeys(FIELDS), "driver_internal_info": {
-        "agent_url": agent.url, custom_agent.LAST: "asked", custom_agent.VERSIONS: {"M": "1"}},
+        "agent_url": agent.url, in_band.LAST: "asked", in_band.VERSIONS: {"M": "1"}},
         "instance_info": {"image_password": "secret", "image_url": "http://images/1?sig=2"}}
     context = admin()
     context.agent_token = TOKEN
@@ -112,13 +113,10 @@ def test_an_answer_that_is_too_long(agent, client, monkeypatch):
         client.commands()
 
 
-def test_an_answer_that_never_ends(agent, monkeypatch):
-    clock = iter([0, 100])
-    monkeypatch.setattr(agent_client, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    agent.commands = b" " * 10
-
-    with pytest.raises(IronicRulesError, match="takes too long"):
-        AgentClient(agent.url, TOKEN).commands()
+@pytest.mark.parametrize("start", [dripping.HEADERS, dripping.BODY], ids=["headers", "body"])
+def test_an_answer_that_never_ends(start):
+    with dripping.server(start) as url, pytest.raises(IronicRulesError, match="takes too long"):
+        AgentClient(url, TOKEN, timeout_s=0.4).commands()
 
 
 def test_an_error_of_the_agent_is_told_in_printable_form(agent, client):
@@ -166,8 +164,8 @@ def test_a_step_is_started_watched_and_done(agent, deploy, task):
     assert deploy.run_in_band(task, STEP) is None
 
     assert len(agent.started) == 1
-    assert task.node.driver_internal_info[custom_agent.LAST] == "new"
-    assert custom_agent.STARTED not in task.node.driver_internal_info
+    assert task.node.driver_internal_info[in_band.LAST] == "new"
+    assert in_band.STARTED not in task.node.driver_internal_info
 
 
 @pytest.mark.parametrize(("status", "ends"), [("RUNNING", "wait call-back"), ("SUCCEEDED", None)])
@@ -220,7 +218,7 @@ def test_the_agent_is_asked_for_its_steps(agent, deploy, task):
     assert (info.name, info.priority, info.rerunnable, info.core) == ("raid.create", 5, False, False)
     assert info.argsinfo == {"size": {"description": "GiB", "required": True}}
     internal = task.node.driver_internal_info
-    assert (internal[custom_agent.LAST], internal[custom_agent.VERSIONS]) == ("asked-now", {"M": "2"})
+    assert (internal[in_band.LAST], internal[in_band.VERSIONS]) == ("asked-now", {"M": "2"})
 
 
 @pytest.mark.parametrize("steps", [
@@ -238,3 +236,50 @@ def test_steps_of_an_agent_that_can_not_be(agent, deploy, task, steps):
 
     with pytest.raises(IronicRulesError, match="agent"):
         deploy.continue_step(task, "deploy", {})
+
+
+def clean(step="erase_devices"):
+    return {"interface": "deploy", "step": step, "args": {}, "priority": 10}
+
+
+def test_clean_steps_have_commands_of_their_own(agent, deploy, task):
+    agent.reply = command("asked", command_result={"hardware_manager_version": {"M": "2"}, "clean_steps": {
+        "M": [{**clean(), "abortable": True}]}})
+    assert deploy.continue_step(task, "prepare_cleaning", {}) is None
+    info, = deploy.in_band_steps(task, CLEANING)
+    assert (info.name, info.priority, info.abortable, deploy.in_band_steps(task)) == (
+        "deploy.erase_devices", 10, True, [])
+
+    assert deploy.run_in_band(task, clean(), CLEANING) == "wait call-back"
+
+    assert [started["name"] for started in agent.started] == ["clean.get_clean_steps", "clean.execute_clean_step"]
+    assert agent.started[1]["params"]["clean_version"] == {"M": "2"}
+
+
+@pytest.mark.parametrize("status", ["CLEAN_VERSION_MISMATCH", "VERSION_MISMATCH"])
+def test_an_agent_with_other_hardware_managers_is_an_error_of_its_own(agent, deploy, task, status):
+    agent.commands = [command("asked"), command("new", status, command_error={"details": "M is 2 now"})]
+
+    with pytest.raises(AgentChanged, match="M is 2 now"):
+        deploy.run_in_band(task, clean(), CLEANING)
+
+
+def test_the_ramdisk_is_booted_again_where_a_step_requests_that(agent, task, monkeypatch):
+    booted = []
+    monkeypatch.setattr(in_band.booting, "boot", lambda interface, task: booted.append(task.node.uuid))
+    deploy = CustomAgentDeploy(None, None)
+    agent.reply = command("asked", command_result={"clean_steps": {"M": [
+        {**clean(), "reboot_requested": True}, clean("other")]}})
+    deploy.continue_step(task, "prepare_cleaning", {})
+    internal = task.node.driver_internal_info
+    internal[in_band.LAST] = "asked"
+
+    agent.commands = [command("asked"), command("done")]
+    assert deploy.run_in_band(task, clean(), CLEANING) == "wait call-back"
+    assert len(booted) == 1
+    agent.commands = [command("of the new one")]
+    assert deploy.run_in_band(task, clean(), CLEANING) is None
+    assert (internal[in_band.LAST], in_band.REBOOTS in internal) == ("of the new one", False)
+    agent.commands.append(command("next"))
+    assert deploy.run_in_band(task, clean("other"), CLEANING) is None
+    assert len(booted) == 1

@@ -1,0 +1,49 @@
+"""Booting the ramdisk with ironic-python-agent, and stopping it."""
+
+from __future__ import annotations
+
+from ironic_rules.hardware.agent import ramdisk
+from ironic_rules.hardware.base import Interface
+from ironic_rules.hardware.boot.device import boot_from
+from ironic_rules.models import states
+from ironic_rules.models.task import Task
+
+
+def parameters(interface: Interface, task: Task) -> dict[str, str] | None:
+    """Return the kernel parameters of the ramdisk; None if the service does not manage the node's boot.
+
+    :param interface: the one that needs the ramdisk
+    :raises InvalidParameterValue: the boot interface cannot boot it, and ``[inspector]require_managed_boot`` is true
+    """
+    found = ramdisk.managed_parameters(interface, task)
+    if found is not None:
+        # With it, the agent would begin with an inspection.
+        found.pop("ipa-inspection-callback-url", None)
+    return found
+
+
+def boot(interface: Interface, task: Task) -> None:
+    """Boot the ramdisk. Safe to repeat.
+
+    :raises InvalidParameterValue: as :func:`parameters`
+    """
+    given = parameters(interface, task)
+    # A ramdisk that is already running must not prevent the new one from getting a token.
+    task.node.agent_token_hash = None
+    if given is None:
+        boot_from(interface, task, "pxe")
+    else:
+        interface.interface_of(task.node, "boot").prepare_ramdisk(task, given)
+    interface.interface_of(task.node, "power").set_power_state(task, states.REBOOT)
+
+
+def stop(interface: Interface, task: Task) -> None:
+    """Switch the machine off, and let it no longer boot the ramdisk. Safe to repeat."""
+    interface.interface_of(task.node, "power").set_power_state(task, states.POWER_OFF)
+    interface.interface_of(task.node, "boot").clean_up_ramdisk(task)
+
+
+def boot_instance(interface: Interface, task: Task) -> None:
+    """Boot the instance from disk, persistently."""
+    boot_from(interface, task, "disk", persistent=True)
+    interface.interface_of(task.node, "power").set_power_state(task, states.POWER_ON)

@@ -1,0 +1,175 @@
+"""Images that the agent writes to a disk: what ``instance_info`` says about one, and how the agent is told.
+
+The names are those of Ironic; what is not listed here is refused by :func:`of_node`, with a reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.models.nodes import Node
+from ironic_rules.text import is_uuid, printable
+
+#: What the agent writes without an option of its own: it converts qcow2, and takes raw images as they are.
+FORMATS = ("raw", "qcow2")
+MAX_URL = 4096
+#: Algorithms that fit the length of ``image_checksum``, in hexadecimal digits; the agent derives them the same way.
+_BY_LENGTH = {64: "sha256", 128: "sha512"}
+_MD5_LENGTH = 32
+_ALGORITHMS = tuple(sorted(name for name in hashlib.algorithms_guaranteed
+                           if name.startswith(("sha2", "sha3", "sha5", "blake2"))))
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
+_WHERE = "/instance_info"
+_PROXIES = {"http": "image_http_proxy", "https": "image_https_proxy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A whole-disk image.
+
+    :ivar source: its URL; of a file of the conductor with the scheme ``file``
+    :ivar checksum: ``image_checksum``, in hexadecimal digits or the URL of a list of checksums; None if there is a hash
+    :ivar hash_algorithm: ``image_os_hash_algo``, None without ``image_os_hash_value``
+    :ivar disk_format: one of ``FORMATS``; None: the agent finds it out
+    :ivar proxies: proxy by scheme, for the agent's download;  no_proxy: hosts that are loaded without it
+    """
+
+    source: str
+    checksum: str | None
+    hash_algorithm: str | None
+    hash_value: str | None
+    disk_format: str | None
+    proxies: Mapping[str, str]
+    no_proxy: str | None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the image is a file of the conductor."""
+        return urllib.parse.urlsplit(self.source).scheme == "file"
+
+    def urls(self) -> dict[str, str]:
+        """Return what the agent loads over HTTP, by its JSON pointer in the node."""
+        found = {f"{_WHERE}/image_source": self.source, f"{_WHERE}/image_checksum": self.checksum,
+                 f"{_WHERE}/image_os_hash_value": self.hash_value}
+        return {where: value for where, value in found.items() if value is not None and _is_url(value)}
+
+    def to_agent(self, node_uuid: str, url: str, boot_mode: str, *, stream: bool) -> dict[str, Any]:
+        """Return ``image_info`` of the agent's command ``standby.prepare_image``.
+
+        :param url: where the agent loads the image: its source, or the URL at which a file is served
+        :param stream: whether a raw image is written while it is loaded, instead of to the ramdisk's memory first
+        """
+        name = _NOT_IN_A_NAME.sub("_", urllib.parse.urlsplit(self.source).path.rpartition("/")[2]).lstrip(".")
+        told = {
+            # The agent's file has this name, and its errors too.
+            "id": name[:128] or "image", "urls": [url], "node_uuid": node_uuid, "image_type": "whole-disk",
+            "checksum": self.checksum, "os_hash_algo": self.hash_algorithm, "os_hash_value": self.hash_value,
+            "disk_format": self.disk_format, "stream_raw_images": stream, "deploy_boot_mode": boot_mode,
+            "boot_option": "local", "proxies": dict(self.proxies) or None, "no_proxy": self.no_proxy,
+        }
+        return {key: value for key, value in told.items() if value is not None}
+
+
+def of_node(node: Node) -> Image:
+    """Return the image that a node's ``instance_info`` specifies.
+
+    :raises InvalidParameterValue: there is none, or it cannot be written; with every problem
+    """
+    info = node.instance_info
+    if problems := [Problem(f"{_WHERE}/{key}", text) for key, text in _problems(info)]:
+        raise InvalidParameterValue(problems=problems)
+    algorithm = info.get("image_os_hash_algo")
+    return Image(
+        info["image_source"], info.get("image_checksum"), algorithm, info.get("image_os_hash_value"),
+        info.get("image_disk_format"),
+        {scheme: info[key] for scheme, key in _PROXIES.items() if info.get(key)}, info.get("image_no_proxy"))
+
+
+def path_of(image: Image) -> Path:
+    """Return the path of an image that is a file of the conductor."""
+    return Path(urllib.parse.unquote(urllib.parse.urlsplit(image.source).path))
+
+
+def _problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each wrong key of ``instance_info``, and why it is invalid."""
+    if problem := _source_problem(info.get("image_source")):
+        yield "image_source", problem
+    yield from _checksum_problems(info)
+    kind, disk_format = info.get("image_type"), info.get("image_disk_format")
+    if kind not in (None, "whole-disk"):
+        yield "image_type", "only whole-disk images are written"
+    elif any(info.get(key) for key in ("kernel", "ramdisk")):
+        yield ("kernel" if info.get("kernel") else "ramdisk",
+               "partition images, which are booted by a kernel and a ramdisk, are not written; use a whole-disk image, "
+               "or the deploy interface ramdisk")
+    if disk_format not in (None, *FORMATS):
+        yield "image_disk_format", f"must be {' or '.join(FORMATS)}"
+    for key in (*_PROXIES.values(), "image_no_proxy"):
+        if not isinstance(info.get(key), str | None):
+            yield key, "must be a text"
+    if info.get("image_download_source") not in (None, "http"):
+        yield "image_download_source", "must be http: the agent loads the image itself"
+
+
+def _source_problem(source: Any) -> str | None:
+    if source is None:
+        return "is missing: there is no image to write"
+    if not isinstance(source, str) or not 0 < len(source) <= MAX_URL or not source.isprintable() or " " in source:
+        return "must be a URL"
+    if is_uuid(source) or source.startswith("glance://"):
+        return "is an image of an image service, which is not supported; use the URL of a file"
+    parts = urllib.parse.urlsplit(source)
+    if parts.scheme == "file":
+        return None if parts.path.startswith("/") and not parts.netloc else "must be file:///PATH"
+    if not _is_url(source):
+        return "must be a URL that begins with http://, https:// or file:///"
+    return None
+
+
+def _checksum_problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    checksum, algorithm, value = (info.get(f"image_{key}") for key in ("checksum", "os_hash_algo", "os_hash_value"))
+    if checksum is None and algorithm is None and value is None:
+        yield "image_checksum", ("is missing: an image is only written if its content can be checked; set it, or "
+                                 "image_os_hash_algo and image_os_hash_value")
+    if (algorithm is None) != (value is None):
+        yield ("image_os_hash_value" if value is None else "image_os_hash_algo"), "is missing: both are needed"
+    elif algorithm is not None and algorithm not in _ALGORITHMS:
+        yield "image_os_hash_algo", f"must be one of {', '.join(_ALGORITHMS)}"
+    elif algorithm is not None and not _is_url(value) and not _is_digest(value, 2 * hashlib.new(algorithm).digest_size):
+        yield "image_os_hash_value", f"is not a {algorithm} checksum in hexadecimal digits"
+    if checksum is None or _is_url(checksum):
+        return
+    if _is_digest(checksum, _MD5_LENGTH):
+        if algorithm is None:
+            yield "image_checksum", "is an MD5 checksum, which agents do not accept; use SHA-256 or SHA-512"
+    elif not any(_is_digest(checksum, length) for length in _BY_LENGTH):
+        yield "image_checksum", ("must be the checksum (SHA-256 or SHA-512) in hexadecimal digits, or the URL of a "
+                                 "list of checksums")
+
+
+def _is_digest(value: Any, length: int) -> bool:
+    return isinstance(value, str) and len(value) == length and _HEX.fullmatch(value) is not None
+
+
+def _is_url(value: Any) -> bool:
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_URL or not value.isprintable() or " " in value:
+        return False
+    try:
+        parts = urllib.parse.urlsplit(value)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an IPv6 address that cannot be read
+        return False
+
+
+def shown(url: str) -> str:
+    """Return the scheme and the host of a URL, for messages: the rest may be a secret."""
+    parts = urllib.parse.urlsplit(url)
+    return printable(f"{parts.scheme}://{parts.hostname}")

@@ -1,0 +1,225 @@
+"""Steps of the ramdisk: what every deploy interface that boots ironic-python-agent has in common.
+
+Agents are called only after their heartbeats, whose token is not stored: a call without a token waits for the next
+heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironic_rules.exceptions import AgentChanged, IronicRulesError
+from ironic_rules.hardware.agent import booting, unsupported
+from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, AgentClient, failure
+from ironic_rules.hardware.base import DeployInterface
+from ironic_rules.hardware.boot.device import PROPERTIES, forced_persistence
+from ironic_rules.models import secrets, states
+from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
+from ironic_rules.models.task import Task
+from ironic_rules.steps.declaration import StepInfo, clean_step, deploy_step, service_step
+from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure
+
+#: Keys of ``driver_internal_info``: the agent's versions; the last of its commands that has been processed; whether the
+#: command of the current step was started; whether the machine reboots after it. The steps that the agent offers are in
+#: ``agent_deploy_steps`` etc.
+VERSIONS = "agent_hardware_managers"
+LAST = "agent_last_command"
+STARTED = "agent_command_started"
+REBOOTS = "agent_reboots"
+_CHANGED = frozenset({"CLEAN_VERSION_MISMATCH", "VERSION_MISMATCH"})
+_MAX_STEPS = 500
+
+
+class AgentSteps(DeployInterface):
+    """Boots the ramdisk for each procedure, and runs the agent's steps."""
+
+    has_in_band_steps = True
+    properties = PROPERTIES
+
+    def validate(self, task: Task) -> None:
+        """Check that the ramdisk can be booted.
+
+        :raises InvalidParameterValue: the boot interface cannot, and ``[inspector]require_managed_boot`` is true
+        """
+        self.validate_ramdisk(task)
+
+    def validate_ramdisk(self, task: Task) -> None:
+        """Check that the ramdisk can be booted, as :meth:`validate` does."""
+        unsupported.check_node(task.node)
+        forced_persistence(task)
+        booting.parameters(self, task)
+
+    @deploy_step(priority=100, core=True, rerunnable=True)
+    def deploy(self, task: Task) -> str | None:
+        """Boot the ramdisk, and request its deploy steps when it runs."""
+        return self._boot(task)
+
+    @clean_step(priority=0, core=True, rerunnable=True, abortable=True)
+    def prepare_cleaning(self, task: Task) -> str:
+        """Boot the ramdisk, and request its clean steps when it runs."""
+        return self._boot(task)
+
+    @service_step(priority=0, core=True, rerunnable=True, abortable=True)
+    def prepare_service(self, task: Task) -> str:
+        """Boot the ramdisk, and request its service steps when it runs."""
+        return self._boot(task)
+
+    @clean_step(priority=0, core=True, rerunnable=True)
+    def tear_down_cleaning(self, task: Task) -> None:
+        """Stop the ramdisk."""
+        self.stop_ramdisk(task)
+
+    @service_step(priority=0, core=True, rerunnable=True)
+    def tear_down_service(self, task: Task) -> None:
+        """Stop the ramdisk, and boot the instance again."""
+        self.stop_ramdisk(task)
+        booting.boot_instance(self, task)
+
+    def tear_down(self, task: Task) -> None:
+        self.stop_ramdisk(task)
+
+    def clean_up(self, task: Task) -> None:
+        self.interface_of(task.node, "boot").clean_up_ramdisk(task)
+
+    def stop_ramdisk(self, task: Task) -> None:
+        """Switch the machine off, and let it no longer boot the ramdisk. Safe to repeat."""
+        booting.stop(self, task)
+        forget(task)
+
+    def _boot(self, task: Task) -> str:
+        forget(task)
+        booting.boot(self, task)
+        return states.DEPLOYWAIT
+
+    def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
+        """Request the agent's steps, which completes the step that has booted the ramdisk."""
+        procedure = next(known for known in ALL if known.boot_step == step)
+        client = client_of(task)
+        if client is None:
+            return states.DEPLOYWAIT
+        answer = client.run(f"{procedure.name}.get_{procedure.steps_key}", _machine(task))
+        internal = task.node.driver_internal_info
+        internal[_steps_key(procedure)] = [
+            {"interface": info.interface, "offers": info.to_wire(), **({"reboots": True} if reboots else {})}
+            for info, reboots in _offered(answer, procedure)]
+        internal[VERSIONS] = answer.get("hardware_manager_version")
+        internal[LAST] = _last(client.commands())
+        return None
+
+    def in_band_steps(self, task: Task, procedure: Procedure = DEPLOYMENT) -> list[StepInfo]:
+        """Return the steps that the node's agent offers; none before it has reported them."""
+        return [StepInfo.from_wire(step["interface"], step["offers"])
+                for step in task.node.driver_internal_info.get(_steps_key(procedure)) or ()]
+
+    def run_in_band(self, task: Task, step: Mapping[str, Any], procedure: Procedure = DEPLOYMENT) -> str | None:
+        """Let the agent run one of its steps: start it, or check its progress. Safe to repeat.
+
+        :param step: as in ``node.deploy_step``
+        :returns: None when it is done, else ``states.DEPLOYWAIT``
+        :raises AgentChanged: the hardware managers of the agent have other versions than when the steps were planned
+        :raises IronicRulesError: it failed, or the agent no longer knows it
+        """
+        client = client_of(task)
+        if client is None:
+            return states.DEPLOYWAIT
+        internal = task.node.driver_internal_info
+        commands = client.commands()
+        if internal.pop(REBOOTS, False):
+            internal[LAST] = _last(commands)
+            return None
+        last = commands[-1] if commands else None
+        # The command is identified by its position, so that it is found even if a conductor failed after starting it
+        # and before storing that.
+        if last is None or last.get("id") == internal.get(LAST):
+            if internal.get(STARTED):
+                raise IronicRulesError("The agent no longer knows the command; the ramdisk must have been restarted.")
+            client.start(f"{procedure.name}.execute_{procedure.step_field}", {
+                "step": dict(step), f"{procedure.name}_version": internal.get(VERSIONS), **_machine(task)})
+            internal[STARTED] = True
+            return states.DEPLOYWAIT
+        if last.get("command_status") == RUNNING:
+            internal[STARTED] = True
+            return states.DEPLOYWAIT
+        if last.get("command_status") in _CHANGED:
+            raise AgentChanged(reason=failure(last))
+        if last.get("command_status") != SUCCEEDED:
+            raise IronicRulesError(f"The agent reports: {failure(last)}")
+        internal[LAST] = last.get("id")
+        internal.pop(STARTED, None)
+        if self._reboots_after(task, step, procedure):
+            booting.boot(self, task)
+            internal[REBOOTS] = True
+            return states.DEPLOYWAIT
+        return None
+
+    def _reboots_after(self, task: Task, step: Mapping[str, Any], procedure: Procedure) -> bool:
+        """Return whether the agent has requested a reboot after the step."""
+        offered = task.node.driver_internal_info.get(_steps_key(procedure)) or ()
+        return any(known.get("reboots") and known["interface"] == step["interface"]
+                   and known["offers"]["step"] == step["step"] for known in offered)
+
+
+def forget(task: Task) -> None:
+    """Remove the stored data of the node's agent."""
+    for key in (*map(_steps_key, ALL), VERSIONS, LAST, STARTED, REBOOTS, "agent_url", "agent_verify_ca"):
+        task.node.driver_internal_info.pop(key, None)
+
+
+def _steps_key(procedure: Procedure) -> str:
+    return f"agent_{procedure.steps_key}"
+
+
+def client_of(task: Task) -> AgentClient | None:
+    """Return a client of the node's agent; None unless its heartbeat is processed now, because it has the token."""
+    internal = task.node.driver_internal_info
+    token, url = task.context.agent_token, internal.get("agent_url")
+    return AgentClient(url, token, internal.get("agent_verify_ca")) if token and url else None
+
+
+def _machine(task: Task) -> dict[str, Any]:
+    """Return the node and its ports as they are sent to agents: without secrets."""
+    node = task.node.read()
+    fields = ("uuid", "name", "driver", "properties", "instance_info", "driver_internal_info", "extra", "raid_config",
+              "target_raid_config", "resource_class", "traits", "instance_uuid", "provision_state")
+    ports = [port.read() for port in task.ports]
+    shown = secrets.mask({name: node[name] for name in fields})
+    if "image_url" in node["instance_info"]:
+        shown["instance_info"]["image_url"] = node["instance_info"]["image_url"]  # to fetch the image from
+    return {"node": shown,
+            "ports": [{name: port.get(name) for name in ("uuid", "address", "pxe_enabled", "extra", "name")}
+                      for port in ports]}
+
+
+def _last(commands: Sequence[Mapping[str, Any]]) -> Any:
+    return commands[-1].get("id") if commands else None
+
+
+def _offered(answer: Any, procedure: Procedure) -> list[tuple[StepInfo, bool]]:
+    """Return the steps of the agent's response, each with whether a reboot follows it. The response is untrusted data.
+
+    :raises IronicRulesError: they are invalid
+    """
+    by_manager = answer.get(procedure.steps_key) if isinstance(answer, dict) else None
+    if not isinstance(by_manager, dict) or not all(isinstance(steps, list) for steps in by_manager.values()):
+        raise IronicRulesError(f"The agent's list of {procedure.name} steps is invalid.")
+    steps = [step for steps in by_manager.values() for step in steps]
+    if len(steps) > _MAX_STEPS:
+        raise IronicRulesError(f"The agent offers more than {_MAX_STEPS} {procedure.name} steps.")
+    return [(_info(step, procedure), step.get("reboot_requested") is True) for step in steps]
+
+
+def _info(step: Any, procedure: Procedure) -> StepInfo:
+    what = f"A {procedure.name} step of the agent"
+    if not isinstance(step, dict):
+        raise IronicRulesError(f"{what} is not an object.")
+    name, kind, priority = step.get("step"), step.get("interface"), step.get("priority")
+    args = step.get("argsinfo") or {}
+    is_number = isinstance(priority, int) and not isinstance(priority, bool) and 0 <= priority <= MAX_PRIORITY
+    if not isinstance(name, str) or not 0 < len(name) <= 255 or kind not in STEP_INTERFACES or not is_number:
+        raise IronicRulesError(f"{what} has an invalid name, interface or priority.")
+    if not isinstance(args, dict) or not all(isinstance(info, dict) for info in args.values()):
+        raise IronicRulesError(f"{what} has invalid arguments.")
+    return StepInfo(kind, name, int(priority or 0), {
+        arg: {"description": str(info.get("description", "")), "required": bool(info.get("required", False))}
+        for arg, info in args.items()}, abortable=step.get("abortable") is True)

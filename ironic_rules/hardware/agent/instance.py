@@ -1,0 +1,77 @@
+"""What an instance requests of the machine besides its image: the boot mode, the disk. No side effects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.hardware.agent import unsupported
+from ironic_rules.models import disk_hints
+from ironic_rules.models.nodes import Node
+from ironic_rules.rules import ActionError, capabilities
+
+_MODES = ("uefi", "bios")
+_CAPABILITIES = "/instance_info/capabilities"
+
+
+def boot_mode(node: Node, default: str) -> str:
+    """Return the boot mode of the instance: that which it requests, or that of the node, or ``default``."""
+    return requested_boot_mode(node) or (node.boot_mode if node.boot_mode in _MODES else None) or default
+
+
+def requested_boot_mode(node: Node) -> str | None:
+    """Return the boot mode that the instance requests, or that the node's properties require; None if neither does."""
+    found = (_capabilities(node.instance_info).get("boot_mode"), node.instance_info.get("deploy_boot_mode"),
+             _capabilities(node.properties).get("boot_mode"))
+    return next((str(mode) for mode in found if mode), None)
+
+
+def check(node: Node, modes: Collection[str]) -> None:
+    """Check what the instance requests of the machine.
+
+    :param modes: the boot modes that the management interface can set; none if it cannot
+    :raises InvalidParameterValue: with everything that cannot be done
+    """
+    if problems := list(_problems(node, modes)):
+        raise InvalidParameterValue(problems=problems)
+
+
+def _problems(node: Node, modes: Collection[str]) -> Iterator[Problem]:
+    try:
+        wanted = capabilities.parse(node.instance_info.get("capabilities"))
+        of_node = capabilities.parse(node.properties.get("capabilities"))
+    except ActionError as exc:
+        yield Problem(_CAPABILITIES, str(exc))
+        return
+    if wanted.get("boot_option", "local") != "local":
+        yield Problem(f"{_CAPABILITIES}/boot_option", "must be local: images are booted from the disk; to boot a "
+                                                      "ramdisk, use the deploy interface ramdisk")
+    for name in ("secure_boot", "trusted_boot"):
+        if str(wanted.get(name, "false")).lower() not in ("false", "disabled", "forbidden"):
+            yield Problem(f"{_CAPABILITIES}/{name}", "a deployment does not switch it on; request it without this "
+                                                     "capability from a machine where it is on")
+    mode = requested_boot_mode(node)
+    if mode is not None and mode not in _MODES:
+        yield Problem(_CAPABILITIES, f"boot_mode must be {' or '.join(_MODES)}")
+    elif mode is not None and not modes and of_node.get("boot_mode", node.boot_mode or mode) != mode:
+        yield Problem(_CAPABILITIES, f"the boot mode of the machine is not {mode}, and its management interface cannot "
+                                     "change it")
+    yield from unsupported.instance_problems(node)
+    yield from _hint_problems("/instance_info/root_device", node.instance_info.get("root_device"))
+    yield from _hint_problems("/properties/root_device", node.properties.get("root_device"))
+
+
+def _hint_problems(where: str, hint: Any) -> Iterator[Problem]:
+    if hint not in (None, {}):
+        try:
+            disk_hints.parse(hint, where)
+        except disk_hints.BadHint as exc:
+            yield Problem("", str(exc))
+
+
+def _capabilities(found: Any) -> dict[str, Any]:
+    try:
+        return capabilities.parse(found.get("capabilities"))
+    except ActionError:
+        return {}

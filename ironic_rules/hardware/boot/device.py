@@ -1,0 +1,37 @@
+"""Choice of the boot device by other interfaces, as ``driver_info/force_persistent_boot_device`` wants it."""
+
+from __future__ import annotations
+
+from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.hardware.base import Interface
+from ironic_rules.models.task import Task
+
+KEY = "force_persistent_boot_device"
+PROPERTIES = {KEY: "Whether the boot device is always set persistently: Always, Never, or Default (persistently only "
+                   "for a deployed instance)."}
+_FORCED = {"always": True, "true": True, "never": False, "default": None, "false": None}
+
+
+def boot_from(interface: Interface, task: Task, device: str, *, persistent: bool = False) -> None:
+    """Make the node boot from ``device``, through its management interface.
+
+    :param interface: the one that needs it
+    :param persistent: whether for all boots, unless the node's setting is another one
+    :raises InvalidParameterValue: its setting is invalid, or there is no such device
+    """
+    forced = forced_persistence(task)
+    interface.interface_of(task.node, "management").set_boot_device(
+        task, device, persistent=persistent if forced is None else forced)
+
+
+def forced_persistence(task: Task) -> bool | None:
+    """Return whether the node's boot device is always or never set persistently; None if neither.
+
+    :raises InvalidParameterValue: the setting is invalid
+    """
+    value = task.node.driver_info.get(KEY)
+    word = "default" if value is None else str(value).lower()
+    if word not in _FORCED:
+        raise InvalidParameterValue(problems=[
+            Problem(f"/driver_info/{KEY}", "must be Always, Never or Default")])
+    return _FORCED[word]

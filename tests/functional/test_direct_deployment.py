@@ -1,0 +1,292 @@
+"""``direct`` deployments over HTTP, in one process, with an agent that records what it is told."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+
+import pycdlib
+import pytest
+
+from ironic_rules.hardware.fake import FakeBoot, FakeManagement, FakePower
+from tests.functional.agents import agent
+from tests.functional.hardware.bmcs import web_server
+from tests.functional.whole import fault, running
+
+CONTENT = b"an image"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+CORE = ["deploy.deploy", "deploy.write_image", "deploy.prepare_instance_boot", "deploy.tear_down_agent",
+        "deploy.switch_to_tenant_network", "deploy.boot_instance"]
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """The URL of a web server with an image."""
+    folder = tmp_path_factory.mktemp("images")
+    (folder / "system.raw").write_bytes(CONTENT)
+    with web_server(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("direct")
+    (folder / "allowed").mkdir()
+    (folder / "allowed" / "system.raw").write_bytes(CONTENT)
+    (folder / "secret.raw").write_bytes(CONTENT)
+    (folder / "allowed" / "leads-out.raw").symlink_to(folder / "secret.raw")
+    config = ("[deploy]\nimage_url_denied_networks = 127.0.0.2/32\nagent_power_off_timeout = 0\n"
+              f"http_url = http://192.0.2.1\nhttp_root = {folder}/published\n")
+    with running(folder, f"[conductor]\nfile_url_allowed_paths = {folder}/allowed\n{config}") as service:
+        service.folder = folder
+        yield service
+
+
+@pytest.fixture
+def ramdisk():
+    with agent() as found:
+        yield found
+
+
+def enrolled(whole, images, *, state="available", mode="uefi", **instance_info):
+    """Return an available node with an image."""
+    node = whole.enroll(state, deploy_interface="direct", automated_clean=False,
+                        properties={"capabilities": f"boot_mode:{mode}"})
+    image = {"image_source": f"{images}/system.raw", "image_checksum": SHA256, "image_disk_format": "raw"}
+    whole.put(node, instance_info={key: value for key, value in {**image, **instance_info}.items()
+                                   if value is not None})
+    return node
+
+
+def beat(whole, node, ramdisk, token=None):
+    """Send a heartbeat of the node's ramdisk; return its token."""
+    token = token or whole.app.get(f"/v1/lookup?node_uuid={node}").json["config"]["agent_token"]
+    body = {"callback_url": ramdisk.url, "agent_token": token}
+    assert whole.app.post_json(f"/v1/heartbeat/{node}", body).status_int == 202
+    whole.at_rest(node)
+    return token
+
+
+def deployed(whole, node, ramdisk, **arguments):
+    """Deploy the node, with heartbeats until it no longer waits; return it."""
+    assert whole.provision(node, "active", **arguments)["provision_state"] == "wait call-back"
+    token = None
+    for _ in range(10):
+        token = beat(whole, node, ramdisk, token)
+        ramdisk.end()
+        if whole.row(node).provision_state != "wait call-back":
+            return whole.show(node)
+    raise AssertionError(whole.events(node))
+
+
+def finished(whole, node):
+    return [event.split()[2] for _, event in whole.events(node) if " finished after " in event]
+
+
+def test_an_image_is_written_and_booted(whole, images, ramdisk, monkeypatch):
+    node = enrolled(whole, images, root_device={"name": "/dev/sda"})
+    changed = []
+    set_power_state = FakePower.set_power_state
+
+    def noted(power, task, target, timeout_s=None):
+        changed.append(target)
+        set_power_state(power, task, target, timeout_s)
+
+    monkeypatch.setattr(FakePower, "set_power_state", noted)
+    monkeypatch.setattr(FakePower, "get_power_state", lambda power, task: (
+        "power off" if "standby.power_off" in ramdisk.names() else "power on"))
+
+    with whole.option("deploy", "agent_power_off_timeout", 60):
+        shown = deployed(whole, node, ramdisk)
+
+    assert (shown["provision_state"], shown["last_error"], shown["power_state"]) == ("active", None, "power on")
+    assert finished(whole, node) == CORE
+    assert ramdisk.names() == [
+        "deploy.get_deploy_steps", "standby.prepare_image", "standby.get_partition_uuids", "image.install_bootloader",
+        "standby.sync", "standby.power_off"]
+    assert ramdisk.parameters("standby.prepare_image") == {"image_info": {
+        "id": "system.raw", "urls": [f"{images}/system.raw"], "node_uuid": node, "image_type": "whole-disk",
+        "checksum": SHA256, "disk_format": "raw", "stream_raw_images": True, "deploy_boot_mode": "uefi",
+        "boot_option": "local"}}
+    assert ramdisk.parameters("image.install_bootloader") == {
+        "root_uuid": None, "efi_system_part_uuid": None, "target_boot_mode": "uefi"}
+    assert ramdisk.parameters("deploy.get_deploy_steps")["node"]["instance_info"]["root_device"] == {
+        "name": "/dev/sda"}
+    assert shown["driver_internal_info"]["fake_boot_device"] == {"boot_device": "disk", "persistent": True}
+    assert not [key for key in shown["driver_internal_info"] if key.startswith(("agent_url", "agent_last_command"))]
+    assert changed == ["rebooting", "power off", "power on"]
+
+
+def test_a_machine_in_bios_mode_whose_power_must_stay_on(whole, images, ramdisk):
+    node = enrolled(whole, images, mode="bios")
+    whole.put(node, disable_power_off=True, driver_info={"force_persistent_boot_device": "Never"})
+
+    shown = deployed(whole, node, ramdisk)
+
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    assert ramdisk.names() == ["deploy.get_deploy_steps", "standby.prepare_image", "standby.sync", "standby.run_image"]
+    assert shown["driver_internal_info"]["fake_boot_device"] == {"boot_device": "disk", "persistent": False}
+
+
+def test_a_ramdisk_that_does_not_switch_the_machine_off_is_no_obstacle(whole, images, ramdisk):
+    node = enrolled(whole, images)
+
+    with whole.option("deploy", "agent_power_off_timeout", 1):
+        shown = deployed(whole, node, ramdisk)
+
+    assert (shown["provision_state"], ramdisk.names()[-1]) == ("active", "standby.power_off")
+
+
+def test_a_checksum_that_does_not_match_fails_the_deployment(whole, images, ramdisk, monkeypatch):
+    undone = []
+    monkeypatch.setattr(FakeBoot, "clean_up_ramdisk", lambda boot, task: undone.append(task.node.uuid))
+    node = enrolled(whole, images)
+    ramdisk.errors["standby.prepare_image"] = "Image failed to verify against checksum"
+
+    shown = deployed(whole, node, ramdisk)
+
+    assert (shown["provision_state"], shown["power_state"]) == ("deploy failed", "power off")
+    assert shown["last_error"] == ("Deploy step deploy.write_image (2 of 6, code) failed: The agent reports: Image "
+                                   "failed to verify against checksum (FAILED)")
+    assert undone == [node]
+
+
+def test_a_command_that_was_started_before_a_conductor_died_is_not_started_again(whole, images, ramdisk):
+    node = enrolled(whole, images)
+    whole.provision(node, "active")
+    token = beat(whole, node, ramdisk)
+    internal = dict(whole.row(node).driver_internal_info)
+    whole.put(node, driver_internal_info={key: value for key, value in internal.items()
+                                          if key != "agent_command_started"})
+
+    beat(whole, node, ramdisk, token)
+    ramdisk.end()
+    beat(whole, node, ramdisk, token)
+
+    assert ramdisk.names().count("standby.prepare_image") == 1
+    assert "deploy.write_image" in finished(whole, node)
+
+
+def test_a_ramdisk_that_was_booted_again_fails_the_deployment(whole, images, ramdisk):
+    node = enrolled(whole, images)
+    whole.provision(node, "active")
+    token = beat(whole, node, ramdisk)
+    ramdisk.restart()
+
+    beat(whole, node, ramdisk, token)
+
+    row = whole.at_rest(node)
+    assert (row.provision_state, "no longer knows the command" in row.last_error) == ("deploy failed", True)
+
+
+@pytest.mark.parametrize("verb", ["deleted", "rebuild"])
+def test_a_deployed_node_can_be_torn_down_and_rebuilt(whole, images, ramdisk, verb):
+    node = enrolled(whole, images, state="active")
+
+    shown = whole.provision(node, verb)
+
+    expected = {"deleted": ("available", "power off"), "rebuild": ("wait call-back", "power on")}
+    assert (shown["provision_state"], shown["power_state"]) == expected[verb]
+
+
+def test_a_boot_mode_that_the_machine_does_not_have_and_cannot_get_is_refused(whole, images, monkeypatch):
+    monkeypatch.setattr(FakeManagement, "get_supported_boot_modes", lambda management, task: [])
+    node = enrolled(whole, images, capabilities={"boot_mode": "bios"})
+
+    reply = whole.ask(node, "active")
+
+    assert (reply.status_int, whole.row(node).provision_state) == (400, "available"), reply.text
+    assert "the boot mode of the machine is not bios" in fault(reply)
+
+
+def test_a_config_drive_is_made_from_an_object(whole, images, ramdisk):
+    node = enrolled(whole, images)
+    whole.put(node, name="machine-7")
+
+    deployed(whole, node, ramdisk, configdrive={
+        "meta_data": {"hostname": "seven"}, "user_data": "#!/bin/sh\n", "network_data": {"links": []}})
+
+    written = gzip.decompress(base64.b64decode(ramdisk.parameters("standby.prepare_image")["configdrive"]))
+    iso = pycdlib.PyCdlib()
+    iso.open_fp(io.BytesIO(written))
+    assert iso.pvd.volume_identifier.strip() == b"config-2"
+
+    def content(name):
+        out = io.BytesIO()
+        iso.get_file_from_iso_fp(out, rr_path=f"/openstack/latest/{name}")
+        return out.getvalue().decode()
+
+    assert json.loads(content("meta_data.json")) == {"uuid": node, "name": "machine-7", "hostname": "seven"}
+    assert content("user_data") == "#!/bin/sh\n"
+    assert json.loads(content("network_data.json")) == {"links": []}
+
+
+def test_a_config_drive_that_is_given_is_passed_on(whole, images, ramdisk):
+    drive = base64.b64encode(gzip.compress(b"iso")).decode()
+    node = enrolled(whole, images)
+
+    deployed(whole, node, ramdisk, configdrive=drive)
+
+    assert ramdisk.parameters("standby.prepare_image")["configdrive"] == drive
+    assert drive not in whole.app.get(f"/v1/nodes/{node}").text
+
+
+def test_a_file_of_the_conductor_is_served_to_the_agent(whole, images, ramdisk):
+    node = enrolled(whole, images, image_source=f"file://{whole.folder}/allowed/system.raw")
+    published = whole.folder / "published" / "images" / node
+
+    whole.provision(node, "active")
+    token = beat(whole, node, ramdisk)
+
+    assert published.read_bytes() == CONTENT
+    assert ramdisk.parameters("standby.prepare_image")["image_info"]["urls"] == [f"http://192.0.2.1/images/{node}"]
+    for _ in range(2):
+        ramdisk.end()
+        beat(whole, node, ramdisk, token)
+    assert whole.row(node).provision_state == "active"
+    assert not published.is_symlink()
+
+
+HUGE = base64.b64encode(gzip.compress(bytes(100 * 2**20), 1)).decode()
+
+
+@pytest.mark.parametrize(("changed", "arguments", "where"), [
+    ({"image_source": None}, {}, "/instance_info/image_source: is missing"),
+    ({"image_source": "cc2ab7b5-4a52-4d5c-9ae5-7e4b4a6f1b7d"}, {}, "/instance_info/image_source: is an image of"),
+    ({"image_source": "ftp://192.0.2.1/x"}, {}, "/instance_info/image_source: must be a URL"),
+    ({"image_source": "{images}/missing.raw"}, {}, "/instance_info/image_source: the image cannot be loaded: "),
+    ({"image_source": "http://127.0.0.1:1/x"}, {}, "image_source: the image cannot be loaded: no answer"),
+    ({"image_source": "http://127.0.0.2/x"}, {}, "127.0.0.2/32"),
+    ({"image_source": "file:///etc/passwd"}, {}, "[conductor]file_url_allowed_paths"),
+    ({"image_source": "file://{folder}/allowed/leads-out.raw"}, {}, "[conductor]file_url_allowed_paths"),
+    ({"image_checksum": None}, {}, "/instance_info/image_checksum: is missing"),
+    ({"image_checksum": "d" * 32}, {}, "/instance_info/image_checksum: is an MD5"),
+    ({"image_os_hash_algo": "sha512"}, {}, "/instance_info/image_os_hash_value: is missing"),
+    ({"image_os_hash_algo": "sha512", "image_os_hash_value": "d" * 64}, {}, "/instance_info/image_os_hash_value: "),
+    ({"image_disk_format": "vmdk"}, {}, "/instance_info/image_disk_format: must be raw or qcow2"),
+    ({"image_type": "partition"}, {}, "/instance_info/image_type: "),
+    ({"kernel": "http://192.0.2.1/k"}, {}, "/instance_info/kernel: partition images"),
+    ({"root_device": {"colour": "red"}}, {}, "/instance_info/root_device/colour"),
+    ({"capabilities": {"secure_boot": "true"}}, {}, "/instance_info/capabilities/secure_boot: "),
+    ({"capabilities": {"boot_option": "netboot"}}, {}, "/instance_info/capabilities/boot_option: "),
+    ({}, {"configdrive": "not base64!"}, "/instance_info/configdrive: is neither"),
+    ({}, {"configdrive": HUGE}, "/instance_info/configdrive: is larger than 64 MiB"),
+    ({}, {"configdrive": {"meta_data": {}, "disk": {}}}, "/instance_info/configdrive/disk: is not one of"),
+    ({}, {"configdrive": {"user_data": 7}}, "/instance_info/configdrive/user_data: must be"),
+])
+def test_what_can_not_be_written_is_refused_before_anything_starts(whole, images, changed, arguments, where):
+    changed = {key: value.format(images=images, folder=whole.folder) if isinstance(value, str) else value
+               for key, value in changed.items()}
+    node = enrolled(whole, images, **changed)
+
+    reply = whole.ask(node, "active", **arguments)
+
+    assert (reply.status_int, whole.row(node).provision_state) == (400, "available"), reply.text
+    assert where in fault(reply)
+    if not arguments:
+        shown = whole.app.get(f"/v1/nodes/{node}/validate").json["deploy"]
+        assert (shown["result"], where in shown["reason"]) == (False, True)
+    assert whole.row(node).power_state == "power off"
