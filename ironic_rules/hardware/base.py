@@ -1,6 +1,7 @@
 """The base classes of hardware types and their interfaces; implementations are plug-ins.
 
-A method decorated with ``deploy_step`` is a deploy step of every interface that has it, even if it is overridden.
+A method decorated with ``deploy_step``, ``clean_step`` or ``service_step`` is such a step of every interface that has
+it, even if it is overridden.
 
 A task (``models.task.Task``) has drafts: an interface changes them and saves nothing. Operations on external systems
 (a BMC, a switch) must be safe to repeat, because another conductor takes over if one fails in between.
@@ -9,17 +10,21 @@ A task (``models.task.Task``) has drafts: an interface changes them and saves no
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from oslo_config import cfg
 
-from ironic_rules.exceptions import UnsupportedDriverExtension
+from ironic_rules.db import clock
+from ironic_rules.exceptions import IronicRulesError, UnsupportedDriverExtension
+from ironic_rules.hardware import vendor_methods
 from ironic_rules.models import states
+from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.task import Task
-from ironic_rules.steps import arguments
-from ironic_rules.steps.declaration import StepInfo, deploy_step
+from ironic_rules.steps import arguments, polls
+from ironic_rules.steps.declaration import StepInfo, declaration, deploy_step, requested_step
+from ironic_rules.steps.procedures import DEPLOYMENT, Procedure
 
 #: ``(node, kind) -> interface``: how an interface reaches the others of the same node.
 InterfaceOf = Callable[[Any, str], Any]
@@ -38,7 +43,7 @@ class HardwareType:
     supported_network_interfaces: ClassVar[tuple[str, ...]] = ("noop",)
     supported_power_interfaces: ClassVar[tuple[str, ...]] = ()
     supported_raid_interfaces: ClassVar[tuple[str, ...]] = ("no-raid",)
-    supported_rescue_interfaces: ClassVar[tuple[str, ...]] = ("no-rescue",)
+    supported_rescue_interfaces: ClassVar[tuple[str, ...]] = ("no-rescue", "agent")
     supported_storage_interfaces: ClassVar[tuple[str, ...]] = ("noop",)
     supported_vendor_interfaces: ClassVar[tuple[str, ...]] = ("no-vendor",)
 
@@ -72,16 +77,54 @@ class Interface:
         """
 
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
-        """Check the progress of a deploy step that the machine continues, after a heartbeat. Safe to repeat.
+        """Check the progress of a step that the machine continues, after a heartbeat or a poll. Safe to repeat.
 
-        :returns: None when it is done, as here, where the step waits only for the heartbeat; else ``states.DEPLOYWAIT``
+        Here, a step for which :meth:`wait_for` was called ends with the outcome of its poll, and any other one with the
+        heartbeat that it has waited for. Does not access the BMC.
+
+        :returns: None when it is done, else the wait state of the procedure
         :raises IronicRulesError: it failed; the text says why
         """
+        poll = polls.pending(task.node.driver_internal_info)
+        if poll is not None and not poll.ended:
+            return wait_state(task)
+        task.node.driver_internal_info.pop(polls.KEY, None)
+        if poll is not None and poll.error is not None:
+            raise IronicRulesError(poll.error)
         return None
+
+    def wait_for(self, task: Task, what: Mapping[str, Any], timeout_s: float, limit: str) -> str:
+        """Let conductors :meth:`poll` from now on, without a worker and without the node's lock.
+
+        :param what: what to wait for (JSON): stored in the node and handed to :meth:`poll`
+        :param limit: the name of the option that has ``timeout_s``, after which the step fails
+        :returns: what a step that waits returns: the wait state of the procedure that runs
+        """
+        polls.begin(task.node.driver_internal_info, self.kind, what, clock.now(), timeout_s,
+                    f"{timeout_s:g} seconds, {limit}")
+        return wait_state(task)
+
+    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
+        """Ask the hardware whether it has finished a step, in few and short requests; changes nothing.
+
+        :param what: as in :meth:`wait_for`
+        :returns: None when it has, else what is missing yet, for the error after the time-out
+        :raises HardwareFailed: the hardware reports a failure
+        :raises IronicRulesError: it cannot be asked now; that is ignored until the time-out
+        """
+        raise self.refuse(task, "poll")
 
     def refuse(self, task: Task, extension: str | None = None) -> UnsupportedDriverExtension:
         """Return the error for something that this interface cannot do."""
         return UnsupportedDriverExtension(driver=task.node.driver, extension=extension or self.kind)
+
+
+def wait_state(task: Task) -> str:
+    """Return the state in which the node waits for the step that it runs."""
+    found = states.transition(task.node.provision_state, "wait")
+    if found is None:
+        raise IronicRulesError(f"A node cannot wait for its hardware in state \"{task.node.provision_state}\".")
+    return found.state
 
 
 class PowerInterface(Interface, abc.ABC):
@@ -98,20 +141,29 @@ class PowerInterface(Interface, abc.ABC):
         :raises InvalidParameterValue: no such target
         """
 
-    @deploy_step(priority=0, rerunnable=True)
-    def power_on(self, task: Task) -> None:
-        """Switch the machine on."""
-        self.set_power_state(task, states.POWER_ON)
-
-    @deploy_step(priority=0, rerunnable=True)
-    def power_off(self, task: Task) -> None:
-        """Switch the machine off."""
-        self.set_power_state(task, states.POWER_OFF)
-
-    @deploy_step(priority=0, rerunnable=True)
-    def reboot(self, task: Task) -> None:
-        """Switch the machine off and on; if it is off, only on."""
+    def request_reboot(self, task: Task) -> None:
+        """Request a reboot from the BMC for a step that polls for its effects; where possible, do not wait for it."""
         self.set_power_state(task, states.REBOOT)
+
+    @requested_step(rerunnable=True, abortable=True)
+    def power_on(self, task: Task) -> str | None:
+        """Switch the machine on."""
+        return self.run_step(task, states.POWER_ON)
+
+    @requested_step(rerunnable=True, abortable=True)
+    def power_off(self, task: Task) -> str | None:
+        """Switch the machine off."""
+        return self.run_step(task, states.POWER_OFF)
+
+    @requested_step(rerunnable=True, abortable=True)
+    def reboot(self, task: Task) -> str | None:
+        """Switch the machine off and on; if it is off, only on."""
+        return self.run_step(task, states.REBOOT)
+
+    def run_step(self, task: Task, target: str) -> str | None:
+        """Bring the node to ``target`` as a step; return as a step does."""
+        self.set_power_state(task, target)
+        return None
 
 
 class InspectInterface(Interface, abc.ABC):
@@ -122,7 +174,8 @@ class InspectInterface(Interface, abc.ABC):
         """Read the machine's data, or boot a ramdisk that sends them.
 
         :returns: the data, for hooks and rules; None or ``states.INSPECTWAIT`` if they will be sent to
-            ``/v1/continue_inspection``, for :meth:`continue_inspection`
+            ``/v1/continue_inspection``, for :meth:`continue_inspection`; ``states.MANAGEABLE`` if it is done and
+            hooks and rules must not run
         """
 
     def continue_inspection(self, task: Task, inventory: dict[str, Any],
@@ -176,6 +229,24 @@ class BootInterface(Interface):
     def clean_up_ramdisk(self, task: Task) -> None:
         """Undo ``prepare_ramdisk``. Safe to repeat, even if nothing was prepared."""
 
+    def validate_instance(self, task: Task) -> None:
+        """Check that this interface can boot the ramdisk or ISO image of ``instance_info``, whenever the node boots.
+
+        :raises UnsupportedDriverExtension: it does not support that
+        :raises Invalid: a value of the instance or an option is missing or wrong; the text says which
+        """
+        raise self.refuse(task, "booting the ramdisk of an instance")
+
+    def prepare_instance(self, task: Task) -> None:
+        """Make the node boot the ramdisk or ISO image of ``instance_info`` from now on. Safe to repeat.
+
+        :raises IronicRulesError: the BMC or the folder of the web server reports an error
+        """
+        raise self.refuse(task, "booting the ramdisk of an instance")
+
+    def clean_up_instance(self, task: Task) -> None:
+        """Undo ``prepare_instance``. Safe to repeat, even if nothing was prepared."""
+
 
 def boot_device_args(device: Mapping[str, Any] = arguments.TEXT) -> dict[str, dict[str, Any]]:
     """Return the ``argsinfo`` of ``set_boot_device``.
@@ -189,6 +260,10 @@ def boot_device_args(device: Mapping[str, Any] = arguments.TEXT) -> dict[str, di
     }
 
 
+#: What an image for a virtual drive is.
+DEVICE_TYPES = ("cdrom", "disk", "floppy")
+
+
 class ManagementInterface(Interface, abc.ABC):
     kind = "management"
 
@@ -200,7 +275,7 @@ class ManagementInterface(Interface, abc.ABC):
     def get_boot_device(self, task: Task) -> dict[str, Any]:
         """Return ``{"boot_device": name or None, "persistent": bool or None}``; None means unknown."""
 
-    @deploy_step(priority=0, argsinfo=boot_device_args(), rerunnable=True)
+    @requested_step(boot_device_args(), rerunnable=True)
     @abc.abstractmethod
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         """Make the node boot from ``device`` next time, or always.
@@ -218,6 +293,34 @@ class ManagementInterface(Interface, abc.ABC):
         :raises UnsupportedDriverExtension: the interface cannot read them
         """
         raise self.refuse(task, "get_mac_addresses")
+
+    def inject_nmi(self, task: Task) -> None:
+        """Send a non-maskable interrupt to the machine, whose system then writes a crash dump.
+
+        :raises UnsupportedDriverExtension: the interface does not support that
+        """
+        raise self.refuse(task, "inject_nmi")
+
+    def get_virtual_media(self, task: Task) -> list[dict[str, Any]]:
+        """Return the BMC's virtual drives: ``{"media_types": [names], "inserted": bool, "image": URL or None}`` each.
+
+        :raises UnsupportedDriverExtension: the interface does not support virtual media
+        """
+        raise self.refuse(task, "get_virtual_media")
+
+    def attach_virtual_media(self, task: Task, device_type: str, image_url: str) -> None:
+        """Insert the image at ``image_url`` into a free virtual drive of ``DEVICE_TYPES``, for the BMC to load.
+
+        :raises UnsupportedDriverExtension: the interface does not support virtual media
+        """
+        raise self.refuse(task, "attach_virtual_media")
+
+    def detach_virtual_media(self, task: Task, device_types: Sequence[str] = ()) -> None:
+        """Eject what is in the virtual drives of these ``DEVICE_TYPES``; of none of them: in all drives.
+
+        :raises UnsupportedDriverExtension: the interface does not support virtual media
+        """
+        raise self.refuse(task, "detach_virtual_media")
 
     def get_supported_boot_modes(self, task: Task) -> list[str]:
         """Return the names that ``set_boot_mode`` accepts: ``uefi``, ``bios``, or none."""
@@ -238,6 +341,20 @@ class ManagementInterface(Interface, abc.ABC):
         """
         raise self.refuse(task, "set_boot_mode")
 
+    def get_secure_boot(self, task: Task) -> bool | None:
+        """Return whether the machine boots only what is signed; None means unknown.
+
+        :raises UnsupportedDriverExtension: the interface does not support secure boot
+        """
+        raise self.refuse(task, "get_secure_boot")
+
+    def set_secure_boot(self, task: Task, is_on: bool) -> None:
+        """Switch secure boot on or off, from the next boot on.
+
+        :raises UnsupportedDriverExtension: the interface does not support secure boot
+        """
+        raise self.refuse(task, "set_secure_boot")
+
 
 class DeployInterface(Interface, abc.ABC):
     kind = "deploy"
@@ -245,11 +362,23 @@ class DeployInterface(Interface, abc.ABC):
     #: whether the ramdisk has its own deploy steps, which are known only when it runs
     has_in_band_steps: ClassVar[bool] = False
 
-    def in_band_steps(self, task: Task) -> list[StepInfo]:
+    def runs_ramdisk(self, procedure: Procedure) -> bool:
+        """Return whether a procedure boots a ramdisk with steps of its own: it has a step for that."""
+        if procedure is DEPLOYMENT:
+            return self.has_in_band_steps
+        return declaration(type(self), procedure.boot_step, procedure) is not None
+
+    def validate_ramdisk(self, task: Task) -> None:
+        """Check that the ramdisk can be booted for cleaning or servicing. Quick: does not access the BMC.
+
+        :raises Invalid: it cannot; the text says what is missing or wrong
+        """
+
+    def in_band_steps(self, task: Task, procedure: Procedure = DEPLOYMENT) -> list[StepInfo]:
         """Return the steps that the node's ramdisk offers; none before it has reported them."""
         return []
 
-    def run_in_band(self, task: Task, step: Mapping[str, Any]) -> str | None:
+    def run_in_band(self, task: Task, step: Mapping[str, Any], procedure: Procedure = DEPLOYMENT) -> str | None:
         """Let the node's ramdisk run one of its steps: start it, or check its progress. Safe to repeat.
 
         :param step: as in ``node.deploy_step``
@@ -278,12 +407,26 @@ class RescueInterface(Interface, abc.ABC):
     kind = "rescue"
 
     @abc.abstractmethod
-    def rescue(self, task: Task) -> None:
-        """Boot the rescue system."""
+    def rescue(self, task: Task) -> str | None:
+        """Boot the rescue system. Safe to repeat.
+
+        :returns: None when it runs, ``states.RESCUEWAIT`` when its heartbeat is awaited
+        """
+
+    def continue_rescue(self, task: Task) -> str | None:
+        """Complete the rescue after a heartbeat. Safe to repeat.
+
+        :returns: None when it is complete, as here; ``states.RESCUEWAIT`` to wait for the next heartbeat
+        :raises IronicRulesError: it failed; the text says why
+        """
+        return None
 
     @abc.abstractmethod
     def unrescue(self, task: Task) -> None:
         """Boot the instance again."""
+
+    def clean_up(self, task: Task) -> None:
+        """After a failure, undo what would boot the rescue system again. Safe to repeat."""
 
 
 class NetworkInterface(Interface):
@@ -295,17 +438,64 @@ class NetworkInterface(Interface):
 class BIOSInterface(Interface):
     kind = "bios"
 
+    def read_settings(self, task: Task) -> list[BIOSSetting]:
+        """Return the machine's BIOS settings, as its BMC reports them now.
+
+        :raises UnsupportedDriverExtension: the interface cannot read them
+        """
+        raise self.refuse(task, "read_settings")
+
 
 class ConsoleInterface(Interface):
     kind = "console"
+
+    def start_console(self, task: Task) -> None:
+        """Give access to the machine's serial console. Safe to repeat.
+
+        :raises UnsupportedDriverExtension: the interface cannot give access
+        """
+        raise self.refuse(task, "start_console")
+
+    def stop_console(self, task: Task) -> None:
+        """End the access to the console. Safe to repeat."""
+        raise self.refuse(task, "stop_console")
+
+    def set_console(self, task: Task, enabled: bool) -> None:
+        """Start or stop the console, and set ``node.console_enabled``. Nothing is done if it is so already."""
+        if enabled != task.node.console_enabled:
+            (self.start_console if enabled else self.stop_console)(task)
+            task.node.console_enabled = enabled
+
+    def get_console(self, task: Task) -> dict[str, Any]:
+        """Return how clients reach the console, such as ``{"type": "socat", "url": "tcp://…"}``."""
+        raise self.refuse(task, "get_console")
 
 
 class FirmwareInterface(Interface):
     kind = "firmware"
 
+    def read_components(self, task: Task) -> list[FirmwareComponent]:
+        """Return the machine's components with firmware and their versions, as its BMC reports them now.
+
+        :raises UnsupportedDriverExtension: the interface cannot read them
+        """
+        raise self.refuse(task, "read_components")
+
 
 class RAIDInterface(Interface):
     kind = "raid"
+
+    def set_target_raid_config(self, task: Task, config: dict[str, Any]) -> None:
+        """Check a RAID configuration, and keep it as the node's ``target_raid_config``; ``{}`` removes it.
+
+        :raises InvalidParameterValue: it is wrong; the text has the JSON pointers
+        :raises UnsupportedDriverExtension: the interface cannot create volumes
+        """
+        raise self.refuse(task, "set_target_raid_config")
+
+    def logical_disk_properties(self) -> dict[str, str]:
+        """Return the properties that a logical disk of ``target_raid_config`` may have, each with a description."""
+        return {}
 
 
 class StorageInterface(Interface):
@@ -314,6 +504,18 @@ class StorageInterface(Interface):
 
 class VendorInterface(Interface):
     kind = "vendor"
+
+    def vendor_methods(self, task: Task) -> dict[str, dict[str, Any]]:
+        """Return the methods that :meth:`call_vendor_method` accepts, by their names, as the API shows them."""
+        return {name: method.to_wire() for name, method in vendor_methods.methods_of(type(self)).items()}
+
+    def call_vendor_method(self, task: Task, method: str, http_method: str, args: Mapping[str, Any]) -> Any:
+        """Run a method of this class that is declared by ``vendor_methods.vendor_method``.
+
+        :raises InvalidParameterValue: there is no such method, or the arguments are wrong
+        """
+        vendor_methods.find(type(self), method, http_method, args)
+        return getattr(self, method)(task, **args)
 
 
 KINDS: dict[str, type[Interface]] = {

@@ -1,4 +1,4 @@
-"""The deploy steps of BIOS interfaces: requested settings are checked here, an interface writes them."""
+"""The steps of BIOS interfaces: requested settings are checked here, an interface writes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.base import BIOSInterface
 from ironic_rules.models.task import Task
-from ironic_rules.steps.declaration import deploy_step
+from ironic_rules.steps.declaration import requested_step
 
 _SETTINGS = {
     "description": "a list of one or more objects", "type": "array", "minItems": 1,
@@ -28,25 +28,25 @@ class BIOSSteps(BIOSInterface, abc.ABC):
     """Mix-in of the interfaces that can write BIOS settings."""
 
     @abc.abstractmethod
-    def write_settings(self, task: Task, settings: dict[str, Any]) -> None:
-        """Set the settings to these values. Safe to repeat."""
+    def write_settings(self, task: Task, settings: dict[str, Any]) -> str | None:
+        """Set the settings to these values, or begin to; return as a step does. Safe to repeat."""
 
     @abc.abstractmethod
-    def reset_settings(self, task: Task) -> None:
-        """Reset all settings to factory defaults. Safe to repeat."""
+    def reset_settings(self, task: Task) -> str | None:
+        """Reset all settings to factory defaults, or begin to; return as a step does. Safe to repeat."""
 
-    @deploy_step(priority=0, argsinfo={
+    @requested_step({
         "settings": {"description": "The settings, a list of objects with name and value.", "required": True,
                      "schema": _SETTINGS},
-    }, rerunnable=True)
-    def apply_configuration(self, task: Task, settings: Any) -> None:
+    }, rerunnable=True, abortable=True)
+    def apply_configuration(self, task: Task, settings: Any) -> str | None:
         """Write BIOS settings."""
-        self.write_settings(task, checked(settings))
+        return self.write_settings(task, checked(settings))
 
-    @deploy_step(priority=0, rerunnable=True)
-    def factory_reset(self, task: Task) -> None:
+    @requested_step(rerunnable=True, abortable=True)
+    def factory_reset(self, task: Task) -> str | None:
         """Reset all BIOS settings to factory defaults."""
-        self.reset_settings(task)
+        return self.reset_settings(task)
 
 
 def checked(settings: list[dict[str, Any]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,9 +15,10 @@ from ironic_rules.hardware.base import KINDS, HardwareType, Interface
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
 from ironic_rules.models.task import Task
+from ironic_rules.steps import procedures
 from ironic_rules.steps.declaration import StepInfo, steps_of, with_priorities
 from ironic_rules.steps.offers import Offer
-from ironic_rules.steps.procedures import DEPLOYMENT
+from ironic_rules.steps.procedures import DEPLOYMENT, SERVICE, Procedure
 
 LOG = log.getLogger(__name__)
 
@@ -72,7 +74,7 @@ class EnabledHardware:
     def _check_priorities(self) -> None:
         offered = {info.name: info for loaded in self._interfaces.values() for interface in loaded.values()
                    for info in steps_of(interface, DEPLOYMENT)}
-        for name, priority in self._priorities.items():
+        for name, priority in self._priorities(DEPLOYMENT).items():
             kind, _, step = name.partition(".")
             if kind not in STEP_KINDS or not step:
                 raise ConfigurationError(f"[deploy]step_priorities: '{name}' is not a step: use INTERFACE.STEP, with "
@@ -83,34 +85,47 @@ class EnabledHardware:
                 raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, whose order cannot be "
                                          "changed; it can be left out with priority 0.")
 
-    @property
-    def _priorities(self) -> Mapping[str, int]:
-        priorities: Mapping[str, int] = self._conf.deploy.step_priorities
-        return priorities
+    def _priorities(self, procedure: Procedure) -> Mapping[str, int]:
+        """Return the configured priorities of the steps of a procedure: ``{"bios.apply_configuration": 50, …}``."""
+        deploy = self._conf.deploy
+        if procedure is DEPLOYMENT:
+            return dict(deploy.step_priorities)
+        if procedure is SERVICE:
+            return {}
+        own = {"deploy.erase_devices": deploy.erase_devices_priority,
+               "deploy.erase_devices_metadata": deploy.erase_devices_metadata_priority}
+        return {**{name: priority for name, priority in own.items() if priority is not None},
+                **self._conf.conductor.clean_step_priority_override}
 
     def describe(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Return ``{hardware type: {kind: {"enabled": [names, preferred first], "default": name}}}``."""
         return self._description
 
     def register(self) -> dict[str, dict[str, Any]]:
-        """Return what a conductor registers: ``describe()``, and each type's ``properties`` and ``deploy_steps``.
+        """Return what a conductor registers: ``describe()``, and each type's ``properties`` and steps.
 
-        ``ramdisk_deploy_interfaces`` are those whose ramdisk has its own steps.
-        ``deploy_steps`` is ``{kind: {interface name: [StepInfo.to_wire()]}}``, with the configured priorities.
+        ``ramdisk_deploy_interfaces`` are those whose ramdisk has its own steps. ``deploy_steps``, ``clean_steps`` and
+        ``service_steps`` are ``{kind: {interface name: [StepInfo.to_wire()]}}``, with the configured priorities.
+        ``logical_disk_properties`` are, by RAID interface, those of a volume.
         """
         deploy: Mapping[str, Any] = self._interfaces["deploy"]
+        raid: Mapping[str, Any] = self._interfaces["raid"]
         return {
-            driver: {**kinds, "properties": self.properties(driver), "deploy_steps": {
-                kind: {name: self._registered_steps(kind, name) for name in kinds[kind]["enabled"]}
-                for kind in STEP_KINDS},
+            driver: {
+                **kinds, "properties": self.properties(driver),
+                **{procedure.steps_key: {
+                    kind: {name: self._registered_steps(kind, name, procedure) for name in kinds[kind]["enabled"]}
+                    for kind in STEP_KINDS} for procedure in procedures.ALL},
+                "logical_disk_properties": {name: raid[name].logical_disk_properties()
+                                            for name in kinds["raid"]["enabled"]},
                 "ramdisk_deploy_interfaces": [name for name in kinds["deploy"]["enabled"]
                                               if deploy[name].has_in_band_steps]}
             for driver, kinds in self._description.items()
         }
 
-    def _registered_steps(self, kind: str, name: str) -> list[dict[str, Any]]:
-        offered = steps_of(self._interfaces[kind][name], DEPLOYMENT)
-        return [info.to_wire() for info in with_priorities(offered, self._priorities)]
+    def _registered_steps(self, kind: str, name: str, procedure: Procedure) -> list[dict[str, Any]]:
+        offered = steps_of(self._interfaces[kind][name], procedure)
+        return [info.to_wire() for info in with_priorities(offered, self._priorities(procedure))]
 
     def interface(self, node: Node, kind: str) -> Any:
         """Return the interface of ``kind`` that ``node`` uses.
@@ -128,20 +143,26 @@ class EnabledHardware:
             raise InterfaceNotFound(driver=node.driver, kind=kind, name=name, valid=", ".join(offer["enabled"]))
         return self._interfaces[kind][name]
 
-    def offer(self, node: Node) -> Offer:
-        """Return the deploy steps that the node offers, with the configured priorities.
+    def offer(self, node: Node, procedure: Procedure = DEPLOYMENT) -> Offer:
+        """Return the steps that the node offers for a procedure, with the configured priorities.
 
         :raises DriverNotFound, InterfaceNotFound: as ``interface``
         """
-        steps = (info for kind in STEP_KINDS for info in steps_of(self.interface(node, kind), DEPLOYMENT))
-        return Offer(tuple(with_priorities(steps, self._priorities)), self.interface(node, "deploy").has_in_band_steps)
+        steps = (info for kind in STEP_KINDS for info in steps_of(self.interface(node, kind), procedure))
+        return Offer(tuple(with_priorities(steps, self._priorities(procedure))),
+                     self.interface(node, "deploy").runs_ramdisk(procedure))
 
-    def ramdisk_steps(self, task: Task) -> list[StepInfo]:
-        """Return the deploy steps that the node's ramdisk offers, with the configured priorities; none before it runs.
+    def ramdisk_steps(self, task: Task, procedure: Procedure = DEPLOYMENT) -> list[StepInfo]:
+        """Return the steps that the node's ramdisk offers, with the configured priorities; none before it runs.
 
         :raises IronicRulesError: the ramdisk does not report them
         """
-        return with_priorities(self.interface(task.node, "deploy").in_band_steps(task), self._priorities)
+        found = self.interface(task.node, "deploy").in_band_steps(task, procedure)
+        return with_priorities(found, self._priorities(procedure))
+
+    def pause(self, seconds: float) -> None:
+        """Wait before the next step of a node."""
+        time.sleep(seconds)
 
     def properties(self, driver: str) -> dict[str, str]:
         """Return the ``driver_info`` keys that any enabled interface of ``driver`` reads, each with a description.

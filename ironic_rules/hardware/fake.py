@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware.base import (
+    DEVICE_TYPES,
     BootInterface,
     ConsoleInterface,
     DeployInterface,
     FirmwareInterface,
     HardwareType,
+    InspectInterface,
     Interface,
     ManagementInterface,
     PowerInterface,
@@ -22,10 +25,12 @@ from ironic_rules.hardware.base import (
 )
 from ironic_rules.hardware.bios_steps import BIOSSteps
 from ironic_rules.hardware.raid_steps import RAIDSteps
+from ironic_rules.hardware.vendor_methods import vendor_method
 from ironic_rules.models import states
+from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent, as_text
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
-from ironic_rules.steps.declaration import deploy_step
+from ironic_rules.steps.declaration import clean_step, deploy_step, requested_step
 from ironic_rules.text import printable
 
 MAX_SECONDS = 3600
@@ -37,6 +42,7 @@ _POWER_STATES = {
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe", "wanboot")
 _BOOT_DEVICE = "fake_boot_device"
 _FIRST_BOOT_DEVICE = {"boot_device": "pxe", "persistent": False}
+_MEDIA = "fake_virtual_media"
 _BIOS_SETTINGS = "fake_bios_settings"
 _FIRMWARE = {
     "description": "a list of one or more objects", "type": "array", "minItems": 1,
@@ -51,14 +57,14 @@ class FakeHardware(HardwareType):
     supported_bios_interfaces = ("fake", "no-bios")
     supported_boot_interfaces = ("fake",)
     supported_console_interfaces = ("fake", "no-console")
-    supported_deploy_interfaces = ("fake", "custom-agent")
+    supported_deploy_interfaces = ("fake", "direct", "custom-agent")
     supported_firmware_interfaces = ("fake", "no-firmware")
-    supported_inspect_interfaces = ("agent", "no-inspect")
+    supported_inspect_interfaces = ("agent", "fake", "no-inspect")
     supported_management_interfaces = ("fake", "noop")
     supported_network_interfaces = ("noop",)
     supported_power_interfaces = ("fake",)
     supported_raid_interfaces = ("fake", "no-raid")
-    supported_rescue_interfaces = ("fake", "no-rescue")
+    supported_rescue_interfaces = ("fake", "agent", "no-rescue")
     supported_storage_interfaces = ("noop", "fake")
     supported_vendor_interfaces = ("fake", "no-vendor")
 
@@ -66,12 +72,12 @@ class FakeHardware(HardwareType):
 class Pretends(Interface):
     """Mix-in: a step that takes some time, fails, or ends only with a heartbeat of the machine."""
 
-    @deploy_step(priority=0, argsinfo={
+    @requested_step({
         "seconds": {"description": f"How long it takes, 0 to {MAX_SECONDS}. Default: 0.", "schema": _SECONDS},
         "error": {"description": "Fail with this text, after that time."},
         "asynchronous": {"description": "End when the ramdisk calls back, not by itself. Default: false.",
                          "schema": arguments.BOOLEAN},
-    }, rerunnable=True)
+    }, rerunnable=True, abortable=True)
     def pretend(self, task: Task, seconds: float = 0, error: Any = None,
                 asynchronous: bool = False) -> str | None:
         """Do nothing, with the duration and the result that the arguments specify."""
@@ -102,7 +108,7 @@ class FakeManagement(Pretends, ManagementInterface):
     def get_boot_device(self, task: Task) -> dict[str, Any]:
         return dict(task.node.driver_internal_info.get(_BOOT_DEVICE) or _FIRST_BOOT_DEVICE)
 
-    @deploy_step(priority=0, argsinfo=boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
+    @requested_step(boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")
@@ -110,6 +116,42 @@ class FakeManagement(Pretends, ManagementInterface):
         task.node.driver_internal_info.pop(_BOOT_DEVICE, None)
         if chosen != _FIRST_BOOT_DEVICE:
             task.node.driver_internal_info[_BOOT_DEVICE] = chosen
+
+
+    def inject_nmi(self, task: Task) -> None:
+        pass
+
+    def get_virtual_media(self, task: Task) -> list[dict[str, Any]]:
+        inserted = task.node.driver_internal_info.get(_MEDIA) or {}
+        return [{"media_types": [kind], "inserted": kind in inserted, "image": inserted.get(kind)}
+                for kind in DEVICE_TYPES]
+
+    def attach_virtual_media(self, task: Task, device_type: str, image_url: str) -> None:
+        inserted = task.node.driver_internal_info.get(_MEDIA) or {}
+        task.node.driver_internal_info[_MEDIA] = {**inserted, device_type: image_url}
+
+    def detach_virtual_media(self, task: Task, device_types: Sequence[str] = ()) -> None:
+        inserted = task.node.driver_internal_info.pop(_MEDIA, None) or {}
+        left = {kind: url for kind, url in inserted.items() if kind not in (device_types or DEVICE_TYPES)}
+        if left:
+            task.node.driver_internal_info[_MEDIA] = left
+
+    def get_supported_boot_modes(self, task: Task) -> list[str]:
+        return ["uefi", "bios"]
+
+    def get_boot_mode(self, task: Task) -> str | None:
+        return task.node.boot_mode
+
+    def set_boot_mode(self, task: Task, mode: str) -> None:
+        if mode not in self.get_supported_boot_modes(task):
+            raise InvalidParameterValue(f"Unknown boot mode '{mode}'. Valid: uefi, bios.")
+        task.node.boot_mode = mode
+
+    def get_secure_boot(self, task: Task) -> bool | None:
+        return task.node.secure_boot
+
+    def set_secure_boot(self, task: Task, is_on: bool) -> None:
+        task.node.secure_boot = is_on
 
 
 class FakeBoot(BootInterface):
@@ -148,6 +190,14 @@ class FakeDeploy(Pretends, DeployInterface):
         """Switch the node on."""
         self.interface_of(task.node, "power").set_power_state(task, states.POWER_ON)
 
+    @clean_step(priority=99, rerunnable=True, abortable=True, requires_ramdisk=False)
+    def erase_devices_metadata(self, task: Task) -> None:
+        """Erase partition tables: there is no disk."""
+
+    @clean_step(priority=10, rerunnable=True, abortable=True, requires_ramdisk=False)
+    def erase_devices(self, task: Task) -> None:
+        """Erase the disks: there are none."""
+
     def tear_down(self, task: Task) -> None:
         self.interface_of(task.node, "power").set_power_state(task, states.POWER_OFF)
 
@@ -162,16 +212,23 @@ class FakeBIOS(Pretends, BIOSSteps):
     def reset_settings(self, task: Task) -> None:
         task.node.driver_internal_info.pop(_BIOS_SETTINGS, None)
 
+    def read_settings(self, task: Task) -> list[BIOSSetting]:
+        kept = task.node.driver_internal_info.get(_BIOS_SETTINGS) or {}
+        return [BIOSSetting(name, as_text(value)) for name, value in kept.items()]
+
 
 class FakeFirmware(Pretends, FirmwareInterface):
     """Accepts every firmware update without doing anything."""
 
-    @deploy_step(priority=0, argsinfo={
+    @requested_step({
         "settings": {"description": "What to update, a list of objects with component and url.", "required": True,
                      "schema": _FIRMWARE},
     }, rerunnable=True)
     def update(self, task: Task, settings: list[dict[str, Any]]) -> None:
         """Update firmware components."""
+
+    def read_components(self, task: Task) -> list[FirmwareComponent]:
+        return [FirmwareComponent(name, "1.0") for name in ("bios", "bmc")]
 
 
 class FakeRAID(Pretends, RAIDSteps):
@@ -187,12 +244,23 @@ class FakeRAID(Pretends, RAIDSteps):
 class FakeVendor(Pretends, VendorInterface):
     """A vendor whose BMC accepts every command."""
 
-    @deploy_step(priority=0, argsinfo={
+    @vendor_method("POST", description="Send a raw command to the BMC, such as '0x00 0x08'.", schema={
+        "type": "object", "additionalProperties": False, "required": ["raw_bytes"],
+        "properties": {"raw_bytes": arguments.TEXT}})
+    @requested_step({
         "raw_bytes": {"description": "The bytes of the command, such as '0x00 0x08'.", "required": True,
                       "schema": arguments.TEXT},
     })
     def send_raw(self, task: Task, raw_bytes: str) -> None:
         """Send a raw command to the BMC."""
+
+
+class FakeInspect(InspectInterface):
+    """An inspection that is done at once and finds nothing: there is no machine."""
+
+    def inspect_hardware(self, task: Task) -> str:
+        """Return the state after the inspection."""
+        return states.MANAGEABLE
 
 
 class FakeRescue(RescueInterface):
@@ -210,4 +278,13 @@ class FakeStorage(StorageInterface):
 
 
 class FakeConsole(ConsoleInterface):
-    """A console without access."""
+    """A console that can be started and stopped, and has no address."""
+
+    def start_console(self, task: Task) -> None:
+        pass
+
+    def stop_console(self, task: Task) -> None:
+        pass
+
+    def get_console(self, task: Task) -> dict[str, Any]:
+        return {}

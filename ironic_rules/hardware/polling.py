@@ -1,4 +1,4 @@
-"""Wait until a BMC has carried out a request, by polling."""
+"""Wait until a BMC has switched its machine, by polling. Steps do not wait in this way: see ``Interface.wait_for``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from ironic_rules.exceptions import BMCError
 from ironic_rules.models.task import Task
 
 _FIRST_PAUSE_S = 0.25
-_LONGEST_PAUSE_S = 10.0
 #: A change of the power state takes seconds, not minutes.
 _LONGEST_POWER_PAUSE_S = 3.0
 
@@ -23,7 +22,7 @@ def wait_for_power(task: Task, read: Callable[[], str], target: str, timeout_s: 
     :raises BMCError: it did not within ``timeout_s`` seconds
     """
     state = ""
-    for _ in _tries(timeout_s, _LONGEST_POWER_PAUSE_S, sleep):
+    for _ in _tries(timeout_s, sleep):
         state = read()
         if state == target:
             return
@@ -31,28 +30,7 @@ def wait_for_power(task: Task, read: Callable[[], str], target: str, timeout_s: 
                                                f"{timeout_s} seconds the machine is still at '{state}'.")
 
 
-def wait_until(task: Task, is_done: Callable[[], bool], what: str, timeout_s: float,
-               sleep: Sleep = time.sleep) -> None:
-    """Return when ``is_done()``. It is called often at first, then every ten seconds.
-
-    Errors of the BMC are ignored until the timeout: many BMCs do not respond while their machine boots.
-
-    :param what: the operation that is waited for, as named in the error
-    :raises BMCError: it was not done within ``timeout_s`` seconds; with the BMC's last error, if it had one
-    """
-    failure: BMCError | None = None
-    for _ in _tries(timeout_s, _LONGEST_PAUSE_S, sleep):
-        failure = None
-        try:
-            if is_done():
-                return
-        except BMCError as exc:
-            failure = exc
-    raise failure or BMCError(node=task.node.uuid, reason=f"{what} was not completed within {timeout_s} seconds "
-                                                          "([redfish]configuration_timeout).")
-
-
-def _tries(timeout_s: float, longest_pause_s: float, sleep: Sleep) -> Iterator[None]:
+def _tries(timeout_s: float, sleep: Sleep) -> Iterator[None]:
     """Yield once for each attempt, and pause in between; end at the timeout."""
     deadline = time.monotonic() + timeout_s
     pause_s = _FIRST_PAUSE_S
@@ -62,4 +40,4 @@ def _tries(timeout_s: float, longest_pause_s: float, sleep: Sleep) -> Iterator[N
         if left_s <= 0:
             return
         sleep(min(pause_s, left_s))
-        pause_s = min(pause_s * 1.5, longest_pause_s)
+        pause_s = min(pause_s * 1.5, _LONGEST_POWER_PAUSE_S)

@@ -1,8 +1,9 @@
-"""The deploy steps of RAID interfaces: requests are checked here, an interface creates and deletes volumes."""
+"""The steps of RAID interfaces: requests are checked here, an interface creates and deletes volumes."""
 
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue
@@ -10,10 +11,13 @@ from ironic_rules.hardware.base import RAIDInterface
 from ironic_rules.models import pointer
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
-from ironic_rules.steps.declaration import deploy_step
+from ironic_rules.steps.declaration import requested_step
 
 LEVELS = ("JBOD", "0", "1", "2", "5", "6", "1+0", "5+0", "6+0")
 MAX_SIZE = "MAX"
+#: Key of ``driver_internal_info``, while a step that deletes volumes waits for that.
+_DELETES = "raid_step_deletes"
+_STEPS = frozenset({"create_configuration", "apply_configuration", "delete_configuration"})
 _DISK = {
     "description": "an object with size_gb and raid_level", "type": "object",
     "required": ["size_gb", "raid_level"], "additionalProperties": False,
@@ -37,6 +41,19 @@ _LOGICAL_DISKS = {
     "minItems": 1, "items": _DISK, "minContains": 0, "maxContains": 1,
     "contains": {"type": "object", "required": ["is_root_volume"], "properties": {"is_root_volume": {"const": True}}},
 }
+#: The properties of ``_DISK`` for clients.
+_DESCRIPTIONS = {
+    "size_gb": "Size of the volume in GiB, a whole number above 0, or MAX: all that is left. Required.",
+    "raid_level": f"RAID level, one of {', '.join(LEVELS)}. Required.",
+    "is_root_volume": "Whether it is the volume of the instance's system; at most one volume is. Default: false.",
+    "volume_name": "Name of the volume. Default: the controller chooses one.",
+    "controller": "Name of the controller. Default: any one with enough drives.",
+    "physical_disks": "Names of the drives. Default: any that fit.",
+    "disk_type": "Type of the drives, hdd or ssd. Default: any.",
+    "interface_type": "Interface of the drives: nvme, sas, sata or scsi. Default: any.",
+    "number_of_physical_disks": "Number of drives. Default: as few as the RAID level needs.",
+    "share_physical_disks": "Whether its drives may be used for other volumes, too. Default: false.",
+}
 _DISKS = {"description": "The volumes to create, each an object with size_gb (a number, or MAX), raid_level and "
                          "optionally is_root_volume, volume_name, controller and physical_disks. Default: those of "
                          "target_raid_config of the node.", "schema": {**_LOGICAL_DISKS, "type": ["array", "null"]}}
@@ -47,60 +64,117 @@ _DELETE = {"description": "Delete the existing volumes first. Default: false.", 
 
 
 class RAIDSteps(RAIDInterface, abc.ABC):
-    """Mix-in of the interfaces that can create volumes."""
+    """Mix-in of the interfaces that can create volumes.
+
+    A step deletes volumes, creates volumes, or does one after the other; each of them may have to be waited for.
+    """
 
     @abc.abstractmethod
-    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> None:
-        """Create the volumes, valid logical disks; existing volumes are kept."""
+    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> str | None:
+        """Create the volumes, valid logical disks, or begin to; existing volumes are kept. Returns as a step does."""
 
     @abc.abstractmethod
-    def delete_volumes(self, task: Task) -> None:
-        """Delete every volume. It is not an error if there is none."""
+    def delete_volumes(self, task: Task) -> str | None:
+        """Delete every volume, or begin to. Returns as a step does. It is not an error if there is none."""
 
-    @deploy_step(priority=0, argsinfo={
+    def set_target_raid_config(self, task: Task, config: dict[str, Any]) -> None:
+        if config:
+            if unknown := sorted(config.keys() - {"logical_disks"}):
+                raise InvalidParameterValue("; ".join(
+                    f"{pointer.format((name,))}: unknown; a RAID configuration has logical_disks" for name in unknown))
+            checked(config.get("logical_disks"), "/logical_disks")
+        task.node.target_raid_config = config
+
+    def logical_disk_properties(self) -> dict[str, str]:
+        return dict(_DESCRIPTIONS)
+
+    @requested_step({
         "logical_disks": _DISKS, "delete_configuration": _DELETE,
         "delete_existing": {"description": "The same as delete_configuration.", "schema": arguments.BOOLEAN},
         "create_root_volume": _ROOT, "create_nonroot_volumes": _NONROOT,
-    })
+    }, abortable=True)
     def create_configuration(self, task: Task, logical_disks: Any = None, delete_configuration: bool = False,
                              delete_existing: bool = False, create_root_volume: bool = True,
-                             create_nonroot_volumes: bool = True) -> None:
+                             create_nonroot_volumes: bool = True) -> str | None:
         """Create volumes on the node's disks."""
-        if logical_disks is None:
-            logical_disks = checked(task.node.target_raid_config.get("logical_disks"), "/args/logical_disks")
-        self._configure(task, logical_disks, "/args/logical_disks", delete_configuration or delete_existing,
-                        create_root_volume, create_nonroot_volumes)
+        wanted = _wanted(task, {"logical_disks": logical_disks, "create_root_volume": create_root_volume,
+                                "create_nonroot_volumes": create_nonroot_volumes})
+        return self._configure(task, wanted, delete_configuration or delete_existing)
 
-    @deploy_step(priority=0, argsinfo={
+    @requested_step({
         "raid_config": {"description": "An object with logical_disks, as in create_configuration.", "required": True,
                         "schema": {"description": "an object", "type": "object", "required": ["logical_disks"],
                                    "properties": {"logical_disks": _LOGICAL_DISKS}}},
         "delete_existing": _DELETE, "create_root_volume": _ROOT, "create_nonroot_volumes": _NONROOT,
-    })
+    }, abortable=True)
     def apply_configuration(self, task: Task, raid_config: Any, delete_existing: bool = False,
-                            create_root_volume: bool = True, create_nonroot_volumes: bool = True) -> None:
+                            create_root_volume: bool = True, create_nonroot_volumes: bool = True) -> str | None:
         """Create the volumes of a RAID configuration."""
-        self._configure(task, raid_config["logical_disks"], "/args/raid_config/logical_disks", delete_existing,
-                        create_root_volume, create_nonroot_volumes)
+        wanted = _wanted(task, {"raid_config": raid_config, "create_root_volume": create_root_volume,
+                                "create_nonroot_volumes": create_nonroot_volumes})
+        return self._configure(task, wanted, delete_existing)
 
-    @deploy_step(priority=0, rerunnable=True)
-    def delete_configuration(self, task: Task) -> None:
+    @requested_step(rerunnable=True, abortable=True)
+    def delete_configuration(self, task: Task) -> str | None:
         """Delete every volume of the node."""
-        self.delete_volumes(task)
+        return self._delete(task)
+
+    def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
+        deletes = task.node.driver_internal_info.get(_DELETES)
+        waits = super().continue_step(task, step, args)
+        if waits is not None or step not in _STEPS:
+            return waits
+        if deletes:
+            self._note_deletion(task)
+            return None if step == "delete_configuration" else self._create(task, _wanted(task, args))
+        self._note_creation(task, _wanted(task, args))
+        return None
+
+    def _configure(self, task: Task, wanted: list[dict[str, Any]], delete: bool) -> str | None:
+        if delete and (waits := self._delete(task)) is not None:
+            return waits
+        return self._create(task, wanted)
+
+    def _delete(self, task: Task) -> str | None:
+        waits = self.delete_volumes(task)
+        if waits is None:
+            self._note_deletion(task)
+        else:
+            task.node.driver_internal_info[_DELETES] = True
+        return waits
+
+    def _create(self, task: Task, wanted: list[dict[str, Any]]) -> str | None:
+        # A step that was aborted may have left it.
+        task.node.driver_internal_info.pop(_DELETES, None)
+        waits = self.create_volumes(task, wanted)
+        if waits is None:
+            self._note_creation(task, wanted)
+        return waits
+
+    def _note_deletion(self, task: Task) -> None:
+        task.node.driver_internal_info.pop(_DELETES, None)
         task.node.raid_config = {}
 
-    def _configure(self, task: Task, disks: Any, where: str, delete: bool, root: bool, others: bool) -> None:
-        wanted = [disk for disk in disks if (root if disk.get("is_root_volume") else others)]
-        if not wanted:
-            raise InvalidParameterValue(f"{where}: no volume is left to create")
-        present: list[Any] = []
-        if delete:
-            self.delete_volumes(task)
-            task.node.raid_config = {}
-        else:
-            present = task.node.raid_config.get("logical_disks") or []
-        self.create_volumes(task, wanted)
+    def _note_creation(self, task: Task, wanted: list[dict[str, Any]]) -> None:
+        present = task.node.raid_config.get("logical_disks") or []
         task.node.raid_config = {"logical_disks": [*present, *wanted]}
+
+
+def _wanted(task: Task, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the logical disks that a step with these arguments creates.
+
+    :raises InvalidParameterValue: there are none
+    """
+    where = "/args/logical_disks"
+    if "raid_config" in args:
+        where, disks = "/args/raid_config/logical_disks", args["raid_config"]["logical_disks"]
+    elif (disks := args.get("logical_disks")) is None:
+        disks = checked(task.node.target_raid_config.get("logical_disks"), where)
+    root, others = args.get("create_root_volume", True), args.get("create_nonroot_volumes", True)
+    wanted = [disk for disk in disks if (root if disk.get("is_root_volume") else others)]
+    if not wanted:
+        raise InvalidParameterValue(f"{where}: no volume is left to create")
+    return wanted
 
 
 def checked(disks: Any, where: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from ironic_rules.hardware.ipmi import driver_info
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
-from ironic_rules.steps.declaration import deploy_step
+from ironic_rules.steps.declaration import requested_step
 
 LOG = log.getLogger(__name__)
 
@@ -40,7 +40,10 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
             return {"boot_device": None, "persistent": None}
         return {"boot_device": device, "persistent": "options apply to all future boots" in told}
 
-    @deploy_step(priority=0, argsinfo=boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
+    def inject_nmi(self, task: Task) -> None:
+        self.ipmitool(task, "power", "diag")
+
+    @requested_step(boot_device_args(arguments.one_of(DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(DEVICES)}.")

@@ -2,44 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ironic_rules.exceptions import InvalidParameterValue
+from oslo_log import log
+
+from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
 from ironic_rules.hardware.bios_steps import BIOSSteps
-from ironic_rules.hardware.polling import wait_until
-from ironic_rules.hardware.redfish.client import RedfishInterface
+from ironic_rules.hardware.redfish import attributes, bios_registry, power
+from ironic_rules.hardware.redfish.client import RedfishInterface, documents
 from ironic_rules.models import states
+from ironic_rules.models.hardware_cache import BIOSSetting
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
+
+LOG = log.getLogger(__name__)
+
+_LIMIT = "[redfish]configuration_timeout"
+_MAX_TEXT = 300
+#: ``Severity`` of a message about settings that were not applied, unless it is about the reset that they require.
+_REFUSED = frozenset({"Warning", "Critical"})
+_OF_RESET = ("reset", "reboot")
 
 
 class RedfishBIOS(RedfishInterface, BIOSSteps):
     """Writes the pending settings and reboots the machine, which applies them."""
 
-    def write_settings(self, task: Task, settings: dict[str, Any]) -> None:
+    def write_settings(self, task: Task, settings: dict[str, Any]) -> str | None:
         with self.system(task) as system:
             bios = system.bios
             present = bios.attributes or {}
             if unknown := sorted(set(settings) - set(present)):
                 raise InvalidParameterValue(f"The BIOS has no setting {printable(', '.join(unknown))}.")
-            changed = {name: value for name, value in settings.items() if present[name] != value}
-            if changed:
-                on_reset = self.sushy.ApplyTime.ON_RESET
-                bios.set_attributes(changed, on_reset if on_reset in (bios.supported_apply_times or ()) else None)
-        if changed:
-            self._reboot(task)
-            wait_until(task, lambda: self._has(task, changed), "the change", self.conf.redfish.configuration_timeout)
+            wanted = attributes.converted(settings, present)
+            changed = {name: wanted[name] for name in attributes.differing(wanted, present)}
+            if not changed:
+                return None
+            on_reset = self.sushy.ApplyTime.ON_RESET
+            bios.set_attributes(changed, on_reset if on_reset in (bios.supported_apply_times or ()) else None)
+            what = {"path": bios.path, "settings": changed, "told_before": _told(bios.json)}
+        return self._reboot(task, what)
 
-    def reset_settings(self, task: Task) -> None:
+    def reset_settings(self, task: Task) -> str | None:
         # No BMC reports the default values, so it is only possible to wait for the reboot of the machine.
         with self.system(task) as system:
+            path = system.path
             system.bios.reset_bios()
-        self._reboot(task)
+        return self._reboot(task, {"system": path})
 
-    def _has(self, task: Task, settings: dict[str, Any]) -> bool:
+    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
+        if "system" in what:
+            return power.missing(self.read(task, what["system"])[1], states.POWER_ON)
+        _, bios = self.read(task, what["path"])
+        present = bios.get("Attributes")
+        left = attributes.differing(what["settings"], present if isinstance(present, dict) else {})
+        if not left:
+            return None
+        told = _told(bios)
+        if told is not None and told != what["told_before"]:
+            raise HardwareFailed(node=task.node.uuid, reason=f"it did not apply the settings: {told}")
+        return f"the BMC does not report the requested value of {printable(', '.join(left), _MAX_TEXT)}."
+
+    def read_settings(self, task: Task) -> list[BIOSSetting]:
         with self.system(task) as system:
-            present = system.bios.attributes or {}
-            return all(name in present and present[name] == value for name, value in settings.items())
+            bios = system.bios.json
+            present = bios.get("Attributes") or {}
+            entries = self._registry(task, system, bios.get("AttributeRegistry"))
+        found = (bios_registry.setting(name, value, entries.get(name, {})) for name, value in present.items())
+        return [setting for setting in found if setting is not None]
 
-    def _reboot(self, task: Task) -> None:
-        self.interface_of(task.node, "power").set_power_state(task, states.REBOOT)
+    def _registry(self, task: Task, system: Any, name: Any) -> dict[str, Mapping[str, Any]]:
+        """Return what is known about the settings: nothing if the BMC does not have it."""
+        errors = self.sushy.exceptions
+        try:
+            return bios_registry.attributes(documents(system), self.root(task), name)
+        except (errors.ConnectionError, errors.AccessError, errors.MissingXAuthToken):
+            raise
+        except errors.SushyError as exc:
+            # Without the text: a BMC may return what was sent to it.
+            LOG.warning("The BMC of node %s does not provide its registry of BIOS attributes: %s", task.node.uuid,
+                        type(exc).__name__)
+            return {}
+
+    def _reboot(self, task: Task, what: dict[str, Any]) -> str:
+        self.interface_of(task.node, "power").request_reboot(task)
+        return self.wait_for(task, what, self.conf.redfish.configuration_timeout, _LIMIT)
+
+
+def _told(bios: Mapping[str, Any]) -> str | None:
+    """Return the time of the BMC's last attempt to apply settings and why it did not; None if it reports no problem."""
+    found = bios.get("@Redfish.Settings")
+    if not isinstance(found, dict):
+        return None
+    messages = found.get("Messages")
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and str(message.get("Severity") or message.get("MessageSeverity")) in _REFUSED:
+            text = " ".join(str(message.get(key)) for key in ("Message", "MessageId") if message.get(key))
+            if any(word in text.lower() for word in _OF_RESET):
+                continue
+            return printable(f"{text} ({found.get('Time') or 'no time'})", _MAX_TEXT)
+    return None

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import urllib3
 from oslo_config import cfg
 from oslo_log import log
 
 from ironic_rules import context
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface, InterfaceOf
-from ironic_rules.hardware.redfish import driver_info
+from ironic_rules.hardware.redfish import driver_info, quick_read
 from ironic_rules.hardware.redfish.driver_info import DriverInfo
 from ironic_rules.models.task import Task
+from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)
 
 _MAX_REASON = 500
+#: HTTP status of what a BMC does not have (any more).
+GONE = frozenset({404, 410})
 
 
 def sushy() -> Any:
@@ -102,9 +107,45 @@ class RedfishInterface(Interface):
         :raises BMCError: instead of any exception that sushy raises in the block
         """
         wanted = self.driver_info(task)
+        with self._reported(task, wanted):
+            yield self._connection(wanted).get_system(wanted.system_id)
+
+    def read(self, task: Task, path: str) -> tuple[int, dict[str, Any]]:
+        """Return the HTTP status and the JSON object at ``path`` of the node's BMC, by one request as a rule.
+
+        A status of 404 or 410 is returned, without an object, and so is what a BMC sends without a body.
+
+        :raises BMCError: the BMC cannot be asked, or returns another error or no object
+        """
+        wanted = self.driver_info(task)
+        if not path.startswith("/") or path.startswith("//"):
+            # sushy would send the credentials to the host of a URL.
+            raise BMCError(node=task.node.uuid, reason=f"{printable(path, _MAX_REASON)} is not one of its paths.")
+        with self._reported(task, wanted):
+            status, body = self._get(self._connection(wanted)._conn, path)
+            found = {} if status in GONE or not body else json.loads(body)
+            if not isinstance(found, dict):
+                raise TypeError(f"{path} is not an object")
+            return status, found
+
+    def _get(self, connector: Any, path: str) -> tuple[int, bytes]:
+        options = self.conf.redfish
+        try:
+            reply = quick_read.get(connector, path, options.connect_timeout, options.request_timeout)
+        except urllib3.exceptions.HTTPError as exc:
+            raise self.sushy.exceptions.ConnectionError(url=path, error=exc) from exc
+        if reply is not None and (reply[0] in GONE or 200 <= reply[0] < 300):
+            return reply
+        # Without repetitions, during which this thread would sleep: the next poll is one.
+        told = connector.get(path, server_side_retries_left=0)
+        return int(told.status_code), told.content
+
+    @contextlib.contextmanager
+    def _reported(self, task: Task, wanted: DriverInfo) -> Iterator[None]:
+        """Raise a BMCError instead of any exception that sushy raises in the block."""
         errors = self.sushy.exceptions
         try:
-            yield self._connection(wanted).get_system(wanted.system_id)
+            yield
         except (errors.AccessError, errors.MissingXAuthToken) as exc:
             CONNECTIONS.drop(wanted)
             raise _error(task, wanted, f"{wanted.address} refuses the user name or the password, or the user has "

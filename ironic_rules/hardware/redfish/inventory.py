@@ -22,7 +22,7 @@ _MODELS = ((re.compile(r"\b(Xeon|EPYC|Opteron|Ryzen)\b", re.IGNORECASE), "x86_64
 _MODES = {"UEFI": "uefi", "Legacy": "bios"}
 _GIB = 1024**3
 #: Settings that may be secret, and hashes of them.
-_SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", re.IGNORECASE)
+SECRET = re.compile(r"pass(word|wd|phrase)|secret|salt|hash|sha256|privatekey", re.IGNORECASE)
 #: What an inventory should have, with the resource that has it.
 _EXPECTED = {"interface": "EthernetInterfaces", "processor": "Processors", "storage": "Storage"}
 
@@ -185,7 +185,7 @@ def _bios_settings(found: Found) -> dict[str, Any]:
     for one in found.of("bios"):
         attributes = one.get("Attributes")
         for name, value in list(attributes.items())[:MAX_ITEMS] if isinstance(attributes, dict) else ():
-            if isinstance(value, (str, int, float, bool)) and not _SECRET.search(name):
+            if isinstance(value, (str, int, float, bool)) and not SECRET.search(name):
                 settings[name] = value
     return settings
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
-from ironic_rules.hardware.base import ManagementInterface, boot_device_args
-from ironic_rules.hardware.redfish import inventory
+from ironic_rules.hardware.base import DEVICE_TYPES, ManagementInterface, boot_device_args
+from ironic_rules.hardware.redfish import inventory, virtual_media
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import machine_ids
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
-from ironic_rules.steps.declaration import deploy_step
+from ironic_rules.steps.declaration import requested_step
 
 LOG = log.getLogger(__name__)
 
@@ -42,13 +43,44 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             return {"boot_device": None, "persistent": None}
         return {"boot_device": _NAMES[target], "persistent": None if enabled is None else enabled == "Continuous"}
 
-    @deploy_step(priority=0, argsinfo=boot_device_args(arguments.one_of(_DEVICES)), rerunnable=True)
+    @requested_step(boot_device_args(arguments.one_of(_DEVICES)), rerunnable=True)
     def set_boot_device(self, task: Task, device: str, persistent: bool = False) -> None:
         if device not in _DEVICES:
             raise InvalidParameterValue(f"Unknown boot device '{device}'. Valid: {', '.join(_DEVICES)}.")
         often = self.sushy.BootSourceOverrideEnabled("Continuous" if persistent else "Once")
         with self.system(task) as system:
             system.set_system_boot_options(self.sushy.BootSource(_DEVICES[device]), enabled=often)
+
+    def inject_nmi(self, task: Task) -> None:
+        with self.system(task) as system:
+            offered = {getattr(kind, "value", kind) for kind in system.get_allowed_reset_system_values()}
+            if "Nmi" not in offered:
+                raise BMCError(node=task.node.uuid, reason="it does not offer Nmi.")
+            system.reset_system(self.sushy.ResetType.NMI)
+
+    def get_virtual_media(self, task: Task) -> list[dict[str, Any]]:
+        with self.system(task) as system:
+            return virtual_media.drives(system)
+
+    def attach_virtual_media(self, task: Task, device_type: str, image_url: str) -> None:
+        with self.system(task) as system:
+            virtual_media.insert(task, system, device_type, image_url)
+
+    def detach_virtual_media(self, task: Task, device_types: Sequence[str] = ()) -> None:
+        with self.system(task) as system:
+            virtual_media.eject(system, device_types or DEVICE_TYPES)
+
+    def get_secure_boot(self, task: Task) -> bool | None:
+        with self.system(task) as system:
+            if "SecureBoot" not in system.json:
+                return None
+            return None if system.secure_boot.enabled is None else bool(system.secure_boot.enabled)
+
+    def set_secure_boot(self, task: Task, is_on: bool) -> None:
+        with self.system(task) as system:
+            if "SecureBoot" not in system.json:
+                raise self.refuse(task, "set_secure_boot")
+            system.secure_boot.set_enabled(is_on)
 
     def machine_ids(self, task: Task) -> set[str]:
         with self.system(task) as system:
@@ -76,7 +108,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
         with self.system(task) as system:
             return _boot_mode(system)
 
-    @deploy_step(priority=0, argsinfo={
+    @requested_step({
         "mode": {"description": "uefi or bios.", "required": True, "schema": arguments.one_of(_MODES)},
     }, rerunnable=True)
     def set_boot_mode(self, task: Task, mode: str) -> None:
@@ -86,7 +118,7 @@ class RedfishManagement(RedfishInterface, ManagementInterface):
             if _boot_mode(system) != mode:
                 system.set_system_boot_options(mode=self.sushy.BootSourceOverrideMode(_MODES[mode]))
 
-    @deploy_step(priority=0, argsinfo={
+    @requested_step({
         "target_datetime": {"description": "The time to set, such as 2026-11-21T12:00:00+00:00. Default: now.",
                             "schema": _TIME},
         "datetime_local_offset": {"description": "The offset of the BMC's time zone, such as +01:00.",

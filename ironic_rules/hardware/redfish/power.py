@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
@@ -10,10 +11,12 @@ from ironic_rules.hardware.polling import wait_for_power
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.text import printable
 
 #: Power state reported by a BMC -> that of the node. A machine that is powering off still counts as on.
 _STATES = {"On": states.POWER_ON, "PoweringOn": states.POWER_ON, "PoweringOff": states.POWER_ON,
            "Paused": states.POWER_ON, "Off": states.POWER_OFF}
+_ON = ("On", "ForceOn")
 
 
 class RedfishPower(RedfishInterface, PowerInterface):
@@ -28,22 +31,47 @@ class RedfishPower(RedfishInterface, PowerInterface):
             raise InvalidParameterValue(
                 f"Unknown power state '{target}'. Valid: {', '.join(sorted(states.POWER_TARGETS))}.")
         is_on = self.get_power_state(task) == states.POWER_ON
-        if target == states.POWER_OFF and is_on:
-            self._reset(task, ("ForceOff",), states.POWER_OFF, timeout_s)
-        elif target == states.SOFT_POWER_OFF and is_on:
+        if target == states.SOFT_POWER_OFF and is_on:
             self._soft_off(task, timeout_s)
-        elif target == states.REBOOT and is_on:
-            self._reset(task, ("ForceRestart", "PowerCycle"), states.POWER_ON, timeout_s)
         elif target == states.SOFT_REBOOT and is_on and task.node.disable_power_off:
             self._reset(task, ("GracefulRestart",), states.POWER_ON, timeout_s)
         elif target == states.SOFT_REBOOT and is_on:
             # The end of a graceful restart cannot be detected: the power stays on all the time.
             self._soft_off(task, timeout_s)
-            self._reset(task, ("On", "ForceOn"), states.POWER_ON, None)
-        elif target in (states.POWER_ON, states.REBOOT, states.SOFT_REBOOT) and not is_on:
-            self._reset(task, ("On", "ForceOn"), states.POWER_ON, timeout_s)
-        off = target in (states.POWER_OFF, states.SOFT_POWER_OFF)
-        task.node.power_state = states.POWER_OFF if off else states.POWER_ON
+            self._reset(task, _ON, states.POWER_ON, None)
+        elif types := _types(target, is_on):
+            self._reset(task, types, _final(target), timeout_s)
+        task.node.power_state = _final(target)
+
+    def request_reboot(self, task: Task) -> None:
+        self._request(task, states.REBOOT)
+        task.node.power_state = states.POWER_ON
+
+    def run_step(self, task: Task, target: str) -> str | None:
+        path = self._request(task, target)
+        what = {"path": path, "power_state": _final(target)}
+        if path is not None and self.poll(task, what) is not None:
+            return self.wait_for(task, what, self.conf.conductor.power_state_change_timeout,
+                                 "[conductor]power_state_change_timeout")
+        task.node.power_state = _final(target)
+        return None
+
+    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
+        return missing(self.read(task, what["path"])[1], what["power_state"])
+
+    def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
+        waits = super().continue_step(task, step, args)
+        if waits is None:
+            task.node.power_state = states.POWER_OFF if step == "power_off" else states.POWER_ON
+        return waits
+
+    def _request(self, task: Task, target: str) -> str | None:
+        """Request a change without waiting for it; return the path of the system, None if there is nothing to do."""
+        with self.system(task) as system:
+            types = _types(target, _state(task, system) == states.POWER_ON)
+            if types:
+                self._send(task, system, types)
+            return str(system.path) if types else None
 
     def _soft_off(self, task: Task, timeout_s: int | None) -> None:
         timeout_s = timeout_s or self.conf.conductor.soft_power_off_timeout
@@ -52,13 +80,16 @@ class RedfishPower(RedfishInterface, PowerInterface):
     def _reset(self, task: Task, types: tuple[str, ...], ends: str, timeout_s: int | None) -> None:
         """Request the first of ``types`` that the BMC offers, and wait until it is complete."""
         with self.system(task) as system:
-            offered = {getattr(kind, "value", kind) for kind in system.get_allowed_reset_system_values()}
-            chosen = next((kind for kind in types if kind in offered), None)
-            if chosen is None:
-                raise BMCError(node=task.node.uuid, reason=f"it does not offer {' or '.join(types)}.")
-            system.reset_system(self.sushy.ResetType(chosen))
+            self._send(task, system, types)
         wait_for_power(task, lambda: self.get_power_state(task), ends,
                  timeout_s or self.conf.conductor.power_state_change_timeout)
+
+    def _send(self, task: Task, system: Any, types: tuple[str, ...]) -> None:
+        offered = {getattr(kind, "value", kind) for kind in system.get_allowed_reset_system_values()}
+        chosen = next((kind for kind in types if kind in offered), None)
+        if chosen is None:
+            raise BMCError(node=task.node.uuid, reason=f"it does not offer {' or '.join(types)}.")
+        system.reset_system(self.sushy.ResetType(chosen))
 
 
 def _state(task: Task, system: Any) -> str:
@@ -66,3 +97,24 @@ def _state(task: Task, system: Any) -> str:
     if told not in _STATES:
         raise BMCError(node=task.node.uuid, reason="it does not report the power state of the machine.")
     return _STATES[told]
+
+
+def missing(system: Mapping[str, Any], power_state: str) -> str | None:
+    """Return None if a system (JSON) has that power state, else what is missing, as a poll does."""
+    told = system.get("PowerState")
+    if isinstance(told, str) and _STATES.get(told) == power_state:
+        return None
+    return f"the BMC reports the power state {printable(str(told), 64)} instead of '{power_state}'."
+
+
+def _final(target: str) -> str:
+    return states.POWER_OFF if target in (states.POWER_OFF, states.SOFT_POWER_OFF) else states.POWER_ON
+
+
+def _types(target: str, is_on: bool) -> tuple[str, ...]:
+    """Return the types of reset that bring a machine to a state at once, best first; none if it is in it already."""
+    if target == states.POWER_OFF:
+        return ("ForceOff",) if is_on else ()
+    if not is_on:
+        return _ON if target in (states.POWER_ON, states.REBOOT, states.SOFT_REBOOT) else ()
+    return ("ForceRestart", "PowerCycle") if target == states.REBOOT else ()

@@ -2,84 +2,149 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
-from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware.polling import wait_until
+from ironic_rules.exceptions import HardwareFailed
 from ironic_rules.hardware.raid_steps import RAIDSteps
 from ironic_rules.hardware.redfish import raid_layout
-from ironic_rules.hardware.redfish.client import RedfishInterface
+from ironic_rules.hardware.redfish.client import GONE, RedfishInterface
 from ironic_rules.hardware.redfish.raid_layout import Drive, Volume
-from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.text import printable
 
 _TYPES = {"0": "RAID0", "1": "RAID1", "5": "RAID5", "6": "RAID6", "1+0": "RAID10", "5+0": "RAID50", "6+0": "RAID60"}
 #: Type of the volume that a controller without RAID shows for a single drive; it cannot be deleted.
 _RAW = "RawDevice"
-#: ``TaskState`` of a failed task.
+#: ``TaskState`` of a failed task, and of one that has ended without saying so.
 _FAILED = frozenset({"Exception", "Killed", "Cancelled", "Interrupted"})
+_ENDED = frozenset({"Completed"})
+_ACCEPTED = 202
+_APPLY = "@Redfish.OperationApplyTime"
 
 
 class RedfishRAID(RedfishInterface, RAIDSteps):
     """Creates and deletes volumes, immediately if the controller supports that, else with a reboot."""
 
-    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> None:
-        later = False
-        before = 0
-        volumes: list[Volume] = []
+    def create_volumes(self, task: Task, disks: list[dict[str, Any]]) -> str | None:
+        begun = _Begun()
         with self.system(task) as system:
             storages = {storage.identity: storage for storage in _storages(system)}
-            before = sum(len(_volumes(storage)) for storage in storages.values())
+            begun.note(storages.values())
             volumes = raid_layout.lay_out(disks, [drive for storage in storages.values() for drive in _drives(storage)])
+            begun.expected += len(volumes)
             for volume in volumes:
                 collection = storages[volume.controller].volumes
                 when, waits = self._when(collection)
-                later |= waits
-                self._finish(task, collection.create(
-                    _payload(volume), apply_time=when, timeout=self.conf.redfish.configuration_timeout), waits)
-        if later:
-            self._reboot_until(task, before + len(volumes), "the creation of the volumes")
+                begun.take(collection._conn.post(collection.path, data={**_payload(volume), **when}), waits)
+        return self._wait(task, begun, "the creation of the volumes")
 
-    def delete_volumes(self, task: Task) -> None:
-        later = False
+    def delete_volumes(self, task: Task) -> str | None:
+        begun = _Begun()
         with self.system(task) as system:
-            for storage in _storages(system):
+            storages = _storages(system)
+            begun.note(storages)
+            begun.expected = 0
+            for storage in storages:
                 when, waits = self._when(storage.volumes)
                 for volume in _volumes(storage):
-                    later |= waits
-                    self._finish(task, volume.delete(
-                        apply_time=when, timeout=self.conf.redfish.configuration_timeout), waits)
-        if later:
-            self._reboot_until(task, 0, "the deletion of the volumes")
+                    begun.take(self._delete_one(volume, when), waits)
+        return self._wait(task, begun, "the deletion of the volumes")
 
-    def _when(self, collection: Any) -> tuple[Any, bool]:
-        """Return the apply time to request, and whether it requires a reboot."""
+    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
+        running, lost = [], []
+        for path in what["tasks"]:
+            status, found = self.read(task, path)
+            state = found.get("TaskState")
+            if status in GONE:
+                lost.append(path)
+            elif state in _FAILED or (state in _ENDED and found.get("TaskStatus") == "Critical"):
+                raise HardwareFailed(node=task.node.uuid, reason=f"{what['name']} failed: its task ended as {state}"
+                                                                 f"{_messages(found)}.")
+            elif state not in _ENDED and (status == _ACCEPTED or isinstance(state, str)):
+                running.append(printable(f"{path} ({state or 'running'})", 200))
+        if running:
+            return f"{what['name']}: these tasks of the BMC have not ended: {', '.join(running)}."
+        if what["tasks"] and not lost:
+            return None
+        number = self._number(task, what)
+        if number == what["expected"]:
+            return None
+        if lost:
+            raise HardwareFailed(node=task.node.uuid, reason=(
+                f"{what['name']} failed: it no longer knows its task {printable(lost[0], 200)}, and has {number} "
+                f"volumes instead of {what['expected']}. It may have been restarted."))
+        return f"{what['name']}: there are {number} volumes instead of {what['expected']}."
+
+    def _number(self, task: Task, what: Mapping[str, Any]) -> int:
+        """Return the number of volumes that there are now, by as few requests as possible."""
+        number = 0
+        for path, before in what["volumes"].items():
+            members = self.read(task, path)[1]["Members"]
+            paths = [str(member["@odata.id"]) for member in members]
+            if paths == before["members"]:
+                number += before["number"]
+            else:
+                number += sum(self.read(task, member)[1].get("VolumeType") != _RAW for member in paths)
+        return number
+
+    def _when(self, collection: Any) -> tuple[dict[str, str], bool]:
+        """Return what requests the apply time, and whether it requires a reboot."""
         support = collection.operation_apply_time_support
         offered = {getattr(value, "value", value) for value in (support.supported_values or ()) if value} \
             if support else set()
+        # sushy's own methods would wait here for the end of an immediate operation.
         if "Immediate" in offered:
-            return self.sushy.ApplyTime.IMMEDIATE, False
-        return (self.sushy.ApplyTime.ON_RESET, True) if "OnReset" in offered else (None, False)
+            return {_APPLY: "Immediate"}, False
+        return ({_APPLY: "OnReset"}, True) if "OnReset" in offered else ({}, False)
 
-    def _finish(self, task: Task, answer: Any, waits: bool) -> None:
-        """Wait for the BMC's task, if it has created one that does not require a reboot."""
-        if waits or not isinstance(answer, self.sushy.taskmonitor.TaskMonitor):
-            return
-        wait_until(task, lambda: not answer.check_is_processing, "the BMC's task",
-                   self.conf.redfish.configuration_timeout)
-        # A failed task is either deleted, with an HTTP error that sushy raises, or kept, with its state.
-        ended = answer.response.json() if answer.response.content else {}
-        if ended.get("TaskState") in _FAILED:
-            raise BMCError(node=task.node.uuid, reason=f"its task on the volume ended as {ended['TaskState']}.")
+    def _delete_one(self, volume: Any, when: dict[str, str]) -> Any:
+        try:
+            return volume._conn.delete(volume.path, data=when or None)
+        except self.sushy.exceptions.ServerSideError as exc:
+            # Some BMCs offer apply times for deletions and then refuse them.
+            if not when or _APPLY not in str(exc.message):
+                raise
+            return volume._conn.delete(volume.path)
 
-    def _reboot_until(self, task: Task, count: int, what: str) -> None:
-        self.interface_of(task.node, "power").set_power_state(task, states.REBOOT)
+    def _wait(self, task: Task, begun: _Begun, name: str) -> str | None:
+        if begun.reboots:
+            self.interface_of(task.node, "power").request_reboot(task)
+        elif not begun.tasks:
+            return None
+        what = {"name": name, "tasks": [] if begun.reboots else begun.tasks, "expected": begun.expected,
+                "volumes": begun.volumes}
+        return self.wait_for(task, what, self.conf.redfish.configuration_timeout, "[redfish]configuration_timeout")
 
-        def is_done() -> bool:
-            with self.system(task) as system:
-                return sum(len(_volumes(storage)) for storage in _storages(system)) == count
 
-        wait_until(task, is_done, what, self.conf.redfish.configuration_timeout)
+class _Begun:
+    """What was begun: paths of the BMC's tasks, and the volumes before, as ``{collection: {members, number}}``."""
+
+    def __init__(self) -> None:
+        self.tasks: list[str] = []
+        self.reboots = False
+        self.volumes: dict[str, dict[str, Any]] = {}
+        self.expected = 0
+
+    def note(self, storages: Iterable[Any]) -> None:
+        """Note the volumes that there are."""
+        for storage in storages:
+            members, number = list(storage.volumes.members_identities), len(_volumes(storage))
+            self.volumes[storage.volumes.path] = {"members": members, "number": number}
+            self.expected += number
+
+    def take(self, reply: Any, waits: bool) -> None:
+        """Note the reply to the creation or deletion of a volume.
+
+        :param waits: it requires a reboot
+        """
+        self.reboots |= waits
+        if not waits and reply.status_code == _ACCEPTED:
+            location = reply.headers.get("Location") or (reply.json().get("@odata.id") if reply.content else None)
+            if not isinstance(location, str):
+                raise ValueError("a task has no location")
+            self.tasks.append(urlsplit(location).path)
 
 
 def _storages(system: Any) -> list[Any]:
@@ -109,3 +174,11 @@ def _payload(volume: Volume) -> dict[str, Any]:
     name = {} if volume.name is None else {"Name": volume.name}
     return {"RAIDType": _TYPES[volume.level], "CapacityBytes": volume.capacity_bytes,
             "Links": {"Drives": [{"@odata.id": drive.path} for drive in volume.drives]}, **name}
+
+
+def _messages(found: Mapping[str, Any]) -> str:
+    """Return what a task (JSON) says about its failure."""
+    messages = found.get("Messages")
+    texts = [str(message["Message"]) for message in (messages if isinstance(messages, list) else ())
+             if isinstance(message, dict) and message.get("Message")]
+    return printable(": " + " ".join(texts), 300).rstrip(".") if texts else ""

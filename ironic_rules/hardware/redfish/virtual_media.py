@@ -7,15 +7,16 @@ if the image's own kernel command line has ``boot_method=vmedia``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oslo_log import log
 
-from ironic_rules.exceptions import BMCError
+from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
 from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.base import BootInterface
 from ironic_rules.hardware.boot import floppy, images
+from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder
 from ironic_rules.hardware.redfish.client import RedfishInterface
 from ironic_rules.hardware.redfish.driver_info import PROPERTIES
@@ -29,6 +30,8 @@ FILE = "parameters.txt"
 _CALLBACK = "ipa-inspection-callback-url"
 _CD = frozenset({"CD", "DVD"})
 _FLOPPY = frozenset({"Floppy", "USBStick"})
+#: What clients call a drive -> what BMCs call it.
+MEDIA_TYPES = {"cdrom": _CD, "disk": frozenset({"USBStick"}), "floppy": frozenset({"Floppy"})}
 
 
 class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
@@ -37,6 +40,7 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     is_external = True
     properties = {
         **PROPERTIES, "deploy_iso": "URL of a bootable ISO image with the ramdisk. Default: [deploy]deploy_iso.",
+        ramdisk.APPEND: ramdisk.APPEND_TEXT,
     }
 
     def validate_inspection(self, task: Task) -> None:
@@ -46,8 +50,10 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
         iso, folder, file = images.url(self.conf, task, "deploy_iso"), self._folder(), _file(task)
-        # The medium identifies the node, so that a lookup by addresses cannot match another one.
-        told = {**parameters, _CALLBACK: f"{parameters[_CALLBACK]}?node_uuid={task.node.uuid}"}
+        told = dict(parameters)
+        if _CALLBACK in told:  # an inspection
+            # The medium identifies the node, so that a lookup by addresses cannot match another one.
+            told[_CALLBACK] += f"?node_uuid={task.node.uuid}"
         ramdisk.check(told)
         text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
         folder.write(file, floppy.image(LABEL, FILE, text.encode("ascii")))
@@ -57,7 +63,7 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
                 _eject(device)
             second.insert_media(folder.url(file), write_protected=True)
             disc.insert_media(iso, write_protected=True)
-        self.interface_of(task.node, "management").set_boot_device(task, "cdrom")
+        boot_from(self, task, "cdrom")
         LOG.info("Node %s boots %s from virtual media", task.node.uuid, iso)
 
     def clean_up_ramdisk(self, task: Task) -> None:
@@ -69,12 +75,64 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
         finally:
             self._folder().remove(_file(task))
 
+    def validate_instance(self, task: Task) -> None:
+        self.driver_info(task)
+        if task.node.instance_info.get("boot_iso") is None and task.node.instance_info.get("kernel") is not None:
+            raise InvalidParameterValue(problems=[Problem(
+                "/instance_info/kernel", "virtual media are ISO images: set boot_iso, or use boot interface ipxe")])
+        images.of_instance(task, "boot_iso")
+        images.refuse_with_iso(task)
+
+    def prepare_instance(self, task: Task) -> None:
+        iso = images.of_instance(task, "boot_iso")
+        with self.system(task) as system:
+            disc, second = _found(system)
+            if disc is None:
+                raise BMCError(node=task.node.uuid, reason="it has no virtual CD drive.")
+            for device in filter(None, (disc, second)):
+                _eject(device)
+            disc.insert_media(iso, write_protected=True)
+        boot_from(self, task, "cdrom", persistent=True)
+        LOG.info("Node %s boots the ISO image of its instance from virtual media", task.node.uuid)
+
+    def clean_up_instance(self, task: Task) -> None:
+        self.clean_up_ramdisk(task)
+
     def _folder(self) -> PublishedFolder:
         return PublishedFolder(self.conf, FOLDER)
 
 
 def _file(task: Task) -> str:
     return f"{task.node.uuid}.img"
+
+
+def drives(system: Any) -> list[dict[str, Any]]:
+    """Return the virtual drives, as ``ManagementInterface.get_virtual_media``."""
+    return [{"media_types": sorted(_types(device)), "inserted": bool(device.inserted), "image": device.image or None}
+            for device in _all(system)]
+
+
+def insert(task: Task, system: Any, device_type: str, image: str) -> None:
+    """Insert an image into the first virtual drive of a type of ``MEDIA_TYPES`` that is empty.
+
+    :raises BMCError: there is no such drive, or none is empty
+    """
+    fitting = [device for device in _all(system) if _types(device) & MEDIA_TYPES[device_type]]
+    if not fitting:
+        raise BMCError(node=task.node.uuid, reason=f"it has no virtual drive of type {device_type}.")
+    free = next((device for device in fitting if not device.inserted), None)
+    if free is None:
+        raise BMCError(node=task.node.uuid, reason=f"its virtual drives of type {device_type} are in use; detach what "
+                                                   "is in them first.")
+    free.insert_media(image, write_protected=True)
+
+
+def eject(system: Any, device_types: Iterable[str]) -> None:
+    """Eject what is in the virtual drives of these types of ``MEDIA_TYPES``."""
+    wanted = frozenset().union(*(MEDIA_TYPES[kind] for kind in device_types))
+    for device in _all(system):
+        if _types(device) & wanted:
+            _eject(device)
 
 
 def _devices(task: Task, system: Any) -> tuple[Any, Any]:

@@ -12,14 +12,14 @@ from tests.functional.hardware import bmcs
 from tests.functional.hardware.services import Service, service
 from tests.functional.processes import free_port
 
-MACHINES = 30
+MACHINES = 60
 
 
 @pytest.fixture(scope="package")
 def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("hardware")
     (folder / "web").mkdir()
-    for name in ("ipa.iso", "ipa.kernel", "ipa.initramfs"):
+    for name in ("ipa.iso", "ipa.kernel", "ipa.initramfs", "live.iso", "system.raw"):
         (folder / "web" / name).write_bytes(name.encode() * 100)
     return folder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import httpx
 
 from ironic_rules import samples
 from ironic_rules.models import states
+from ironic_rules.steps import polls
+from tests.functional.agents import Agent
 from tests.functional.processes import Process, standalone, wait_for
 
 #: The options that an operator sets for both hardware types; the file begins in the section ``[inspector]``.
@@ -22,12 +25,16 @@ extra_kernel_params = ipa-debug=1 nofb
 enabled_hardware_types = redfish,ipmi
 enabled_bios_interfaces = redfish,no-bios
 enabled_boot_interfaces = redfish-virtual-media,ipxe,fake
+enabled_deploy_interfaces = direct,ramdisk,fake,custom-agent
+enabled_firmware_interfaces = redfish,no-firmware
 enabled_inspect_interfaces = agent,redfish,no-inspect
 enabled_management_interfaces = redfish,ipmitool,noop
 enabled_power_interfaces = redfish,ipmitool
 enabled_raid_interfaces = redfish,no-raid
+enabled_vendor_interfaces = redfish,no-vendor
 [conductor]
 power_state_change_timeout = 20
+automated_clean = false
 [redfish]
 request_timeout = 5
 connection_attempts = 1
@@ -42,6 +49,8 @@ http_root = {root}
 deploy_iso = {web}/ipa.iso
 deploy_kernel = {web}/ipa.kernel
 deploy_ramdisk = {web}/ipa.initramfs
+image_url_denied_networks =
+agent_power_off_timeout = 0
 """
 
 
@@ -71,6 +80,27 @@ class Service:
         reply = self.http.put(f"/v1/nodes/{node}/states/provision", json={"target": target})
         assert reply.status_code == 202, reply.text
         return self.at_rest(node)
+
+    def deploy(self, node: str, ramdisk: Agent) -> dict[str, Any]:
+        """Deploy the node, with heartbeats of its ramdisk, and return it when it no longer waits for them."""
+        shown = self.provision(node, "active")
+        token = None
+        while shown["provision_state"] == states.DEPLOYWAIT:
+            if polls.pending(shown["driver_internal_info"]) is not None:
+                # It waits for its BMC, which is polled.
+                wait_for(f"the end of a step of node {node}", functools.partial(self._has_left, shown))
+                shown = self.at_rest(node)
+                continue
+            token = token or self.http.get(f"/v1/lookup?node_uuid={node}").json()["config"]["agent_token"]
+            reply = self.http.post(f"/v1/heartbeat/{node}", json={"callback_url": ramdisk.url, "agent_token": token})
+            assert reply.status_code in (202, 409), reply.text  # an agent repeats its heartbeat
+            shown = self.at_rest(node)
+            ramdisk.end()
+        return shown
+
+    def _has_left(self, before: dict[str, Any]) -> bool:
+        now = self.show(before["uuid"])
+        return bool(now["driver_internal_info"] != before["driver_internal_info"])
 
     def power(self, node: str, target: str) -> dict[str, Any]:
         """Request a power state and return the node when it is in a stable state again."""

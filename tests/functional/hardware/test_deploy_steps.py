@@ -10,11 +10,14 @@ import itertools
 
 import pytest
 
+from tests.functional.agents import agent
 from tests.functional.hardware.services import Service
 
 pytestmark = pytest.mark.slow
 
 _serials = itertools.count(1)
+#: Cleaning, which is not the subject here, would wait for the ramdisk.
+UNCLEANED = {"automated_clean": False}
 
 
 def step(name, priority, **args):
@@ -23,12 +26,13 @@ def step(name, priority, **args):
 
 
 @pytest.fixture
-def deployed(ironic: Service, bmc, machine):
+def deployed(ironic: Service, bmc, machine, web):
     """A function that deploys the node of a machine with the given steps, as one template, and returns the node."""
 
     def deploy(*steps):
         trait = f"CUSTOM_STEPS_{next(_serials)}"
-        node = ironic.enroll("redfish", bmc.settings(machine))
+        node = ironic.enroll("redfish", bmc.settings(machine), deploy_interface="direct", **UNCLEANED, instance_info={
+            "image_source": f"{web}/system.raw", "image_checksum": "d" * 64})
         ironic.provision(node, "manage")
         assert ironic.provision(node, "provide")["provision_state"] == "available"
         reply = ironic.http.post("/v1/deploy-templates", json={"name": trait, "steps": list(steps)})
@@ -39,7 +43,8 @@ def deployed(ironic: Service, bmc, machine):
         assert reply.status_code == 200, reply.text
         validated = ironic.http.get(f"/v1/nodes/{node}/validate").json()
         assert validated["deploy"] == {"result": True}
-        return ironic.provision(node, "active")
+        with agent() as ramdisk:
+            return ironic.deploy(node, ramdisk)
 
     return deploy
 
@@ -91,3 +96,35 @@ def test_what_the_machine_does_not_have_fails_the_deployment(deployed, asked, te
     assert node["provision_state"] == "deploy failed"
     assert f"{asked['interface']}.{asked['step']}" in node["last_error"]
     assert text in node["last_error"]
+
+
+def test_a_machine_boots_the_iso_image_of_its_instance_until_it_is_torn_down(ironic, bmc, machine, web):
+    node = ironic.enroll("redfish", bmc.settings(machine), **UNCLEANED, deploy_interface="ramdisk",
+                         instance_info={"boot_iso": f"{web}/live.iso"})
+    ironic.provision(node, "manage")
+    ironic.provision(node, "provide")
+
+    shown = ironic.provision(node, "active")
+
+    assert (shown["provision_state"], shown["last_error"], shown["power_state"]) == ("active", None, "power on")
+    assert bmc.media(machine) == {"Cd": f"{web}/live.iso", "Floppy": None}
+    boot = bmc.system(machine)["Boot"]
+    assert (boot["BootSourceOverrideTarget"], boot["BootSourceOverrideEnabled"]) == ("Cd", "Continuous")
+
+    assert ironic.provision(node, "deleted")["power_state"] == "power off"
+    assert bmc.media(machine) == {"Cd": None, "Floppy": None}
+    assert bmc.system(machine)["PowerState"] == "Off"
+
+
+def test_an_image_that_can_not_be_loaded_is_refused_before_the_bmc_is_told_anything(ironic, bmc, machine, web):
+    node = ironic.enroll("redfish", bmc.settings(machine), deploy_interface="direct", **UNCLEANED, instance_info={
+        "image_source": f"{web}/missing.raw", "image_checksum": "d" * 64})
+    ironic.provision(node, "manage")
+    ironic.provision(node, "provide")
+    before = bmc.system(machine)
+
+    reply = ironic.http.put(f"/v1/nodes/{node}/states/provision", json={"target": "active"})
+
+    assert reply.status_code == 400
+    assert "/instance_info/image_source: the image cannot be loaded: " in reply.text
+    assert (bmc.system(machine), ironic.show(node)["provision_state"]) == (before, "available")

@@ -7,7 +7,7 @@ import http.server
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -41,6 +41,8 @@ class BMC:
         #: the location of the task of each change; None: changes are made immediately
         self.task: str | None = None
         self.url = ""
+        #: called with path and body of each change, after it is recorded
+        self.then: Callable[[str, Any], None] = lambda path, body: None
         #: the paths of the GET requests, with their queries
         self.read: list[str] = []
         #: seconds until each response
@@ -127,7 +129,9 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
 
         def _change(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
-            bmc.told.append((self.command, self.path, json.loads(self.rfile.read(length) or b"null")))
+            body = json.loads(self.rfile.read(length) or b"null")
+            bmc.told.append((self.command, self.path, body))
+            bmc.then(self.path, body)
             if bmc.task is None:
                 self._reply(204)
                 return

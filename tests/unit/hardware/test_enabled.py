@@ -42,7 +42,7 @@ def test_the_defaults_are_those_of_the_reference(hardware):
 
 
 def test_the_description_lists_what_is_enabled(hardware):
-    assert hardware.describe()["fake-hardware"]["inspect"]["enabled"] == ["agent", "no-inspect"]
+    assert hardware.describe()["fake-hardware"]["inspect"]["enabled"] == ["agent", "fake", "no-inspect"]
 
 
 def test_a_configured_default_wins(conf):

@@ -24,7 +24,7 @@ def test_a_boot_interface_that_boots_no_ramdisk_is_refused_with_the_options_name
 
 
 def test_validation_says_the_same(hardware):
-    task = make_task()
+    task = make_task({"network_data": {}, "driver_info": {}})
 
     with pytest.raises(InvalidParameterValue, match="boot interface 'fake'"):
         agent(hardware, task).validate(task)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import datetime
+import json
 
 import pytest
 
-from ironic_rules.exceptions import BMCError, InvalidParameterValue
-from ironic_rules.hardware import polling
+from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
 from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.bios import RedfishBIOS
 from ironic_rules.hardware.redfish.client import Connections
 from ironic_rules.hardware.redfish.management import RedfishManagement
 from ironic_rules.hardware.redfish.raid import RedfishRAID
-from ironic_rules.steps import execution
+from ironic_rules.models import states
+from ironic_rules.steps import execution, polls
 from ironic_rules.steps.procedures import DEPLOYMENT
 from tests.unit.hardware.redfish_bmc import SYSTEM, documents, members, serving
 from tests.unit.inspection.tasks import make_task
 
 OK = {"State": "Enabled", "Health": "OK"}
 STORAGE, MANAGER = f"{SYSTEM}/Storage/1", "/redfish/v1/Managers/1"
+TASK = "/redfish/v1/TaskService/Tasks/1"
 GIB = 1024**3
 
 
@@ -67,19 +69,43 @@ class Power:
         self.told = []
         self._then = then
 
-    def set_power_state(self, task, target):
-        self.told.append(target)
+    def request_reboot(self, task):
+        self.told.append("rebooting")
         self._then()
 
 
 @pytest.fixture
 def task(bmc):
     return make_task({"driver_info": {"redfish_address": bmc.url, "redfish_username": "u", "redfish_password": "p"},
-                      "raid_config": {}, "target_raid_config": {}})
+                      "raid_config": {}, "target_raid_config": {}, "provision_state": "deploying"})
+
+
+def begin(cls, conf, task, step, power=None, **args):
+    """Run a step; return the interface and None or the wait state."""
+    interface = cls(conf, lambda node, kind: power)
+    return interface, execution.call(interface, task, step, args, DEPLOYMENT)
+
+
+def poll(interface, task):
+    """Poll as a conductor does from what the node has, which is stored in between; return what is missing."""
+    task.node.driver_internal_info = json.loads(json.dumps(task.node.driver_internal_info))
+    return interface.poll(task, polls.pending(task.node.driver_internal_info).what)
+
+
+def proceed(interface, task, step, **args):
+    """Continue a step whose poll has ended."""
+    task.node.driver_internal_info = polls.end(task.node.driver_internal_info, None)
+    return interface.continue_step(task, step, args)
 
 
 def run(cls, conf, task, step, power=None, **args):
-    return execution.call(cls(conf, lambda node, kind: power), task, step, args, DEPLOYMENT)
+    """Run a step until it is done; whatever it waits for is there at the first poll."""
+    interface, waits = begin(cls, conf, task, step, power, **args)
+    while waits is not None:
+        assert waits == states.DEPLOYWAIT
+        assert poll(interface, task) is None
+        waits = proceed(interface, task, step, **args)
+    assert not task.node.driver_internal_info
 
 
 def settings(**values):
@@ -89,7 +115,7 @@ def settings(**values):
 def test_settings_that_differ_are_written_and_the_machine_is_rebooted(conf, bmc, task):
     power = Power(lambda: bmc.content[f"{SYSTEM}/Bios"]["Attributes"].update(VMX="on"))
 
-    assert run(RedfishBIOS, conf, task, "apply_configuration", power, settings=settings(VMX="on", Turbo="on")) is None
+    run(RedfishBIOS, conf, task, "apply_configuration", power, settings=settings(VMX="on", Turbo="on"))
 
     assert bmc.told == [("PATCH", f"{SYSTEM}/Bios/Settings", {"Attributes": {"VMX": "on"}})]
     assert power.told == ["rebooting"]
@@ -103,9 +129,60 @@ def test_settings_that_are_so_already_cost_no_reboot(conf, bmc, task):
     assert (bmc.told, power.told) == ([], [])
 
 
-def test_settings_that_do_not_come_fail(conf, task):
-    with pytest.raises(BMCError, match=r"the change was not completed within 1 seconds \(\[redfish\]conf"):
-        run(RedfishBIOS, conf, task, "apply_configuration", Power(), settings=settings(VMX="on"))
+def test_settings_that_do_not_come_are_named(conf, task):
+    interface, waits = begin(RedfishBIOS, conf, task, "apply_configuration", Power(), settings=settings(VMX="on"))
+
+    assert waits == states.DEPLOYWAIT
+    assert poll(interface, task) == "the BMC does not report the requested value of VMX."
+    assert interface.continue_step(task, "apply_configuration", {}) == states.DEPLOYWAIT
+
+
+@pytest.mark.parametrize(("state", "waits"), [
+    ("deploying", "wait call-back"), ("cleaning", "clean wait"), ("servicing", "service wait")])
+def test_a_step_waits_in_the_state_of_its_procedure(conf, task, state, waits):
+    task.node.provision_state = state
+
+    assert RedfishBIOS(conf, lambda node, kind: Power()).write_settings(task, {"VMX": "on"}) == waits
+
+
+def test_what_the_bmc_says_about_settings_that_it_refused_ends_the_step(conf, bmc, task):
+    told = {"Time": "2026-11-23T07:00:00Z", "Messages": [
+        {"Severity": "OK", "Message": "One setting was applied."},
+        {"Severity": "Warning", "Message": "A reset is required."},
+        {"MessageSeverity": "Warning", "Message": "VMX cannot be on.", "MessageId": "Base.1.0.PropertyValueNotInList"}]}
+    interface, _ = begin(RedfishBIOS, conf, task, "apply_configuration", Power(), settings=settings(VMX="on"))
+    bmc.content[f"{SYSTEM}/Bios"]["@Redfish.Settings"].update(told)
+
+    with pytest.raises(HardwareFailed, match=r"did not apply the settings: VMX cannot be on\. Base\.1\.0\.Prop"):
+        poll(interface, task)
+
+    # What it has said about an earlier attempt does not count.
+    interface, _ = begin(RedfishBIOS, conf, task, "apply_configuration", Power(), settings=settings(VMX="on"))
+    assert poll(interface, task) == "the BMC does not report the requested value of VMX."
+
+
+@pytest.mark.parametrize(("wanted", "reported", "sent"), [
+    ("1", 1, None), (1, "1", None), ("true", True, None), (1, True, None), (2.0, 2, None), ("3", 1, 3), (3, "1", "3"),
+    ("False", True, False), (1.5, "1", "1.5"), (None, None, None), ("x", None, "x")])
+def test_a_setting_is_compared_and_sent_as_the_type_that_the_bmc_reports(conf, bmc, task, wanted, reported, sent):
+    bmc.content[f"{SYSTEM}/Bios"]["Attributes"]["VMX"] = reported
+
+    def boot():
+        bmc.content[f"{SYSTEM}/Bios"]["Attributes"]["VMX"] = sent
+
+    run(RedfishBIOS, conf, task, "apply_configuration", Power(boot), settings=settings(VMX=wanted))
+
+    assert bmc.told == ([] if sent is None else [("PATCH", f"{SYSTEM}/Bios/Settings", {"Attributes": {"VMX": sent}})])
+
+
+@pytest.mark.parametrize(("wanted", "reported", "text"), [
+    ("many", 1, "a number"), (True, 1, "a number"), ("maybe", True, "true or false"), (True, "on", "a text")])
+def test_a_setting_of_another_type_is_refused_before_anything_is_written(conf, bmc, task, wanted, reported, text):
+    bmc.content[f"{SYSTEM}/Bios"]["Attributes"]["VMX"] = reported
+
+    with pytest.raises(InvalidParameterValue, match=f"The BIOS setting VMX must be {text}"):
+        begin(RedfishBIOS, conf, task, "apply_configuration", Power(), settings=settings(VMX=wanted))
+    assert bmc.told == []
 
 
 def test_a_setting_that_the_machine_does_not_have_is_refused_before_anything_is_written(conf, bmc, task):
@@ -126,7 +203,7 @@ def test_a_bmc_that_takes_settings_at_the_next_reset_is_told_so(conf, bmc, task)
 
 
 def test_all_settings_are_reset(conf, bmc, task):
-    power = Power()
+    power = Power(lambda: bmc.content[SYSTEM].update(PowerState="On"))
 
     run(RedfishBIOS, conf, task, "factory_reset", power)
 
@@ -151,17 +228,53 @@ def test_the_documents_example_deletes_first(conf, bmc, task):
 
     assert [(method, path, body["@Redfish.OperationApplyTime"]) for method, path, body in bmc.told] == [
         ("DELETE", f"{STORAGE}/Volumes/old", "Immediate"), ("POST", f"{STORAGE}/Volumes", "Immediate")]
+    assert [disk["raid_level"] for disk in task.node.raid_config["logical_disks"]] == ["1"]
 
 
-TASK = "/redfish/v1/TaskService/Tasks/1"
+def test_creation_begins_when_the_deletion_has_ended(conf, bmc, task):
+    bmc.task, bmc.content[TASK] = TASK, {"Id": "1", "Name": "Task", "TaskState": "Running"}
+    args = {"delete_existing": True, "raid_config": {"logical_disks": [{"size_gb": "MAX", "raid_level": "1"}]}}
+    interface, waits = begin(RedfishRAID, conf, task, "apply_configuration", **args)
+
+    assert waits == states.DEPLOYWAIT
+    assert poll(interface, task) == ("the deletion of the volumes: these tasks of the BMC have not ended: "
+                                     f"{TASK} (Running).")
+    bmc.content[TASK]["TaskState"] = "Completed"
+    assert poll(interface, task) is None
+    assert [method for method, _, _ in bmc.told] == ["DELETE"]
+    assert proceed(interface, task, "apply_configuration", **args) == states.DEPLOYWAIT
+    assert ([method for method, _, _ in bmc.told], task.node.raid_config) == (["DELETE", "POST"], {})
+    assert poll(interface, task) is None
+    assert proceed(interface, task, "apply_configuration", **args) is None
+    assert [disk["raid_level"] for disk in task.node.raid_config["logical_disks"]] == ["1"]
 
 
 @pytest.mark.parametrize("state", ["Exception", "Killed", "Cancelled"])
 def test_a_task_of_the_bmc_that_fails_fails_the_step(conf, bmc, task, state):
-    bmc.task, bmc.content[TASK] = TASK, {"Id": "1", "Name": "Task", "TaskState": state}
+    bmc.task, bmc.content[TASK] = TASK, {"Id": "1", "Name": "Task", "TaskState": state,
+                                         "Messages": [{"Message": "The drive is busy."}]}
+    interface, _ = begin(RedfishRAID, conf, task, "delete_configuration")
 
-    with pytest.raises(BMCError, match=f"its task on the volume ended as {state}"):
-        run(RedfishRAID, conf, task, "delete_configuration")
+    with pytest.raises(HardwareFailed, match=f"volumes failed: its task ended as {state}: The drive is busy\\.$"):
+        poll(interface, task)
+
+
+def test_a_task_that_the_bmc_no_longer_knows_fails_the_step_unless_its_work_is_done(conf, bmc, task):
+    bmc.task = TASK
+    interface, _ = begin(RedfishRAID, conf, task, "delete_configuration")
+
+    with pytest.raises(HardwareFailed, match=f"no longer knows its task {TASK}, and has 1 volumes instead of 0"):
+        poll(interface, task)
+    bmc.content[f"{STORAGE}/Volumes"].update(members())
+    assert poll(interface, task) is None
+
+
+@pytest.mark.parametrize("location", ["http://192.0.2.9/steal", "//192.0.2.9/steal"])
+def test_a_task_is_only_looked_for_at_the_bmc_itself(conf, bmc, task, location):
+    bmc.task = location
+    begin(RedfishRAID, conf, task, "delete_configuration")
+
+    assert polls.pending(task.node.driver_internal_info).what["tasks"] == ["/steal"]
 
 
 def test_a_task_of_the_bmc_is_waited_for(conf, bmc, task):
@@ -235,26 +348,3 @@ def test_what_is_no_time_is_refused(conf, bmc, task, args):
     with pytest.raises(InvalidParameterValue, match=r"^/args/"):
         run(RedfishManagement, conf, task, "set_bmc_clock", **args)
     assert bmc.told == []
-
-
-def test_a_bmc_that_is_away_for_a_while_is_waited_for(task):
-    answers = iter([BMCError(node="n", reason="it boots."), False, True])
-
-    def is_done():
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    pauses = []
-    polling.wait_until(task, is_done, "it", 60, pauses.append)
-
-    assert pauses == [0.25, 0.375]
-
-
-def test_a_bmc_that_stays_away_fails_with_its_own_error(task):
-    def is_done():
-        raise BMCError(node="n", reason="it cannot be reached.")
-
-    with pytest.raises(BMCError, match="cannot be reached"):
-        polling.wait_until(task, is_done, "it", 0)
