@@ -10,7 +10,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, inspections
 from ironic_rules.models import states
-from ironic_rules.models.inspections import FAILED, FINISHED, OUT_OF_BAND, Inspection
+from ironic_rules.models.inspections import FAILED, FINISHED, OUT_OF_BAND, RAMDISK, Inspection
 from ironic_rules.models.nodes import Node
 
 
@@ -41,8 +41,14 @@ def add(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestCo
     if not is_kept(conductor):
         return None
     found = inspection or Inspection()
+    seconds = dict(found.seconds)
+    if found.kind == RAMDISK and context.lookup_s is not None:
+        seconds["lookup"] = context.lookup_s
+    if found.save is not None:
+        # Until here, where almost all is written: the entry cannot tell how long its own transaction takes to end.
+        seconds["commit"] = sum(found.save.end().values())
     failure = found.failure or ({"reason": error} if error else None)
-    details = {"seconds": {name: round(value, 3) for name, value in found.seconds.items()}, "rules": found.rules,
+    details = {"seconds": {name: round(value, 3) for name, value in seconds.items()}, "rules": found.rules,
                "messages": found.messages, "failure": failure}
     values = {
         "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED), "user": context.user_id,

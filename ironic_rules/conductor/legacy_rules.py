@@ -14,7 +14,6 @@ from ironic_rules.exceptions import LegacyRuleGone
 from ironic_rules.legacy import DataSource, Forgotten, LegacyOutcome, LegacyRuleSet
 from ironic_rules.models.legacy_rules import OwnedValue
 from ironic_rules.models.task import Task
-from ironic_rules.rules.explaining import Explainer
 
 #: Maximum number of values that one entry of the node's history names.
 _NAMED = 20
@@ -25,21 +24,17 @@ class LegacyWork:
     """The legacy rules of one inspection.
 
     :ivar before: what they own as it begins, by the ids of the rows
-    :ivar explainer: that of a dry run: actions of other packages do not run; None: it is none
     :ivar outcome: None until they have run
     """
 
     rule_set: LegacyRuleSet
     cleanup: str
     before: Mapping[int, OwnedValue]
-    explainer: Explainer | None = None
     outcome: LegacyOutcome | None = None
 
     def run(self, task: Task, data: DataSource) -> LegacyOutcome:
         """Run the rules on the drafts of a task; ``data`` returns the processed data."""
-        is_dry = self.explainer is not None
-        self.outcome = self.rule_set.run(task, data, tuple(self.before.values()), self.cleanup,
-                                         explain=is_dry, explainer=self.explainer, dry_run=is_dry)
+        self.outcome = self.rule_set.run(task, data, tuple(self.before.values()), self.cleanup)
         return self.outcome
 
     def save(self, conn: sa.Connection, conductor: Conductor, task: Task) -> None:
@@ -57,11 +52,8 @@ class LegacyWork:
         tell(conn, conductor, task, self.outcome.forgotten)
 
 
-def begin(conductor: Conductor, task: Task, explainer: Explainer | None = None) -> LegacyWork | None:
-    """Return the work of legacy rules on a node; None if there is none, which costs no query.
-
-    :param explainer: that of a dry run
-    """
+def begin(conductor: Conductor, task: Task) -> LegacyWork | None:
+    """Return the work of legacy rules on a node; None if there is none, which costs no query."""
     known = task.revisions
     rule_set = conductor.legacy_rules.current(None if known is None else known.legacy)
     before: Mapping[int, OwnedValue] = {}
@@ -70,7 +62,7 @@ def begin(conductor: Conductor, task: Task, explainer: Explainer | None = None) 
             before = legacy_values.for_node(conn, task.node.id)
     if not rule_set and not before:
         return None
-    return LegacyWork(rule_set, conductor.conf.legacy_rules.cleanup, before, explainer)
+    return LegacyWork(rule_set, conductor.conf.legacy_rules.cleanup, before)
 
 
 def tell(conn: sa.Connection, conductor: Conductor, task: Task, forgotten: Sequence[Forgotten]) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import legacy_cleanup, reapply
+from ironic_rules.conductor import bulk_dry_run, legacy_cleanup, reapply
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
-from ironic_rules.db import errors, nodes, operations
+from ironic_rules.db import conductors, errors, nodes, operations
 from ironic_rules.db.operations import Item
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import IronicRulesError, NodeNotFound, NoFreeWorker
@@ -31,8 +31,10 @@ KINDS: Mapping[str, Kind] = {legacy_cleanup.KIND: legacy_cleanup.clean}
 #: Takes the node's lock, and notes the result itself; called in a worker.
 LockingKind = Callable[[Conductor, Row, Item, nodes.Lock], None]
 LOCKING_KINDS: Mapping[str, LockingKind] = {REAPPLY: reapply.run}
-#: Nodes that are claimed at once: as many wait for the end of the lease if this process dies.
+#: Nodes that are claimed at once: as many wait for the end of the lease if this process dies. Those of a dry run have
+#: results that are read by hand, and take a thousandth of a second each.
 _BATCH = 20
+_DRY_BATCH = 100
 #: Nodes of one operation that one pass does at most, so that it ends soon, and other operations have their turn.
 _MOST = 1000
 #: Seconds between two looks whether the process is ending.
@@ -42,6 +44,7 @@ _UNEXPECTED = "an unexpected error occurred; the conductor's log has the details
 
 def work(conductor: Conductor) -> int:
     """Do a part of each operation that has not ended; return the number of nodes."""
+    conductor.db.write(operations.settle)
     with conductor.db.reader() as conn:
         found = operations.running(conn)
     return sum(_work_on(conductor, operation) for operation in found
@@ -52,20 +55,29 @@ def _work_on(conductor: Conductor, operation: Row) -> int:
     done = 0
     # What a node is inspected with is that of the conductors of its group.
     group = conductor.group if operation.kind in LOCKING_KINDS else None
+    is_dry = operation.kind == REAPPLY and bool(operation.filters.get("dry_run"))
+    batch = _DRY_BATCH if is_dry else _BATCH
     while done < _MOST:
-        claimed = conductor.db.write(
-            lambda conn: operations.claim(conn, operation.id, conductor.instance, _BATCH, group=group))
+        claimed = conductor.db.write(functools.partial(_claim, conductor, operation, batch, group))
         if not claimed:
             if conductor.db.write(lambda conn: operations.finish(conn, operation.id)):
                 LOG.info("Operation %s (%s) has ended", operation.uuid, operation.kind)
             break
-        if operation.kind in LOCKING_KINDS:
+        if is_dry:
+            _do_together(conductor, operation, claimed)
+        elif operation.kind in LOCKING_KINDS:
             _do_in_workers(conductor, operation, claimed)
         else:
             for item in claimed:
                 _do(conductor, operation, item)
         done += len(claimed)
     return done
+
+
+def _claim(conductor: Conductor, operation: Row, most: int, group: str | None, conn: sa.Connection) -> list[Item]:
+    living = conductors.living_hosts(conn, conductor.conf.conductor.heartbeat_timeout)
+    return operations.claim(conn, operation.id, conductor.instance, most, group=group,
+                            alive={conductor.instance, *(row.instance for row in living)})
 
 
 def _do(conductor: Conductor, operation: Row, item: Item) -> None:
@@ -97,15 +109,26 @@ def _fail(conductor: Conductor, operation: Row, item: Item, reason: str) -> None
     conductor.db.write(fail)
 
 
+def _do_together(conductor: Conductor, operation: Row, claimed: Sequence[Item]) -> None:
+    """Do the dry runs of nodes in one worker of this process, and return when they have ended."""
+    workers = conductor.workers
+    while not workers.wait_for_room(Lane.OPERATIONS, _PATIENCE_S):
+        if workers.is_stopping:
+            return
+    # Not the number of a node: none is locked.
+    workers.take(-claimed[0].id, lane=Lane.OPERATIONS).run(bulk_dry_run.run, conductor, operation, claimed)
+    workers.wait_for_end(Lane.OPERATIONS)
+
+
 def _do_in_workers(conductor: Conductor, operation: Row, claimed: Sequence[Item]) -> None:
     """Work on nodes in workers of this process, and return when all of that has ended."""
     workers, kind = conductor.workers, LOCKING_KINDS[operation.kind]
+    with conductor.db.reader() as conn:
+        known = nodes.ids(conn, [item.node_uuid for item in claimed])
     for item in claimed:
-        try:
-            with conductor.db.reader() as conn:
-                node_id = nodes.get_id(conn, item.node_uuid)
-        except NodeNotFound as exc:
-            _fail(conductor, operation, item, str(exc))
+        node_id = known.get(item.node_uuid)
+        if node_id is None:
+            _fail(conductor, operation, item, str(NodeNotFound(node=item.node_uuid)))
             continue
         while not workers.wait_for_room(Lane.OPERATIONS, _PATIENCE_S):
             if workers.is_stopping:

@@ -8,9 +8,9 @@ only.
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-import orjson
 import sqlalchemy as sa
 from oslo_log import log as logging
 
@@ -32,18 +32,15 @@ from ironic_rules.exceptions import (
     RuleFailed,
     RuleSpent,
 )
-from ironic_rules.inspection import authors, dry_run, other_rules, reapplying, records
-from ironic_rules.inspection.explained_steps import ExplainedSteps
+from ironic_rules.inspection import authors, reapplying, records
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets
 from ironic_rules.models.inspections import REAPPLY, Inspection
 from ironic_rules.models.inventories import InspectionData, StoredInventory
-from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
-from ironic_rules.rules import RuleSet
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -52,12 +49,10 @@ LOG = logging.getLogger(__name__)
 PURPOSE = "reapply"
 #: Maximum number of repetitions because a rule was applied to its last node meanwhile, each time another rule.
 _MAX_REPETITIONS = 20
-#: What is kept of a dry run: the steps of one node can be looked at with a dry run of that node.
-_KEPT = ("outcome", "failure", "node", "ports", "ports_created", "ports_removed", "traits", "plugin_data", "would")
 
 
 def run(conductor: Conductor, operation: Row, item: Item, lock: nodes.Lock) -> None:
-    """Do one item, in a worker: run hooks and rules on its node, or find out what they would do.
+    """Do one item, in a worker: run hooks and rules on its node.
 
     :param lock: not taken yet
     """
@@ -72,6 +67,10 @@ class _Work:
     lock: nodes.Lock
     context: RequestContext = field(init=False)
     row: Node | None = None
+    #: what is read when the lock is taken
+    record: task_store.Record | None = None
+    report: StoredInventory | None = None
+    foreign: Collection[str] = ()
     is_locked: bool = False
     #: the failure of a hook or a rule, without secrets
     told: str | None = None
@@ -83,11 +82,12 @@ class _Work:
         self.context.update_store()
         self.conductor.workers.watch().on_overdue = self.fail
         try:
-            if self.operation.filters.get("dry_run"):
-                self._try_out()
-            elif self.conductor.db.write(self._take_lock):
+            if self.conductor.db.write(self._take_lock):
+                assert self.record is not None
                 self.is_locked = True
-                self._apply()
+                if self.report is None:
+                    raise InventoryNotFound(node=self.record.node.uuid)
+                self._apply(self.record, self.report)
         except (*state_machine.DATABASE_AWAY, Abandoned):
             raise
         except NodeLocked as exc:
@@ -104,21 +104,29 @@ class _Work:
         """Lock the node; return False if the item is not to be done, because its operation was cancelled."""
         if not self._begin(conn):
             return False
-        row = nodes.get_by_id(conn, self.lock.node_id, for_update=True)
-        reapplying.check(row, allow_deployed=bool(self.operation.filters.get("allow_deployed")))
-        self.row = nodes.reserve(conn, self.lock, PURPOSE)
+        allow_deployed = bool(self.operation.filters.get("allow_deployed"))
+        try:
+            nodes.take(conn, self.lock, PURPOSE)
+        except NodeLocked:
+            # Waiting for the lock is of no use if the node is not to be changed.
+            reapplying.check(nodes.get_by_id(conn, self.lock.node_id), allow_deployed=allow_deployed)
+            raise
+        self.record = task_store.read_locked(conn, self.lock)
+        self.row = self.record.node
+        # An error gives the lock back, too.
+        reapplying.check(self.row, allow_deployed=allow_deployed)
+        self.report = inventory.newest_report(conn, self.row.id)
+        if self.report is not None:
+            self.foreign = inspection.foreign_addresses(conn, self.row.id, self.report.inventory_data)
         return True
 
-    def _apply(self) -> None:
-        with self.conductor.db.reader() as conn:
-            record = task_store.read_locked(conn, self.lock)
-            report = _report(conn, record.node)
-        self.row = record.node
+    def _apply(self, record: task_store.Record, report: StoredInventory) -> None:
         self.entry.inventory = report.id
         for _ in range(_MAX_REPETITIONS):
             task = record.task(self.context)
             processing = Processing()
             outcome = self._process(task, processing, report)
+            self.entry.save = Stages("commit")
             try:
                 self.conductor.db.write(functools.partial(
                     self._save, task=task, processing=processing, report=report, outcome=outcome))
@@ -141,26 +149,20 @@ class _Work:
         if changes.created or changes.deleted:
             pxe_filter.look(self.conductor, self.context)
 
-    def _process(self, task: Task, processing: Processing, report: StoredInventory,
-                 explain: ExplainedSteps | None = None, rules: RuleSet | None = None, *,
-                 without_legacy: bool = False) -> Outcome:
+    def _process(self, task: Task, processing: Processing, report: StoredInventory) -> Outcome:
         """Run hooks and rules on the drafts.
 
-        :param rules: in place of the stored ones;  without_legacy: legacy rules do not run
         :raises HookFailed, RuleFailed: described in the entry of the history
         """
         assert self.row is not None
         task.watch = self.conductor.workers.watch()
         task.stages = Stages("hooks")
-        rules_only = reapplying.is_deployed(self.row)
         data = InspectionData(report.inventory_data, report.received_plugin_data)
         try:
             outcome = processing.run(
                 self.conductor, task, None, data, task.revisions and task.revisions.rules, version=report.id,
-                rules_only=rules_only, explain=explain, other_rules=rules, without_legacy=without_legacy)
-            changes = task.port_changes()
-            if rules_only and (changes.created or changes.deleted):
-                raise IronicRulesError(f"A rule adds or removes a port of node {self.row.uuid}, which has an instance.")
+                rules_only=reapplying.is_deployed(self.row), foreign=self.foreign)
+            reapplying.check_ports(self.row, task)
         except (HookFailed, RuleFailed) as exc:
             inspection.describe(self.entry, self.conductor, task, processing, exc)
             self.told = records.concealment(task, data).hide(str(exc))
@@ -172,8 +174,7 @@ class _Work:
                 raise _withheld(exc) from None
             raise
         finally:
-            if explain is None:
-                inspection.log_messages(task)
+            inspection.log_messages(task)
         inspection.describe(self.entry, self.conductor, task, processing)
         return outcome
 
@@ -183,9 +184,11 @@ class _Work:
         if not self._begin(conn):
             nodes.release(conn, self.lock)
             return
-        changed = _changes(task) or not _are_equal(outcome.plugin_data, report.plugin_data)
+        is_same = reapplying.are_equal(outcome.plugin_data, report.plugin_data)
+        changed = reapplying.changes(task) or not is_same
         task_store.save(conn, task, self.lock, {}, release=True)
-        inventory.finish(conn, report.id, outcome.plugin_data, inventory.PROCESSED)
+        if not (is_same and report.status == inventory.PROCESSED):
+            inventory.finish(conn, report.id, outcome.plugin_data, inventory.PROCESSED)
         processing.save(conn, self.conductor, task)
         added = inspection_history.add(conn, self.conductor, self.row, self.context, self.entry, None)
         if changed:
@@ -196,37 +199,6 @@ class _Work:
                 added)
         operations.end(conn, self.item, operations.CHANGED if changed else operations.UNCHANGED)
         inspection.count(conn, task, outcome)
-
-    def _try_out(self) -> None:
-        with self.conductor.db.reader() as conn:
-            row, revisions = nodes.get_with_revisions(conn, self.lock.node_id)
-            record = task_store.read(conn, row, revisions)
-            report = _report(conn, row)
-            data = InspectionData(report.inventory_data, report.received_plugin_data)
-            machine = dry_run.stored(conn, row, data)
-        self.row = row
-        task = record.task(self.context)
-        steps = ExplainedSteps()
-        said = self.operation.filters.get("rules")
-        rules = None if said is None else other_rules.rule_set(said, self.conductor.rules)
-        before = report.received_plugin_data if report.plugin_data is None else report.plugin_data
-        try:
-            outcome = self._process(task, Processing(), report, steps, rules,
-                                    without_legacy=said is not None and said["only"])
-        except (HookFailed, RuleFailed) as exc:
-            found, status = dry_run.failed(steps, dry_run.failure(exc), ()), operations.FAILED
-        else:
-            found = dry_run.finished(machine, task, steps, before, outcome.plugin_data, ())
-            changed = _changes(task) or not _are_equal(outcome.plugin_data, before)
-            status = operations.CHANGED if changed else operations.UNCHANGED
-        result: JSONObject = {name: found.shown[name] for name in _KEPT if name in found.shown}
-        error = result["failure"] and printable(result["failure"]["reason"], MAX_MESSAGE)
-
-        def store(conn: sa.Connection) -> None:
-            if self._begin(conn):
-                operations.end(conn, self.item, status, error, result)
-
-        self.conductor.db.write(store)
 
     def _postpone(self, error: NodeLocked) -> None:
         if self.item.postponed >= operations.MOST_POSTPONED:
@@ -263,25 +235,6 @@ class _Work:
         except (LockLost, NodeNotFound):
             self.is_locked = False
             self.conductor.db.write(lambda conn: store(conn, False))
-
-
-def _report(conn: sa.Connection, row: Node) -> StoredInventory:
-    """Return the data of the last inspection.
-
-    :raises InventoryNotFound: none are kept
-    """
-    found = inventory.newest_report(conn, row.id)
-    if found is None:
-        raise InventoryNotFound(node=row.uuid)
-    return found
-
-
-def _changes(task: Task) -> bool:
-    return bool(task.node.changes()) or task.node.trait_changes() is not None or bool(task.port_changes())
-
-
-def _are_equal(first: JSONObject, second: JSONObject | None) -> bool:
-    return orjson.dumps(first, option=orjson.OPT_SORT_KEYS) == orjson.dumps(second, option=orjson.OPT_SORT_KEYS)
 
 
 def _withheld(error: BaseException) -> IronicRulesError:

@@ -10,8 +10,15 @@ from typing import TypeAlias
 
 import orjson
 
-from ironic_rules.exceptions import DuplicateNodeName, DuplicatePortName, MACAlreadyExists, RuleFailed
+from ironic_rules.exceptions import (
+    DuplicateNodeName,
+    DuplicatePortName,
+    LegacyRuleFailed,
+    MACAlreadyExists,
+    RuleFailed,
+)
 from ironic_rules.inspection.pipeline import WITHHELD
+from ironic_rules.legacy import CompiledLegacyRule
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import engine
@@ -37,7 +44,8 @@ def rule_failure(error: Exception, refusals: Iterable[Refusal], *, sealed: bool)
             reason = f"/{name}: {type(error).__name__}; {WITHHELD}"
         else:
             reason = printable(f"/{name}: {reason}", MAX_MESSAGE)
-        return RuleFailed(rule=rule.uuid, where=action.where, reason=reason)
+        failed = LegacyRuleFailed if isinstance(rule, CompiledLegacyRule) else RuleFailed
+        return failed(rule=rule.uuid, where=action.where, reason=reason)
     return None
 
 

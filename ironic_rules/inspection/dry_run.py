@@ -22,6 +22,7 @@ from ironic_rules.inspection.payload import Payload
 from ironic_rules.inspection.pipeline import LegacyRun, Pipeline
 from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models import json_patch, mac, states
+from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import Fields, Type, values_of
 from ironic_rules.models.inventories import InspectionData
@@ -227,21 +228,38 @@ def finished(machine: Machine, task: Task, steps: ExplainedSteps, sent: JSONObje
     :param machine: as it was before
     :param sent: the plug-in data that those of the run are compared with
     """
+    original, final = left(task, plugin_data)
+    found = changes(machine, original, final, sent, steps.conceal)
+    return Result(FINISHED, _base(FINISHED, steps, None, said) | found, final, steps, original)
+
+
+def left(task: Task, plugin_data: JSONObject) -> tuple[JSONObject, JSONObject]:
+    """Return the fields of the node that change, as they were, and what the run leaves, as ``Result.final``."""
     node = task.node
     changed = node.changes()
     final: JSONObject = {"node": changed, "plugin_data": plugin_data, "traits": sorted(node.read()["traits"]),
                          "ports": {str(port.address): _port(port.read()) for port in task.ports}}
+    return {name: node.original(name) for name in changed}, final
+
+
+def changes(machine: Machine, original: JSONObject, final: JSONObject, sent: JSONObject,
+            conceal: Concealment) -> JSONObject:
+    """Return the patches that make what a run leaves of what was there before, as they may be shown.
+
+    :param machine: as it was before
+    :param original: the fields of the node that change, as they are
+    :param final: as in a result
+    :param sent: the plug-in data that those of the run are compared with
+    :param conceal: learns what the patches show to be secret
+    """
     before = {} if machine.is_new else {str(port["address"]): _port(port) for port in machine.ports}
     patches = {address: difference_of_port(before.get(address), final["ports"].get(address))
                for address in dict.fromkeys((*before, *final["ports"]))}
-    original = {name: node.original(name) for name in changed}
-    found = hidden({"node": json_patch.difference(original, changed),
-                    "plugin_data": json_patch.difference(sent, plugin_data),
-                    "ports": {address: patch for address, patch in patches.items() if patch}}, steps.conceal)
-    conceal = steps.conceal
+    found = hidden({"node": json_patch.difference(original, final["node"]),
+                    "plugin_data": json_patch.difference(sent, final["plugin_data"]),
+                    "ports": {address: patch for address, patch in patches.items() if patch}}, conceal)
     old = set(machine.traits)
-    shown = _base(FINISHED, steps, None, said)
-    shown |= {
+    shown = {
         "node": {"patch": found["node"]},
         "ports": [{"address": address, "patch": patch} for address, patch in found["ports"].items()
                   if patch[0]["path"] != ""],
@@ -255,7 +273,7 @@ def finished(machine: Machine, task: Task, steps: ExplainedSteps, sent: JSONObje
     if machine.is_new:
         shown["new_node"] = conceal.hide(
             {name: value for name, value in machine.node.items() if NODE[name].create and value not in (None, {}, [])})
-    return Result(FINISHED, shown, final, steps, original)
+    return shown
 
 
 #: Of a port, what an inspection does not decide.

@@ -27,6 +27,7 @@ from ironic_rules.models.kept import Kept, problem_of_data
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import HOOK, Abandoned
 from ironic_rules.rules import Facts, RuleRuns, RuleSet, SpentRules, Trace
+from ironic_rules.rules.dry_notes import DryNotes
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ class Pipeline:
     def run(self, task: Task, inventory: Mapping[str, Any], plugin_data: Mapping[str, Any] | None = None,
             rule_set: RuleSet | None = None, spent: SpentRules = dict,
             explain: ExplainedSteps | None = None, legacy: LegacyRun | None = None, *,
-            rules_only: bool = False, runs: RuleRuns | None = None) -> Outcome:
+            rules_only: bool = False, runs: RuleRuns | None = None, notes: DryNotes | None = None) -> Outcome:
         """Run hooks and rules over a ramdisk's data. Neither ``inventory`` nor ``plugin_data`` is changed.
 
         :param task: its drafts are changed; its inspection has begun
@@ -84,6 +85,7 @@ class Pipeline:
         :param legacy: runs the legacy rules; None if there are none
         :param rules_only: hooks run on copies of the drafts, for the plug-in data that rules read
         :param runs: gets which rules were evaluated, for statistics
+        :param notes: of a dry run without traces
         :raises HookFailed: with the hook's name; it failed, or changed the inventory
         :raises RuleFailed: from the first rule that failed;  LegacyRuleFailed: from a legacy one
         """
@@ -94,7 +96,7 @@ class Pipeline:
         if task.node.auto_discovered:
             data[AUTO_DISCOVERED] = True
         if explain is None:
-            facts = Facts(task, received.data, data, spent=spent, runs=runs)
+            facts = Facts(task, received.data, data, spent=spent, runs=runs, dry_run=notes is not None, notes=notes)
             return self._run(task, received, data, facts, rule_set, None, legacy, rules_only=rules_only)
         facts = Facts(task, received.data, data, dry_run=True, spent=spent, explainer=explain.explainer)
         explain.begin(task, received.data, data)
@@ -149,7 +151,10 @@ class Pipeline:
             explain.legacy(outcome)
         if outcome.failure is not None:
             error = outcome.failure.error
-            raise LegacyRuleFailed(str(error), maintenance=outcome.failure.maintenance_reason, **error.facts)
+            failed = LegacyRuleFailed(str(error), maintenance=outcome.failure.maintenance_reason, **error.facts)
+            # An explained run has them already.
+            failed.traces = [] if explain is not None else list(outcome.traces)  # type: ignore[attr-defined]
+            raise failed
         return list(outcome.traces)
 
     def _call(self, name: str, hook: InspectionHook, work: Callable[..., None], task: Task, received: _Inventory,

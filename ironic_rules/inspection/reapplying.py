@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from ironic_rules.exceptions import InvalidState, NodeAssociated
+import orjson
+
+from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeAssociated
 from ironic_rules.models import states
+from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import Node
+from ironic_rules.models.task import Task
 
 _STATES = frozenset({states.ENROLL, states.MANAGEABLE, states.AVAILABLE, states.INSPECTFAIL})
 
@@ -27,3 +31,22 @@ def check(node: Node, *, allow_deployed: bool) -> None:
             "enroll, manageable, available and inspect failed, and in active with allow_deployed.")
     if deployed and not allow_deployed:
         raise NodeAssociated(f"Node {node.uuid} has an instance. Without allow_deployed, only a dry run is possible.")
+
+
+def check_ports(node: Node, task: Task) -> None:
+    """Check that rules have left the ports of a node that has an instance.
+
+    :raises IronicRulesError: they have not
+    """
+    if is_deployed(node) and ((changes := task.port_changes()).created or changes.deleted):
+        raise IronicRulesError(f"A rule adds or removes a port of node {node.uuid}, which has an instance.")
+
+
+def changes(task: Task) -> bool:
+    """Return whether anything of the node or its ports has changed."""
+    return bool(task.node.changes()) or task.node.trait_changes() is not None or bool(task.port_changes())
+
+
+def are_equal(first: JSONObject, second: JSONObject | None) -> bool:
+    """Return whether the plug-in data of two runs are the same."""
+    return orjson.dumps(first, option=orjson.OPT_SORT_KEYS) == orjson.dumps(second, option=orjson.OPT_SORT_KEYS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from ironic_rules.exceptions import InvalidRule, Problem, RuleFailed
+from ironic_rules.exceptions import InvalidRule, LegacyRuleFailed, Problem, RuleFailed
 from ironic_rules.legacy import conditions, foreign, form, paths
 from ironic_rules.legacy import plugins as plugin_module
 from ironic_rules.legacy.actions import ACTIONS, Given, LegacyAction
@@ -40,6 +40,11 @@ class CompiledLegacyRule:
     actions: tuple[LegacyAction, ...]
     disabled: str | None = None
 
+    @property
+    def sensitive(self) -> bool:
+        """Whether nothing of the rule may be shown: ironic-inspector has no such rules."""
+        return False
+
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class BrokenLegacyRule:
@@ -53,7 +58,7 @@ class BrokenLegacyRule:
     def failure(self) -> RuleFailed:
         """Return the error that an inspection ends with."""
         first = self.problems[0]
-        return RuleFailed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
+        return LegacyRuleFailed(rule=self.uuid, where=first.where or "/", reason=f"{INVALID}: {first.text}")
 
 
 class _Pass:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ironic_rules.exceptions import IronicRulesError, RuleFailed
+from ironic_rules.exceptions import IronicRulesError, LegacyRuleFailed, RuleFailed
 from ironic_rules.legacy import explaining
 from ironic_rules.legacy.actions import Failed, LegacyAction
 from ironic_rules.legacy.compiler import BrokenLegacyRule, CompiledLegacyRule
 from ironic_rules.legacy.foreign import TASK
 from ironic_rules.legacy.ledger import Ledger
 from ironic_rules.legacy.passes import Forgotten, settle, take_back
+from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.legacy_rules import CLEANUPS, OwnedValue
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
@@ -137,6 +138,8 @@ class LegacyRuleSet:
         if explain:
             explainer = explainer or Explainer()
             explainer.conceal.learn(task.node.read())
+        drafts: tuple[NodeDraft | PortDraft, ...] = (task.node, *task.ports)
+        positions = [draft.position() for draft in drafts]
         run = _Run(self._rules, task, data, cleanup, explainer if explain else None, dry_run, self._mask)
         try:
             for broken in self._broken:
@@ -144,6 +147,9 @@ class LegacyRuleSet:
                     raise broken.failure()
             outcome = self._passes(run, owned)
         except RuleFailed as error:
+            # Each rule is an author, whose checkpoint is not that of the run.
+            for draft, position in zip(drafts, positions, strict=True):
+                draft.rollback(position)
             task.rollback()
             return LegacyOutcome(owned, (), tuple(run.traces), LegacyFailure(error, run.maintenance_reason))
         finally:
@@ -313,6 +319,12 @@ class _Run:
                 self.traces[place] = replace(self.traces[place], actions=tuple(done), note="it cleans up",
                                              changes=self._changes_since(before))
 
+    def _begin_author(self, rule: CompiledLegacyRule | None) -> None:
+        """Note who writes from now on, for the history of inspections."""
+        self.task.node.checkpoint(rule)
+        for port in self.task.ports:
+            port.checkpoint(rule)
+
     def act(self, numbers: Iterable[int]) -> None:
         """Run the actions of rules.
 
@@ -322,6 +334,7 @@ class _Run:
             rule = self._rules[number]
             before = self._state()
             done: list[ActionTrace] = []
+            self._begin_author(rule)
             try:
                 for index, action in enumerate(rule.actions):
                     self.ledger.begin(rule.uuid, index)
@@ -334,6 +347,7 @@ class _Run:
                 raise
             self.traces.append(Trace(rule.uuid, rule.description, True, None, self._conditions.get(number, ()),
                                      tuple(done), self._changes_since(before)))
+        self._begin_author(None)
         if self.explainer is not None:
             order = {rule.uuid: number for number, rule in enumerate(self._rules)}
             self.traces.sort(key=lambda trace: order[trace.uuid])
@@ -346,6 +360,7 @@ class _Run:
             trace = ActionTrace(action.where, action.op, 1, (), (explaining.run_of(self.explainer, action, self.view),))
         if self._dry_run and action.is_foreign:
             return trace and replace(trace, times=0, notes=(f"{action.op} of another package is not run",))
+        self.task.sign(action)
         try:
             work(ledger, self.view, self._views)
         except Abandoned:
@@ -361,7 +376,7 @@ class _Run:
 
 def _failure(rule: CompiledLegacyRule, where: str, exc: BaseException) -> RuleFailed:
     text = str(exc) if isinstance(exc, IronicRulesError) else f"{type(exc).__name__}: {printable(exc, MAX_MESSAGE)}"
-    return RuleFailed(rule=rule.uuid, where=where, reason=printable(text, MAX_MESSAGE))
+    return LegacyRuleFailed(rule=rule.uuid, where=where, reason=printable(text, MAX_MESSAGE))
 
 
 def _applies(scope: str | None, scopes: frozenset[Any]) -> bool:

@@ -18,6 +18,7 @@ from ironic_rules.models.watch import ACTION, Abandoned, Watch
 from ironic_rules.rules.base import EVERYTHING, ActiveRule, HttpGet
 from ironic_rules.rules.compiled_actions import CompiledAction
 from ironic_rules.rules.compiler import BrokenRule, CompiledCondition, CompiledRule
+from ironic_rules.rules.dry_notes import DryNotes
 from ironic_rules.rules.errors import ActionError, CannotEvaluate
 from ironic_rules.rules.explaining import Explainer, NotedAction
 from ironic_rules.rules.mask import MODES, View, Views
@@ -49,6 +50,7 @@ class Facts:
     :ivar explainer: makes the traces of all explained runs of one inspection; None: each run has its own
     :ivar early_watch: where the thread notes which action it runs; with a task, in that of the task
     :ivar runs: gets which rules each run has evaluated, for statistics; None: they are not noted
+    :ivar notes: of a dry run that is not explained
     """
 
     task: Task | None
@@ -60,6 +62,7 @@ class Facts:
     explainer: Explainer | None = None
     early_watch: Watch = field(default_factory=Watch)
     runs: RuleRuns | None = None
+    notes: DryNotes | None = None
 
     @property
     def messages(self) -> list[tuple[str, str]]:
@@ -83,6 +86,16 @@ class RuleSet:
         self._mask = mask_secrets
         self._http_get = http_get
         self._phases = {phase: changed.tidied() for phase, changed in _changed({}, (), rules).items()}
+
+    @property
+    def shows_secrets(self) -> bool:
+        """Whether all rules read secrets, and not only sensitive ones."""
+        return self._mask == "never"
+
+    @property
+    def reads_previous(self) -> bool:
+        """Whether any rule needs the previous inventory."""
+        return any(phase.reads_previous for phase in self._phases.values())
 
     def __len__(self) -> int:
         return sum(len(phase.entries) for phase in self._phases.values())
@@ -262,6 +275,7 @@ class _Run:
         """Run rules in order, adding their traces; return those that remain when a change affects which they are."""
         entries, traces, plain, sensitive = self._phase.entries, self._traces, self._plain, self._sensitive
         is_scoped, reads_data = self._phase.is_scoped, self._phase.reads_data(self._scope)
+        notes = self._facts.notes
         for place, number in enumerate(remaining):
             entry = entries[number]
             view = sensitive if entry.sensitive else plain
@@ -270,7 +284,10 @@ class _Run:
                 continue
             if entry.limited and entry.rule.uuid in self._facts.spent():
                 continue
-            self._act(entry, view)
+            if notes is None:
+                self._act(entry, view)
+            else:
+                self._act_noted(entry, view, notes)
             traces.append(entry.matched)
             if is_scoped and entry.moves and _scope(self._task) != self._scope:
                 return self._moved(number)
@@ -385,6 +402,27 @@ class _Run:
                 Trace(rule.uuid, rule.description, True, str(failure), conditions, shown)]
             raise failure
         return times, notes
+
+    def _act_noted(self, entry: Entry, view: View, notes: DryNotes) -> None:
+        """Run the actions of a rule in a dry run without traces."""
+        rule, facts = entry.rule, self._facts
+        # What others write in the drafts, these know.
+        task = self._task if rule.sensitive else None
+        is_compared = rule.sensitive or "plugin_data" in rule.touches
+        before = _state(facts, task, rule) if is_compared else {}
+        try:
+            times, withheld = self._act(entry, view)
+        except RuleFailed as failure:
+            notes.acted(rule.uuid, failure.traces[-1].actions)  # type: ignore[attr-defined]
+            raise
+        if is_compared:
+            found = difference(before, _state(facts, task, rule))
+            if rule.sensitive:
+                _seal(notes.conceal, found)
+                return
+            hidden(found, notes.conceal)
+        if any(withheld):
+            notes.acted(rule.uuid, _action_traces(entry.actions, times, withheld))
 
     def _watched(self, rule: CompiledRule, action: CompiledAction | NotedAction, active: ActiveRule, view: View,
                  data_before: dict[str, Any] | None) -> int:

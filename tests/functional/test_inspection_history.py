@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.functional import legacy
 from tests.functional import whole as wholes
 from tests.functional.whole import Whole
 
@@ -52,7 +53,8 @@ def test_an_inspection_leaves_an_entry_with_what_each_rule_changed(whole: Whole)
     assert shown["rules"] == [
         {"rule": first, "sensitive": False, "changes": {"node": of_node}},
         {"rule": port, "sensitive": False, "changes": {"ports": {mac: of_port}}}]
-    assert set(shown["seconds"]) == {"wait", "queue", "receive", "hooks", "rules", "finish"}
+    assert set(shown["seconds"]) == {
+        "wait", "lookup", "queue", "receive", "hooks", "rules", "finish", "commit"}
     assert (shown["failure"], shown["source"], shown["conductor"]) == (None, "192.0.2.77", "conductor-1")
     event = whole.app.get(f"/v1/nodes/{node}/history?detail=true").json["history"][-1]
     assert event["inspection"] == shown["uuid"]
@@ -102,3 +104,26 @@ def test_no_secret_is_in_the_history(whole: Whole) -> None:
     assert "plugh" not in str(shown)
     assert shown[0]["rules"][1] == {"rule": sealed, "sensitive": True, "changes": None}
     assert shown[0]["rules"][2]["changes"]["node"] == [{"op": "add", "path": "/extra/copy", "value": "******"}]
+
+
+def test_what_legacy_rules_changed_is_told_too(whole: Whole) -> None:
+    machine = legacy.Machine(whole)
+    uuid = legacy.rule(
+        whole, legacy.sets("/extra/a", "{data[memory_mb]}"), legacy.sets("driver_info/ipmi_password", SECRET),
+        {"action": "add-trait", "name": "CUSTOM_L"}, description="from Inspector")
+    legacy.rule(whole, legacy.sets("/extra/never"), conditions=legacy.at_least(10**9))
+    machine.inspect(8192)
+    shown, = whole.app.get(f"/v1/nodes/{machine.uuid}/inspections?detail=true").json["inspections"]
+    assert shown["rules"] == [{"rule": uuid, "sensitive": False, "changes": {"node": [
+        {"op": "add", "path": "/extra/a", "value": "8192"},
+        {"op": "add", "path": "/driver_info/ipmi_password", "value": "******"},
+        {"op": "add", "path": "/traits/-", "value": "CUSTOM_L"}]}}]
+
+    # A later rule fails: what this one wrote is not saved, and not told.
+    failing = legacy.rule(whole, {"action": "fail", "message": "not this one"})
+    node = machine.inspect(16384)
+    assert node["extra"]["a"] == "8192"
+    assert f"Legacy rule {failing} failed at /actions/0: not this one" in node["last_error"]
+    last = whole.app.get(f"/v1/nodes/{machine.uuid}/inspections?detail=true").json["inspections"][-1]
+    assert (last["failure"]["rule"], [rule["changes"] for rule in last["rules"]]) == (failing, [{}, {}])
+    assert whole.app.delete(legacy.RULES).status_int == 204

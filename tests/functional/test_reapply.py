@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.conductor import operations, recovery, task_store
+from ironic_rules.conductor import operations, recovery
+from ironic_rules.conductor.inspection import Processing
 from ironic_rules.db import operations as operations_db
 from ironic_rules.db.tables import operation_items
 from ironic_rules.inspection.hooks.base import InspectionHook
@@ -254,13 +255,13 @@ def test_what_is_left_of_a_cancelled_operation_is_not_done(whole, monkeypatch):
         machine.inspect()
     rule(whole, sets())
     operation = reapply(whole, "/v1/nodes/reapply?owner=cancelled")
-    original = task_store.read_locked
+    original = Processing.run
 
-    def cancel(*given: Any) -> Any:
+    def cancel(*given: Any, **named: Any) -> Any:
         assert whole.app.delete(f"/v1/operations/{operation}").status_int == 204
-        return original(*given)
+        return original(*given, **named)
 
-    monkeypatch.setattr(task_store, "read_locked", cancel)
+    monkeypatch.setattr(Processing, "run", cancel)
     operations.work(whole.conductor)
     assert whole.app.get(f"/v1/operations/{operation}").json["status"] == "cancelled"
     assert ["a" in whole.show(machine.uuid)["extra"] for machine in machines] == [False, False]

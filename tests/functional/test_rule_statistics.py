@@ -54,6 +54,9 @@ def inspected(whole: OneProcess, times: int = 1, **fields: Any) -> str:
     _, body = whole.machine()
     for _ in range(times):
         whole.inspect(node, body)
+    node_id = whole.row(node).id
+    # What an inspection adds to the statistics, it adds after its transaction.
+    wait_for("the worker", lambda: not whole.conductor.workers.is_active(node_id))
     whole.conductor.rule_statistics.flush()
     return node
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironic_rules.inspection import disk_hints
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
+from ironic_rules.models import disk_hints
 from ironic_rules.models.task import Task
 from ironic_rules.text import enumeration
 

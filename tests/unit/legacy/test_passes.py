@@ -241,7 +241,7 @@ class TestFailures:
         assert outcome.failure is not None
         assert outcome.failure.maintenance_reason == "only 4"
         assert str(outcome.failure.error) == (
-            "Inspection rule 00000000-0000-4000-8000-000000000002 failed at /actions/0: only 4")
+            "Legacy rule 00000000-0000-4000-8000-000000000002 failed at /actions/0: only 4")
         assert machine.node["extra"] == {"a": 1}
 
     def test_a_message_without_its_data(self) -> None:

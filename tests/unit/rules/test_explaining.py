@@ -43,6 +43,25 @@ def test_a_condition_says_why_it_has_its_outcome(op: str, args: list[Any], outco
     assert (found.outcome, found.why, found.detail) == (outcome, why, detail)
 
 
+PORT = "{plugin_data[parsed_lldp][eth0][switch_port_description]}"
+
+
+@pytest.mark.parametrize(("op", "args", "outcome"), [
+    # Ironic leaves the text of a template that it cannot fill in, and rules such as Kayobe's test whether it is there.
+    ("eq", [PORT, "{{" + PORT[1:-1] + "}}"], False), ("!eq", [PORT, "{{" + PORT[1:-1] + "}}"], True),
+    ("contains", [PORT, r"\{plugin_data"], False), ("!contains", [PORT, r"\{plugin_data"], True),
+    ("matches", [PORT, r"\{.*\}"], False), ("is-none", [PORT], True)])
+def test_a_rule_that_tests_for_the_text_of_its_own_template_is_told_that_the_value_is_missing(
+        op: str, args: list[str], outcome: bool) -> None:
+    found = condition(op, *args, plugin_data={"parsed_lldp": {"eth1": {}}})
+    first = found.arguments[0]
+    assert (found.outcome, found.why, found.detail) == (outcome, "missing", "plugin_data[parsed_lldp][eth0]")
+    assert (first.written, first.value, first.missing) == (PORT, None, "plugin_data[parsed_lldp][eth0]")
+    # With the value, it is compared as any other.
+    data = {"parsed_lldp": {"eth0": {"switch_port_description": "rack1-u7"}}}
+    assert condition(op, *args, plugin_data=data).arguments[0].value == "rack1-u7"
+
+
 def test_arguments_are_shown_as_written_and_with_their_value() -> None:
     first, second = condition("eq", "{inventory[cpu][architecture]}", "x").arguments
     assert (first.name, first.written, first.value, first.type) == (

@@ -80,7 +80,7 @@ class OperationsController(Resource):
         asked = pagination.page(query)
         with pecan.request.db.reader() as conn:
             rows = operations.list_operations(conn, asked)
-            counts = operations.counts(conn, [row.id for row in rows]) if "progress" in fields else {}
+            counts = operations.counts(conn, rows) if "progress" in fields else {}
         return pagination.collection(views.COLLECTION, rows, asked, lambda shown: [
             views.operation(row, counts.get(row.id, {}), fields=fields) for row in shown])
 
@@ -92,7 +92,7 @@ class OperationsController(Resource):
         """
         with pecan.request.db.reader() as conn:
             row = operations.get(conn, _uuid(uuid))
-            counted = operations.counts(conn, [row.id])[row.id]
+            counted = operations.counts(conn, [row])[row.id]
             failed = operations.errors(conn, row.id, pecan.request.conf.api.max_limit)
         return views.operation(row, counted, failed)
 
