@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from oslo_config import cfg
 
 from ironic_rules.conductor.database_contact import DatabaseContact
 from ironic_rules.conductor.lock_ages import LockAges
+from ironic_rules.conductor.step_waits import StepWaits
 from ironic_rules.conductor.worker_pool import WorkerPool
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
@@ -25,6 +27,7 @@ from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.task import Task
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
+from ironic_rules.rpc.transport import SERVER_THREADS
 from ironic_rules.rules import RuleRuns
 
 
@@ -35,7 +38,7 @@ class Result:
     ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
     entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
     says that the draft has what a sensitive rule wrote, so that no error may quote it. ``maintenance`` is why the node
-    is put in maintenance, too. ``again`` repeats the work if it
+    is put in maintenance, too, and ``fault`` which of Ironic's faults that is. ``again`` repeats the work if it
     could not be saved because of :class:`~ironic_rules.exceptions.RuleSpent`; None: all of it is repeated.
     ``inspection`` is what the history keeps of an inspection that ends.
     """
@@ -46,6 +49,7 @@ class Result:
     also: Callable[[sa.Connection], None] | None = None
     sealed: bool = False
     maintenance: str | None = None
+    fault: str | None = None
     again: Again | None = None
     #: the stage of an inspection in which it ended, for the metrics
     stage: str = "save"
@@ -103,6 +107,9 @@ class Conductor:
     numbers: Numbers = field(default_factory=Numbers)
     lock_ages: LockAges = field(default_factory=LockAges)
     contact: DatabaseContact = field(default_factory=DatabaseContact)
+    step_waits: StepWaits = field(default_factory=StepWaits)
+    #: who may wait for a BMC in a thread of RPC calls
+    hardware_turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SERVER_THREADS // 2))
     #: this run of the process, in its registration and its locks
     instance: str = field(default_factory=lambda: str(uuid.uuid4()))
     #: numbers of acquisitions of locks

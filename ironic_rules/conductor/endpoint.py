@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import oslo_messaging as messaging
 from oslo_log import log as logging
 
-from ironic_rules.conductor import heartbeat, inspection, provisioning, state_machine
+from ironic_rules.conductor import hardware_calls, heartbeat, inspection, provisioning, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import (
@@ -100,6 +100,15 @@ class ConductorEndpoint:
     def validate_interfaces(self, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
         """Return the result of the validation of each interface of the node."""
         return provisioning.validate_interfaces(self._conductor, context, node_id)
+
+    @_answer
+    def call_hardware(self, context: RequestContext, node_id: str | int, operation: str,
+                      args: dict[str, Any] | None = None) -> Any:
+        """Carry out an operation of ``hardware_calls`` on the node; since version 1.2.
+
+        :returns: its result; None for what has only begun
+        """
+        return hardware_calls.call(self._conductor, context, node_id, operation, args or {})
 
     @_answer
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,

@@ -13,6 +13,7 @@ from oslo_log import log as logging
 
 from ironic_rules.conductor import (
     admission,
+    hardware_cache,
     inspection_history,
     legacy_rules,
     pxe_filter,
@@ -36,7 +37,6 @@ from ironic_rules.exceptions import (
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
-from ironic_rules.inspection.explained_steps import ExplainedSteps
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
@@ -45,7 +45,7 @@ from ironic_rules.models.inventories import InspectionData, StoredInventory
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP, Abandoned
-from ironic_rules.rules import RuleRuns, RuleSet
+from ironic_rules.rules import RuleRuns
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
@@ -139,10 +139,14 @@ def start(conductor: Conductor, task: Task) -> Result:
     # A function, which a copy of the task shares; of a partial object it would have the conductor copied.
     task.addresses_of_others = lambda macs: _of_others(conductor, task.node.id, macs)
     data = _call(task, interface.inspect_hardware)
+    hardware_cache.refresh(conductor, task)
     if data is None or data == states.INSPECTWAIT:
         node_id, driver_info = task.node.id, dict(task.node.driver_info)
         found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
         return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    if data == states.MANAGEABLE:
+        task.node.inspection_finished_at = clock.now()
+        return Result("done", history="The inspect interface has no data of the machine: no hook and no rule has run.")
     read = task.copy()
     result = _process_read(conductor, task, data)
     # The BMC is not read again.
@@ -226,17 +230,14 @@ class Processing:
 
     def run(self, conductor: Conductor, task: Task, interface: InspectInterface | None, data: InspectionData | str,
             rules_revision: int | None = None, *, version: int | None = None, rules_only: bool = False,
-            explain: ExplainedSteps | None = None, other_rules: RuleSet | None = None,
-            without_legacy: bool = False) -> Outcome:
+            foreign: Collection[str] | None = None) -> Outcome:
         """Run hooks and rules over the data of an inspect interface, and let the interface finish.
 
         :param interface: None: the data are of an inspection that has ended, and nothing is done with the machine
         :param rules_revision: that of the stored rules, as just read; None: it is read
         :param version: the id of the data, if they are of an inspection that has ended
         :param rules_only: nothing of what hooks do is kept, but plug-in data
-        :param explain: see ``Pipeline.run``
-        :param other_rules: in place of the stored rules
-        :param without_legacy: legacy rules do not run, and what they own stays
+        :param foreign: what :func:`foreign_addresses` returns, if it was read before
         :raises HookFailed, RuleFailed: a hook or a rule refused the data
         :raises IronicRulesError: the interface returned no data, or cannot finish
         """
@@ -247,28 +248,29 @@ class Processing:
         if interface is not None and not type(interface).__module__.startswith(_OURS):
             _check_storable(data)
         self.data = data
-        rule_set = conductor.rules.current(rules_revision) if other_rules is None else other_rules
-        with conductor.db.reader() as conn:
-            owners = ports.node_ids_by_addresses(conn, _addresses(data.inventory))
+        rule_set = conductor.rules.current(rules_revision)
+        if foreign is None:
+            with conductor.db.reader() as conn:
+                foreign = foreign_addresses(conn, task.node.id, data.inventory)
+
+        node_id = task.node.id  # the task keeps the function, which must not keep the task
 
         def previous_inventory() -> dict[str, Any] | None:
             # The inventory that is being processed is not finished yet.
             with conductor.db.reader() as conn:
-                return inventory.latest_inventory(conn, task.node.id, version)
+                return inventory.latest_inventory(conn, node_id, version)
 
         @functools.cache
         def spent() -> dict[str, int]:
             with conductor.db.reader() as conn:
                 return rule_nodes.spent(conn, task.node.uuid)
 
-        task.begin_inspection(
-            {address for address, owner in owners.items() if owner != task.node.id}, previous_inventory)
-        if not without_legacy:
-            self.legacy = legacy_rules.begin(conductor, task, None if explain is None else explain.explainer)
+        task.begin_inspection(foreign, previous_inventory)
+        self.legacy = legacy_rules.begin(conductor, task)
         self.runs = conductor.rule_statistics.begin()
         self.outcome = conductor.pipeline.run(
             task, data.inventory, data.plugin_data, rule_set, spent,
-            explain, None if self.legacy is None else self.legacy.run, rules_only=rules_only, runs=self.runs)
+            legacy=None if self.legacy is None else self.legacy.run, rules_only=rules_only, runs=self.runs)
         fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
         if interface is not None:
             _call(task, interface.finish)
@@ -439,9 +441,11 @@ def failed(conn: sa.Connection, conductor: Conductor, node_id: int) -> None:
     inventory.prune(conn, node_id, conductor.conf.inventory.max_versions)
 
 
-def _addresses(data: dict[str, Any]) -> list[str]:
+def foreign_addresses(conn: sa.Connection, node_id: int, data: dict[str, Any]) -> set[str]:
+    """Return the MAC addresses of an inventory that are ports of other nodes."""
     found = (interface.get("mac_address") for interface in data.get("interfaces") or ())
-    return [mac.normalize(address) for address in found if mac.is_mac(address)]
+    sent = [mac.normalize(address) for address in found if mac.is_mac(address)]
+    return {address for address, owner in ports.node_ids_by_addresses(conn, sent).items() if owner != node_id}
 
 
 def summary(outcome: Outcome) -> str:

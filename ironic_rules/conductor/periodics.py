@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from oslo_log import log as logging
@@ -25,11 +26,17 @@ def in_turn(conductor: Conductor, name: str, interval_s: float, body: Callable[[
 class Loop:
     """Calls ``body`` every ``interval_s`` seconds in a thread of its own; a pass that fails is logged."""
 
-    def __init__(self, name: str, interval_s: float, body: Callable[[], object]) -> None:
+    def __init__(self, name: str, interval_s: float, body: Callable[[], object], *, until_idle: bool = False) -> None:
+        """Prepare.
+
+        :param until_idle: a pass that returns something true is followed by the next one without a pause
+        """
         self._name = name
         self._interval_s = interval_s
         self._body = body
+        self._until_idle = until_idle
         self._stopped = threading.Event()
+        self._began: float | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -45,9 +52,20 @@ class Loop:
         if self._thread.is_alive():
             self._thread.join(timeout_s)
 
+    @property
+    def busy_s(self) -> float:
+        """Seconds since the beginning of the pass that it is in; 0 between two passes."""
+        began = self._began
+        return 0.0 if began is None else time.monotonic() - began
+
     def _run(self) -> None:
-        while not self._stopped.wait(self._interval_s):
+        pause_s = self._interval_s
+        while not self._stopped.wait(pause_s):
+            self._began = time.monotonic()
+            found: object = None
             try:
-                self._body()
+                found = self._body()
             except Exception:  # a pass that fails must not stop the loop
                 LOG.exception("A pass of the loop '%s' failed; the loop continues", self._name)
+            self._began = None
+            pause_s = 0 if found and self._until_idle else self._interval_s

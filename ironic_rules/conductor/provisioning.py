@@ -8,7 +8,17 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import admission, deployment, inspection, pxe_filter, state_machine, task_store
+from ironic_rules.conductor import (
+    aborting,
+    admission,
+    cleaning,
+    deployment,
+    pxe_filter,
+    rescuing,
+    servicing,
+    state_machine,
+    task_store,
+)
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
@@ -17,7 +27,8 @@ from ironic_rules.exceptions import InvalidParameterValue, NodeLocked
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.steps.procedures import DEPLOYMENT
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE
+from ironic_rules.steps.warnings import StepWarning
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +36,7 @@ LOG = logging.getLogger(__name__)
 #: Verb -> interfaces whose settings must be valid before it is accepted.
 _VALIDATED: dict[str, tuple[str, ...]] = {
     "inspect": ("power", "inspect"), "active": ("power", "deploy"), "rebuild": ("power", "deploy"),
-    "deleted": ("power",), "clean": ("power",), "adopt": ("power",),
+    "deleted": ("power",), "clean": ("power",), "adopt": ("power", "management"),
     "rescue": ("power", "rescue"), "unrescue": ("power", "rescue"),
 }
 _DEPLOYS = frozenset({"active", "rebuild"})
@@ -44,12 +55,17 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     admission.require_new(conductor, context, node.id)
     _check_unlocked(node)
     transitions.of_verb(node, verb)
+    task.node.instance_info = {**node.instance_info, **_of_instance(verb, args)}
     for kind in _VALIDATED.get(verb, ()):
         conductor.hardware.interface(node, kind).validate(task)
     if verb in _DEPLOYS:
         deployment.validate(conductor, task, args.get("deploy_steps") or ())
-    if verb == "abort" and node.provision_state == states.INSPECTWAIT:
-        inspection.abort(conductor, context, node.id)
+    if verb == "clean":
+        cleaning.validate(conductor, task, args.get("clean_steps") or (), disable_ramdisk=_is_without_ramdisk(args))
+    if verb == "service":
+        servicing.validate(conductor, task, args.get("service_steps") or (), disable_ramdisk=_is_without_ramdisk(args))
+    if verb == "abort":
+        aborting.abort(conductor, context, task)
         return
     lock = conductor.new_lock(node.id)
     with conductor.workers.take(node.id, PATIENCE_S) as slot:
@@ -86,10 +102,27 @@ def _requested(verb: str, row: Node, args: dict[str, Any]) -> dict[str, Any]:
     changed: dict[str, Any] = {"agent_token_hash": None} if verb == "inspect" else {}
     if verb in _DEPLOYS:
         changed |= DEPLOYMENT.columns(row.driver_internal_info, args.get("deploy_steps") or ())
-    given = {key: args[key] for key in ("configdrive", "rescue_password") if args.get(key) is not None}
-    if given and (verb in _DEPLOYS or verb == "rescue"):
+    if verb == "clean":
+        changed |= CLEANING.columns(row.driver_internal_info, args.get("clean_steps") or (), _is_without_ramdisk(args))
+    if verb == "provide":
+        changed |= CLEANING.columns(row.driver_internal_info, ())
+    if verb == "service":
+        changed |= SERVICE.columns(row.driver_internal_info, args.get("service_steps") or (), _is_without_ramdisk(args))
+    if verb == "rescue":
+        changed |= rescuing.columns(row.driver_internal_info)
+    if given := _of_instance(verb, args):
         changed["instance_info"] = {**row.instance_info, **given}
     return changed
+
+
+def _is_without_ramdisk(args: dict[str, Any]) -> bool:
+    return bool(args.get("disable_ramdisk"))
+
+
+def _of_instance(verb: str, args: dict[str, Any]) -> dict[str, Any]:
+    """Return what the request's arguments add to ``instance_info``."""
+    names = ("configdrive",) if verb in _DEPLOYS else ("rescue_password",) if verb == "rescue" else ()
+    return {name: args[name] for name in names if args.get(name) is not None}
 
 
 def load(conductor: Conductor, context: RequestContext, node_id: str | int) -> Task:
@@ -144,13 +177,26 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
 
 
 def validate_interfaces(conductor: Conductor, context: RequestContext, node_id: str | int) -> dict[str, dict[str, Any]]:
-    """Return ``{kind: {"result": True}}`` or ``{"result": False, "reason": text}`` for every interface of the node."""
+    """Return ``{kind: {"result": True}}`` or ``{"result": False, "reason": text}`` for every interface of the node.
+
+    ``deploy`` has ``warnings`` about a deployment, if there are any.
+    """
     task = load(conductor, context, node_id)
     results: dict[str, dict[str, Any]] = {}
     for kind in conductor.hardware.VALIDATED_KINDS:
         reason = state_machine.attempt(functools.partial(_validate, conductor, task, kind), task)
         results[kind] = {"result": True} if reason is None else {"result": False, "reason": reason}
+    if results.get("deploy", {}).get("result"):
+        _warn(conductor, task, results["deploy"])
     return results
+
+
+def _warn(conductor: Conductor, task: Task, result: dict[str, Any]) -> None:
+    found: list[StepWarning] = []
+    # An interface that the driver does not have any more is one of the reasons already.
+    state_machine.attempt(lambda: found.extend(deployment.expected(conductor, task)), task)
+    if found:
+        result["warnings"] = [warning.to_wire() for warning in found]
 
 
 def _validate(conductor: Conductor, task: Task, kind: str) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules import context
-from ironic_rules.conductor import deployment, inspection, state_machine
+from ironic_rules.conductor import inspection, rescuing, state_machine, step_loop
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.context import RequestContext
@@ -18,6 +18,7 @@ from ironic_rules.db import clock, conductors, nodes
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.inspection import discovery
 from ironic_rules.models import states
+from ironic_rules.steps import polls, procedures
 
 LOG = logging.getLogger(__name__)
 TimeOut = Callable[[Conductor, RequestContext, nodes.Overdue, datetime.datetime], None]
@@ -123,7 +124,10 @@ def fail_overdue(conductor: Conductor) -> None:
     discovery.remove_unclaimed(conductor.db, conductor.conf.auto_discovery.unclaimed_timeout)
     options = conductor.conf.conductor
     _fail_waiting(conductor, states.INSPECTWAIT, options.inspect_wait_timeout, inspection.time_out)
-    _fail_waiting(conductor, states.DEPLOYWAIT, options.deploy_callback_timeout, deployment.time_out)
+    for procedure in procedures.ALL:
+        _fail_waiting(conductor, procedure.wait_state, options[f"{procedure.name}_callback_timeout"],
+                      functools.partial(step_loop.time_out, procedure=procedure))
+    _fail_waiting(conductor, states.RESCUEWAIT, options.rescue_callback_timeout, rescuing.time_out)
 
 
 def _fail_waiting(conductor: Conductor, state: str, timeout_s: int, time_out: TimeOut) -> None:
@@ -133,6 +137,9 @@ def _fail_waiting(conductor: Conductor, state: str, timeout_s: int, time_out: Ti
     last = None
     while page := _overdue(conductor, state, before, last):
         for last in page:
+            # Polls of hardware have their own time-outs.
+            if polls.pending(last.driver_internal_info) is not None:
+                continue
             # The locks of the nodes are taken only when their turn comes soon; the next pass finds the others.
             if not conductor.workers.wait_for_room(Lane.TIMEOUTS, conductor.conf.conductor.recovery_interval):
                 return

@@ -10,10 +10,11 @@ import oslo_messaging as messaging
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
-from ironic_rules.conductor import operations, periodics, recovery
+from ironic_rules.conductor import allocations, operations, periodics, recovery
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
+from ironic_rules.conductor.step_polls import StepPolls
 from ironic_rules.db import clock, conductors
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -21,6 +22,8 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds by which the clock of this host may differ from the database's without a warning.
 _TOLERATED_S = 5.0
+#: Seconds that a heartbeat may take, with a database that does not reply: the time-outs of [database] are shorter.
+_STUCK_S = 120.0
 
 
 class ConductorService:
@@ -36,12 +39,18 @@ class ConductorService:
         self._server = rpc_transport.get_server(
             transport, conductor.conf, ConductorEndpoint(conductor), conductor.group)
         options = conductor.conf.conductor
+        self._polls = StepPolls(conductor)
+        conductor.step_waits.listen(self._polls.expect)
         self._loops = (
             Loop("heartbeat", options.heartbeat_interval, self._heartbeat),
-            Loop("operations", options.recovery_interval, lambda: operations.work(conductor)),
+            Loop("operations", options.recovery_interval, lambda: operations.work(conductor), until_idle=True),
+            Loop("allocations", options.recovery_interval, lambda: periodics.in_turn(
+                conductor, "allocations", options.recovery_interval, allocations.settle)),
             Loop("recovery", options.recovery_interval, lambda: recovery.resume_orphans(conductor)),
             Loop("timeouts", options.recovery_interval, lambda: periodics.in_turn(
                 conductor, "inspection timeouts", options.recovery_interval, recovery.fail_overdue)),
+            Loop("step polls", options.step_poll_interval, lambda: periodics.in_turn(
+                conductor, "step polls", options.step_poll_interval, lambda _: self._polls.poll_all())),
         )
         conductor.numbers.gauge("locks", conductor.lock_ages.older_than)
         self._displaced = displaced
@@ -67,6 +76,10 @@ class ConductorService:
             loop.start()
         LOG.info("Conductor %s serves group '%s'", conductor.host, conductor.group)
 
+    def is_well(self) -> bool:
+        """Return whether the heartbeats continue; a database that cannot be reached is no reason why not."""
+        return self._loops[0].busy_s < _STUCK_S
+
     def stop(self) -> bool:
         """Accept no further work, let work in progress finish within ``[conductor]shutdown_grace``, and unregister.
 
@@ -75,6 +88,7 @@ class ConductorService:
         conductor = self._conductor
         for loop in self._loops:
             loop.stop()
+        self._polls.stop()
         # oslo.messaging takes a second to stop a server; the work in progress continues meanwhile.
         stopper = threading.Thread(target=self._server.stop, name="rpc-stop", daemon=True)
         stopper.start()

@@ -9,14 +9,15 @@ from __future__ import annotations
 import sqlalchemy as sa
 from oslo_log import log
 
+from ironic_rules.conductor import hardware_cache
 from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.db import machine_ids, vifs
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.inspection import known_bmcs
-from ironic_rules.models import states
+from ironic_rules.models import mac, states
 from ironic_rules.models.task import Task
-from ironic_rules.steps.procedures import DEPLOYMENT
+from ironic_rules.steps import procedures
 from ironic_rules.steps.progress import Progress
 
 LOG = log.getLogger(__name__)
@@ -33,6 +34,7 @@ def verify(conductor: Conductor, task: Task) -> Result:
     node_id, driver_info = task.node.id, dict(task.node.driver_info)
     found = bmc_resolver.addresses(driver_info)
     ids = _machine_ids(conductor, task)
+    hardware_cache.refresh(conductor, task)
 
     def store(conn: sa.Connection) -> None:
         known_bmcs.resolved(conn, node_id, driver_info, found)
@@ -51,43 +53,39 @@ def _machine_ids(conductor: Conductor, task: Task) -> set[str]:
         return set()
 
 
-def clean(conductor: Conductor, task: Task) -> Result:
-    """CLEANING: fake hardware has nothing to clean. The node reaches its target state."""
-    task.node.clean_step = {}
-    return Result("manage-done" if task.node.target_provision_state == states.MANAGEABLE else "done")
-
-
 def tear_down(conductor: Conductor, task: Task) -> Result:
     """DELETING: the deploy interface removes the instance, and so do the node and its ports; cleaning follows."""
     node_id = task.node.id
     conductor.hardware.interface(task.node, "deploy").tear_down(task)
-    Progress(DEPLOYMENT, task.node).forget()
+    for procedure in procedures.ALL:
+        Progress(procedure, task.node).forget()
     task.node.instance_info = {}
     task.node.instance_uuid = None
+    task.node.driver_internal_info.pop(vifs.WITHOUT_PORT, None)
     task.node.power_state = states.POWER_OFF
     return Result("done", also=lambda conn: vifs.detach_all(conn, node_id))
 
 
 def adopt(conductor: Conductor, task: Task) -> Result:
-    """ADOPTING: take over a running instance without changing it."""
+    """ADOPTING: take over a running instance without changing it, if the BMC answers and is that of this machine."""
     task.node.power_state = conductor.hardware.interface(task.node, "power").get_power_state(task)
+    _check_machine(conductor, task)
+    hardware_cache.refresh(conductor, task)
     return Result("done")
 
 
-def rescue(conductor: Conductor, task: Task) -> Result:
-    """RESCUING: boot the rescue ramdisk."""
-    conductor.hardware.interface(task.node, "rescue").rescue(task)
-    return Result("done")
+def _check_machine(conductor: Conductor, task: Task) -> None:
+    """Compare the MAC addresses that the BMC reports, if it does, with those of the node's ports.
 
-
-def unrescue(conductor: Conductor, task: Task) -> Result:
-    """UNRESCUING: boot the instance again; the password of the rescue system is no longer needed."""
-    conductor.hardware.interface(task.node, "rescue").unrescue(task)
-    task.node.instance_info.pop("rescue_password", None)
-    return Result("done")
-
-
-def service(conductor: Conductor, task: Task) -> Result:
-    """SERVICING: fake hardware has no service steps."""
-    task.node.service_step = {}
-    return Result("done")
+    :raises IronicRulesError: they have none in common
+    """
+    try:
+        reported = conductor.hardware.interface(task.node, "management").get_mac_addresses(task)
+    except IronicRulesError as exc:
+        LOG.info("The MAC addresses of node %s cannot be compared with those of its ports: %s", task.node.uuid, exc)
+        return
+    found = {mac.normalize(address) for address in reported if mac.is_mac(address)}
+    own = {port.address for port in task.ports}
+    if found and own and not found & own:
+        raise IronicRulesError(f"The BMC belongs to another machine: it reports {', '.join(sorted(found)[:10])}, and "
+                               "none of these is the address of a port of the node.")

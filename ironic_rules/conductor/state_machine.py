@@ -26,12 +26,15 @@ from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules import RuleRuns
+from ironic_rules.steps import polls, procedures
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
 
 UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 DATABASE_AWAY = errors.AWAY
+#: How the purposes of the locks of ``hardware_calls`` begin.
+HARDWARE_CALL = "hardware: "
 #: Maximum number of times that an inspection is repeated because a rule was applied to its last node meanwhile, each
 #: time another rule.
 _MAX_REPETITIONS = 20
@@ -215,7 +218,7 @@ def _is_bad_data(error: Exception, task: Task) -> bool:
 
 def _leave(conductor: Conductor, lock: nodes.Lock, row: Node, reason: str) -> None:
     """Release a node in a stable state: the conductor that took its lock died before or after its work."""
-    unfinished = row.target_power_state is not None
+    unfinished = row.target_power_state is not None or (row.reservation_purpose or "").startswith(HARDWARE_CALL)
     error = printable(secrets.mask_text(reason), MAX_MESSAGE)
     values = {"target_power_state": None, "last_error": error} if unfinished else {}
     conductor.db.write(lambda conn: nodes.release(conn, lock, values))
@@ -233,12 +236,13 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
     error = None if result.error is None else printable(secrets.mask_text(result.error), MAX_MESSAGE)
     values = {**state_values(transition), "last_error": error}
     if result.maintenance is not None:
-        values |= {"maintenance": True,
+        values |= {"maintenance": True, **({} if result.fault is None else {"fault": result.fault}),
                    "maintenance_reason": printable(secrets.mask_text(result.maintenance), MAX_MESSAGE)}
     stays = transition.state == row.provision_state
     if stays:
         del values["provision_updated_at"]
-    if transition.state not in states.WAITING and (row.provision_state == states.INSPECTING or not stays):
+    awaits_ramdisk = transition.state in states.WAITING | states.HOLDING
+    if not awaits_ramdisk and (row.provision_state == states.INSPECTING or not stays):
         # The API issues tokens without the lock, so the draft may not have the token: the column is always written. A
         # ramdisk that is waited for may already have looked up its token; see expect_ramdisk().
         values["agent_token_hash"] = None
@@ -257,6 +261,8 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
             add_history(conn, conductor, row.id, event_type(row.provision_state), text, severity, context, inspection)
 
     stages = Stages("save")
+    if result.inspection is not None:
+        result.inspection.save = Stages("commit")
     conductor.db.write(store)
     if row.provision_state == states.INSPECTING:
         observe(conductor, stages)
@@ -265,6 +271,8 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
         if result.runs is not None:
             conductor.rule_statistics.add(result.runs, row.id, row.uuid, result.changed_by)
     pxe_filter.follow(conductor, context, task, row.provision_state, transition.state)
+    if transition.state in states.WAITING and polls.pending(task.node.driver_internal_info) is not None:
+        conductor.step_waits.begun(row.id)
     if not stays:
         LOG.info("Node %s: %s -> %s%s", row.uuid, row.provision_state, transition.state, f" ({error})" if error else "")
     return goes_on
@@ -283,8 +291,9 @@ def observe(conductor: Conductor, stages: Stages) -> None:
 
 
 def _failure(node: Node, reason: str, stage: str = "save") -> Result:
-    step = node.deploy_step if node.provision_state == states.DEPLOYING else None
-    where = f", deploy step {step['interface']}.{step['step']}" if step else ""
+    procedure = procedures.of_state(node.provision_state)
+    step = getattr(node, procedure.step_field) if procedure is not None else None
+    where = f", {procedure.name} step {step['interface']}.{step['step']}" if procedure and step else ""
     return Result("fail", error=f"Failed in state \"{node.provision_state}\"{where}: {reason}", stage=stage)
 
 
@@ -306,7 +315,10 @@ def _unsaved(error: Exception, record: task_store.Record, task: Task, sealed: bo
 
 def event_type(state: str) -> str:
     """Return the type of history entries that are made in a provision state."""
-    return "inspection" if state in (states.INSPECTING, states.INSPECTWAIT) else "provisioning"
+    if state in (states.INSPECTING, states.INSPECTWAIT):
+        return "inspection"
+    procedure = procedures.of_state(state)
+    return procedure.noun if procedure in (procedures.CLEANING, procedures.SERVICE) else "provisioning"
 
 
 def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_type: str, event: str, severity: str,
@@ -319,4 +331,4 @@ def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_t
     if keep:
         history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host, context.user_id,
                     context.request_id, inspection)
-        history.prune(conn, node_id, keep)
+        history.prune(conn, node_id, event_type, keep)

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ironic_rules.context import RequestContext
-from ironic_rules.db import nodes, portgroups, ports, traits
+from ironic_rules.db import hardware_cache, nodes, portgroups, ports, traits
 from ironic_rules.db.session import Database
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models.draft import NodeDraft, PortDraft
@@ -95,3 +95,7 @@ def _save_parts(conn: sa.Connection, task: Task, changed: dict[str, Any]) -> Non
         traits.set_all(conn, node_id, new_traits)
     if port_changes := task.port_changes():
         ports.apply_changes(conn, node_id, port_changes)
+    if task.bios_settings is not None:
+        hardware_cache.save_settings(conn, node_id, task.bios_settings)
+    if task.firmware_components is not None:
+        hardware_cache.save_components(conn, node_id, task.firmware_components)

@@ -1,4 +1,4 @@
-"""Ending the wait of a node that is in INSPECTWAIT or DEPLOYWAIT until its ramdisk calls back."""
+"""Ending the wait of a node for its ramdisk, or for a person where a procedure is held."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S, Lane
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import InvalidState, IronicRulesError, NodeLocked
-from ironic_rules.models import secrets, states
+from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.inspections import ABORTED, TIMED_OUT
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -53,7 +53,7 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
         with conductor.db.reader() as conn:
             record = task_store.read_locked(conn, lock)
         row, task = record.node, record.task(context)
-        transition = states.TRANSITIONS[(row.provision_state, event)]
+        transition = transitions.of_event(row, event) or states.TRANSITIONS[(row.provision_state, event)]
         if reason := state_machine.clean_up(conductor, task):
             # An inspection has more to undo than the power state; the reason says which part failed.
             what = "Cleaning up" if row.provision_state == states.INSPECTWAIT else "Switching the node off"

@@ -6,7 +6,8 @@ it returns after all, ``Watch.end`` raises in it before anything is saved.
 
 The threads are in lanes. What clients request has one, resumed work and the ends of waits have one each: their machines
 are often those that do not reply, and then other nodes' requests do not wait for them. Operations on many nodes have
-one, so that they leave the rest to others.
+one, so that they leave the rest to others. Nodes whose hardware has finished a step continue in one, too: hundreds of
+them may do so at the same moment.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Lane(enum.Enum):
     RECOVERY = "recovery"
     TIMEOUTS = "timeouts"
     OPERATIONS = "operations"
+    POLLS = "polls"
 
 
 class _Threads:
@@ -91,20 +93,23 @@ class WorkerPool:
 
     def __init__(self, size: int, queue_size: int, limits_s: Mapping[str, float] | None = None,
                  clock: Callable[[], float] = time.monotonic, recovery_size: int = 1,
-                 numbers: Numbers | None = None, operation_size: int = 1) -> None:
+                 numbers: Numbers | None = None, operation_size: int = 1, poll_size: int = 1) -> None:
         """Prepare; threads start when they are needed.
 
         :param recovery_size: threads for resumed work, and as many for the ends of waits
         :param limits_s: seconds that code of each kind of ``models.watch`` may take; 0 or missing: no limit
         :param numbers: the metrics that have the state of the pool
         :param operation_size: threads for operations on many nodes
+        :param poll_size: threads for nodes whose hardware has finished a step
         """
         self._lanes = {
             Lane.REQUESTS: _Threads(size, queue_size), Lane.RECOVERY: _Threads(recovery_size, queue_size),
             # Only a few wait for a thread: their nodes are locked already.
             Lane.TIMEOUTS: _Threads(recovery_size, recovery_size),
             # Few wait for a thread here: others may do what this process has not begun.
-            Lane.OPERATIONS: _Threads(operation_size, operation_size)}
+            Lane.OPERATIONS: _Threads(operation_size, operation_size),
+            # The others are found again by the next poll.
+            Lane.POLLS: _Threads(poll_size, poll_size)}
         self._limits_s = {kind: limit for kind, limit in (limits_s or {}).items() if limit}
         self._clock = clock
         self._guard = threading.Condition()

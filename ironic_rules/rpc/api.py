@@ -140,6 +140,8 @@ class ConductorAPI:
         self._is_served = is_served
         self._contact = _Contact(self._client)
         self._waits = _Waits(most_waiting)
+        # BMCs may be slow: other calls have turns left.
+        self._hardware_waits = _Waits(max(1, most_waiting // 2))
         self._numbers = numbers or Numbers()
         self._numbers.gauge("rpc_calls_waiting", lambda: {(): self._waits.number})
         self._served_until: dict[str, float] = {}
@@ -190,6 +192,17 @@ class ConductorAPI:
         """
         self._require_conductor(group)
         return self._call(context, group, "validate_interfaces", node_id=node_id)
+
+    def call_hardware(self, context: RequestContext, node_id: str | int, operation: str, *, group: str = "",
+                      **args: Any) -> Any:
+        """Carry out an operation of ``conductor.hardware_calls`` on the node; return its result.
+
+        :raises Invalid: 400;  NodeLocked: 409;  BMCError: 502;  NoValidHost, TooManyCalls, StillRunning: 503
+        """
+        self._require_conductor(group)
+        with self._hardware_waits.turn():
+            return self._call(context, group, "call_hardware", since="1.2", node_id=node_id, operation=operation,
+                              args=args)
 
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
                   agent_version: str | None = None, *, group: str = "", **details: Any) -> None:

@@ -12,8 +12,8 @@ from oslo_messaging.rpc import dispatcher
 
 from ironic_rules.rpc.serializer import Serializer
 
-#: Version of the conductor's RPC interface. 1.1 added ``refusal`` to ``continue_inspection``.
-VERSION = "1.1"
+#: Version of the conductor's RPC interface. 1.1 added ``refusal`` to ``continue_inspection``, 1.2 ``call_hardware``.
+VERSION = "1.2"
 #: The version that calls need unless said otherwise: conductors that are not upgraded yet have it.
 BASE_VERSION = "1.0"
 #: Seconds that a caller waits for a conductor. A ramdisk that gets no reply repeats its POST.

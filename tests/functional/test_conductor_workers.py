@@ -57,6 +57,7 @@ def is_gone(pid):
         return True
 
 
+@pytest.mark.long
 def test_each_process_is_a_conductor_and_a_killed_one_comes_back(cluster):
     process = start(cluster)
     are_at_work(process, 3)

@@ -300,5 +300,5 @@ def test_a_sudden_death_of_the_process_in_a_step(tmp_path):
                             headers={"X-OpenStack-Ironic-API-Version": "1.96"}).json()["history"]
     assert time.monotonic() - began > 1
     assert shown["raid_config"] == VOLUMES
-    begun = [entry["event"].split()[2] for entry in entries if entry["event"].endswith("begins.")]
-    assert begun.count("raid.create_configuration") == begun.count("raid.pretend") == 1
+    done = [entry["event"].split()[2] for entry in entries if " finished after " in entry["event"]]
+    assert done.count("raid.create_configuration") == done.count("raid.pretend") == 1

@@ -7,10 +7,11 @@ import time
 import pytest
 
 from ironic_rules.db import nodes
+from ironic_rules.hardware.fake import FakeManagement
 from ironic_rules.models import states
 from tests.functional.whole import fault, running
 
-STEPS = [{"interface": "deploy", "step": "erase_devices"}]
+STEPS = [{"interface": "power", "step": "reboot"}]
 #: Arguments that a target requires.
 ARGUMENTS = {
     "clean": {"clean_steps": STEPS}, "service": {"service_steps": STEPS}, "rescue": {"rescue_password": "secret"},
@@ -21,13 +22,21 @@ ENDS = {
         "manage": "manageable", "provide": "available", "inspect": "inspect wait", "active": "active",
         "rebuild": "active", "deleted": "available", "clean": "manageable", "adopt": "active", "service": "active",
         "rescue": "rescue", "unrescue": "active",
-        "abort": {"inspect wait": "inspect failed", "clean wait": "clean failed", "clean hold": "clean failed",
+        "abort": {"inspect wait": "inspect failed", "wait call-back": "deploy failed", "clean wait": "clean failed",
+                  "clean hold": "clean failed",
                   "deploy hold": "deploy failed", "rescue wait": "rescue failed", "service wait": "service failed",
                   "service hold": "service failed"}.get(state),
         "unhold": {"clean hold": "available", "deploy hold": "active", "service hold": "active"}.get(state),
     }[verb]
     for state, verb in states.TRANSITIONS
     if verb in states.VERB_VERSIONS
+}
+ABORTED = {
+    "inspect wait": "Inspection was aborted by request.",
+    "wait call-back": "The deployment was aborted by request.", "deploy hold": "The deployment was aborted by request.",
+    "clean wait": "The cleaning was aborted by request.", "clean hold": "The cleaning was aborted by request.",
+    "rescue wait": "The rescue was aborted by request.",
+    "service wait": "The servicing was aborted by request.", "service hold": "The servicing was aborted by request.",
 }
 VERBS = sorted(set(states.VERB_VERSIONS) - set(states.VERB_ALIASES))
 RESTING = sorted(states.ALL - states.TRANSIENT - {states.REBUILD, states.DELETED})
@@ -48,8 +57,7 @@ def test_every_transition_ends_where_it_should(whole, state, verb):
 
     assert (shown["provision_state"], shown["reservation"]) == (ENDS[state, verb], None)
     assert shown["power_state"] in ("power on", "power off")
-    ends_badly = ENDS[state, verb].endswith("failed") and state == "inspect wait"
-    assert shown["last_error"] == ("Inspection was aborted by request." if ends_badly else None)
+    assert shown["last_error"] == (ABORTED[state] if verb == "abort" else None)
     resting = {"inspect wait": "manageable", "inspect failed": "manageable", "clean failed": "manageable",
                "deploy failed": "active", "rescue failed": "rescue", "service failed": "active"}
     assert shown["target_provision_state"] == resting.get(shown["provision_state"])
@@ -247,3 +255,19 @@ def test_a_node_of_a_group_that_nobody_serves_is_refused_at_once(whole, ask):
 
     assert (reply.status_int, time.monotonic() - began < 5) == (503, True)
     assert "No conductor" in fault(reply)
+
+
+@pytest.mark.parametrize(("reported", "ends"), [
+    ([], "active"), (["52:54:00:AA:00:01", "52:54:00:aa:00:02"], "active"), (["52:54:00:aa:00:02"], "adopt failed")])
+def test_a_machine_is_adopted_only_if_its_bmc_is_not_that_of_another_one(whole, monkeypatch, reported, ends):
+    monkeypatch.setattr(FakeManagement, "get_mac_addresses", lambda management, task: reported)
+    node = whole.enroll("manageable")
+    address = {"node_uuid": node, "address": "52:54:00:aa:00:01"}
+    port = whole.app.post_json("/v1/ports", address).json["uuid"]
+
+    shown = whole.provision(node, "adopt")
+
+    assert shown["provision_state"] == ends
+    assert ("52:54:00:aa:00:02" in (shown["last_error"] or "")) is (ends == "adopt failed")
+    whole.put(node, maintenance=True)
+    assert whole.app.delete(f"/v1/ports/{port}").status_int == 204

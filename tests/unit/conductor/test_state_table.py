@@ -14,7 +14,7 @@ def test_every_transient_state_and_no_other_has_a_handler() -> None:
 
 
 def test_only_states_in_which_a_node_waits_have_work_besides() -> None:
-    assert set(WORK) - states.TRANSIENT == {states.INSPECTWAIT, states.DEPLOYWAIT} <= states.WAITING
+    assert set(WORK) - states.TRANSIENT == states.WAITING | states.HOLDING
 
 
 def test_requests_are_finished_only_where_the_state_has_their_verb() -> None:

@@ -1,0 +1,243 @@
+"""Requests for one operation of one interface of a node: its boot device, an NMI, virtual media, its console, ….
+
+What reads runs in the thread of the call, without the lock of the node. What changes takes the lock and runs in a
+worker; the caller waits for the result of some operations, of others only until they have begun: their failure is in
+``last_error`` and in the history of the node. BMCs may be slow: only some of the threads of calls wait for them, so
+that others are free.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_log import log as logging
+
+from ironic_rules.conductor import admission, provisioning, state_machine, task_store
+from ironic_rules.conductor.conductor import Conductor
+from ironic_rules.conductor.worker_pool import PATIENCE_S
+from ironic_rules.context import RequestContext
+from ironic_rules.db import nodes
+from ironic_rules.exceptions import (
+    Conflict,
+    InvalidParameterValue,
+    IronicRulesError,
+    NodeLocked,
+    OutcomeUnknown,
+    StillRunning,
+    TooManyCalls,
+)
+from ironic_rules.hardware import vendor_methods
+from ironic_rules.hardware.base import KINDS, Interface
+from ironic_rules.models import secrets, states
+from ironic_rules.models.kept import Kept
+from ironic_rules.models.task import Task
+from ironic_rules.text import MAX_MESSAGE, printable
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds before the caller gives up at which it is told that the operation continues.
+_MARGIN_S = 2.0
+
+Perform = Callable[[Any, Task, Mapping[str, Any]], Any]
+
+
+class Mode(enum.Enum):
+    """How an operation runs."""
+
+    READ = "read"
+    #: under the lock, the caller waits for the result
+    CHANGE = "change"
+    #: under the lock, the caller waits until it has begun
+    BEGIN = "begin"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a call may request.
+
+    :ivar method: the method of the interface; the call's arguments are its arguments
+    :ivar check: refuses arguments before anything begins; quick, it does not access the BMC
+    :ivar then: what the node keeps of a success
+    :ivar overridden: the method that an interface overrides if it supports the operation; None: ``method``; empty: all
+        interfaces support it
+    """
+
+    kind: str
+    method: str
+    mode: Mode = Mode.READ
+    check: Perform | None = None
+    then: Perform | None = None
+    overridden: str | None = None
+
+    def interface(self, conductor: Conductor, task: Task) -> Any:
+        """Return the node's interface.
+
+        :raises Invalid: it does not support the operation, or the node lacks what it requires
+        """
+        found: Interface = conductor.hardware.interface(task.node, self.kind)
+        overridden = self.method if self.overridden is None else self.overridden
+        if overridden and getattr(type(found), overridden) is getattr(KINDS[self.kind], overridden):
+            raise found.refuse(task, self.method)
+        found.validate(task)
+        return found
+
+
+def call(conductor: Conductor, context: RequestContext, node_id: str | int, name: str, args: Mapping[str, Any]) -> Any:
+    """Carry out the operation ``name`` of ``OPERATIONS`` on the node; return its result, None for what has only begun.
+
+    :raises Invalid: 400, an interface does not support it, or bad arguments;  NodeLocked: 409
+    :raises TooManyCalls, NoFreeWorker, StillRunning: 503;  BMCError: 502
+    """
+    if name not in OPERATIONS:
+        raise InvalidParameterValue(f"The conductor knows no operation {printable(name)}.")
+    task = provisioning.load(conductor, context, node_id)
+    operation = OPERATIONS[name]
+    interface = operation.interface(conductor, task)
+    if name == "call_vendor_method" and not vendor_methods.find(type(interface), **args).locks:
+        operation = replace(operation, mode=Mode.READ)
+    if operation.check is not None:
+        operation.check(interface, task, args)
+    if operation.mode is Mode.BEGIN:
+        return _begin(conductor, context, task, operation, name, args, None)
+    if not conductor.hardware_turns.acquire(blocking=False):
+        raise TooManyCalls(node=task.node.uuid)
+    try:
+        if operation.mode is Mode.READ:
+            return getattr(interface, operation.method)(task, **args)
+        result: futures.Future[Any] = futures.Future()
+        _begin(conductor, context, task, operation, name, args, result)
+        seconds = max(1.0, conductor.conf.rpc_response_timeout - _MARGIN_S)
+        try:
+            return result.result(seconds)
+        except futures.TimeoutError:
+            if result.cancel():
+                raise StillRunning(node=task.node.uuid, operation=name, seconds=seconds) from None
+            return result.result()
+    finally:
+        conductor.hardware_turns.release()
+
+
+def _begin(conductor: Conductor, context: RequestContext, task: Task, operation: Operation, name: str,
+           args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
+    """Take the lock and start the work, which sets ``result``."""
+    if task.node.reservation is not None:
+        raise NodeLocked(node=task.node.uuid, host=task.node.reservation)
+    lock = conductor.new_lock(task.node.id)
+    with conductor.workers.take(task.node.id, PATIENCE_S) as slot:
+
+        def store(conn: sa.Connection) -> None:
+            nodes.reserve(conn, lock, f"{state_machine.HARDWARE_CALL}{name}")
+            admission.admit(conn, context, lock.node_id)
+
+        conductor.db.write(store)
+        slot.run(_work, conductor, context, lock, operation, name, args, result)
+
+
+def _work(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: Operation, name: str,
+          args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
+    try:
+        _do(conductor, context, lock, operation, name, args, result)
+    finally:
+        if result is not None and not result.done():
+            # Neither a result nor a reason: the lock was lost, or the database.
+            result.set_exception(OutcomeUnknown())
+
+
+def _do(conductor: Conductor, context: RequestContext, lock: nodes.Lock, operation: Operation, name: str,
+        args: Mapping[str, Any], result: futures.Future[Any] | None) -> None:
+    with state_machine.lock_may_be_lost(lock.node_id):
+        with conductor.db.reader() as conn:
+            task = task_store.read_locked(conn, lock).task(context)
+        found: list[Any] = []
+        errors: list[IronicRulesError] = []
+
+        def perform() -> None:
+            kept = Kept(task, "interfaces")
+            try:
+                interface = operation.interface(conductor, task)
+                found.append(getattr(interface, operation.method)(task, **args))
+                if operation.then is not None:
+                    operation.then(interface, task, args)
+            except IronicRulesError as exc:
+                errors.append(exc)
+                raise
+            if problem := kept.problem():
+                raise IronicRulesError(f"{operation.kind}.{operation.method}: {problem}")
+
+        reason = state_machine.attempt(perform, task)
+        # From here on the caller gets the result, or does not wait for it any more.
+        is_awaited = result is not None and result.set_running_or_notify_cancel()
+        _save(conductor, context, lock, task, name, reason, tell=not is_awaited)
+        if is_awaited and result is not None:
+            if reason is None:
+                result.set_result(found[0])
+            else:
+                result.set_exception(errors[0] if errors else IronicRulesError(reason))
+
+
+def _save(conductor: Conductor, context: RequestContext, lock: nodes.Lock, task: Task, name: str, reason: str | None,
+          *, tell: bool) -> None:
+    """Release the lock, with what was changed or, if no caller waits for it, with why it failed."""
+    if reason is None:
+        conductor.db.write(lambda conn: task_store.save(conn, task, lock, {}, release=True))
+        return
+    text = printable(secrets.mask_text(f"{name} failed: {reason}"), MAX_MESSAGE)
+    LOG.warning("Node %s: %s", task.node.uuid, text)
+
+    def store(conn: sa.Connection) -> None:
+        nodes.release(conn, lock, {"last_error": text} if tell else {})
+        if tell:
+            state_machine.add_history(conn, conductor, lock.node_id, "provisioning", text, "ERROR", context)
+
+    conductor.db.write(store)
+
+
+def _boot_device(management: Any, task: Task, args: Mapping[str, Any]) -> None:
+    known = management.get_supported_boot_devices(task)
+    # An interface that names none accepts any.
+    if known and args["device"] not in known:
+        raise InvalidParameterValue(f"/boot_device: must be one of {', '.join(known)}")
+
+
+def _boot_mode(management: Any, task: Task, args: Mapping[str, Any]) -> None:
+    known = management.get_supported_boot_modes(task)
+    if args["mode"] not in known:
+        raise InvalidParameterValue(f"/target: must be one of {', '.join(known)}" if known else
+                                    f"/target: node {task.node.uuid} supports no boot modes")
+
+
+def _media(management: Any, task: Task, args: Mapping[str, Any]) -> None:
+    if task.node.provision_state in states.WAITING:
+        raise Conflict(f'The virtual media of node {task.node.uuid} cannot be changed while it is in state '
+                       f'"{task.node.provision_state}": its ramdisk may have been booted from them.')
+
+
+def _keep_boot_mode(management: Any, task: Task, args: Mapping[str, Any]) -> None:
+    task.node.boot_mode = args["mode"]
+
+
+def _keep_secure_boot(management: Any, task: Task, args: Mapping[str, Any]) -> None:
+    task.node.secure_boot = args["is_on"]
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    "get_boot_device": Operation("management", "get_boot_device"),
+    "get_supported_boot_devices": Operation("management", "get_supported_boot_devices"),
+    "set_boot_device": Operation("management", "set_boot_device", Mode.CHANGE, _boot_device),
+    "inject_nmi": Operation("management", "inject_nmi", Mode.CHANGE),
+    "set_boot_mode": Operation("management", "set_boot_mode", Mode.BEGIN, _boot_mode, _keep_boot_mode),
+    "set_target_raid_config": Operation("raid", "set_target_raid_config", Mode.CHANGE),
+    "get_virtual_media": Operation("management", "get_virtual_media"),
+    "attach_virtual_media": Operation("management", "attach_virtual_media", Mode.BEGIN, _media),
+    "detach_virtual_media": Operation("management", "detach_virtual_media", Mode.BEGIN, _media),
+    "vendor_methods": Operation("vendor", "vendor_methods", overridden=""),
+    "call_vendor_method": Operation("vendor", "call_vendor_method", Mode.CHANGE, overridden=""),
+    "get_console": Operation("console", "get_console"),
+    "set_console": Operation("console", "set_console", Mode.BEGIN, overridden="start_console"),
+    "set_secure_boot": Operation("management", "set_secure_boot", Mode.BEGIN, then=_keep_secure_boot),
+}

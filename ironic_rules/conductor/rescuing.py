@@ -1,0 +1,52 @@
+"""Rescuing a machine, and booting its instance again."""
+
+from __future__ import annotations
+
+import datetime
+
+from ironic_rules.conductor import wait_states
+from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.context import RequestContext
+from ironic_rules.db import nodes
+from ironic_rules.models.task import Task
+
+#: Key of ``driver_internal_info``: the rescue system was booted, and its heartbeat is awaited.
+BOOTED = "rescue_ramdisk_booted"
+PASSWORD = "rescue_password"
+
+
+def rescue(conductor: Conductor, task: Task) -> Result:
+    """RESCUING: boot the rescue system; after its heartbeat, let it set the password."""
+    interface = conductor.hardware.interface(task.node, "rescue")
+    internal = task.node.driver_internal_info
+    is_booted = BOOTED in internal
+    if (interface.continue_rescue(task) if is_booted else interface.rescue(task)) is None:
+        internal.pop(BOOTED, None)
+        return Result("done", history="The machine runs the rescue system.")
+    internal[BOOTED] = True
+    return Result("wait", history=None if is_booted else "The rescue system is booted.")
+
+
+def clean_up(conductor: Conductor, task: Task) -> None:
+    """Stop the rescue system after a failure."""
+    task.node.driver_internal_info.pop(BOOTED, None)
+    conductor.hardware.interface(task.node, "rescue").clean_up(task)
+
+
+def unrescue(conductor: Conductor, task: Task) -> Result:
+    """UNRESCUING: boot the instance again; the password of the rescue system is no longer needed."""
+    conductor.hardware.interface(task.node, "rescue").unrescue(task)
+    task.node.instance_info.pop(PASSWORD, None)
+    return Result("done")
+
+
+def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime) -> None:
+    """Fail a node whose rescue system has not called back since ``before``: ``[conductor]rescue_callback_timeout``."""
+    error = ("Timeout reached while waiting for the call-back of the rescue system "
+             f"({conductor.conf.conductor.rescue_callback_timeout} seconds, [conductor]rescue_callback_timeout).")
+    wait_states.time_out(conductor, context, row, before, error)
+
+
+def columns(internal: dict[str, object]) -> dict[str, object]:
+    """Return the columns of a node for which a rescue is requested."""
+    return {"driver_internal_info": {key: value for key, value in internal.items() if key != BOOTED}}

@@ -1,0 +1,150 @@
+"""The loop of every procedure that runs steps: deployment, cleaning, servicing. It resumes what a dead conductor left.
+
+A step takes two passes of :func:`ironic_rules.conductor.state_machine.run`, each one transaction under the node's
+lock: the first records that the step has begun; the second executes it and saves what it changed together with the
+progress. So a finished step is never repeated, and a step that is recorded as begun when a conductor resumes the node
+is one in which another conductor died.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from oslo_log import log as logging
+
+from ironic_rules.conductor import hardware_cache, state_machine, wait_states
+from ironic_rules.conductor.conductor import Conductor, Result
+from ironic_rules.context import RequestContext
+from ironic_rules.db import clock, nodes
+from ironic_rules.exceptions import AgentChanged, IronicRulesError
+from ironic_rules.models import states
+from ironic_rules.models.kept import Kept
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.task import Task
+from ironic_rules.models.watch import STEP
+from ironic_rules.steps import execution
+from ironic_rules.steps import progress as step_progress
+from ironic_rules.steps.merge import ScheduledStep
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, Procedure
+from ironic_rules.steps.progress import Progress, Run
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a procedure runs: its steps in order, the names of those that are left out, and a text for the history."""
+
+    steps: Sequence[ScheduledStep]
+    left_out: Sequence[str] = ()
+    notice: str = ""
+
+
+#: Decides what a procedure runs when it begins; raises Invalid if that is not possible.
+Planner = Callable[[Conductor, Task, Progress], Plan]
+
+
+def advance(conductor: Conductor, task: Task, procedure: Procedure, plan: Planner) -> Result:
+    """Take the next pass of a procedure. The node stays in its state until no step is left: the event is ``done``."""
+    progress = Progress(procedure, task.node)
+    if not progress.is_started:
+        planned = plan(conductor, task, progress)
+        progress.start(planned.steps, planned.left_out)
+        return Result("next", history=f"The {procedure.noun} begins; steps: "
+                                      f"{step_progress.names_of(planned.steps)}.{planned.notice}")
+    run = progress.current()
+    if run is None:
+        progress.forget()
+        return Result("done", history=f"The {procedure.noun} is finished.")
+    if not progress.is_begun:
+        if progress.must_abort:
+            return Result("fail", error=f"The {procedure.noun} was aborted by request, after the end of a step that "
+                                        "cannot be aborted.")
+        progress.begin(run, _lock(task.node), clock.now())
+        return Result("next")
+    return _execute(conductor, task, progress, run, plan)
+
+
+def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run, plan: Planner) -> Result:
+    """Execute a step that has begun, or check one that continues on the machine."""
+    procedure = progress.procedure
+    ends: list[str | None] = []
+    restarts: list[Plan] = []
+
+    def execute() -> None:
+        kept = Kept(task, "steps")
+        try:
+            ends.append(execution.execute(conductor.hardware, task, progress, run.step, _lock(task.node)))
+        except AgentChanged:
+            # As in Ironic: what was requested of the other versions is not repeated, nor what changes again.
+            if procedure is not CLEANING or progress.requested() or progress.is_restarted:
+                raise
+            restarts.append(plan(conductor, task, progress))
+        if problem := kept.problem():
+            raise IronicRulesError(problem)
+
+    name = f"{procedure.name.capitalize()} step {run}"
+    task.watch.begin(STEP, _overdue, name)
+    reason = state_machine.attempt(execute, task)
+    task.watch.end()
+    if reason:
+        return Result("fail", error=f"{name} failed: {reason}")
+    if restarts:
+        progress.restart(restarts[0].steps)
+        return Result("next", history=f"{name}: the agent's hardware managers have changed; the {procedure.noun} "
+                                      "begins again.")
+    if ends == [procedure.wait_state]:
+        progress.wait()
+        return Result("wait")
+    hardware_cache.after_step(conductor, task, run.step.as_dict())
+    took_s = progress.finish(clock.now())
+    if ends == [procedure.hold_state]:
+        return Result("hold", history=f"{name}: the {procedure.noun} is held until unhold is requested.")
+    return Result("next", history=f"{name} finished after {took_s:.1f} s.")
+
+
+def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_off: bool) -> None:
+    """Remove the progress of a procedure that has failed, and what boots its ramdisk.
+
+    :param power_off: switch the machine off, too, unless its ``disable_power_off`` is set
+    """
+    progress = Progress(procedure, task.node)
+    # Without a ramdisk, nothing runs on the machine that would have to be stopped.
+    deploy = conductor.hardware.interface(task.node, "deploy")
+    has_ramdisk = not progress.without_ramdisk and deploy.runs_ramdisk(procedure)
+    progress.forget()
+    try:
+        if power_off and (has_ramdisk or procedure is DEPLOYMENT) and not task.node.disable_power_off:
+            conductor.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
+    finally:
+        _undo_boot(conductor, task)
+
+
+def _undo_boot(conductor: Conductor, task: Task) -> None:
+    try:
+        conductor.hardware.interface(task.node, "deploy").clean_up(task)
+    except IronicRulesError as exc:
+        LOG.warning("What was prepared for the ramdisk of node %s is left: %s", task.node.uuid, exc)
+
+
+def _overdue(name: str, reason: str) -> IronicRulesError:
+    return IronicRulesError(f"{name} failed: {reason}")
+
+
+def _lock(node: Node) -> str:
+    """Return what identifies one run of the work on a node: the purpose of the lock, and the resumption if any."""
+    purpose = node.reservation_purpose or ""
+    return f"{purpose}, resumed: {node.reservation_resumptions}" if node.reservation_resumptions else purpose
+
+
+def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, before: datetime.datetime,
+             procedure: Procedure) -> None:
+    """Fail a node whose machine has sent no heartbeat since ``before``: ``[conductor]deploy_callback_timeout`` etc."""
+    option = f"{procedure.name}_callback_timeout"
+    step = getattr(row, procedure.step_field)
+    name = f" in {procedure.name} step {step['interface']}.{step['step']}" if step else ""
+    error = (f"Timeout reached while waiting for the machine's call-back{name} "
+             f"({conductor.conf.conductor[option]} seconds, [conductor]{option}).")
+    wait_states.time_out(conductor, context, row, before, error)
