@@ -40,6 +40,15 @@ def get_enforcer() -> Any:
     return enforcer(conf)
 
 
+def allows(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> bool:
+    """Return whether ``context`` passes the policy ``name``."""
+    try:
+        authorize(conf, name, context)
+    except Forbidden:
+        return False
+    return True
+
+
 def authorize(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> None:
     """Check that ``context`` passes the policy ``name``.
 

@@ -75,7 +75,7 @@ def moment(value: str) -> datetime.datetime:
 
 def mac(value: str) -> str:
     """A MAC address, normalised."""
-    return mac_addresses.normalize(value)
+    return mac_addresses.check_form(value)
 
 
 def json_pointer(value: str) -> str:

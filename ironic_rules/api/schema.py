@@ -124,10 +124,10 @@ class Uuid(Schema):
 
 
 class Mac(Schema):
-    """A unicast MAC address, converted to lower case with colons."""
+    """A MAC address, converted to lower case with colons. As in Ironic, it may be any."""
 
     def convert(self, value: Any, where: str, problems: Problems) -> Any:
-        return mac.normalize(value)
+        return mac.check_form(value)
 
 
 class Boolean(Schema):

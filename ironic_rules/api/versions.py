@@ -21,31 +21,44 @@ NAME = 5  # node.name, and names in place of UUIDs
 FIELDS = 8  # ?fields=
 ANY_NAME = 10  # names need not be host names
 ENROLL = 11  # new nodes start in "enroll"
+RAID = 12  # states/raid, drivers/{driver}/raid
 DRIVER_PROPERTIES_LINK = 14
 RAMDISK = 22  # lookup and heartbeat
 PORTGROUPS = 23
+UNSET_CHASSIS = 25  # chassis_uuid of a node can be removed
 SOFT_POWER = 27  # soft power targets, and timeouts
 VIFS = 28
+INJECT_NMI = 29
 DRIVER_DETAILS = 30  # ?type=, ?detail= of drivers
 VOLUME = 32
 REBUILD_CONFIGDRIVE = 35
 AGENT_VERSION = 36  # heartbeat: agent_version
 TRAITS = 37
 INSPECT_WAIT = 39
+BIOS = 40
 INSPECT_ABORT = 41
 DETAIL = 43  # ?detail= on every collection
 RESET_INTERFACES = 45
 CONDUCTORS = 49
+ALLOCATIONS = 52
 DEPLOY_TEMPLATES = 55
 CONFIGDRIVE_OBJECT = 56
+ALLOCATION_UPDATE = 57
 VIF_PORT = 67  # port_uuid, portgroup_uuid of a VIF
 AGENT_VERIFY_CA = 68
 AGENT_STATUS = 72
+BIOS_REGISTRY = 74  # bios?detail=, ?fields=, and what the registry says of one setting
+SET_BOOT_MODE = 76  # states/boot_mode, states/secure_boot
 HISTORY = 78
 INVENTORY = 81
+SHARDS = 82
 CONTINUE_INSPECTION = 84
 FIRMWARE = 86
 PORT_NAME = 88
+VMEDIA = 89
+NO_SUFFIX = 91  # URLs must not end in ".json" any more
+RUNBOOKS = 92
+VMEDIA_GET = 93
 INSPECTION_RULES = 96
 
 MIN_STRING = f"1.{MIN}"

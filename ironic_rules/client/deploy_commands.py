@@ -36,6 +36,9 @@ class ListDeploySteps(command.Lister):
         for problem in found["problems"]:
             self._failed = True
             print(problem, file=sys.stderr)
+        # Services of earlier versions have none.
+        for warning in found.get("warnings", ()):
+            print(f"Warning: {warning['text']}", file=sys.stderr)
         return ("priority", "interface", "step", "args", "source"), [
             (step["priority"], step["interface"], step["step"], json.dumps(step["args"]), step["source"])
             for step in found["deploy_steps"]]

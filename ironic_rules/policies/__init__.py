@@ -6,7 +6,9 @@ import itertools
 from typing import Any
 
 from ironic_rules.policies import (
+    allocations,
     base,
+    chassis,
     conductors,
     deploy_templates,
     drivers,
@@ -20,13 +22,15 @@ from ironic_rules.policies import (
     ports,
     ramdisk,
     rules,
+    runbooks,
+    shards,
     volume,
 )
 from ironic_rules.policies.base import Policy
 
 MODULES = (
-    base, nodes, ports, portgroups, drivers, conductors, volume, inspection_rules, rules, deploy_templates, operations,
-    ramdisk, inspection_journal, metrics, flavors)
+    base, nodes, chassis, allocations, ports, portgroups, drivers, conductors, volume, inspection_rules, rules,
+    deploy_templates, runbooks, shards, operations, ramdisk, inspection_journal, metrics, flavors)
 
 
 def policies() -> list[Policy]:

@@ -22,6 +22,20 @@ DELETE_TRAITS = "baremetal:node:traits:delete"
 LIST_VIFS = "baremetal:node:vif:list"
 ATTACH_VIF = "baremetal:node:vif:attach"
 DETACH_VIF = "baremetal:node:vif:detach"
+GET_BOOT_DEVICE = "baremetal:node:get_boot_device"
+SET_BOOT_DEVICE = "baremetal:node:set_boot_device"
+INJECT_NMI = "baremetal:node:inject_nmi"
+SET_BOOT_MODE = "baremetal:node:set_boot_mode"
+SET_SECURE_BOOT = "baremetal:node:set_secure_boot"
+SET_RAID = "baremetal:node:set_raid_state"
+GET_CONSOLE = "baremetal:node:get_console"
+SET_CONSOLE = "baremetal:node:set_console_state"
+GET_VMEDIA = "baremetal:node:vmedia:get"
+ATTACH_VMEDIA = "baremetal:node:vmedia:attach"
+DETACH_VMEDIA = "baremetal:node:vmedia:detach"
+VENDOR_PASSTHRU = "baremetal:node:vendor_passthru"
+GET_BIOS = "baremetal:node:bios:get"
+GET_FIRMWARE = "baremetal:node:firmware:get"
 GET_HISTORY = "baremetal:node:history:get"
 GET_INSPECTIONS = "baremetal:node:inspections:get"
 GET_INVENTORY = "baremetal:node:inventory:get"
@@ -36,8 +50,8 @@ RULES = [
     documented(UPDATE, MEMBER, "Change a node", ("PATCH", _NODE)),
     documented(DELETE, ADMIN, "Delete a node", ("DELETE", _NODE)),
     documented(VALIDATE, READER, "Validate a node's interfaces", ("GET", f"{_NODE}/validate")),
-    documented(GET_DEPLOY_STEPS, READER, "Show the steps that a node's deployment would run",
-               ("GET", f"{_NODE}/deploy_steps")),
+    documented(GET_DEPLOY_STEPS, READER, "Show the steps that a node's deployment or automated cleaning would run",
+               ("GET", f"{_NODE}/deploy_steps"), ("GET", f"{_NODE}/clean_steps")),
     documented(SET_MAINTENANCE, MEMBER, "Put a node into maintenance", ("PUT", f"{_NODE}/maintenance")),
     documented(CLEAR_MAINTENANCE, MEMBER, "Take a node out of maintenance", ("DELETE", f"{_NODE}/maintenance")),
     documented(GET_STATES, READER, "Show a node's states", ("GET", f"{_NODE}/states")),
@@ -51,6 +65,25 @@ RULES = [
     documented(LIST_VIFS, READER, "List a node's VIFs", ("GET", f"{_NODE}/vifs")),
     documented(ATTACH_VIF, MEMBER, "Attach a VIF to a node", ("POST", f"{_NODE}/vifs")),
     documented(DETACH_VIF, MEMBER, "Detach a VIF from a node", ("DELETE", f"{_NODE}/vifs/{{vif_id}}")),
+    documented(GET_BOOT_DEVICE, READER, "Show a node's boot device, and those that it supports",
+               ("GET", f"{_NODE}/management/boot_device"), ("GET", f"{_NODE}/management/boot_device/supported")),
+    documented(SET_BOOT_DEVICE, MEMBER, "Set a node's boot device", ("PUT", f"{_NODE}/management/boot_device")),
+    documented(INJECT_NMI, MEMBER, "Send an NMI to a node", ("PUT", f"{_NODE}/management/inject_nmi")),
+    documented(SET_BOOT_MODE, MEMBER, "Change a node's boot mode", ("PUT", f"{_NODE}/states/boot_mode")),
+    documented(SET_SECURE_BOOT, MEMBER, "Switch a node's secure boot", ("PUT", f"{_NODE}/states/secure_boot")),
+    documented(SET_RAID, MEMBER, "Set a node's target RAID configuration", ("PUT", f"{_NODE}/states/raid")),
+    documented(GET_CONSOLE, MEMBER, "Show how to reach a node's console", ("GET", f"{_NODE}/states/console")),
+    documented(SET_CONSOLE, MEMBER, "Start or stop a node's console", ("PUT", f"{_NODE}/states/console")),
+    documented(GET_VMEDIA, READER, "Show what is in a node's virtual drives", ("GET", f"{_NODE}/vmedia")),
+    documented(ATTACH_VMEDIA, MEMBER, "Insert an image into a node's virtual drive", ("POST", f"{_NODE}/vmedia")),
+    documented(DETACH_VMEDIA, MEMBER, "Eject images from a node's virtual drives", ("DELETE", f"{_NODE}/vmedia")),
+    documented(VENDOR_PASSTHRU, ADMIN, "List and call the vendor methods of a node",
+               ("GET", f"{_NODE}/vendor_passthru/methods"),
+               *((method, f"{_NODE}/vendor_passthru?method={{method_name}}")
+                 for method in ("GET", "POST", "PUT", "PATCH", "DELETE"))),
+    documented(GET_BIOS, READER, "Show a node's BIOS settings",
+               ("GET", f"{_NODE}/bios"), ("GET", f"{_NODE}/bios/{{setting}}")),
+    documented(GET_FIRMWARE, READER, "Show the versions of a node's firmware", ("GET", f"{_NODE}/firmware")),
     documented(GET_HISTORY, READER, "Show a node's history",
                ("GET", f"{_NODE}/history"), ("GET", f"{_NODE}/history/{{event}}")),
     documented(GET_INSPECTIONS, READER, "Show a node's past inspections, and what rules changed in them",

@@ -8,7 +8,8 @@ from typing import Any
 from ironic_rules.api import schema
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models import states, traits
-from ironic_rules.models.nodes import INTERFACES, NODE
+from ironic_rules.models.nodes import NODE
+from ironic_rules.models.steps import STEP_INTERFACES
 
 _HOST_NAME = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.IGNORECASE)
 #: Words that are routes below nodes, here or in Ironic: clients may use all of them.
@@ -38,7 +39,7 @@ ENROLL = schema.Object(
     required=CREATE.required)
 
 _STEP = {
-    "interface": schema.Enum(*INTERFACES),
+    "interface": schema.Enum(*STEP_INTERFACES),
     "step": schema.Text(255, min_length=1),
     "args": schema.Map(nullable=True),
 }
@@ -70,6 +71,7 @@ PROVISION = schema.Object({
     "target": ProvisionTarget(), "configdrive": ConfigDrive(nullable=True), "clean_steps": _STEPS,
     "service_steps": _STEPS, "deploy_steps": _DEPLOY_STEPS,
     "rescue_password": schema.Text(255, min_length=1, nullable=True), "disable_ramdisk": schema.Boolean(nullable=True),
+    "runbook": schema.Text(255, min_length=1, nullable=True),
 }, required=("target",))
 POWER = schema.Object({
     "target": schema.Enum(*sorted(states.POWER_TARGETS)), "timeout": schema.Integer(1, 2**31 - 1, nullable=True),

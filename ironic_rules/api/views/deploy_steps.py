@@ -8,25 +8,41 @@ from typing import Any
 from ironic_rules.api import links
 from ironic_rules.models import secrets
 from ironic_rules.models.nodes import Node
-from ironic_rules.steps.preview import Preview
+from ironic_rules.steps.preview import Judgement, Preview
+from ironic_rules.steps.warnings import StepWarning
 
 #: Fields of a node in the list of those on which a template is enabled.
-NODE_FIELDS = ("uuid", "name", "driver", "provision_state", "supported", "problems", "links")
+NODE_FIELDS = ("uuid", "name", "driver", "provision_state", "supported", "problems", "warnings", "links")
 NODE_COLUMNS = ("uuid", "name", "driver", "provision_state")
 
 
 def preview(told: Preview) -> dict[str, Any]:
-    """Return the steps that a deployment would run, in order, and their problems."""
-    return {"deploy_steps": [{**step.as_dict(), "args": secrets.mask(step.args), "source": step.source}
-                             for step in told.steps],
-            "deploy_templates": list(told.templates), "problems": list(told.problems), "complete": told.complete}
+    """Return the steps that a deployment would run, in order, their problems, and the warnings about them."""
+    return {"deploy_steps": _steps(told), "deploy_templates": list(told.templates), "problems": list(told.problems),
+            "warnings": warnings(told.warnings), "complete": told.complete}
 
 
-def node(row: Node, problems: Sequence[str], fields: Collection[str]) -> dict[str, Any]:
-    """Return one node with the reasons why it cannot run a template's steps.
+def clean_preview(told: Preview, automated: bool) -> dict[str, Any]:
+    """Return the steps that automated cleaning would run, in order, and whether it is on."""
+    return {"clean_steps": _steps(told), "automated_clean": automated, "problems": list(told.problems),
+            "complete": told.complete}
+
+
+def _steps(told: Preview) -> list[dict[str, Any]]:
+    return [{**step.as_dict(), "args": secrets.mask(step.args), "source": step.source} for step in told.steps]
+
+
+def warnings(found: Sequence[StepWarning]) -> list[dict[str, Any]]:
+    """Return warnings about steps."""
+    return [warning.to_wire() for warning in found]
+
+
+def node(row: Node, judged: Judgement, fields: Collection[str]) -> dict[str, Any]:
+    """Return one node with the reasons why it cannot run a template's steps, and the warnings about that.
 
     :param row: with ``NODE_COLUMNS``
     """
-    values = {**{name: getattr(row, name) for name in NODE_COLUMNS}, "supported": not problems,
-              "problems": list(problems), "links": links.resource("nodes", row.uuid)}
+    values = {**{name: getattr(row, name) for name in NODE_COLUMNS}, "supported": not judged.problems,
+              "problems": list(judged.problems), "warnings": warnings(judged.warnings),
+              "links": links.resource("nodes", row.uuid)}
     return {name: values[name] for name in NODE_FIELDS if name in fields or name == "links"}

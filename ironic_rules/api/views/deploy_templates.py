@@ -13,6 +13,7 @@ from ironic_rules.db.projection import Row
 from ironic_rules.models import secrets
 from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
 from ironic_rules.models.json_values import JSONObject
+from ironic_rules.steps.warnings import StepWarning
 
 _STORED = DEPLOY_TEMPLATE.where(lambda entry: entry.shown and entry.column)
 #: Results for arguments of up to this many characters are cached, because lists are requested often.
@@ -73,3 +74,8 @@ def template(found: DeployTemplate, collection: str, fields: Collection[str] = D
         shown["steps"] = [{**step.to_wire(), "args": secrets.mask(step.args)} for step in found.steps]
     shown["links"] = links.resource(collection, found.uuid)
     return shown
+
+
+def warned(found: DeployTemplate, collection: str, about: Sequence[StepWarning]) -> JSONObject:
+    """Return a template with the warnings about it; without any it has no such field."""
+    return template(found, collection) | ({"warnings": [warning.to_wire() for warning in about]} if about else {})

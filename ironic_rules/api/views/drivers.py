@@ -22,6 +22,8 @@ class Driver:
     hosts: list[str] = field(default_factory=list)
     kinds: dict[str, Any] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
+    #: of logical disks, by RAID interface; None: its conductors are older than that
+    logical_disk_properties: dict[str, dict[str, str]] | None = None
 
 
 def collect(conductors: Iterable[RegisteredConductor]) -> dict[str, Driver]:
@@ -32,6 +34,8 @@ def collect(conductors: Iterable[RegisteredConductor]) -> dict[str, Driver]:
             driver = found.setdefault(name, Driver(name))
             driver.hosts.append(row.hostname)
             driver.properties |= description.get("properties") or {}
+            if (told := description.get("logical_disk_properties")) is not None:
+                driver.logical_disk_properties = {**(driver.logical_disk_properties or {}), **told}
             for kind in INTERFACES:
                 _merge(driver.kinds, kind, description.get(kind) or {})
     return dict(sorted(found.items()))

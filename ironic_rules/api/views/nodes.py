@@ -9,7 +9,7 @@ from typing import Any
 from ironic_rules.api import versions
 from ironic_rules.api.views.rows import RowView
 from ironic_rules.models.json_values import JSONObject
-from ironic_rules.models.nodes import ALWAYS_NULL, NODE, SUB_RESOURCES, Node
+from ironic_rules.models.nodes import NODE, SUB_RESOURCES, Node
 
 
 class NodeView(RowView):
@@ -24,7 +24,6 @@ class NodeView(RowView):
             wanted &= set(fields)
         self._minor = minor
         self._state = "provision_state" in wanted and minor < versions.INSPECT_WAIT
-        self._none = tuple(name for name in ALWAYS_NULL if name in wanted)
         self.traits = "traits" in wanted
         self.conductor = "conductor" in wanted
         super().__init__(
@@ -48,8 +47,6 @@ class NodeView(RowView):
             if self.conductor:
                 hosts = conductors.get(row.conductor_group)
                 node["conductor"] = row.reservation or (hosts[row.id % len(hosts)] if hosts else None)
-            for name in self._none:
-                node[name] = None
             nodes.append(node)
         return nodes
 

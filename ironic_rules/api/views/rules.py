@@ -8,6 +8,7 @@ import orjson
 
 from ironic_rules.api import links
 from ironic_rules.db.projection import Row
+from ironic_rules.models import legacy_rules
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.legacy_rules import LEGACY_RULE, LegacyRule
 
@@ -19,24 +20,32 @@ def columns(fields: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in LEGACY_RULE.columns if name == "uuid" or name in fields)
 
 
-def rules(rows: Sequence[Row], fields: Collection[str]) -> list[JSONObject]:
+def rules(rows: Sequence[Row], fields: Collection[str], *, masked: bool = False) -> list[JSONObject]:
     """Return rules in the order of ``rows``.
 
     :param rows: with ``columns(fields)``, JSON columns as text
+    :param masked: whether secrets in actions are hidden
     """
     names = columns(fields)
     replies: list[JSONObject] = []
     for row in rows:
         reply = {name: orjson.Fragment(value) if name in LEGACY_RULE.json else value
                  for name, value in zip(names, row, strict=True) if name in fields}
+        if masked and "actions" in reply:
+            reply["actions"] = legacy_rules.masked(orjson.loads(row.actions))
         reply["links"] = _links(row.uuid)
         replies.append(reply)
     return replies
 
 
-def rule(found: LegacyRule, fields: Collection[str] = LEGACY_RULE.shown) -> JSONObject:
-    """Return one rule."""
+def rule(found: LegacyRule, fields: Collection[str] = LEGACY_RULE.shown, *, masked: bool = False) -> JSONObject:
+    """Return one rule.
+
+    :param masked: whether secrets in actions are hidden
+    """
     shown: JSONObject = {name: getattr(found, name) for name in LEGACY_RULE.columns if name in fields}
+    if masked and "actions" in shown:
+        shown["actions"] = legacy_rules.masked(found.actions)
     return shown | {"links": _links(found.uuid)}
 
 

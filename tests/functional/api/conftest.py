@@ -22,6 +22,8 @@ from ironic_rules.api.app import make_app
 from ironic_rules.api.server import ApiServer
 from ironic_rules.conf import opts
 from ironic_rules.db import (
+    allocations,
+    chassis,
     conductors,
     deploy_templates,
     flavors,
@@ -32,7 +34,9 @@ from ironic_rules.db import (
     operations,
     portgroups,
     ports,
+    runbooks,
     traits,
+    volumes,
 )
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import metadata, revisions
@@ -116,9 +120,16 @@ def stock(database: Database) -> None:
     """Store one of each resource in ``routes``."""
     with database.writer() as conn:
         node = nodes.create(conn, {"driver": "fake-hardware", "uuid": routes.NODE, "name": "node-1",
-                                   "provision_state": "inspect wait"})
+                                   "provision_state": "inspect wait", "power_state": "power off"})
         ports.create(conn, {"uuid": routes.PORT, "node_id": node.id, "address": routes.MAC,
                             "internal_info": {"tenant_vif_port_id": "vif-1"}})
+        allocations.ALLOCATIONS.create(conn, {"uuid": routes.ALLOCATION, "state": "error"})
+        runbooks.RUNBOOKS.create(conn, {"uuid": routes.RUNBOOK, "name": "CUSTOM_A", "steps": [routes.RUNBOOK_STEP]})
+        chassis.CHASSIS.create(conn, {"uuid": routes.CHASSIS})
+        volumes.CONNECTORS.create(conn, {"uuid": routes.CONNECTOR, "node_id": node.id, "type": "iqn",
+                                         "connector_id": "iqn.2026-11.example:1"})
+        volumes.TARGETS.create(conn, {"uuid": routes.TARGET, "node_id": node.id, "volume_type": "iscsi",
+                                      "boot_index": 0, "volume_id": "volume-1"})
         portgroups.create(conn, {"uuid": routes.PORTGROUP, "node_id": node.id, "name": "group-1"})
         traits.add(conn, node.id, "CUSTOM_A")
         inspection_rules.create(conn, rules.from_wire({

@@ -43,7 +43,7 @@ def test_v1_lists_only_what_the_version_has(app):
 
     assert {"nodes", "ports", "drivers"} <= old.keys()
     assert new.keys() - old.keys() == {"portgroups", "volume", "lookup", "heartbeat", "conductors", "inspection_rules",
-                                       "continue_inspection", "deploy_templates"}
+                                       "continue_inspection", "deploy_templates", "allocations", "runbooks", "shards"}
     assert "inspection_rules" not in app.get("/v1", headers=at(95)).json
 
 
@@ -304,3 +304,23 @@ def test_error_bodies_are_json_text_within_json(app):
     detail = json.loads(response.json["error_message"])
     assert detail.keys() == {"faultcode", "faultstring", "debuginfo"}
     assert "nosuch" in detail["faultstring"]
+
+
+def test_until_1_90_the_url_of_a_resource_may_end_in_json(app, make_node, db):
+    plain, suffixed, both = make_node(name="a"), make_node(name="b.json"), make_node(name="c.json")
+    short = make_node(name="c")
+    app.post_json("/v1/chassis", {"uuid": plain.uuid})
+
+    def named(ident, minor=90):
+        reply = app.get(f"/v1/nodes/{ident}", headers=at(minor), expect_errors=True)
+        return reply.json["uuid"] if reply.status_int == 200 else reply.status_int
+
+    assert named("a.json") == named(f"{plain.uuid}.json") == plain.uuid
+    assert (named("b.json"), named("c.json"), named("c")) == (suffixed.uuid, both.uuid, short.uuid)
+    assert (named("a.json", 91), named("b.json", 91), named("none.json"), named(".json")) == (
+        404, suffixed.uuid, 404, 404)
+    assert named("a.json/states") == 404
+    app.get(f"/v1/chassis/{plain.uuid}.json", headers=at(1))
+    app.patch_json("/v1/nodes/a.json", [{"op": "add", "path": "/extra/a", "value": 1}], headers=at(90))
+    app.delete("/v1/nodes/a.json", headers=at(90), status=204)
+    assert named("a") == 404

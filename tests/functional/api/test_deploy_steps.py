@@ -207,7 +207,7 @@ def test_nodes_tell_whether_they_support_the_template(app, node, template):
     assert [item["supported"] for item in found] == [True, False, False, False]
     assert found[0] == {
         "uuid": able.uuid, "name": "a", "driver": "fake-hardware", "provision_state": "enroll", "supported": True,
-        "problems": [], "links": found[0]["links"]}
+        "problems": [], "warnings": [], "links": found[0]["links"]}
     assert found[0]["links"][0]["href"] == f"http://localhost/v1/nodes/{able.uuid}"
     assert ["raid interface" in found[1]["problems"][0], found[2]["problems"]] == [
         True, ["no conductor of the node's group is alive"]]
@@ -300,3 +300,44 @@ def test_steps_that_stay_are_not_checked_again(app, template):
 
     app.patch_json(f"{STEPS}/CUSTOM_A", [{"op": "add", "path": "/extra/a", "value": 1}], status=200)
     app.patch_json(f"{STEPS}/CUSTOM_A", [{"op": "replace", "path": "/steps/0/priority", "value": 6}], status=400)
+
+
+def test_a_preview_of_automated_cleaning_shows_each_step_in_its_order(app, conf, node):
+    uuid = node(automated_clean=True).uuid
+
+    found = app.get(f"/v1/nodes/{uuid}/clean_steps").json
+
+    assert found == {"automated_clean": True, "complete": True, "problems": [], "clean_steps": [
+        {"interface": "deploy", "step": "erase_devices_metadata", "args": {}, "priority": 99, "source": "code"},
+        {"interface": "deploy", "step": "erase_devices", "args": {}, "priority": 10, "source": "code"}]}
+
+
+@pytest.mark.parametrize(("option", "own", "is_on"), [(True, None, True), (True, False, False), (False, None, False)])
+def test_a_preview_of_cleaning_says_whether_it_is_on(app, conf, node, option, own, is_on):
+    conf.set_override("automated_clean", option, group="conductor")
+
+    assert app.get(f"/v1/nodes/{node(automated_clean=own).uuid}/clean_steps").json["automated_clean"] is is_on
+
+
+def test_a_preview_of_cleaning_by_the_ramdisk_is_incomplete(app, conf, db, node):
+    conf.set_override("enabled_deploy_interfaces", ["fake", "custom-agent"])
+    with db.writer() as conn:
+        conductors.register(conn, "conductor-2", "", EnabledHardware(conf).register(), "instance-2")
+
+    found = app.get(f"/v1/nodes/{node(deploy_interface='custom-agent').uuid}/clean_steps").json
+
+    assert [step["step"] for step in found["clean_steps"]] == ["prepare_cleaning", "tear_down_cleaning"]
+    assert (found["complete"], found["problems"]) == (False, [])
+
+
+@pytest.mark.parametrize(("minor", "status"), [(54, 404), (55, 200)])
+def test_previews_of_cleaning_have_a_first_version(app, node, minor, status):
+    reply = app.get(f"/v1/nodes/{node().uuid}/clean_steps", headers=at(minor), expect_errors=True)
+
+    assert reply.status_int == status
+
+
+def test_a_preview_of_cleaning_needs_a_conductor(app, node):
+    reply = app.get(f"/v1/nodes/{node(conductor_group='rack-9').uuid}/clean_steps", expect_errors=True)
+
+    assert reply.status_int == 503

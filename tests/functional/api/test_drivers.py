@@ -1,8 +1,6 @@
-"""``/v1/drivers``, ``/v1/conductors`` and the empty ``/v1/volume``."""
+"""``/v1/drivers`` and ``/v1/conductors``."""
 
 from __future__ import annotations
-
-import pytest
 
 from ironic_rules.db import conductors
 from tests.functional.api.conftest import FAKE_HARDWARE, at
@@ -94,13 +92,3 @@ def test_one_conductor(app):
     assert app.get("/v1/conductors/conductor-1").json["drivers"] == ["fake-hardware"]
     app.get("/v1/conductors/nosuch", status=404)
     app.get("/v1/conductors", headers=at(48), status=404)
-
-
-@pytest.mark.parametrize("kind", ["targets", "connectors"])
-def test_volumes_are_empty_collections(app, kind):
-    node = "11111111-1111-4111-8111-111111111111"
-
-    assert app.get(f"/v1/volume/{kind}?node={node}&detail=True", headers=at(32)).json == {kind: []}
-    app.get(f"/v1/volume/{kind}", headers=at(31), status=404)
-    app.get(f"/v1/volume/{kind}/{node}", status=404)
-    app.get(app.get("/v1/volume").json[kind][0]["href"])

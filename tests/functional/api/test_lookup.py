@@ -143,7 +143,7 @@ def test_a_malformed_heartbeat_is_400(app, node, change):
 def test_fields_need_their_version(app, node):
     body = {**BEAT, "agent_token": "t"}
 
-    app.post_json(f"/v1/heartbeat/{node.uuid}", body, headers=at(21), status=405)
+    app.post_json(f"/v1/heartbeat/{node.uuid}", body, headers=at(21), status=404)
     app.post_json(f"/v1/heartbeat/{node.uuid}", body, headers=at(35), status=400)
     app.post_json(f"/v1/heartbeat/{node.uuid}", {**body, "agent_verify_ca": "x"}, headers=at(67), status=400)
 

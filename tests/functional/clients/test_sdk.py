@@ -192,7 +192,7 @@ def test_drivers_and_conductors_are_shown(sdk):
     assert sdk.get_conductor(conductor.hostname).hostname == conductor.hostname
     assert (driver.name, driver.hosts, driver.default_inspect_interface) == (
         "fake-hardware", [conductor.hostname], "agent")
-    assert sdk.get_driver("fake-hardware").enabled_inspect_interfaces == ["agent", "no-inspect"]
+    assert sdk.get_driver("fake-hardware").enabled_inspect_interfaces == ["agent", "fake", "no-inspect"]
 
 
 def test_d_32_deploy_templates_are_created_changed_listed_and_deleted(sdk):

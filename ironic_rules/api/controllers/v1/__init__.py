@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import pecan
 
 from ironic_rules.api import links, versions
+from ironic_rules.api.controllers.v1.allocations import AllocationsController
+from ironic_rules.api.controllers.v1.chassis import ChassisController
 from ironic_rules.api.controllers.v1.conductors import ConductorsController
 from ironic_rules.api.controllers.v1.continue_inspection import ContinueInspectionController
 from ironic_rules.api.controllers.v1.deploy_templates import DeployTemplatesController
@@ -23,15 +25,19 @@ from ironic_rules.api.controllers.v1.operations import OperationsController
 from ironic_rules.api.controllers.v1.portgroups import PortgroupsController
 from ironic_rules.api.controllers.v1.ports import PortsController
 from ironic_rules.api.controllers.v1.rules import RulesController
+from ironic_rules.api.controllers.v1.runbooks import RunbooksController
+from ironic_rules.api.controllers.v1.shards import ShardsController
 from ironic_rules.api.controllers.v1.volume import VolumeController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 
 #: Resource -> first minor version that advertises it.
 ADVERTISED = {
-    "nodes": versions.MIN, "ports": versions.MIN, "drivers": versions.MIN, "portgroups": versions.PORTGROUPS,
-    "volume": versions.VOLUME, "lookup": versions.RAMDISK, "heartbeat": versions.RAMDISK,
-    "conductors": versions.CONDUCTORS, "deploy_templates": versions.DEPLOY_TEMPLATES,
+    "runbooks": versions.RUNBOOKS, "shards": versions.SHARDS,
+    "allocations": versions.ALLOCATIONS,
+    "chassis": versions.MIN, "nodes": versions.MIN, "ports": versions.MIN, "drivers": versions.MIN,
+    "portgroups": versions.PORTGROUPS, "volume": versions.VOLUME, "lookup": versions.RAMDISK,
+    "heartbeat": versions.RAMDISK, "conductors": versions.CONDUCTORS, "deploy_templates": versions.DEPLOY_TEMPLATES,
     "inspection_rules": versions.INSPECTION_RULES, "continue_inspection": versions.CONTINUE_INSPECTION,
 }
 
@@ -43,6 +49,8 @@ class V1Controller(Resource):
     """``GET /v1`` needs no authentication."""
 
     below: ClassVar = {
+        "runbooks": RunbooksController(), "shards": ShardsController(),
+        "allocations": AllocationsController(), "chassis": ChassisController(),
         "nodes": NodesController(), "ports": PortsController(), "portgroups": PortgroupsController(),
         "drivers": DriversController(), "conductors": ConductorsController(), "volume": VolumeController(),
         # Document 003 has a hyphen and shows all fields; Ironic and its clients use the underscore.

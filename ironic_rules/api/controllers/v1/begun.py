@@ -17,4 +17,4 @@ def answer(operation: Row) -> dict[str, Any]:
     pecan.response.status_override = 202
     pecan.response.extra_headers.append(("Location", links.url(views.COLLECTION, operation.uuid)))
     with pecan.request.db.reader() as conn:
-        return views.operation(operation, operations.counts(conn, [operation.id])[operation.id], ())
+        return views.operation(operation, operations.counts(conn, [operation])[operation.id], ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pecan
@@ -76,8 +77,10 @@ class ContinueInspectionController(Resource):
             _note(MALFORMED, str(error))
             raise
         refused: LookupFailed | None = None
+        began = time.monotonic()
         try:
             node, is_new, refusal = _find(query.get("node_uuid"), sent)
+            request.context.lookup_s = time.monotonic() - began
             # What a repetition gets has no token: a second one would not be valid.
             request.context.mark = Mark(digest, "", views.lookup(node, ramdisk.HIDDEN_TOKEN, request.conf))
             _hand_over(node, sent, is_new, refusal)

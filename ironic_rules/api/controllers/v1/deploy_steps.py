@@ -1,4 +1,4 @@
-"""The steps that a deployment would run, and the nodes that can run a deploy template."""
+"""The steps that a deployment or automated cleaning would run, and the nodes that can run a deploy template."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ironic_rules.policies import deploy_templates as template_policies
 from ironic_rules.policies import nodes as node_policies
 from ironic_rules.steps import preview, templates
 from ironic_rules.steps.offers import NODE_COLUMNS
+from ironic_rules.steps.procedures import CLEANING
 
 _SORT_KEYS = ("id", "uuid", "name", "driver", "provision_state", "created_at", "updated_at")
 
@@ -31,6 +32,7 @@ class NodeDeployStepsController(Resource):
 
         ``traits`` are those of the instance; the default is those in the node's ``instance_info``. ``problems`` lists
         what would prevent the deployment from starting, including problems of templates that are only enabled.
+        ``warnings`` is about what is possible and hardly meant.
         ``complete`` is false if a ramdisk adds its own steps, which are not known before it runs.
 
         :raises NodeNotFound: 404
@@ -49,6 +51,30 @@ class NodeDeployStepsController(Resource):
             raise NoValidHost
         return views.preview(preview.of_deployment(
             registered.of_node(row), enabled, instance_info, own, pecan.request.conf.api.disallow_deploy_steps))
+
+
+class NodeCleanStepsController(Resource):
+    """``/v1/nodes/{node}/clean_steps``."""
+
+    @expose(since=versions.DEPLOY_TEMPLATES, policy=node_policies.GET_DEPLOY_STEPS)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return the steps that automated cleaning of the node would run, in order, each with its source.
+
+        ``automated_clean`` is whether it is on for this node, ``problems`` lists why it would fail. ``complete`` is
+        false if a ramdisk adds its own steps, which are not known before it runs.
+
+        :raises NodeNotFound: 404
+        :raises NoValidHost: 503, no conductor of the node's group is alive
+        :raises DriverNotFound: 400, none of them supports the node's driver
+        """
+        with pecan.request.db.reader() as conn:
+            row = node_access.find(conn, node)
+            registered = pecan.request.offered_steps.current(conn).get(row.conductor_group)
+        if registered is None:
+            raise NoValidHost
+        own = row.automated_clean
+        return views.clean_preview(preview.of_cleaning(registered.of_node(row, CLEANING)),
+                                   pecan.request.conf.conductor.automated_clean if own is None else own)
 
 
 class TemplateNodesController(Resource):
@@ -70,4 +96,4 @@ class TemplateNodesController(Resource):
             by_group = pecan.request.offered_steps.current(conn)
         support = preview.Support(found, by_group, pecan.request.conf.api.disallow_deploy_steps)
         return pagination.collection("nodes", rows, page, lambda shown: [
-            views.node(row, support.problems(row), fields) for row in shown])
+            views.node(row, support.judge(row), fields) for row in shown])

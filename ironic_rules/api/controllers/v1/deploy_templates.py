@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import etags, filters, links, pagination, patch, versions
-from ironic_rules.api.controllers.v1 import deploy_steps, node_access
+from ironic_rules.api.controllers.v1 import deploy_steps, node_access, step_checks
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import deploy_templates as schemas
 from ironic_rules.api.views import deploy_templates as views
 from ironic_rules.db import deploy_templates
-from ironic_rules.exceptions import DeployTemplateChanged, Invalid, InvalidPatch, Problem
+from ironic_rules.exceptions import DeployTemplateChanged, InvalidPatch, Problem
 from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.steps import Step
 from ironic_rules.policies import deploy_templates as policies
-from ironic_rules.steps import checks
-from ironic_rules.text import printable
+from ironic_rules.steps import checks, template_warnings
+from ironic_rules.steps.warnings import StepWarning
 
 _LIST = filters.Listing.of(DEPLOY_TEMPLATE)
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
@@ -79,7 +80,7 @@ class DeployTemplatesController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Create a template and return it, with its ``ETag``.
+        """Create a template and return it, with its ``ETag``, and with ``warnings`` if there are any.
 
         :raises Invalid: 400, with every problem
         :raises DeployTemplateAlreadyExists, DuplicateDeployTemplateName: 409
@@ -88,11 +89,13 @@ class DeployTemplatesController(Resource):
         found = pecan.request.db.write(
             lambda conn: deploy_templates.create(conn, values, _checked(body["steps"], _known(conn))))
         pecan.response.extra_headers += [("Location", links.url(self._collection, found.uuid)), ("ETag", _tag(found))]
-        return views.template(found, self._collection)
+        return views.warned(found, self._collection, _warnings(found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
     def patch(self, template: str, body: list[dict[str, Any]]) -> dict[str, Any]:
-        """Change a template and return it, with its new ``ETag``. With ``If-Match`` only if it has one of those tags.
+        """Change a template and return it, with its new ``ETag``, and with ``warnings`` if its steps were changed.
+
+        With ``If-Match`` only if it has one of those tags.
 
         :raises DeployTemplateNotFound: 404;  InvalidPatch, Invalid: 400
         :raises PreconditionFailed: 412, by ``If-Match``
@@ -114,7 +117,7 @@ class DeployTemplatesController(Resource):
         with conditions.guard(DeployTemplateChanged):
             found = pecan.request.db.write(write)
         pecan.response.extra_headers.append(("ETag", _tag(found)))
-        return views.template(found, self._collection)
+        return views.warned(found, self._collection, _warnings(found.steps) if writes_steps else ())
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.DELETE, status=204)
     def delete(self, template: str) -> None:
@@ -150,6 +153,13 @@ def _known(conn: sa.Connection) -> tuple[checks.StepCheck, ...]:
     return () if registered is None else (checks.fits(registered),)
 
 
+def _warnings(steps: Sequence[Step]) -> Sequence[StepWarning]:
+    """Return the warnings about the steps of a stored template; none if no conductor is alive."""
+    with pecan.request.db.reader() as conn:
+        registered = pecan.request.offered_steps.current(conn).get(None)
+    return () if registered is None else template_warnings.of_template(registered, steps)
+
+
 def _checked(steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) -> tuple[Step, ...]:
     """Return steps that passed the schema, after every check that does not need a node.
 
@@ -157,10 +167,7 @@ def _checked(steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) ->
     :raises Invalid: 400, with every problem
     """
     checked = tuple(Step(**step) for step in steps)
-    disallowed = frozenset(pecan.request.conf.api.disallow_deploy_steps)
-    problems = checks.problems(checked, (checks.without(disallowed), checks.real_secrets, *more))
-    if problems:
-        raise Invalid(problems=[Problem(printable(problem.where, 256), problem.text) for problem in problems])
+    step_checks.check(checked, more)
     return checked
 
 

@@ -6,15 +6,19 @@ from typing import Any, ClassVar
 
 import pecan
 
-from ironic_rules.api import filters, pagination
+from ironic_rules.api import filters, pagination, versions
+from ironic_rules.api.controllers.v1.node_vendor import method_of
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import node_hardware as schemas
 from ironic_rules.api.views import drivers as views
 from ironic_rules.db import conductors
-from ironic_rules.exceptions import DriverNameNotFound
+from ironic_rules.exceptions import DriverNameNotFound, InvalidParameterValue, NotFound, Unavailable
 from ironic_rules.policies import drivers as policies
+from ironic_rules.text import printable
 
 _LIST = filters.Listing(sort_keys=("name",), marker=filters.text, type=filters.one_of("classic", "dynamic"))
+_VENDOR = filters.Query(method=filters.text)
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 
 
@@ -30,10 +34,83 @@ class PropertiesController(Resource):
         return _one(driver).properties
 
 
+class LogicalDiskPropertiesController(Resource):
+    """``/v1/drivers/{driver}/raid/logical_disk_properties``, since API 1.12."""
+
+    @expose(since=versions.RAID, policy=policies.GET_RAID)
+    def get_all(self, driver: str) -> dict[str, str]:
+        """Return what a logical disk may have with the driver's default RAID interface, each with a description.
+
+        :raises DriverNameNotFound: 404;  NotFound: 404, that interface cannot create volumes
+        :raises Unavailable: 503, the driver's conductors are not upgraded yet
+        """
+        entry = _one(driver)
+        if entry.logical_disk_properties is None:
+            raise Unavailable(f"No conductor of driver {driver} reports this yet; upgrade them.")
+        found = entry.logical_disk_properties.get(entry.kinds["raid"]["default"])
+        if not found:
+            raise NotFound(f"Driver {driver} does not support RAID by default.")
+        return found
+
+
+class DriverRAIDController(Resource):
+    """``/v1/drivers/{driver}/raid``."""
+
+    below: ClassVar = {"logical_disk_properties": LogicalDiskPropertiesController()}
+
+
+class DriverMethodsController(Resource):
+    """``/v1/drivers/{driver}/vendor_passthru/methods``."""
+
+    @expose(policy=policies.VENDOR_PASSTHRU)
+    def get_all(self, driver: str) -> dict[str, Any]:
+        """Return the methods that need no node: no driver of this service has any.
+
+        :raises DriverNameNotFound: 404
+        """
+        _one(driver)
+        return {}
+
+
+class DriverVendorController(Resource):
+    """``/v1/drivers/{driver}/vendor_passthru``: methods that need no node, of which there are none."""
+
+    below: ClassVar = {"methods": DriverMethodsController()}
+
+    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    def get_all(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+        """Raise 400: the driver has no such method.
+
+        :raises DriverNameNotFound: 404
+        """
+        _refuse(driver, method, query)
+
+    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    def post(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+        """Raise 400, as ``GET``."""
+        _refuse(driver, method, query)
+
+    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    def put(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+        """Raise 400, as ``GET``."""
+        _refuse(driver, method, query)
+
+    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    def patch(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+        """Raise 400, as ``GET``."""
+        _refuse(driver, method, query)
+
+    @expose(policy=policies.VENDOR_PASSTHRU, query=_VENDOR, body=schemas.VENDOR_ARGUMENTS)
+    def delete(self, driver: str, method: str = "", *, query: dict[str, Any]) -> None:
+        """Raise 400, as ``GET``."""
+        _refuse(driver, method, query)
+
+
 class DriversController(Resource):
     """All drivers are hardware types; there are no classic ones."""
 
-    below_item: ClassVar = {"properties": PropertiesController()}
+    below_item: ClassVar = {"properties": PropertiesController(), "raid": DriverRAIDController(),
+                            "vendor_passthru": DriverVendorController()}
 
     @expose(policy=policies.GET, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
@@ -53,6 +130,12 @@ class DriversController(Resource):
         :raises DriverNameNotFound: 404
         """
         return _selected(views.driver(_one(driver), pecan.request.version, detail=True), query)
+
+
+def _refuse(driver: str, method: str, query: dict[str, Any]) -> None:
+    _one(driver)
+    raise InvalidParameterValue(
+        f"method: driver {driver} has no vendor method {printable(method_of(method, query))}. Valid: none.")
 
 
 def _drivers() -> dict[str, views.Driver]:

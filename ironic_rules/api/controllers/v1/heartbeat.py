@@ -23,7 +23,8 @@ LOG = log.getLogger(__name__)
 class HeartbeatController(Resource):
     """Since API 1.22; authenticated by the agent token only."""
 
-    @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202)
+    @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202,
+            hidden=True)
     def post(self, node: str, body: dict[str, Any]) -> None:
         """Pass the heartbeat of the ramdisk of ``node`` (a UUID) to a conductor.
 

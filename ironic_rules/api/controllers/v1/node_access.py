@@ -14,12 +14,13 @@ from oslo_utils import uuidutils
 
 from ironic_rules.api import links, pagination, versions
 from ironic_rules.api.views import nodes as views
-from ironic_rules.db import conductors, nodes, traits
+from ironic_rules.db import chassis, conductors, nodes, traits
 from ironic_rules.exceptions import (
     Invalid,
     InvalidParameterValue,
     NodeLocked,
     NodeNotFound,
+    NotFound,
     NoValidHost,
     Problem,
 )
@@ -71,10 +72,12 @@ def filters(query: Mapping[str, Any]) -> dict[str, Any]:
 def resolve(conn: sa.Connection, wanted: dict[str, Any]) -> None:
     """Replace what filters name by what the database has.
 
-    :raises NodeNotFound: 404;  InvalidParameterValue: 400
+    :raises NodeNotFound, ChassisNotFound: 404;  InvalidParameterValue: 400
     """
     if "parent_node" in wanted:
         wanted["parent_node"] = find(conn, wanted["parent_node"]).uuid
+    if "chassis_uuid" in wanted:
+        wanted["chassis_uuid"] = chassis.CHASSIS.get(conn, wanted["chassis_uuid"]).uuid
     if "conductor" in wanted:
         wanted["conductor"] = wanted["conductor"], turns_of(conn, wanted["conductor"])
 
@@ -97,13 +100,13 @@ def hold_by_id(conn: sa.Connection, node_id: int) -> Node:
 
 @contextlib.contextmanager
 def named_by(where: str) -> Iterator[None]:
-    """Turn NodeNotFound into an error about the body, which names the node at the pointer ``where``.
+    """Turn NotFound into an error about the body, which names the missing resource at the pointer ``where``.
 
-    :raises Invalid: 400, in place of NodeNotFound
+    :raises Invalid: 400, in place of NotFound
     """
     try:
         yield
-    except NodeNotFound as error:
+    except NotFound as error:
         raise Invalid(problems=[Problem(where, str(error))]) from error
 
 

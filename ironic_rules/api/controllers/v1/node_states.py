@@ -7,7 +7,10 @@ from typing import Any
 import pecan
 
 from ironic_rules.api import links, marks, masks, versions
-from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.controllers.v1 import node_access, runbooks
+from ironic_rules.api.controllers.v1.node_boot_states import BootModeController, SecureBootController
+from ironic_rules.api.controllers.v1.node_console import ConsoleController
+from ironic_rules.api.controllers.v1.node_raid import RAIDController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
@@ -23,7 +26,7 @@ _ARGUMENTS: dict[str, tuple[frozenset[str], int]] = {
     "clean_steps": (frozenset({"clean"}), 15),
     "service_steps": (frozenset({"service"}), 87),
     "rescue_password": (frozenset({"rescue"}), 38),
-    "disable_ramdisk": (frozenset({"clean"}), 70),
+    "disable_ramdisk": (frozenset({"clean", "service"}), 70),
 }
 #: Target -> argument that it requires.
 _REQUIRED = {"clean": "clean_steps", "service": "service_steps", "rescue": "rescue_password"}
@@ -52,6 +55,7 @@ class ProvisionController(Resource):
             if marks.was_accepted(conn, pecan.request, row.id, mark):
                 _locate_states(node)
                 return
+        given = runbooks.arguments(row, verb, given)
         transitions.of_verb(row, verb, requested=asked)
         if verb == "abort" and row.provision_state == states.INSPECTWAIT:
             _require(asked, versions.INSPECT_ABORT)
@@ -97,7 +101,8 @@ class PowerController(Resource):
 class StatesController(Resource):
     """``/v1/nodes/{node}/states``."""
 
-    below = {"provision": ProvisionController(), "power": PowerController()}
+    below = {"provision": ProvisionController(), "power": PowerController(), "boot_mode": BootModeController(),
+             "secure_boot": SecureBootController(), "raid": RAIDController(), "console": ConsoleController()}
 
     @expose(policy=policies.GET_STATES)
     def get_all(self, node: str) -> dict[str, Any]:
@@ -126,10 +131,11 @@ def _check_arguments(verb: str, given: dict[str, Any]) -> None:
         if verb not in targets:
             problems.append(Problem(f"/{name}", f"can only be used with target {' or '.join(sorted(targets))}"))
     disallowed = frozenset(pecan.request.conf.api.disallow_deploy_steps)
-    for index, step in enumerate(given.get("deploy_steps", ())):
-        if (step_name := f"{step['interface']}.{step['step']}") in disallowed:
-            problems.append(Problem(f"/deploy_steps/{index}/step",
-                                    f"the step {step_name} is not allowed ([api]disallow_deploy_steps)"))
+    for name in ("deploy_steps", "clean_steps", "service_steps"):
+        for index, step in enumerate(given.get(name, ())):
+            if (step_name := f"{step['interface']}.{step['step']}") in disallowed:
+                problems.append(Problem(f"/{name}/{index}/step",
+                                        f"the step {step_name} is not allowed ([api]disallow_deploy_steps)"))
     needed = _REQUIRED.get(verb)
     if needed is not None and not given.get(needed):
         problems.append(Problem(f"/{needed}", f"is required with target {verb}"))

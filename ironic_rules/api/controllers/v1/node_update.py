@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ironic_rules.api import masks, patch, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import nodes as schemas
+from ironic_rules.db import chassis
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, Problem
 from ironic_rules.models import states
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
@@ -80,6 +81,8 @@ class Update:
         _resolve(conn, values)
         changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
         _check_changes(row, changes)
+        if changes.get("chassis_uuid", "") is None and self._minor < versions.UNSET_CHASSIS:
+            raise versions.too_new("Removing chassis_uuid", versions.UNSET_CHASSIS)
         if changes.get("maintenance") is False:
             changes |= {"maintenance_reason": None, "fault": None}
         if self._reset or CHOOSES_INTERFACES & changes.keys():
@@ -107,6 +110,10 @@ class Update:
 
 
 def _resolve(conn: sa.Connection, values: dict[str, Any]) -> None:
+    if values.get("chassis_uuid"):
+        with node_access.named_by("/chassis_uuid"):
+            # Not deleted before the node refers to it.
+            values["chassis_uuid"] = chassis.CHASSIS.get(conn, values["chassis_uuid"], shared=True).uuid
     if values.get("parent_node"):
         with node_access.named_by("/parent_node"):
             values["parent_node"] = node_access.find(conn, values["parent_node"]).uuid
@@ -141,6 +148,9 @@ def _check_changes(row: Node, changes: dict[str, Any]) -> None:
     """Check for changes that the node's state forbids, and fields that depend on others; the latter are completed."""
     if changes.get("instance_uuid") and row.instance_uuid:
         raise NodeAssociated(node=row.uuid, instance=row.instance_uuid)
+    if "instance_uuid" in changes and row.allocation_uuid is not None and not row.maintenance:
+        raise Conflict(f"Node {row.uuid} has an allocation: its instance_uuid can be removed in maintenance only; "
+                       "delete the allocation instead.")
     for name in changes:
         of_driver = name == "driver" or name in INTERFACE_FIELDS
         fixed = not row.maintenance if of_driver else name == "resource_class" and row.resource_class is not None

@@ -15,7 +15,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
-from ironic_rules.db import portgroups, ports
+from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.db.vifs import KEY
 from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, VifConflict
 from ironic_rules.policies import nodes as policies
@@ -32,14 +32,16 @@ class VifsController(Resource):
         """
         with pecan.request.db.reader() as conn:
             row = node_access.find(conn, node)
-            return {"vifs": [{"id": place.internal_info[KEY]} for _, place in _places(conn, row.id)
-                             if KEY in place.internal_info]}
+            attached = [place.internal_info[KEY] for _, place in _places(conn, row.id) if KEY in place.internal_info]
+            return {"vifs": [{"id": vif} for vif in (*attached, *vifs.without_port(row))]}
 
-    @expose(since=versions.VIFS, policy=policies.ATTACH_VIF, body=schemas.VIF, status=204)
+    @expose(since=versions.VIFS, policy=policies.ATTACH_VIF, body=schemas.VIF, status=204, hidden=True)
     def post(self, node: str, body: dict[str, Any]) -> None:
         """Attach the VIF ``id`` to the port that the body names, or to a free port, preferably with ``pxe_enabled``.
 
-        :raises NodeNotFound: 404;  Invalid: 400, no such port, or none is free
+        Without a free port it belongs to the node only: the network interface ``noop`` takes any number of VIFs.
+
+        :raises NodeNotFound: 404;  Invalid: 400, no such port, or it is not free
         :raises VifConflict: 409, the VIF is already attached;  NodeLocked: 409
         """
         chosen = {name: body[name] for name in ("port_uuid", "portgroup_uuid") if body.get(name)}
@@ -50,12 +52,19 @@ class VifsController(Resource):
 
         def attach(conn: sa.Connection) -> None:
             row = node_access.hold(conn, node)
-            table, place = _free(_places(conn, row.id), row.uuid, body["id"], chosen)
+            without = vifs.without_port(row)
+            if body["id"] in without:
+                raise VifConflict(vif=body["id"], node=row.uuid, reason="it is attached already")
+            found = _free(_places(conn, row.id), row.uuid, body["id"], chosen)
+            if found is None:
+                vifs.set_without_port(conn, row, [*without, body["id"]])
+                return
+            table, place = found
             table.update(conn, place.id, {"internal_info": {**place.internal_info, KEY: body["id"]}})
 
         pecan.request.db.write(attach)
 
-    @expose(since=versions.VIFS, policy=policies.DETACH_VIF, status=204)
+    @expose(since=versions.VIFS, policy=policies.DETACH_VIF, status=204, hidden=True)
     def delete(self, node: str, vif: str) -> None:
         """Detach a VIF.
 
@@ -69,6 +78,10 @@ class VifsController(Resource):
                     kept = {name: value for name, value in place.internal_info.items() if name != KEY}
                     table.update(conn, place.id, {"internal_info": kept})
                     return
+            without = vifs.without_port(row)
+            if vif in without:
+                vifs.set_without_port(conn, row, [name for name in without if name != vif])
+                return
             raise Invalid(f"The given VIF is not attached to node {row.uuid}.")
 
         pecan.request.db.write(detach)
@@ -80,7 +93,8 @@ def _places(conn: sa.Connection, node_id: int) -> list[tuple[Any, Any]]:
     return [*((portgroups, group) for group in portgroups.for_node(conn, node_id)), *((ports, port) for port in by_use)]
 
 
-def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, str]) -> tuple[Any, Any]:
+def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, str]) -> tuple[Any, Any] | None:
+    """Return repository and row of the port or group for a VIF, None if none is free and the request names none."""
     if any(place.internal_info.get(KEY) == vif for _, place in places):
         raise VifConflict(vif=vif, node=node, reason="it is attached already")
     # No VIF can be attached to a port group without ports, nor to the members of one without standalone ports.
@@ -96,5 +110,7 @@ def _free(places: list[tuple[Any, Any]], node: str, vif: str, chosen: dict[str, 
     for table, place in places:
         if KEY not in place.internal_info:
             return table, place
-    # Nova interprets a 409 as "already attached", and would start the instance without this network.
-    raise Invalid(f"Unable to attach VIF {vif} to node {node}: no port is free.")
+    if chosen:
+        # Nova interprets a 409 as "already attached", and would start the instance without this network.
+        raise Invalid(f"Unable to attach VIF {vif} to node {node}: the port is not free.")
+    return None

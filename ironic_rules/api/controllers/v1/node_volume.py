@@ -1,4 +1,4 @@
-"""``/v1/nodes/{node}/volume``, since API 1.32: the target of a node's links; the collections are always empty."""
+"""``/v1/nodes/{node}/volume``, since API 1.32: the volume connectors and targets of a node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import pecan
 
 from ironic_rules.api import links, versions
-from ironic_rules.api.controllers.v1 import node_access, volume
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.policies import volume as policies
@@ -16,27 +17,25 @@ from ironic_rules.policies import volume as policies
 class NodeTargetsController(Resource):
     """``/v1/nodes/{node}/volume/targets``."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=volume.TARGETS_BELOW)
-    def get_all(self, node: str) -> dict[str, Any]:
-        """Return an empty list.
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing_below)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the volume targets of a node.
 
         :raises NodeNotFound: 404
         """
-        _uuid(node)
-        return {"targets": []}
+        return TARGETS.list_page(query, node)
 
 
 class NodeConnectorsController(Resource):
     """``/v1/nodes/{node}/volume/connectors``."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=volume.CONNECTORS_BELOW)
-    def get_all(self, node: str) -> dict[str, Any]:
-        """Return an empty list.
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing_below)
+    def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
+        """List the volume connectors of a node.
 
         :raises NodeNotFound: 404
         """
-        _uuid(node)
-        return {"connectors": []}
+        return CONNECTORS.list_page(query, node)
 
 
 class NodeVolumeController(Resource):

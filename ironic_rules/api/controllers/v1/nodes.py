@@ -9,17 +9,22 @@ import sqlalchemy as sa
 
 from ironic_rules.api import filters, links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, node_update
-from ironic_rules.api.controllers.v1.deploy_steps import NodeDeployStepsController
+from ironic_rules.api.controllers.v1.allocations import NodeAllocationController
+from ironic_rules.api.controllers.v1.deploy_steps import NodeCleanStepsController, NodeDeployStepsController
 from ironic_rules.api.controllers.v1.inspection_journal import NodeJournalController
+from ironic_rules.api.controllers.v1.node_hardware import BIOSController, FirmwareController
 from ironic_rules.api.controllers.v1.node_history import HistoryController
 from ironic_rules.api.controllers.v1.node_inspections import InspectionsController
 from ironic_rules.api.controllers.v1.node_inventory import InventoryController
 from ironic_rules.api.controllers.v1.node_legacy_values import LegacyValuesController
 from ironic_rules.api.controllers.v1.node_maintenance import MaintenanceController
+from ironic_rules.api.controllers.v1.node_management import ManagementController
 from ironic_rules.api.controllers.v1.node_reapply import NodesReapplyController
 from ironic_rules.api.controllers.v1.node_states import StatesController
 from ironic_rules.api.controllers.v1.node_traits import TraitsController
+from ironic_rules.api.controllers.v1.node_vendor import VendorPassthruController
 from ironic_rules.api.controllers.v1.node_vifs import VifsController
+from ironic_rules.api.controllers.v1.node_vmedia import VmediaController
 from ironic_rules.api.controllers.v1.node_volume import NodeVolumeController
 from ironic_rules.api.controllers.v1.portgroups import NodePortgroupsController
 from ironic_rules.api.controllers.v1.ports import NodePortsController
@@ -60,7 +65,12 @@ def _check_fields(query: dict[str, Any]) -> tuple[str, ...] | None:
     return fields
 
 
-def _list(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
+def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
+    """Return a page of nodes.
+
+    :param query: as ``filters.Listing.of(NODE)`` has it
+    :raises InvalidParameterValue: 400;  NotAcceptable: 406;  NotFound: 404, what a filter names
+    """
     minor = pecan.request.version
     fields = _check_fields(query)
     if "detail" in query and minor < versions.DETAIL:
@@ -76,6 +86,14 @@ def _list(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
         return pagination.collection("nodes", rows, page, lambda shown: node_access.show(conn, shown, fields))
 
 
+def list_all_fields(query: dict[str, Any]) -> dict[str, Any]:
+    """Return a page of nodes with all their fields, for a ``detail`` URL; errors as those of :func:`list_nodes`."""
+    if "fields" in query:
+        raise InvalidParameterValue("fields cannot be used with a detailed list.")
+    query.pop("detail", None)
+    return list_nodes(query, detail=True)
+
+
 class NodesDetailController(Resource):
     """``/v1/nodes/detail``."""
 
@@ -85,10 +103,7 @@ class NodesDetailController(Resource):
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter that the version does not support
         """
-        if "fields" in query:
-            raise InvalidParameterValue("fields cannot be used with /v1/nodes/detail.")
-        query.pop("detail", None)
-        return _list(query, detail=True)
+        return list_all_fields(query)
 
 
 class ValidateController(Resource):
@@ -112,13 +127,17 @@ class NodesController(Resource):
 
     below = {"detail": NodesDetailController(), "reapply": NodesReapplyController()}
     below_item = {
-        "deploy_steps": NodeDeployStepsController(), "history": HistoryController(),
+        "allocation": NodeAllocationController(), "bios": BIOSController(), "firmware": FirmwareController(),
+        "clean_steps": NodeCleanStepsController(), "deploy_steps": NodeDeployStepsController(),
+        "history": HistoryController(),
         "inspection_journal": NodeJournalController(), "inspections": InspectionsController(),
         "inventory": InventoryController(), "legacy_values": LegacyValuesController(),
         "maintenance": MaintenanceController(),
+        "management": ManagementController(),
         "portgroups": NodePortgroupsController(), "ports": NodePortsController(), "states": StatesController(),
         "traits": TraitsController(), "validate": ValidateController(), "vifs": VifsController(),
-        "volume": NodeVolumeController(),
+        "vendor_passthru": VendorPassthruController(),
+        "vmedia": VmediaController(), "volume": NodeVolumeController(),
     }
 
     @expose(policy=policies.LIST, query=_LIST)
@@ -127,7 +146,7 @@ class NodesController(Resource):
 
         :raises InvalidParameterValue: 400;  NotAcceptable: 406, a filter or field that the version does not support
         """
-        return _list(query, detail=query.get("detail", False))
+        return list_nodes(query, detail=query.get("detail", False))
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, node: str, query: dict[str, Any]) -> dict[str, Any]:

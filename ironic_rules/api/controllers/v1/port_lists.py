@@ -49,7 +49,7 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
     :raises NodeNotFound, PortgroupNotFound: 404;  Invalid: 400;  NotAcceptable: 406
     """
     minor = pecan.request.version
-    fields = _shown(query, detail, check_fields(query, PORT), PORT.summary)
+    fields = shown_fields(query, detail, check_fields(query, PORT), PORT.summary)
     versions.refuse_filters(PORT, query, minor)
     versions.refuse_fields(PORT, [query.get("sort_key", "id")], minor)
     page = pagination.page(query)
@@ -67,7 +67,7 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
 def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: str | None = None) -> dict[str, Any]:
     """Return a page of port groups; arguments and errors as those of :func:`list_ports`."""
     minor = pecan.request.version
-    fields = _shown(query, detail, check_fields(query, PORT_GROUP), PORT_GROUP.summary)
+    fields = shown_fields(query, detail, check_fields(query, PORT_GROUP), PORT_GROUP.summary)
     versions.refuse_filters(PORT_GROUP, query, minor)
     versions.refuse_fields(PORT_GROUP, [query.get("sort_key", "id")], minor)
     page = pagination.page(query)
@@ -79,14 +79,22 @@ def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: 
     return pagination.collection("portgroups", rows, page, lambda shown: view.render(shown, links.base()))
 
 
-def _shown(query: dict[str, Any], detail: bool | None, fields: tuple[str, ...] | None,
-           default: tuple[str, ...]) -> tuple[str, ...] | None:
+def shown_fields(query: dict[str, Any], detail: bool | None, fields: tuple[str, ...] | None,
+                 default: tuple[str, ...] | None, since: int = versions.DETAIL) -> tuple[str, ...] | None:
+    """Return the fields that a list shows, None: all.
+
+    :param detail: True: for a ``detail`` URL
+    :param fields: those that the request names
+    :param default: those of a list without ``detail`` and ``fields``
+    :param since: the first version with ``detail``
+    :raises InvalidParameterValue: 400, both are given, or the version does not have ``detail``
+    """
     if detail:
         if fields is not None:
             raise InvalidParameterValue("fields cannot be used with a detailed list.")
         return None
-    if "detail" in query and pecan.request.version < versions.DETAIL:
-        raise InvalidParameterValue(f"detail needs at least API version 1.{versions.DETAIL}.")
+    if "detail" in query and pecan.request.version < since:
+        raise InvalidParameterValue(f"detail needs at least API version 1.{since}.")
     return None if query.get("detail") else fields or default
 
 

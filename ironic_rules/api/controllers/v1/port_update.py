@@ -7,6 +7,7 @@ from typing import Any
 
 import pecan
 import sqlalchemy as sa
+from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from ironic_rules.api import masks, patch, schema, versions
@@ -20,12 +21,13 @@ from ironic_rules.exceptions import (
     InvalidParameterValue,
     NodeChanged,
     PortgroupNotFound,
-    PortNotFound,
     Problem,
 )
 from ironic_rules.models import mac, states
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT, Port
+
+LOG = logging.getLogger(__name__)
 
 #: These fields change only in the states ``_UNUSED``, or in maintenance, because the network depends on them.
 _CONNECTIVITY = frozenset({"portgroup_id", "pxe_enabled", "local_link_connection", "physical_network"})
@@ -35,14 +37,13 @@ _PATCHED = schema.Object(schemas.FIELDS)
 
 
 def find(conn: sa.Connection, ident: str) -> Port:
-    """Return the port that a URL names by its UUID, its MAC address or, since API 1.88, its name.
+    """Return the port that a URL names by its UUID or, since API 1.88, its name.
 
-    :raises PortNotFound: 404;  InvalidParameterValue: 400
+    :raises PortNotFound: 404;  InvalidParameterValue: 400, e.g. for a MAC address, for which lists have a filter
     """
-    if not mac.is_mac(ident):
-        node_access.check_ident(ident, "port")
-        if pecan.request.version < versions.PORT_NAME and not uuidutils.is_uuid_like(ident):
-            raise PortNotFound(port=ident)
+    node_access.check_ident(ident, "port")
+    if pecan.request.version < versions.PORT_NAME and not uuidutils.is_uuid_like(ident.removesuffix(".json")):
+        raise InvalidParameterValue("Expected the UUID of a port; lists of ports have the filter address.")
     return ports.get(conn, ident)
 
 
@@ -77,6 +78,8 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     if minor < versions.ANY_NAME:
         check_host_name(values.get("name"))
     _join_group(conn, values, values["node_id"], pxe_enabled=values.get("pxe_enabled", False))
+    _check_physical_network(conn, values.get("portgroup_id"), values.get("physical_network"))
+    _warn_of(values["address"], values["node_id"])
     _check_smart_nic(values.get("is_smartnic", False), values.get("local_link_connection", {}))
     return values
 
@@ -117,6 +120,11 @@ class Update:
                          values.get("local_link_connection", row.local_link_connection))
         changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
         _check_state(row, node, changes)
+        if not changes.keys().isdisjoint(("portgroup_id", "physical_network")):
+            _check_physical_network(conn, changes.get("portgroup_id", row.portgroup_id),
+                                    changes.get("physical_network", row.physical_network), row.id)
+        if "address" in changes:
+            _warn_of(changes["address"], node.uuid)
         return changes
 
 
@@ -138,6 +146,26 @@ def _join_group(conn: sa.Connection, values: dict[str, Any], node_id: int, *, px
         raise Conflict(f"Port group {group.uuid} doesn't support standalone ports, so a port with pxe_enabled cannot "
                        "be one of its members.")
     values["portgroup_id"] = group.id
+
+
+def _check_physical_network(conn: sa.Connection, portgroup_id: int | None, physical_network: str | None,
+                            port_id: int | None = None) -> None:
+    """Check that all ports of a port group are in the same physical network.
+
+    :param port_id: the port that changes; None: a new one
+    :raises Conflict: 409
+    """
+    if portgroup_id is None:
+        return
+    others = ports.physical_networks(conn, portgroup_id, but=port_id)
+    if others and others != {physical_network}:
+        raise Conflict(f"The port would be in the physical network {physical_network}, but other ports of its port "
+                       f"group are in {', '.join(sorted(str(name) for name in others))}.")
+
+
+def _warn_of(address: str, node: int | str) -> None:
+    if not mac.is_mac(address):
+        LOG.warning("The port %s of node %s has no unicast address: no machine boots with it", address, node)
 
 
 def _check_smart_nic(is_smartnic: bool, local_link_connection: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ class PortgroupsController(Resource):
         with pecan.request.db.reader() as conn:
             return _show(_find(conn, portgroup), fields)
 
-    @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201)
+    @expose(since=versions.PORTGROUPS, policy=policies.CREATE, body=schemas.CREATE, status=201, hidden=True)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Create a port group of the node ``node_uuid``.
 
@@ -99,7 +99,7 @@ class PortgroupsController(Resource):
         pecan.response.extra_headers.append(("Location", links.url("portgroups", row.uuid)))
         return _show(row)
 
-    @expose(since=versions.PORTGROUPS, policy=policies.UPDATE, body=patch.BODY)
+    @expose(since=versions.PORTGROUPS, policy=policies.UPDATE, body=patch.BODY, hidden=True)
     def patch(self, portgroup: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a port group by a JSON patch (RFC 6902).
 
@@ -120,7 +120,7 @@ class PortgroupsController(Resource):
 
         return _show(pecan.request.db.write(change))
 
-    @expose(since=versions.PORTGROUPS, policy=policies.DELETE, status=204)
+    @expose(since=versions.PORTGROUPS, policy=policies.DELETE, status=204, hidden=True)
     def delete(self, portgroup: str) -> None:
         """Delete a port group.
 

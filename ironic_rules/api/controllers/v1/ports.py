@@ -69,7 +69,7 @@ class PortgroupPortsController(Resource):
 
 
 class PortsController(Resource):
-    """``/v1/ports`` and ``/v1/ports/{port}``; the ident is a UUID, a MAC address or, since 1.88, a name."""
+    """``/v1/ports`` and ``/v1/ports/{port}``; the ident is a UUID or, since 1.88, a name."""
 
     below = {"detail": PortsDetailController()}
 

@@ -8,7 +8,7 @@ import pecan
 import sqlalchemy as sa
 
 from ironic_rules import legacy, policy
-from ironic_rules.api import etags, filters, links, pagination
+from ironic_rules.api import etags, filters, links, masks, pagination
 from ironic_rules.api.controllers.v1 import begun
 from ironic_rules.api.expose import expose
 from ironic_rules.api.middleware import inspector_clients
@@ -19,10 +19,11 @@ from ironic_rules.db import legacy_rules, legacy_values, operations
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, InvalidRule, LegacyRuleChanged, Problem
 from ironic_rules.legacy import conversion
+from ironic_rules.models import legacy_rules as models
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.legacy_rules import LEGACY_RULE, LegacyRule
 from ironic_rules.policies import rules as policies
-from ironic_rules.text import is_uuid
+from ironic_rules.text import is_uuid, printable
 
 _LIST = filters.Listing.of(LEGACY_RULE)
 _ONE = filters.Query(fields=filters.names)
@@ -37,8 +38,9 @@ class RulesController(Resource):
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List rules in the order of their creation, in which they run.
 
-        Conditions and actions are shown only with ``detail`` or ``fields``. The ``ETag`` is that of the whole set of
-        rules, whatever the list shows.
+        Conditions and actions are shown only with ``detail`` or ``fields``. Who may not replace rules sees ``******``
+        for what actions write under a secret key. The ``ETag`` is that of the whole set of rules, whatever the list
+        shows.
         """
         fields = query.get("fields") or (LEGACY_RULE.shown if query.get("detail") else LEGACY_RULE.summary)
         asked = pagination.page(query)
@@ -46,13 +48,15 @@ class RulesController(Resource):
             # Read first: if the set changes in between, the tag is already an old one.
             pecan.response.extra_headers.append(("ETag", _set_tag(legacy_rules.revision(conn))))
             rows = legacy_rules.list_rules(conn, asked, views.columns(fields), raw_json=True)
-        return pagination.collection(views.COLLECTION, rows, asked, lambda shown: views.rules(shown, fields))
+        return pagination.collection(views.COLLECTION, rows, asked, lambda shown: views.rules(
+            shown, fields, masked=_is_masked()))
 
     @expose(policy=policies.GET, query=_ONE)
     def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any] | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
-        Each condition has ``invert`` and ``multiple``, also where the request that created it left them out.
+        Secrets are hidden as in lists. Each condition has ``invert`` and ``multiple``, also where the request that
+        created it left them out.
 
         :raises LegacyRuleNotFound: 404
         :raises PreconditionFailed: 412, by ``If-Match``
@@ -67,7 +71,7 @@ class RulesController(Resource):
         if conditions.has(tag):
             pecan.response.status_override = 304
             return None
-        return views.rule(found, query.get("fields") or LEGACY_RULE.shown)
+        return views.rule(found, query.get("fields") or LEGACY_RULE.shown, masked=_is_masked())
 
     @expose(policy=policies.CREATE, query=_CREATE, body=schemas.RULE, status=201)
     def post(self, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +108,6 @@ class RulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match`` or ``If-None-Match``
         :raises LegacyRuleChanged: 409, another request changed it meanwhile
         """
-        policy.authorize(pecan.request.conf, policies.CREATE, pecan.request.context)
         conditions = etags.read(pecan.request.environ)
         ident = _uuid(uuid)
         values = _checked({"uuid": ident, **body})
@@ -115,6 +118,7 @@ class RulesController(Resource):
             legacy_rules.lock(conn)
             old = legacy_rules.find(conn, ident)
             if old is None:
+                policy.authorize(pecan.request.conf, policies.CREATE, pecan.request.context)
                 conditions.check_absent()
                 return legacy_rules.create(conn, {**values, "uuid": ident}), True
             conditions.check(_tag(old))
@@ -182,12 +186,19 @@ def _answer(operation: Row | None) -> dict[str, Any] | None:
     return None if operation is None else begun.answer(operation)
 
 
+def _is_masked() -> bool:
+    return not policy.allows(pecan.request.conf, policies.UPDATE, pecan.request.context)
+
+
 def _checked(body: dict[str, Any]) -> JSONObject:
     """Return the columns of a rule as a user writes it.
 
     :raises InvalidRule: 400, with every problem
     """
     settings = pecan.request.rules.legacy
+    actions = body.get("actions")
+    if isinstance(actions, list) and (found := list(dict.fromkeys(models.masks_in(actions)))):
+        raise InvalidRule(problems=[Problem(printable(where, 256), masks.HIDDEN) for where in found])
     return legacy.parse(body, limits=settings.limits, plugins=settings.plugins).said()
 
 

@@ -1,51 +1,112 @@
-"""``/v1/volume``: collections that are always empty. Nova requests them in every clean-up, even without volumes."""
+"""``/v1/volume``: volume connectors and targets, which are stored for Nova: nothing here connects a volume."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ironic_rules.api import filters, links, versions
+from ironic_rules.api import links, patch, versions
+from ironic_rules.api.controllers.v1 import volume_rows
+from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
-from ironic_rules.exceptions import NotFound
+from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.policies import volume as policies
-
-_FIELDS = ("uuid", "node_uuid", "extra", "created_at", "updated_at", "links")
-_TARGET_FIELDS = (*_FIELDS, "volume_type", "volume_id", "boot_index", "properties")
-_CONNECTOR_FIELDS = (*_FIELDS, "type", "connector_id")
-_SORT_KEYS = ("uuid", "created_at", "updated_at")
-TARGETS = filters.Listing(sort_keys=_SORT_KEYS, fields=_TARGET_FIELDS, node=filters.text)
-CONNECTORS = filters.Listing(sort_keys=_SORT_KEYS, fields=_CONNECTOR_FIELDS, node=filters.text)
-TARGETS_BELOW = filters.Listing(sort_keys=_SORT_KEYS, fields=_TARGET_FIELDS)
-CONNECTORS_BELOW = filters.Listing(sort_keys=_SORT_KEYS, fields=_CONNECTOR_FIELDS)
 
 
 class TargetsController(Resource):
-    """``/v1/volume/targets``, since API 1.32."""
+    """``/v1/volume/targets``, since API 1.32; the ident is a UUID."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS)
-    def get_all(self) -> dict[str, Any]:
-        """Return an empty list."""
-        return {"targets": []}
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=TARGETS.listing)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List volume targets, of all nodes or of one.
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=filters.Query(fields=filters.names))
-    def get_one(self, uuid: str) -> None:
-        """Raise 404: volume targets do not exist here."""
-        raise NotFound("The volume target could not be found.")
+        :raises NodeNotFound: 404, the node of the filter
+        """
+        return TARGETS.list_page(query)
+
+    @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
+    def get_one(self, target: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return one volume target.
+
+        :raises VolumeTargetNotFound: 404
+        """
+        return TARGETS.served.get_one(target, query)
+
+    @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a volume target of the node ``node_uuid``.
+
+        :raises Invalid: 400, also if the node does not exist
+        :raises NodeLocked, VolumeTargetAlreadyExists, DuplicateBootIndex: 409
+        """
+        return TARGETS.create(body)
+
+    @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
+    def patch(self, target: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+        """Change a volume target by a JSON patch (RFC 6902).
+
+        :raises VolumeTargetNotFound: 404;  InvalidPatch, Invalid: 400
+        :raises InvalidState: 400, the node is not powered off
+        :raises NodeLocked, DuplicateBootIndex: 409
+        """
+        return TARGETS.patch(target, body)
+
+    @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
+    def delete(self, target: str) -> None:
+        """Delete a volume target.
+
+        :raises VolumeTargetNotFound: 404;  NodeLocked: 409
+        :raises InvalidState: 400, the node is in use and not powered off
+        """
+        TARGETS.delete(target)
 
 
 class ConnectorsController(Resource):
-    """``/v1/volume/connectors``, since API 1.32."""
+    """``/v1/volume/connectors``, since API 1.32; the ident is a UUID."""
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS)
-    def get_all(self) -> dict[str, Any]:
-        """Return an empty list."""
-        return {"connectors": []}
+    @expose(since=versions.VOLUME, policy=policies.LIST, query=CONNECTORS.listing)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List volume connectors, of all nodes or of one.
 
-    @expose(since=versions.VOLUME, policy=policies.LIST, query=filters.Query(fields=filters.names))
-    def get_one(self, uuid: str) -> None:
-        """Raise 404: volume connectors do not exist here."""
-        raise NotFound("The volume connector could not be found.")
+        :raises NodeNotFound: 404, the node of the filter
+        """
+        return CONNECTORS.list_page(query)
+
+    @expose(since=versions.VOLUME, policy=policies.GET, query=volume_rows.ONE)
+    def get_one(self, connector: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return one volume connector.
+
+        :raises VolumeConnectorNotFound: 404
+        """
+        return CONNECTORS.served.get_one(connector, query)
+
+    @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a volume connector of the node ``node_uuid``.
+
+        :raises Invalid: 400, also if the node does not exist
+        :raises NodeLocked, VolumeConnectorAlreadyExists, DuplicateVolumeConnector: 409
+        """
+        return CONNECTORS.create(body)
+
+    @expose(since=versions.VOLUME, policy=policies.UPDATE, body=patch.BODY, hidden=True)
+    def patch(self, connector: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+        """Change a volume connector by a JSON patch (RFC 6902).
+
+        :raises VolumeConnectorNotFound: 404;  InvalidPatch, Invalid: 400
+        :raises InvalidState: 400, the node is not powered off
+        :raises NodeLocked, DuplicateVolumeConnector: 409
+        """
+        return CONNECTORS.patch(connector, body)
+
+    @expose(since=versions.VOLUME, policy=policies.DELETE, status=204, hidden=True)
+    def delete(self, connector: str) -> None:
+        """Delete a volume connector.
+
+        :raises VolumeConnectorNotFound: 404;  NodeLocked: 409
+        :raises InvalidState: 400, the node is in use and not powered off
+        """
+        CONNECTORS.delete(connector)
 
 
 class VolumeController(Resource):

@@ -1,0 +1,69 @@
+"""``/v1/nodes/{node}/management``: boot device and NMI."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ironic_rules.api import versions
+from ironic_rules.api.controllers.v1 import hardware_request
+from ironic_rules.api.expose import expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import node_hardware as schemas
+from ironic_rules.policies import nodes as policies
+
+
+class SupportedBootDevicesController(Resource):
+    """``/v1/nodes/{node}/management/boot_device/supported``."""
+
+    @expose(policy=policies.GET_BOOT_DEVICE)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Return ``{"supported_boot_devices": [names]}``.
+
+        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NoValidHost, RPCTimeout: 503
+        """
+        return {"supported_boot_devices": hardware_request.read(node, "get_supported_boot_devices")}
+
+
+class BootDeviceController(Resource):
+    """``/v1/nodes/{node}/management/boot_device``."""
+
+    below: ClassVar = {"supported": SupportedBootDevicesController()}
+
+    @expose(policy=policies.GET_BOOT_DEVICE)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """Read the boot device from the BMC: ``{"boot_device": name, "persistent": bool}``; null means unknown.
+
+        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
+        :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
+        """
+        found: dict[str, Any] = hardware_request.read(node, "get_boot_device")
+        return found
+
+    @expose(policy=policies.SET_BOOT_DEVICE, body=schemas.BOOT_DEVICE, status=204)
+    def put(self, node: str, body: dict[str, Any]) -> None:
+        """Make the node boot from ``boot_device`` next time, or always (``persistent``).
+
+        :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
+        :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
+        """
+        hardware_request.change(
+            node, "set_boot_device", device=body["boot_device"], persistent=bool(body.get("persistent")))
+
+
+class InjectNMIController(Resource):
+    """``/v1/nodes/{node}/management/inject_nmi``."""
+
+    @expose(since=versions.INJECT_NMI, policy=policies.INJECT_NMI, body=schemas.NOTHING, status=204)
+    def put(self, node: str, body: dict[str, Any] | None) -> None:
+        """Send a non-maskable interrupt to the machine. The body is empty, or an empty object.
+
+        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400;  NodeLocked: 409
+        :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
+        """
+        hardware_request.change(node, "inject_nmi")
+
+
+class ManagementController(Resource):
+    """What the management interface of a node does on request."""
+
+    below: ClassVar = {"boot_device": BootDeviceController(), "inject_nmi": InjectNMIController()}

@@ -1,0 +1,197 @@
+"""``/v1/runbooks``, and cleaning and servicing by a runbook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules import policy
+from ironic_rules.api import filters, links, patch, versions
+from ironic_rules.api.controllers.v1 import node_access, step_checks
+from ironic_rules.api.controllers.v1.served import Served
+from ironic_rules.api.expose import RAW, expose
+from ironic_rules.api.resource import Resource
+from ironic_rules.api.schemas import nodes as node_schemas
+from ironic_rules.api.schemas import runbooks as schemas
+from ironic_rules.db import runbooks, traits
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, RunbookNotFound
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.runbooks import RUNBOOK, Runbook, fits, steps_to_run
+from ironic_rules.models.steps import Step
+from ironic_rules.models.traits import MAX_PER_NODE, is_trait
+from ironic_rules.policies import runbooks as policies
+
+_RUNBOOKS = Served("runbooks", RUNBOOK, runbooks.RUNBOOKS)
+_LIST = filters.Listing.of(RUNBOOK, checked=False)
+_ONE = filters.Query(fields=filters.names)
+#: Target of ``states/provision`` -> the argument with the steps.
+_STEPS_OF = {"clean": "clean_steps", "service": "service_steps"}
+
+
+class RunbookTraitsController(Resource):
+    """``/v1/runbooks/{runbook}/traits``: on which nodes it may be used, besides those with the trait of its name."""
+
+    @expose(since=versions.RUNBOOKS, policy=policies.GET)
+    def get_all(self, runbook: str) -> dict[str, Any]:
+        """Return ``{"traits": [names, sorted]}``.
+
+        :raises RunbookNotFound: 404
+        """
+        with pecan.request.db.reader() as conn:
+            return {"traits": runbooks.RUNBOOKS.get(conn, _ident(runbook)).traits}
+
+    @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=RAW, status=204)
+    def put(self, runbook: str, trait: str | None = None, *, body: Any) -> None:
+        """Add one trait (no body), or replace all by those of the body (``{"traits": [names]}``).
+
+        :raises InvalidParameterValue: 400, a name that is not a trait, or more than 50;  RunbookNotFound: 404
+        """
+        if trait is None:
+            names = set(node_schemas.TRAITS.load(body)["traits"])
+            _write_traits(runbook, lambda old: names)
+            return
+        if body:
+            raise Invalid("This request takes no body.")
+        _check_trait(trait)
+        _write_traits(runbook, lambda old: old | {trait})
+        pecan.response.extra_headers.append(("Location", links.url("runbooks", runbook, "traits", trait)))
+
+    @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, status=204)
+    def delete(self, runbook: str, trait: str | None = None) -> None:
+        """Remove one trait, or all; as in Ironic, one that the runbook does not have is no error.
+
+        :raises RunbookNotFound: 404;  InvalidParameterValue: 400, a name that is not a trait
+        """
+        if trait is not None:
+            _check_trait(trait)
+        _write_traits(runbook, lambda old: set() if trait is None else old - {trait})
+
+
+class RunbooksController(Resource):
+    """``/v1/runbooks``, since API 1.92; the ident is a UUID or a name, which is a trait."""
+
+    below_item = {"traits": RunbookTraitsController()}
+
+    @expose(since=versions.RUNBOOKS, policy=policies.LIST, query=_LIST)
+    def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
+        """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
+        return _RUNBOOKS.list_page(query, {})
+
+    @expose(since=versions.RUNBOOKS, policy=policies.GET, query=_ONE)
+    def get_one(self, runbook: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return one runbook.
+
+        :raises RunbookNotFound: 404
+        """
+        return _RUNBOOKS.get_one(_ident(runbook), query)
+
+    @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.CREATE, status=201)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a runbook.
+
+        :raises Invalid: 400, with every problem;  RunbookAlreadyExists, DuplicateRunbookName: 409
+        """
+        values = _RUNBOOKS.given(body)
+        _check(values)
+        return _RUNBOOKS.show_new(pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
+
+    @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=patch.BODY)
+    def patch(self, runbook: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+        """Change a runbook by a JSON patch (RFC 6902). One that becomes public loses its owner.
+
+        :raises RunbookNotFound: 404;  InvalidPatch, Invalid: 400;  DuplicateRunbookName: 409
+        """
+        operations = _RUNBOOKS.operations(body)
+        ident = _ident(runbook)
+
+        def change(conn: sa.Connection) -> Runbook:
+            row = runbooks.RUNBOOKS.get(conn, ident, for_update=True)
+            changes = _RUNBOOKS.changes(row, operations, schemas.PATCHED)
+            if changes.get("public") and "owner" not in changes:
+                changes["owner"] = None
+            _check({"public": row.public, "owner": row.owner, **changes})
+            changed: Runbook = _RUNBOOKS.update(conn, row, changes)
+            return changed
+
+        return _RUNBOOKS.show(pecan.request.db.write(change))
+
+    @expose(since=versions.RUNBOOKS, policy=policies.DELETE, status=204)
+    def delete(self, runbook: str) -> None:
+        """Delete a runbook.
+
+        :raises RunbookNotFound: 404
+        """
+        ident = _ident(runbook)
+        pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.destroy(
+            conn, runbooks.RUNBOOKS.get(conn, ident, for_update=True).id))
+
+
+def arguments(node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a request for a provision state, with the steps in the place of its ``runbook``.
+
+    :param given: the arguments; unchanged without ``runbook``
+    :raises Invalid: 400, there is no such runbook, it may not be used on the node, or more says which steps run
+    :raises NotAcceptable: 406;  Forbidden: 403
+    """
+    if "runbook" not in given:
+        return given
+    if pecan.request.version < versions.RUNBOOKS:
+        raise versions.too_new('"runbook"', versions.RUNBOOKS)
+    policy.authorize(pecan.request.conf, policies.USE, pecan.request.context)
+    if verb not in _STEPS_OF:
+        raise Invalid(problems=[Problem("/runbook", f"can only be used with target {' or '.join(_STEPS_OF)}")])
+    problems = [Problem(f"/{name}", "cannot be given together with runbook, which has it")
+                for name in (*_STEPS_OF.values(), "disable_ramdisk") if name in given]
+    if problems:
+        raise Invalid(problems=problems)
+    with pecan.request.db.reader() as conn:
+        try:
+            runbook: Runbook = runbooks.RUNBOOKS.get(conn, given["runbook"])
+        except RunbookNotFound as error:
+            raise Invalid(problems=[Problem("/runbook", str(error))]) from error
+        if not fits(runbook, traits.list_for(conn, [node.id])[node.id]):
+            raise Invalid(problems=[Problem("/runbook", (
+                f"runbook {runbook.uuid} may not be used on node {node.uuid}: the node has neither the trait "
+                f"{runbook.name} nor another trait of the runbook"))])
+    kept = {name: value for name, value in given.items() if name != "runbook"}
+    if runbook.disable_ramdisk:
+        kept["disable_ramdisk"] = True
+    return {**kept, _STEPS_OF[verb]: steps_to_run(runbook)}
+
+
+def _ident(runbook: str) -> str:
+    return node_access.check_ident(runbook, "runbook")
+
+
+def _check_trait(trait: str) -> None:
+    if not is_trait(trait):
+        raise InvalidParameterValue(problems=[Problem("trait", "must be a standard trait (os-traits), or CUSTOM_ "
+                                                               "followed by A-Z, 0-9 and _")])
+
+
+def _check(values: dict[str, Any]) -> None:
+    """Check what the schema does not: steps, and that a public runbook has no owner.
+
+    :raises Invalid: 400, with every problem
+    """
+    if values.get("public") and values.get("owner") is not None:
+        raise Invalid(problems=[Problem("/owner", "must be null: a public runbook has no owner")])
+    # Whether an interface accepts the arguments depends on the node, and on whether it is cleaned or serviced.
+    step_checks.check([Step(step["interface"], step["step"], step["args"], 1) for step in values.get("steps", ())])
+
+
+def _write_traits(runbook: str, change: Callable[[set[str]], set[str]]) -> None:
+    ident = _ident(runbook)
+
+    def write(conn: sa.Connection) -> None:
+        row = runbooks.RUNBOOKS.get(conn, ident, for_update=True)
+        new = sorted(change(set(row.traits)))
+        if len(new) > MAX_PER_NODE:
+            raise InvalidParameterValue(f"A runbook has at most {MAX_PER_NODE} traits.")
+        if new != row.traits:
+            runbooks.RUNBOOKS.update(conn, row.id, {"traits": new})
+
+    pecan.request.db.write(write)

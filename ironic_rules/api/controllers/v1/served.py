@@ -1,0 +1,116 @@
+"""What the controllers of resources that are rows of one table have in common: lists, replies and patches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import links, masks, pagination, patch, schema, versions
+from ironic_rules.api.controllers.v1 import node_access, port_lists
+from ironic_rules.api.views.collection import Views
+from ironic_rules.db.collection import Collection
+from ironic_rules.exceptions import InvalidPatch, Problem
+from ironic_rules.models.fields import Fields
+
+
+class Served:
+    """A collection of the API: where it is, its fields, and its rows."""
+
+    def __init__(self, path: str, table: Fields, rows: Collection, *, sub_resources: Sequence[str] = (),
+                 summary: bool = True, detail_since: int = versions.DETAIL) -> None:
+        """Describe the collection.
+
+        :param path: below ``/v1/``; its last part is the key of the list in replies
+        :param sub_resources: fields that are links below a resource
+        :param summary: whether lists show a few fields only, unless more are requested
+        :param detail_since: the first version with ``detail``
+        """
+        self.path, self.table, self.rows = path, table, rows
+        self._views = Views(table, path, sub_resources)
+        self._default = table.summary if summary else None
+        self._detail_since = detail_since
+
+    def list_page(self, query: dict[str, Any], wanted: Mapping[str, Any], *,
+                  detail: bool | None = None) -> dict[str, Any]:
+        """Return a page of the collection.
+
+        :param wanted: the filters, checked and resolved
+        :param detail: True: all fields, for the ``detail`` URLs; None: according to ``query``
+        :raises Invalid: 400;  NotAcceptable: 406;  MarkerNotFound: 404
+        """
+        minor = pecan.request.version
+        fields = port_lists.shown_fields(query, detail, port_lists.check_fields(query, self.table), self._default,
+                                         self._detail_since)
+        versions.refuse_filters(self.table, query, minor)
+        versions.refuse_fields(self.table, [query.get("sort_key", "id")], minor)
+        page = pagination.page(query)
+        columns = self._views.view(minor, fields).columns
+        with pecan.request.db.reader() as conn:
+            rows = self.rows.list_rows(conn, wanted, page, columns, raw_json=True)
+        return pagination.collection(self.path.rpartition("/")[2], rows, page,
+                                     lambda shown: self._views.render(shown, minor, fields, links.base()))
+
+    def get_one(self, ident: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return the resource that a URL names, with the fields that the query names.
+
+        :raises NotFound: 404;  Invalid: 400;  NotAcceptable: 406
+        """
+        fields = port_lists.check_fields(query, self.table)
+        with pecan.request.db.reader() as conn:
+            return self.show(self.rows.get(conn, ident), fields)
+
+    def show(self, row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+        """Return a row as JSON."""
+        return self._views.render([row], pecan.request.version, fields, links.base())[0]
+
+    def show_new(self, row: Any) -> dict[str, Any]:
+        """Return a row that was just created as JSON, and set the header ``Location``."""
+        pecan.response.extra_headers.append(("Location", links.url(*self.path.split("/"), row.uuid)))
+        return self.show(row)
+
+    def given(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of a resource that a POST creates: null means the default.
+
+        :raises NotAcceptable: 406, a field that the version does not support;  Invalid: 400, a hidden secret
+        """
+        values = {name: value for name, value in body.items() if value is not None}
+        versions.refuse_fields(self.table, values, pecan.request.version)
+        masks.refuse(values)
+        return values
+
+    def operations(self, body: list[dict[str, Any]]) -> list[patch.Operation]:
+        """Return the operations of a PATCH.
+
+        :raises InvalidPatch: 400, also for one that reads what replies hide;  NotAcceptable: 406
+        """
+        operations = patch.operations(body)
+        versions.refuse_fields(self.table, {operation.path[0] for operation in operations}, pecan.request.version)
+        secret = self.table.secret
+        problems = [
+            Problem(f"/{index}/op", f"{operation.op} cannot read fields that may hold secrets")
+            for index, operation in enumerate(operations)
+            if (operation.op == "test" and operation.path[0] in secret) or secret.intersection(operation.source[:1])]
+        if problems:
+            raise InvalidPatch(problems=problems)
+        return operations
+
+    def changes(self, row: Any, operations: list[patch.Operation], patched: schema.Object) -> dict[str, Any]:
+        """Return the fields that a PATCH changes, with their new values.
+
+        :param patched: the schema of every field that may be patched
+        :raises InvalidPatch, Invalid: 400
+        """
+        document = {name: getattr(row, name) for name in patched.fields}
+        defaults = self.table.defaults()
+        result = patch.apply(document, operations, defaults=defaults, required=self.table.required)
+        masks.refuse(result, document)
+        values = patched.load({name: result[name] for name in patch.touched(operations)})
+        values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
+        return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+
+    def update(self, conn: sa.Connection, row: Any, changes: Mapping[str, Any]) -> Any:
+        """Write changes, if there are any; return the row."""
+        return self.rows.update(conn, row.id, changes) if changes else row

@@ -1,0 +1,109 @@
+"""What volume connectors and targets have in common: they belong to a node, and change while that is powered off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import sqlalchemy as sa
+
+from ironic_rules.api import filters, pagination, schema, versions
+from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api.controllers.v1.served import Served
+from ironic_rules.api.schemas import volumes as schemas
+from ironic_rules.db import volumes
+from ironic_rules.exceptions import InvalidState
+from ironic_rules.models import states
+from ironic_rules.models.nodes import Node
+from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
+
+ONE = filters.Query(fields=filters.names)
+
+
+class VolumeRows:
+    """The connectors, or the targets."""
+
+    def __init__(self, kind: str, served: Served, patched: schema.Object) -> None:
+        """Describe them.
+
+        :param kind: what one of them is called in errors
+        :param patched: the schema of the fields that a PATCH may write
+        """
+        self._kind, self.served, self._patched = kind, served, patched
+        self.listing = filters.Listing.of(served.table, checked=False)
+        self.listing_below = filters.Listing.of(served.table, checked=False, without=("node",))
+
+    def list_page(self, query: dict[str, Any], node: str | None = None) -> dict[str, Any]:
+        """Return a page; only of a node if one is given, by the URL or by the filter ``node``.
+
+        :raises NodeNotFound: 404
+        """
+        wanted = pagination.filters(query)
+        ident = node or wanted.pop("node", None)
+        if ident is not None:
+            with pecan.request.db.reader() as conn:
+                wanted["node_id"] = node_access.find(conn, ident).id
+        return self.served.list_page(query, wanted)
+
+    def create(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Store a new one and return it."""
+        values = self.served.given(body)
+        node_uuid = values.pop("node_uuid")
+
+        def create(conn: sa.Connection) -> Any:
+            with node_access.named_by("/node_uuid"):
+                node = node_access.hold(conn, node_uuid)
+            return self.served.rows.create(conn, {**values, "node_id": node.id})
+
+        return self.served.show_new(pecan.request.db.write(create))
+
+    def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+        """Change one, and return it. Both nodes must be powered off if it moves to another one."""
+        operations = self.served.operations(body)
+        node_id = self._node_id(uuid)
+
+        def change(conn: sa.Connection) -> Any:
+            node = node_access.hold_by_id(conn, node_id)
+            row = self.served.rows.get(conn, uuid)
+            changes = self.served.changes(row, operations, self._patched)
+            self._check_power(node, "update")
+            if "node_uuid" in changes:
+                with node_access.named_by("/node_uuid"):
+                    new_node = node_access.hold(conn, changes.pop("node_uuid"))
+                self._check_power(new_node, "update")
+                changes["node_id"] = new_node.id
+            return self.served.update(conn, row, changes)
+
+        return self.served.show(pecan.request.db.write(change))
+
+    def delete(self, uuid: str) -> None:
+        """Delete one."""
+        node_id = self._node_id(uuid)
+
+        def destroy(conn: sa.Connection) -> None:
+            node = node_access.hold_by_id(conn, node_id)
+            # In these states no one uses a node: its power state does not matter.
+            if node.provision_state not in states.DELETE_ALLOWED:
+                self._check_power(node, "deletion")
+            self.served.rows.destroy(conn, self.served.rows.get(conn, uuid).id)
+
+        pecan.request.db.write(destroy)
+
+    def _node_id(self, uuid: str) -> int:
+        with pecan.request.db.reader() as conn:
+            node_id: int = self.served.rows.get(conn, uuid).node_id
+        return node_id
+
+    def _check_power(self, node: Node, change: str) -> None:
+        if node.power_state != states.POWER_OFF:
+            raise InvalidState(action=f"{self._kind} {change}", node=node.uuid, state=node.power_state)
+
+
+# Unlike older lists, these have had ``detail`` since there are volumes.
+CONNECTORS = VolumeRows(
+    "volume connector",
+    Served("volume/connectors", VOLUME_CONNECTOR, volumes.CONNECTORS, detail_since=versions.VOLUME),
+    schemas.PATCHED_CONNECTOR)
+TARGETS = VolumeRows(
+    "volume target", Served("volume/targets", VOLUME_TARGET, volumes.TARGETS, detail_since=versions.VOLUME),
+    schemas.PATCHED_TARGET)

@@ -1,0 +1,26 @@
+"""Bodies of requests on a node's machine: ``management``, ``vmedia``, ``vendor_passthru``, some of its ``states``."""
+
+from __future__ import annotations
+
+from ironic_rules.api import schema
+from ironic_rules.hardware.base import DEVICE_TYPES
+
+BOOT_DEVICE = schema.Object(
+    {"boot_device": schema.Text(255, min_length=1), "persistent": schema.Boolean(nullable=True)},
+    required=("boot_device",))
+#: An empty body, or an empty object.
+NOTHING = schema.Object({}, nullable=True)
+BOOT_MODE = schema.Object({"target": schema.Enum("uefi", "bios")}, required=("target",))
+SECURE_BOOT = schema.Object({"target": schema.Boolean()}, required=("target",))
+#: The node's RAID interface checks its content.
+RAID_CONFIG = schema.Map()
+CONSOLE = schema.Object({"enabled": schema.Boolean()}, required=("enabled",))
+_IMAGE = schema.Text(2048, pattern=r"https?://[^\s/?#]+(?:[/?#]\S*)?", expected="must be a URL with http or https")
+VMEDIA = schema.Object({
+    "device_type": schema.Enum(*DEVICE_TYPES), "image_url": _IMAGE,
+    "image_download_source": schema.Enum("http", "local", "swift", nullable=True),
+}, required=("device_type", "image_url"))
+#: Types of drives, separated by commas.
+VMEDIA_TYPES = schema.Object({"device_types": schema.Text(255, min_length=1)}, nullable=True)
+#: The arguments of a vendor method, which checks them.
+VENDOR_ARGUMENTS = schema.Map(nullable=True)
