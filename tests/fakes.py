@@ -17,6 +17,8 @@ class FakeConductorAPI:
         self.calls: list[tuple[str, str | int, dict[str, Any]]] = []
         self._failures: dict[str, Exception] = {}
         self.validation: dict[str, Any] = {}
+        #: operation -> what ``call_hardware`` returns
+        self.results: dict[str, Any] = {}
 
     def fail_with(self, method: str, error: Exception) -> None:
         self._failures[method] = error
@@ -38,6 +40,11 @@ class FakeConductorAPI:
     def validate_interfaces(self, context: RequestContext, node_id: str | int, *, group: str = "") -> dict[str, Any]:
         self._call("validate_interfaces", node_id, group=group)
         return self.validation
+
+    def call_hardware(self, context: RequestContext, node_id: str | int, operation: str, *, group: str = "",
+                      **args: Any) -> Any:
+        self._call(f"call_hardware {operation}", node_id, group=group, args=args)
+        return self.results.get(operation)
 
     def heartbeat(self, context: RequestContext, node_id: str | int, callback_url: str,
                   agent_version: str | None = None, *, group: str = "", **details: Any) -> None:

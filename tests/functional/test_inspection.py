@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import gc
+import weakref
 
 import pytest
 
@@ -12,9 +14,11 @@ from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
 from ironic_rules.hardware.fake import FakeBoot, FakePower
+from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models import states
 from ironic_rules.models.inventories import InspectionData
 from tests.functional.faulty import FaultyPower
+from tests.functional.processes import wait_for
 from tests.functional.whole import running
 
 TRAIT = {"op": "add-trait", "args": {"name": "CUSTOM_SEEN"}}
@@ -399,3 +403,21 @@ def test_built_in_rules_run_among_the_stored_ones(tmp_path):
         _, body = whole.machine()
         node = whole.enroll("manageable", driver_info={"ipmi_address": "192.0.2.38"})
         assert whole.inspect(node, body)["extra"] == {"order": ["built-in-first", "stored", "built-in-last"]}
+
+
+def test_nothing_of_an_inspection_is_left_to_the_garbage_collector(whole):
+    seen = []
+
+    class Hook(InspectionHook):
+        def __call__(self, task, inventory, plugin_data):
+            seen.append(weakref.ref(task))
+
+    _, body = whole.machine()
+    node = whole.enroll("manageable")
+    with whole.with_hooks(Hook()):
+        gc.disable()
+        try:
+            whole.inspect(node, body)
+            wait_for("the end of the task", lambda: seen and seen[0]() is None)
+        finally:
+            gc.enable()

@@ -37,12 +37,14 @@ from tests.functional.processes import wait_for
 
 
 def hardware(conf: cfg.ConfigOpts, types: Mapping[str, type[HardwareType]] | None = None,
-             inspect_interfaces: Mapping[str, type[Interface]] | None = None) -> EnabledHardware:
-    """Return the fake and the faulty hardware, and more ``types`` and ``inspect_interfaces``."""
+             inspect_interfaces: Mapping[str, type[Interface]] | None = None,
+             deploy_interfaces: Mapping[str, type[Interface]] | None = None) -> EnabledHardware:
+    """Return the fake and the faulty hardware, and more ``types`` and interfaces."""
     interfaces = {kind: _load_interfaces(conf, kind) for kind in KINDS}
     for kind, cls in FAULTY.items():
         interfaces[kind]["faulty"] = cls
     interfaces["inspect"].update(inspect_interfaces or {})
+    interfaces["deploy"].update(deploy_interfaces or {})
     return EnabledHardware(
         conf, {"fake-hardware": FakeHardware, "faulty-hardware": FaultyHardware, **(types or {})}, interfaces)
 
@@ -109,12 +111,17 @@ class Records:
         """Return severity and text of the node's history."""
         return [(row.severity, row.event) for row in self._of_node(node_history, uuid)]
 
+    def works_on(self, node_id: int) -> bool:
+        """Return whether a worker of this process has the node, which lasts a moment longer than its lock."""
+        return False
+
     def at_rest(self, uuid: str) -> Any:
-        """Wait until the node is not locked; return its row."""
+        """Wait until no one has locked the node or works on it; return its row."""
 
         def rests() -> Any:
             row = self.row(uuid)
-            return row if row.reservation is None and row.provision_state not in states.TRANSIENT else None
+            is_done = row.reservation is None and row.provision_state not in states.TRANSIENT
+            return row if is_done and not self.works_on(row.id) else None
 
         return wait_for(f"a stable state of node {uuid}", rests, timeout_s=20, interval_s=0.005)
 
@@ -210,6 +217,9 @@ class OneProcess(Whole):
         self.conductor_service = started
         self.app = app
 
+    def works_on(self, node_id: int) -> bool:
+        return self.conductor.workers.is_active(node_id)
+
     @contextlib.contextmanager
     def option(self, group: str, name: str, value: Any) -> Iterator[None]:
         self.conf.set_override(name, value, group=group)
@@ -243,7 +253,8 @@ class OneProcess(Whole):
 
 @contextlib.contextmanager
 def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]] | None = None,
-            inspect_interfaces: Mapping[str, type[Interface]] | None = None) -> Iterator[OneProcess]:
+            inspect_interfaces: Mapping[str, type[Interface]] | None = None,
+            deploy_interfaces: Mapping[str, type[Interface]] | None = None) -> Iterator[OneProcess]:
     """Run the service with its database in ``folder``; see ``hardware`` and ``options``."""
     with contextlib.ExitStack() as stack:
         # The in-memory broker is one per process; a separate topic isolates it from services of other tests.
@@ -255,7 +266,7 @@ def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]
         stack.callback(db.dispose)
         transport = rpc_transport.get_transport(conf)
         stack.callback(transport.cleanup)
-        conductor = make_conductor(conf, db, hardware=hardware(conf, types, inspect_interfaces),
+        conductor = make_conductor(conf, db, hardware=hardware(conf, types, inspect_interfaces, deploy_interfaces),
                                    pxe_filter=pxe_filter_rpc.make_client(transport, conf))
         started = ConductorService(conductor, transport)
         started.start()

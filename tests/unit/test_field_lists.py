@@ -8,13 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ironic_rules
+from ironic_rules.models.allocations import ALLOCATION
+from ironic_rules.models.chassis import CHASSIS
 from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE
 from ironic_rules.models.inspection_rules import RULE
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.ports import PORT, PORT_GROUP
+from ironic_rules.models.runbooks import RUNBOOK
+from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
 
 PACKAGE = Path(ironic_rules.__file__).parent
-TABLES = {"node": NODE, "port": PORT, "port group": PORT_GROUP, "rule": RULE, "template": DEPLOY_TEMPLATE}
+TABLES = {"node": NODE, "chassis": CHASSIS, "port": PORT, "port group": PORT_GROUP, "rule": RULE,
+          "template": DEPLOY_TEMPLATE, "connector": VOLUME_CONNECTOR, "target": VOLUME_TARGET,
+          "allocation": ALLOCATION, "runbook": RUNBOOK}
 _TIMES_SEEN = Counter(name for table in TABLES.values() for name in table)
 #: Number of fields of a single resource from which a collection is a list of its fields.
 MANY = 3
@@ -24,13 +30,14 @@ REASONS = {
     ("api/controllers/v1/node_maintenance.py", "node"): "what PUT and DELETE of maintenance write, and nothing else",
     ("api/controllers/v1/port_update.py", "port"): "what the network knows of a port, and only unused nodes may change",
     ("api/views/rule_statistics.py", "rule"): "the fields by which a rule is recognised among its numbers",
-    ("client/journal_commands.py", "node"): "what a command shows of the node that it has created",
     ("client/extended_commands.py", "rule"): "the options of one command",
     ("client/new_commands.py", "rule"): "the fields of an exported rule with their defaults; the client has no part of "
                                         "the service",
     ("conductor/state_machine.py", "node"): "what a transition writes",
+    ("db/allocations.py", "node"): "what a node gets that is given to an allocation",
     ("db/nodes.py", "node"): "what a lock consists of",
-    ("hardware/agent/deploy.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
+    ("db/polled_nodes.py", "node"): "what interfaces read in a poll; all fields of 1,000 nodes would take too long",
+    ("hardware/agent/in_band.py", "node"): "what the ramdisk is told, as ironic-python-agent reads it",
     ("inspection/discovery.py", "node"): "what discovery sets",
     ("inspection/enrolment.py", "node"): "what the wait for a report consists of",
     ("inspection/rule_comparison.py", "node"): "the empty node on which both kinds of rules run",

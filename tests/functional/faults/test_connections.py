@@ -46,6 +46,7 @@ def cut_connections(database_url: str) -> int:
     return ended
 
 
+@pytest.mark.parametrize("cluster", [pytest.param("mysql", marks=pytest.mark.long), "postgresql"], indirect=True)
 def test_database_connections_are_cut_again_and_again(cluster):
     for name in ("conductor-1", "conductor-2"):
         cluster.conductor(name)
@@ -122,6 +123,7 @@ class Broker:
             self._popen.wait(30)
 
 
+@pytest.mark.long
 def test_the_broker_is_restarted_under_load(tmp_path):
     folder = tmp_path / "rabbitmq"
     folder.mkdir()

@@ -39,6 +39,7 @@ def at_once(*calls):
         return list(pool.map(run, calls))
 
 
+@pytest.mark.parametrize("cluster", ["mysql", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True)
 def test_operations_on_one_node_at_the_same_moment(api, cluster):
     # One after the other: to start the processes takes longer than the operations.
     of_several_callbacks_one_is_accepted(api, cluster)
@@ -106,6 +107,7 @@ def a_node_is_deleted_while_its_ramdisk_reports(api, cluster):
         assert cluster.select(sa.select(table.c.id).where(table.c.node_id.not_in(known))) == []
 
 
+@pytest.mark.parametrize("cluster", ["mysql", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True)
 @pytest.mark.parametrize("jump_s", [pytest.param(100_000, marks=pytest.mark.long), -100_000])
 def test_a_conductors_clock_jumps_under_load(cluster, tmp_path, jump_s):
     clock = tmp_path / "clock"
@@ -127,6 +129,7 @@ def test_a_conductors_clock_jumps_under_load(cluster, tmp_path, jump_s):
     assert [tuple(row) for row in states] == [("manageable", 40)]
 
 
+@pytest.mark.parametrize("cluster", ["mysql", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True)
 def test_apis_whose_clocks_are_wrong_see_who_is_alive(cluster, tmp_path):
     conductor = cluster.conductor("conductor-1")
     apis = []

@@ -70,7 +70,7 @@ def names(steps: list[dict[str, Any]]) -> list[str]:
 def ran(whole: Whole, uuid: str, **arguments: Any) -> list[str]:
     """Deploy a node and return the steps in its history, in their order."""
     assert whole.provision(uuid, "active", **arguments)["provision_state"] == "active"
-    told = [text for _, text in whole.events(uuid) if text.startswith("Deploy step ") and text.endswith(" begins.")]
+    told = [text for _, text in whole.events(uuid) if text.startswith("Deploy step ") and " finished after " in text]
     return [text.split(" ")[2] for text in told]
 
 
@@ -119,8 +119,26 @@ def test_d_03_validation_names_the_argument(whole):
 def test_d_03_validation_is_content_with_supported_templates(whole):
     create(whole, MIRROR, disks())
     create(whole, VMX, setting("on"))
+    uuid = node_with(whole, MIRROR, VMX)
 
-    assert deploy_of(whole, node_with(whole, MIRROR, VMX)) == {"result": True}
+    found = deploy_of(whole, uuid)
+
+    # The document's own example has a priority with which it runs when the instance has been started.
+    assert (found["result"], [warning["kind"] for warning in found["warnings"]]) == (True, ["after-instance"] * 2)
+    assert found["warnings"] == whole.app.get(f"/v1/nodes/{uuid}/deploy_steps").json["warnings"]
+    listed = whole.app.get(f"{TEMPLATES}/{MIRROR}/nodes").json["nodes"]
+    assert [node["warnings"][0]["text"] for node in listed if node["uuid"] == uuid] == [found["warnings"][1]["text"]]
+
+
+def test_d_03_a_deployment_notes_its_warnings_in_the_history(whole):
+    create(whole, MIRROR, {**disks(), "priority": 90})
+    create(whole, VMX, setting("on"))
+    uuid = node_with(whole, MIRROR, VMX, asks=[VMX])
+
+    assert whole.provision(uuid, "active")["provision_state"] == "active"
+
+    begun = next(text for _, text in whole.events(uuid) if "begins; steps: " in text)
+    assert begun.endswith(f" Warning: {deploy_of(whole, uuid)['warnings'][0]['text']}.")
 
 
 @pytest.mark.parametrize(("asks", "problem"), [

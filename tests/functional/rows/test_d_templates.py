@@ -233,11 +233,16 @@ def test_d_22_create_answers_201_as_show_with_its_place(whole):
     assert reply.status_int == 201
     assert reply.json == whole.app.get(reply.headers["Location"]).json
     assert (reply.json["uuid"], reply.json["extra"]) == (UUID, {"a": [1]})
+    described = create(whole, name="CUSTOM_DESCRIBED", description="Why this is here.")
+    assert described["description"] == "Why this is here."
+    assert patch(whole, "CUSTOM_DESCRIBED", {"op": "remove", "path": "/description"}).json["description"] is None
     assert whole.app.post_json(TEMPLATES, {"uuid": UUID, "name": "CUSTOM_B", "steps": [STEP]}).status_int == 409
 
 
 def test_d_22_nothing_that_was_sent_is_dropped_in_silence(whole):
-    assert refusal(whole, description="x") == "/description: is not a known field"
+    assert refusal(whole, descriptions="x") == "/descriptions: is not a known field"
+    assert refusal(whole, description="x" * 256).startswith("/description: ")
+    assert refusal(whole, description=1).startswith("/description: ")
     assert refusal(whole, uuid="x") == "/uuid: must be a UUID"
     assert refusal(whole, extra=[]) == "/extra: must be an object"
 
@@ -254,13 +259,15 @@ def test_d_23_name_steps_and_extra_can_be_changed_and_the_uuid_can_not(whole):
     new = {**STEP, "priority": 99}
 
     reply = patch(whole, MIRROR, {"op": "replace", "path": "/name", "value": "CUSTOM_B"},
-                  {"op": "replace", "path": "/steps", "value": [new]}, {"op": "add", "path": "/extra/a", "value": 1})
+                  {"op": "replace", "path": "/steps", "value": [new]}, {"op": "add", "path": "/extra/a", "value": 1},
+                  {"op": "add", "path": "/description", "value": "Two disks.\nOne volume."})
 
     assert reply.status_int == 200
+    assert (created["description"], reply.json["description"]) == (None, "Two disks.\nOne volume.")
     assert (reply.json["name"], reply.json["steps"], reply.json["extra"]) == ("CUSTOM_B", [new], {"a": 1})
     assert reply.json == whole.app.get(f"{TEMPLATES}/{created['uuid']}").json
     assert whole.app.get(f"{TEMPLATES}/{MIRROR}").status_int == 404
-    for field in ("uuid", "created_at", "updated_at", "links", "description"):
+    for field in ("uuid", "created_at", "updated_at", "links"):
         wrong = patch(whole, "CUSTOM_B", {"op": "add", "path": f"/{field}", "value": UUID})
         assert (wrong.status_int, fault(wrong).partition(":")[0]) == (400, f"/0/{field}")
     assert patch(whole, NOBODY, {"op": "add", "path": "/extra", "value": {}}).status_int == 404
@@ -354,3 +361,26 @@ def test_s_51_a_change_that_was_not_seen_is_not_overwritten(whole):
     assert patch(whole, MIRROR, mine, headers={"If-Match": seen}).status_int == 200
     assert patch(whole, MIRROR, theirs, headers={"If-Match": seen}).status_int == 412
     assert [step["priority"] for step in listed(whole)[0]["steps"]] == [10, 1]
+
+
+def test_d_22_a_step_without_the_arguments_that_hardware_requires_is_accepted_with_a_warning(whole):
+    bare = {"interface": "bios", "step": "apply_configuration", "args": {}, "priority": 90}
+    # Invalid for all hardware: refused.
+    assert refusal(whole, steps=[{**bare, "args": {"settings": 1}}]).startswith("/steps/0/args/settings: ")
+
+    created = create(whole, name="CUSTOM_BARE", steps=[bare])
+
+    [warning] = created.pop("warnings")
+    assert (warning["kind"], warning["pointer"]) == ("arguments", "/steps/0/args/settings")
+    assert warning["text"].startswith("the step requires this argument; nodes with the bios interface fake")
+    # Warnings are about what is written: a later reader has none, and a change of the steps has them again.
+    assert whole.app.get(f"{TEMPLATES}/CUSTOM_BARE").json == created
+    assert "warnings" not in patch(whole, "CUSTOM_BARE", {"op": "add", "path": "/extra/a", "value": 1}).json
+    changed = patch(whole, "CUSTOM_BARE", {"op": "replace", "path": "/steps/0/priority", "value": 91}).json
+    assert changed["warnings"] == [warning]
+    node = whole.enroll("available", driver="fake-hardware", bios_interface="fake")
+    assert whole.app.put(f"/v1/nodes/{node}/traits/CUSTOM_BARE").status_int == 204
+    reason = "deploy template CUSTOM_BARE, /steps/0 (bios.apply_configuration): /args/settings: the step requires"
+    assert whole.app.get(f"/v1/nodes/{node}/validate").json["deploy"]["reason"].startswith(reason)
+    refused = whole.ask(node, "active")
+    assert (refused.status_int, reason in fault(refused)) == (400, True)
