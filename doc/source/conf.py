@@ -22,6 +22,7 @@ extensions = [
     "extra_specs",
     "hook_reference",
     "route_table",
+    "ironic_support",
     "ironic_values",
     "state_table",
     "rule_reference",

@@ -52,7 +52,8 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("ramdisk_heartbeat_timeout", default=300, min=10,
                help="Maximum interval in seconds between two heartbeats of a ramdisk."),
     cfg.Opt("disallow_deploy_steps", type=types.List(StepName()), default=["vendor.send_raw"],
-            help="Deploy steps, INTERFACE.STEP, that deploy templates and requests must not contain. The API "
+            help="Steps, INTERFACE.STEP, that deploy templates and requests must not contain, also for cleaning "
+                 "and servicing. The API "
                  "refuses them; conductors refuse to deploy with existing templates that contain them."),
     cfg.IntOpt("max_flavor_extra_specs", default=128, min=1, max=1024,
                help="Maximum number of extra specs of one flavor."),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from oslo_config import cfg
+from oslo_config import cfg, types
+
+from ironic_rules.models.steps import MAX_PRIORITY
 
 GROUP = cfg.OptGroup("conductor", title="Conductor", help="The processes that work on nodes.")
 OPTS: list[cfg.Opt] = [
@@ -35,6 +37,28 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("deploy_callback_timeout", default=1800, min=0,
                help="Seconds that a node may wait in 'wait call-back' for the next heartbeat of its ramdisk. "
                     "0: no limit."),
+    cfg.IntOpt("step_poll_interval", default=10, min=1,
+               help="Seconds between two rounds in which the hardware of each node is polled that carries out a step "
+                    "by itself, such as a change of BIOS settings. In its first seconds a step is polled more often."),
+    cfg.IntOpt("step_poll_workers", default=16, min=1, max=1000,
+               help="Maximum number of nodes whose hardware one process polls at the same time, and of those that "
+                    "continue after a poll. Both have workers of their own, in addition to workers_pool_size."),
+    cfg.BoolOpt("automated_clean", default=True,
+                help="Whether nodes are cleaned before they become available. A node's automated_clean overrides "
+                     "this."),
+    cfg.Opt("clean_step_priority_override", type=types.Dict(types.Integer(min=0, max=MAX_PRIORITY)), default={},
+            help="Priorities of clean steps in automated cleaning that override those in the code and of the ramdisk, "
+                 "such as deploy.erase_devices_metadata:123,raid.delete_configuration:50. The highest runs first; 0 "
+                 "means that a step does not run. Overrides [deploy]erase_devices_priority and "
+                 "[deploy]erase_devices_metadata_priority."),
+    cfg.IntOpt("clean_callback_timeout", default=1800, min=0,
+               help="Seconds that a node may wait in 'clean wait' for the next heartbeat of its ramdisk. 0: no limit."),
+    cfg.IntOpt("service_callback_timeout", default=1800, min=0,
+               help="Seconds that a node may wait in 'service wait' for the next heartbeat of its ramdisk. "
+                    "0: no limit."),
+    cfg.IntOpt("rescue_callback_timeout", default=1800, min=0,
+               help="Seconds that a node may wait in 'rescue wait' for the heartbeat of its rescue system. "
+                    "0: no limit."),
     cfg.IntOpt("step_timeout", default=3600, min=0,
                help="Seconds that the code of a step, or a call of an inspect interface, may take, without the time "
                     "that the node waits for its machine. After that the node fails, and the worker is written off "
@@ -50,10 +74,14 @@ OPTS: list[cfg.Opt] = [
                     "upgraded."),
     cfg.IntOpt("power_state_change_timeout", default=60, min=2,
                help="Seconds that a machine may take to reach the requested power state."),
+    cfg.ListOpt("file_url_allowed_paths", default=[],
+                help="Folders of which files may be deployed as images with file:/// URLs; they are served to machines "
+                     "through [deploy]http_root. Empty: none."),
     cfg.IntOpt("soft_power_off_timeout", default=600, min=2,
                help="Seconds that the operating system of a machine may take for a soft power off."),
     cfg.IntOpt("node_history_max_entries", default=300, min=0,
-               help="Maximum number of history entries kept per node. 0: no history."),
+               help="Maximum number of history entries kept per node and type of event: inspection, provisioning, "
+                    "cleaning, servicing. 0: no history."),
     cfg.IntOpt("shutdown_grace", default=1, min=0, max=3600,
                help="Seconds that running work has to finish when the process is stopped. Work that is not finished "
                     "by then is stored and resumed by the next conductor."),

@@ -42,8 +42,9 @@ OPTS: list[cfg.Opt] = [
 ]
 
 _ENABLED: dict[str, list[str]] = {
-    "bios": ["fake", "no-bios"], "boot": ["fake"], "console": ["fake", "no-console"], "deploy": ["fake"],
-    "firmware": ["fake", "no-firmware"], "inspect": ["agent", "no-inspect"], "management": ["fake", "noop"],
+    "bios": ["fake", "no-bios"], "boot": ["fake"], "console": ["fake", "no-console"], "deploy": [
+        "direct", "ramdisk", "fake"],
+    "firmware": ["fake", "no-firmware"], "inspect": ["agent", "fake", "no-inspect"], "management": ["fake", "noop"],
     "network": ["noop"], "power": ["fake"], "raid": ["fake", "no-raid"], "rescue": ["fake", "no-rescue"],
     "storage": ["noop", "fake"], "vendor": ["fake", "no-vendor"],
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
-from ironic_rules.conf.value_types import HttpUrl
+from ironic_rules.conf.value_types import HttpUrl, IpNetwork
 from ironic_rules.models.steps import MAX_PRIORITY
 
 GROUP = cfg.OptGroup("deploy", title="Deploy", help="Ramdisks, and the web server from which machines load them.")
@@ -23,11 +23,34 @@ OPTS: list[cfg.Opt] = [
                                   "driver_info/deploy_iso."),
     cfg.BoolOpt("power_off_after_deploy_failure", default=True,
                 help="Power off a machine when its deployment has failed. Set to false to debug failures."),
+    cfg.StrOpt("default_boot_mode", default="uefi", choices=["uefi", "bios"],
+               help="Boot mode of machines for which neither the instance nor the node specifies one."),
+    cfg.BoolOpt("stream_raw_images", default=True,
+                help="Let agents write a raw image to the disk while they load it. False: they load all of it into the "
+                     "memory of the ramdisk first."),
+    cfg.IntOpt("agent_power_off_timeout", default=30, min=0,
+               help="Seconds that a ramdisk may take to switch its machine off after a deployment; after that the BMC "
+                    "does it. 0: the BMC does it at once."),
+    cfg.IntOpt("image_check_timeout", default=10, min=0,
+               help="Seconds that the web server of an image may take to answer the conductor before a deployment "
+                    "begins. If it does not answer, or with an error, the deployment is refused. 0: images are not "
+                    "checked, for networks in which only machines reach that server."),
+    cfg.ListOpt("image_url_denied_networks", item_type=IpNetwork(),
+                default=["127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10"],
+                help="Networks in which no image may be, so that users cannot reach with an image's URL what only the "
+                     "conductor or the machine can: an image whose URL leads there, directly or by redirection, is "
+                     "refused. Requires image_check_timeout. Empty: all are allowed."),
     cfg.Opt("step_priorities", type=types.Dict(types.Integer(min=0, max=MAX_PRIORITY)), default={},
             help="Priorities of deploy steps that override those in the code, such as "
                  "bios.apply_configuration:50,raid.create_configuration:60. The highest runs first; 0 means that a "
                  "step runs only if a deploy template or a request contains it. For core steps only 0 is valid. "
                  "Priorities in templates and requests override this."),
+    cfg.IntOpt("erase_devices_priority", min=0, max=MAX_PRIORITY,
+               help="Priority of the clean step deploy.erase_devices in automated cleaning. 0: it does not run. "
+                    "Default: that of the hardware or the ramdisk."),
+    cfg.IntOpt("erase_devices_metadata_priority", min=0, max=MAX_PRIORITY,
+               help="Priority of the clean step deploy.erase_devices_metadata in automated cleaning. 0: it does not "
+                    "run. Default: that of the hardware or the ramdisk."),
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 _VENDOR = "Hardware types of vendors are not offered; BMCs of this vendor support Redfish or IPMI: use redfish or ipmi."
 _REDFISH = "Interfaces of vendors are not offered: use redfish."
 _NETWORK = "Ports are not moved between networks: use noop."
-_DEPLOY = "Images are written by steps of the ramdisk: use custom-agent."
+_DEPLOY = "Images are written by the agent: use direct, or custom-agent with steps of your own."
 _CONSOLE = "Consoles are not offered: use no-console."
 
 #: (group, option) -> value -> advice
@@ -31,17 +31,15 @@ VALUES: dict[tuple[str, str], dict[str, str]] = {
         **dict.fromkeys(("idrac-redfish-virtual-media", "ilo-virtual-media", "irmc-virtual-media", "redfish-https",
                          "ilo-uefi-https"), "Use redfish-virtual-media.")},
     ("DEFAULT", "enabled_deploy_interfaces"): dict.fromkeys(
-        ("direct", "ansible", "anaconda", "ramdisk", "bootc", "autodetect"), _DEPLOY),
+        ("ansible", "anaconda", "bootc", "autodetect"), _DEPLOY),
     ("DEFAULT", "enabled_network_interfaces"): dict.fromkeys(("flat", "neutron", "ironic-networking"), _NETWORK),
     ("DEFAULT", "enabled_console_interfaces"): dict.fromkeys(
         ("ipmitool-socat", "ipmitool-shellinabox", "ilo", "redfish-graphical", "fake-graphical"), _CONSOLE),
     ("DEFAULT", "enabled_storage_interfaces"): dict.fromkeys(
         ("cinder", "external"), "Remote volumes are not attached: use noop."),
-    ("DEFAULT", "enabled_rescue_interfaces"): {"agent": "Rescue is not offered: use no-rescue."},
     ("DEFAULT", "enabled_raid_interfaces"): {
         "agent": "Software RAID is not offered: use redfish or no-raid.",
         **dict.fromkeys(("idrac-redfish", "ilo5", "irmc"), _REDFISH)},
-    ("DEFAULT", "enabled_firmware_interfaces"): {"redfish": "Firmware is not updated: use no-firmware."},
     ("DEFAULT", "enabled_bios_interfaces"): dict.fromkeys(("idrac-redfish", "ilo", "irmc"), _REDFISH),
     ("DEFAULT", "enabled_management_interfaces"): dict.fromkeys(("idrac-redfish", "ilo", "ilo5", "irmc"), _REDFISH),
     ("DEFAULT", "enabled_power_interfaces"): {
