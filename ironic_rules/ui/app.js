@@ -29,11 +29,17 @@ import {notice} from "./parts.js";
 const VIEWS = {
   fleet: () => import("./views/fleet.js"),
   node: () => import("./views/node.js"),
+  templates: () => import("./views/templates.js"),
+  journal: () => import("./views/journal.js"),
+  operations: () => import("./views/operations.js"),
 };
 
 // [view, text, key after "g"]
 const NAVIGATION = [
   ["fleet", "Fleet", "f"],
+  ["templates", "Templates", "t"],
+  ["journal", "Journal", "j"],
+  ["operations", "Operations", "o"],
 ];
 
 const FIRST = "fleet";
