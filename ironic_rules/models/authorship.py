@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ironic_rules.models import json_patch
+from ironic_rules.models import json_patch, pointer
 from ironic_rules.models.draft import _MISSING, NodeDraft, PortDraft
 from ironic_rules.models.json_values import JSONObject
 
@@ -29,9 +29,14 @@ def changes(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONObject]]]:
         for field in reversed(fields):
             patch += json_patch.difference(_plain(values[field]), _plain(fields[field]), (field,))
         for field in reversed(keys):
-            after = {key: value for key, value in reversed(keys[field].items()) if value is not _MISSING}
-            before = {key: values[field][key] for key in reversed(keys[field]) if key in values[field]}
-            patch += json_patch.difference(before, after, (field,))
+            for key, value in reversed(keys[field].items()):
+                before = values[field].get(key, _MISSING)
+                if before is not _MISSING and value is not _MISSING:
+                    patch += json_patch.difference(before, value, (field, key))
+                elif value is not _MISSING:
+                    patch.append({"op": "add", "path": pointer.format((field, key)), "value": value})
+                elif before is not _MISSING:
+                    patch.append({"op": "remove", "path": pointer.format((field, key))})
         if patch:
             found.append((author, patch))
         fields.clear()
