@@ -107,7 +107,7 @@ def _written(raw: _Raw, conceal: Concealment) -> dict[str, JSONObject]:
             changes.setdefault("node", []).extend(patch)
         else:
             changes.setdefault("ports", {}).setdefault(place[1], []).extend(patch)
-    if _is_harmless(raw, conceal):
+    if _is_harmless((patch for author, _, patch in raw if author is not None), conceal):
         return found
     # All of them first: what one rule shows to be secret, an earlier one may have written elsewhere.
     for changes in found.values():
@@ -115,10 +115,10 @@ def _written(raw: _Raw, conceal: Concealment) -> dict[str, JSONObject]:
     return {uuid: engine.shown(changes, conceal) for uuid, changes in found.items()}
 
 
-def _is_harmless(raw: _Raw, conceal: Concealment) -> bool:
-    """Return whether changes have certainly nothing to hide, as those of most rules, which write a text or a number."""
+def _is_harmless(patches: Iterable[list[JSONObject]], conceal: Concealment) -> bool:
+    """Return whether patches have certainly nothing to hide, as those of most rules, which write a text or a number."""
     texts: list[str] = []
-    for _, _, patch in raw:
+    for patch in patches:
         for operation in patch:
             value = operation.get("value")
             if value.__class__ is str:
