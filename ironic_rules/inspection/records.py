@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from ironic_rules.exceptions import HookFailed, RuleFailed
-from ironic_rules.models import authorship, pointer, secrets
+from ironic_rules.models import authorship, pointer
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.inventories import InspectionData
@@ -21,8 +21,6 @@ from ironic_rules.text import MAX_MESSAGE, printable
 _MAX_RULES = 1000
 _MAX_MESSAGES = 50
 _MAX_CHANGES = 64 * 1024
-#: Types of values that have no parts, besides texts.
-_WITHOUT_PARTS = frozenset({int, float, bool, type(None)})
 #: What a rule may have replaced, and with it a secret that it has read before.
 _MAY_HAVE_SECRETS = ("driver_info", "instance_info", "properties", "extra")
 
@@ -107,28 +105,12 @@ def _written(raw: _Raw, conceal: Concealment) -> dict[str, JSONObject]:
             changes.setdefault("node", []).extend(patch)
         else:
             changes.setdefault("ports", {}).setdefault(place[1], []).extend(patch)
-    if _is_harmless((patch for author, _, patch in raw if author is not None), conceal):
+    if conceal.is_harmless(patch for author, _, patch in raw if author is not None):
         return found
     # All of them first: what one rule shows to be secret, an earlier one may have written elsewhere.
     for changes in found.values():
         engine.learn(changes, conceal)
     return {uuid: engine.shown(changes, conceal) for uuid, changes in found.items()}
-
-
-def _is_harmless(patches: Iterable[list[JSONObject]], conceal: Concealment) -> bool:
-    """Return whether patches have certainly nothing to hide, as those of most rules, which write a text or a number."""
-    texts: list[str] = []
-    for patch in patches:
-        for operation in patch:
-            value = operation.get("value")
-            if value.__class__ is str:
-                texts.append(value)
-            elif value.__class__ not in _WITHOUT_PARTS:
-                return False
-            if secrets.is_secret_path(operation["path"]):
-                return False
-            texts.append(operation["path"])
-    return conceal.is_surely_in_none(texts)
 
 
 def _rule(trace: Trace, written: Mapping[str, JSONObject]) -> JSONObject:

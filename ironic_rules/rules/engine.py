@@ -608,6 +608,8 @@ def _seal(conceal: Concealment, changes: Mapping[str, Any]) -> None:
 
 def hidden(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
     """Return changes as they may be shown; what they show to be secret is known from then on."""
+    if conceal.is_harmless(patch for _, patch in _patches(changes)):
+        return dict(changes)
     learn(changes, conceal)
     return shown(changes, conceal)
 
