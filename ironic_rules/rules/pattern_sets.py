@@ -13,9 +13,9 @@ import re2
 
 from ironic_rules.rules.regex import Pattern
 
-#: So many expressions may be applied one by one beside sets of more: RE2 needs 10 us to compile one into a set.
+#: Maximum number of expressions that are applied one by one beside sets: RE2 needs 10 us to compile one into a set.
 LOOSE = 32
-#: So many take less time one by one than in a set.
+#: Maximum number of expressions that take less time one by one than in a set.
 _FEW = 3
 #: Maximum number of expressions in one set.
 _MANY = 1000
