@@ -123,7 +123,7 @@ class Records:
             is_done = row.reservation is None and row.provision_state not in states.TRANSIENT
             return row if is_done and not self.works_on(row.id) else None
 
-        return wait_for(f"a stable state of node {uuid}", rests, timeout_s=20, interval_s=0.005)
+        return wait_for(f"a stable state of node {uuid}", rests, interval_s=0.005)
 
 
 class Whole(Records):
