@@ -55,11 +55,13 @@ def version() -> str:
 
 
 def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, config_files: list[str] | None = None,
-                   groups: Sequence[str] = (), api: bool = False, conductor: bool = False) -> cfg.ConfigOpts:
+                   groups: Sequence[str] = (), api: bool = False, conductor: bool = False,
+                   one_process: bool = False) -> cfg.ConfigOpts:
     """Return the configuration that ``argv`` and the configuration files give, with logging not yet set up.
 
     Every option has been read. ``groups``, ``api`` and ``conductor`` are as of ``validation.check``.
 
+    :param one_process: the transport is the in-memory one unless the configuration sets another
     :param config_files: instead of the files that are found by default (``/etc/ironic-rules/ironic-rules.conf``, …)
     :raises SystemExit: bad arguments
     :raises ConfigurationError: options have values that are not allowed, with all of them
@@ -68,7 +70,7 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
     def check(conf: cfg.ConfigOpts) -> None:
         if not groups:
             with contextlib.suppress(messaging.InvalidTransportURL):  # creating the transport reports it
-                rpc_transport.register_opts(conf)
+                rpc_transport.register_opts(conf, memory.DEFAULT_URL if one_process else None)
         found = validation.problems(conf, groups=groups, api=api, conductor=conductor)
         if conductor:
             found += _hook_problems(conf)
@@ -145,7 +147,7 @@ class _Masking(std_logging.Formatter):
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
-    """Let the configuration fall back to SQLite in ``state_path``, the in-memory transport, and unmanaged boot.
+    """Let the configuration fall back to SQLite in ``state_path`` and unmanaged boot.
 
     :raises ConfigurationError: the folder cannot be made
     """
@@ -156,7 +158,6 @@ def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
     path = os.path.join(os.path.abspath(conf.state_path), "ironic-rules.sqlite")
     conf.set_default("connection", f"sqlite:///{path}", group="database")
     conf.set_default("require_managed_boot", False, group="inspector")
-    rpc_transport.set_default_url(conf, memory.DEFAULT_URL)
 
 
 def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
