@@ -32,6 +32,8 @@ from ironic_rules.rpc.api import ConductorAPI
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 if TYPE_CHECKING:
+    import socket
+
     from ironic_rules.api.server import ApiServer
     from ironic_rules.conductor.conductor import Conductor, StateWork
     from ironic_rules.conductor.service import ConductorService
@@ -305,12 +307,16 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-             rules: RuleSettings | None = None, numbers: Numbers | None = None) -> ApiServer:
-    """Return the API with its own HTTP server, not started. Parameters as of :func:`make_wsgi_app`."""
+             rules: RuleSettings | None = None, numbers: Numbers | None = None,
+             shared: socket.socket | None = None) -> ApiServer:
+    """Return the API with its own HTTP server, not started. Parameters as of :func:`make_wsgi_app`.
+
+    :param shared: from ``api.server.listen``, for one of several processes
+    """
     from ironic_rules.api.server import ApiServer
 
     numbers = numbers or Numbers()
-    return ApiServer(conf, make_wsgi_app(conf, db, transport, rules, numbers), numbers)
+    return ApiServer(conf, make_wsgi_app(conf, db, transport, rules, numbers), numbers, shared)
 
 
 def serve_metrics(numbers: Numbers, options: Any, port: int = 0) -> None:
