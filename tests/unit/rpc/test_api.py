@@ -3,8 +3,8 @@ from __future__ import annotations
 import threading
 import time
 
-import amqp
-import kombu
+import amqp.exceptions
+import kombu.exceptions
 import oslo_messaging as messaging
 import pytest
 
