@@ -28,11 +28,15 @@ import {notice} from "./parts.js";
 
 const VIEWS = {
   fleet: () => import("./views/fleet.js"),
+  rules: () => import("./views/rules.js"),
+  workbench: () => import("./views/workbench.js"),
 };
 
 // [view, text, key after "g"]
 const NAVIGATION = [
   ["fleet", "Fleet", "f"],
+  ["rules", "Rules", "r"],
+  ["workbench", "Workbench", "w"],
 ];
 
 const FIRST = "fleet";
