@@ -21,7 +21,7 @@
 
 import {announce, el, fill} from "./dom.js";
 import {hasCredentials, onUnauthorized, setCredentials} from "./api.js";
-import {address, go, here, isDirty} from "./router.js";
+import {address, go, here, isDirty, knowViews} from "./router.js";
 import {shortcut, showShortcuts} from "./shortcuts.js";
 import {signIn} from "./sign_in.js";
 import {notice} from "./parts.js";
@@ -30,6 +30,7 @@ const VIEWS = {
   fleet: () => import("./views/fleet.js"),
   rules: () => import("./views/rules.js"),
   workbench: () => import("./views/workbench.js"),
+  node: () => import("./views/node.js"),
 };
 
 // [view, text, key after "g"]
@@ -111,6 +112,7 @@ onUnauthorized(async (error) => {
   return given;
 });
 
+knowViews(Object.keys(VIEWS));
 fill(document.getElementById("views"), NAVIGATION.map(([name, text]) =>
   el("a", {href: address(name), "data-view": name}, text)));
 for (const [name, text, key] of NAVIGATION) shortcut(`g ${key}`, `Go to ${text}`, () => go(address(name)));

@@ -1,7 +1,7 @@
 // Small elements that several views have.
 
-import {announce, el, fill, newId, shown} from "./dom.js";
-import {address} from "./router.js";
+import {announce, el, newId, shown} from "./dom.js";
+import {address, hasView} from "./router.js";
 
 /**
  * Return what went wrong, as an alert: the API's text, the pointers in it, when to try again.
@@ -70,6 +70,12 @@ export function nodeLink(node) {
   return el("a", {href: address("node", node.uuid)}, node.name || node.uuid);
 }
 
+/** Return what a rule is called, as a link to it; `names` is a map from UUIDs. A deleted one has only its UUID. */
+export function ruleLink(uuid, names) {
+  const name = names.get(uuid);
+  return hasView("rules") && name ? el("a", {href: address("rules", uuid)}, name) : name ?? el("code", {}, uuid);
+}
+
 /** Return how long ago a time was, roughly: "3 min". The clock is the service's (`now`, in ms), not this computer's. */
 export function ago(iso, now) {
   const seconds = (now - Date.parse(iso)) / 1000;
@@ -120,5 +126,3 @@ export function short(value, most = 120) {
   const text = shown(typeof value === "string" ? value : JSON.stringify(value));
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
-
-export {fill};

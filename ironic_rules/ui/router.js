@@ -1,6 +1,17 @@
 // Addresses are #/view/identifier?filters: identifiers and filters only, never data or credentials.
 
 const guards = new Set();
+let views = [];
+
+/** Note the names of all views. */
+export function knowViews(names) {
+  views = names;
+}
+
+/** Return whether there is a view of this name, so that links can be left out where it is not. */
+export function hasView(name) {
+  return views.includes(name);
+}
 
 /** Return {name, path, query} of the current address: `path` are the decoded parts after the view's name. */
 export function here() {
