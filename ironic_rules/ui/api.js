@@ -119,6 +119,12 @@ export async function pages(path, name, {signal, most = 1000} = {}) {
   return {items: items.slice(0, most), error: null, more: Boolean(next) || items.length > most};
 }
 
+/** Return a path with the filters that have a value. */
+export function setPath(path, filters) {
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ""));
+  return query.size > 0 ? `${path}?${query}` : path;
+}
+
 /** Return the path and query, from /v1 on, of a link in an answer: its host may be another name of this service. */
 export function fromLink(link) {
   const url = new URL(link, BASE);

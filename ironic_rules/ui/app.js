@@ -31,6 +31,9 @@ const VIEWS = {
   rules: () => import("./views/rules.js"),
   workbench: () => import("./views/workbench.js"),
   node: () => import("./views/node.js"),
+  templates: () => import("./views/templates.js"),
+  journal: () => import("./views/journal.js"),
+  operations: () => import("./views/operations.js"),
 };
 
 // [view, text, key after "g"]
@@ -38,6 +41,9 @@ const NAVIGATION = [
   ["fleet", "Fleet", "f"],
   ["rules", "Rules", "r"],
   ["workbench", "Workbench", "w"],
+  ["templates", "Templates", "t"],
+  ["journal", "Journal", "j"],
+  ["operations", "Operations", "o"],
 ];
 
 const FIRST = "fleet";

@@ -1,7 +1,8 @@
 // Small elements that several views have.
 
-import {announce, el, newId, shown} from "./dom.js";
-import {address, hasView} from "./router.js";
+import {announce, el, newId, put, shown} from "./dom.js";
+import {request} from "./api.js";
+import {address, go, hasView} from "./router.js";
 
 /**
  * Return what went wrong, as an alert: the API's text, the pointers in it, when to try again.
@@ -125,4 +126,34 @@ export function confirmed(question, yes, details = null) {
 export function short(value, most = 120) {
   const text = shown(typeof value === "string" ? value : JSON.stringify(value));
   return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+/** Draw a part again, and leave the focus and the scrolling where they were, if what had them is still there. */
+export function keepingFocus(place, draw) {
+  const focused = place.contains(document.activeElement) ? document.activeElement : null;
+  const alike = focused && [...place.querySelectorAll(focused.tagName)];
+  const sameOf = (element) => `${element.getAttribute("href") ?? ""} ${element.textContent}`;
+  const mark = focused && sameOf(focused);
+  const position = focused && alike.filter((each) => sameOf(each) === mark).indexOf(focused);
+  const scrolled = place.querySelector(".scroll")?.scrollLeft ?? 0;
+  draw();
+  if (scrolled) place.querySelector(".scroll")?.scrollTo({left: scrolled});
+  if (focused && !focused.isConnected) {
+    const again = [...place.querySelectorAll(focused.tagName)].filter((each) => sameOf(each) === mark);
+    (again[position] ?? again[0])?.focus({preventScroll: true});
+  }
+}
+
+/** Ask, begin an operation on many nodes, and show its progress. */
+export async function startOperation(question, details, yes, path, body) {
+  if (!await confirmed(question, yes, el("p", {}, details))) return;
+  const {json, error} = await request("POST", path, {body});
+  if (error) {
+    const dialog = el("dialog", {"aria-label": "It was not begun", onclose: () => dialog.remove()}, notice(error),
+      el("form", {method: "dialog"}, el("button", {class: "primary"}, "Close")));
+    put(document.body, dialog);
+    dialog.showModal();
+    return;
+  }
+  go(address("operations", json.uuid));
 }

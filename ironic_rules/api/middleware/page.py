@@ -54,7 +54,8 @@ class Page:
         if path != PREFIX and not path.startswith(PREFIX + "/"):
             return self._app(environ, start_response)
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return _send(faults.from_status(405, "Files are only read.", allow=("GET", "HEAD")), environ, start_response)
+            refused = faults.from_status(405, "Files are only read.", allow=("GET", "HEAD"))
+            return _send(refused, environ, start_response)
         if path == PREFIX:
             # Relative, so that it is right behind a proxy that serves the API below a path of its own.
             return _send(faults.Fault(308, [("Location", "ui/")], b""), environ, start_response)

@@ -8,6 +8,8 @@ import {empty, loading, notice, ruleLink, section, short, state, table} from "..
 import {tree} from "../tree.js";
 import {giversOfTraits} from "../traits.js";
 import {differences} from "../differences.js";
+import {changeList} from "../changes.js";
+import {stepTable} from "../steps.js";
 
 export const title = "Node";
 
@@ -145,7 +147,7 @@ function inspection(entry, known, isOpen) {
       stages(entry.seconds ?? {}, seconds),
       matched > 0 && table("Rules that matched", ["Rule that matched", "What it changed"], entry.rules.map((rule) => [
         {class: "name", children: ruleLink(rule.rule, known)},
-        rule.sensitive ? el("span", {class: "dim"}, "sensitive") : changes(rule.changes)])),
+        rule.sensitive ? el("span", {class: "dim"}, "sensitive") : changeList(rule.changes)])),
       matched === 0 && !failed && empty("No rule matched."),
       entry.messages?.length > 0 && el("ul", {class: "messages"}, entry.messages.map((message) =>
         el("li", {}, el("span", {class: "tag"}, message.level ?? ""), " ", message.text ?? short(message)))),
@@ -174,19 +176,6 @@ function stages(seconds, sum) {
       el("dd", {}, `${seconds[name].toFixed(3)} s`)))));
 }
 
-/** Return the patches of a rule as lines: "+ /traits/-  CUSTOM_A". */
-function changes(told) {
-  const found = [];
-  for (const change of told?.node ?? []) found.push(["", change]);
-  for (const [port, patch] of Object.entries(told?.ports ?? {})) {
-    for (const change of patch) found.push([`port ${port} `, change]);
-  }
-  for (const change of told?.plugin_data ?? []) found.push(["data ", change]);
-  if (found.length === 0) return el("span", {class: "dim"}, "nothing new");
-  return el("ul", {class: "patch"}, found.map(([where, {op, path, value}]) => el("li", {class: op},
-    el("span", {class: "dim"}, `${{add: "+", remove: "−"}[op] ?? "→"} ${where}`), el("code", {}, path), value !== undefined && [" ", el("code", {class: "value"}, short(value))])));
-}
-
 async function showTraits(place, base, newest, names, signal) {
   const {json, error} = await request("GET", `${base}/traits`, {signal});
   if (error) {
@@ -195,9 +184,14 @@ async function showTraits(place, base, newest, names, signal) {
   }
   const givers = giversOfTraits(newest ?? []);
   const known = await names;
-  fill(place, json.traits.length === 0 ? empty("No trait.") : table("Traits", ["Trait", "Given by"], json.traits.map((trait) => [
-    el("code", {}, trait), givers.has(trait) ? ruleLink(givers.get(trait), known)
-      : el("span", {class: "dim"}, "not by a rule of a known inspection")])));
+  const {items} = json.traits.length > 0
+    ? await pages("/v1/deploy_templates?fields=uuid,name&limit=1000", "deploy_templates", {signal, most: 5000}) : {items: []};
+  const templates = new Map(items.map((template) => [template.name, template.uuid]));
+  fill(place, json.traits.length === 0 ? empty("No trait. Rules give them, by what they find in the inventory.")
+    : table("Traits", ["Trait", "Given by", "Deploy template"], json.traits.map((trait) => [
+      el("code", {}, trait), givers.has(trait) ? ruleLink(givers.get(trait), known)
+        : el("span", {class: "dim"}, "not by a rule of a known inspection"),
+      templates.has(trait) ? el("a", {href: address("templates", templates.get(trait))}, "its steps") : ""])));
 }
 
 async function showSteps(place, base, signal) {
@@ -207,20 +201,6 @@ async function showSteps(place, base, signal) {
     return;
   }
   fill(place, stepTable(json));
-}
-
-/** Return the steps of a preview in order, with where each comes from, problems and warnings. */
-export function stepTable(told) {
-  return [
-    told.problems?.map((problem) => el("div", {class: "notice bad"}, el("p", {}, problem.text ?? problem))),
-    told.warnings?.map((warning) => el("div", {class: "notice busy"}, el("p", {}, warning.text ?? warning.message ?? short(warning)))),
-    told.deploy_steps.length === 0 ? empty("No step is known.") : table("Steps in their order", [
-      {text: "#", class: "num"}, "Step", "From", "Arguments"], told.deploy_steps.map((step, index) => [
-      {class: "num", children: index + 1}, el("code", {}, `${step.interface}.${step.step}`),
-      step.source === "code" ? el("span", {class: "dim"}, "driver") : el("strong", {}, step.source),
-      Object.keys(step.args ?? {}).length > 0 ? el("code", {}, short(step.args)) : ""])),
-    told.complete === false && empty("Some steps are not known before a conductor has talked to the machine."),
-  ];
 }
 
 async function showTable(place, path, name, caption, columns, cells, otherwise, signal) {

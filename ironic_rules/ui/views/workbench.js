@@ -6,6 +6,7 @@ import {pages, request} from "../api.js";
 import {address, go} from "../router.js";
 import {confirmed, empty, loading, notice, section} from "../parts.js";
 import {shortcut} from "../shortcuts.js";
+import {tree} from "../tree.js";
 import {RuleEditor} from "../workbench/editor.js";
 import {Text, flow, isJson, toJson, toYaml} from "../workbench/text.js";
 import {completing} from "../workbench/completion.js";
@@ -14,7 +15,6 @@ import {MOST, chooseMachines, nodeMachine, sampleMachines} from "../workbench/ma
 import {conditionFor} from "../workbench/paths.js";
 import {conflict, read, saveFile, store, written} from "../workbench/saving.js";
 import {difference, effect, markOf, trace, verdictOf} from "../workbench/traces.js";
-import {Tree} from "../workbench/tree.js";
 import {matrix} from "../workbench/matrix.js";
 
 export const title = "Workbench";
@@ -24,6 +24,7 @@ const DRY_RUN = "/v1/inspection_rules/dry_run";
 const AFTER_KEY = 80;
 /** Dry runs at a time: the service has room for four. */
 const AT_ONCE = 3;
+const NOTHING_SENT = "This node has not been inspected yet: there is nothing to try a rule on.";
 const NEW = `name: my-rule
 conditions:
   - {op: gt, args: {values: ["{inventory[cpu][count]}", 1]}}
@@ -120,9 +121,9 @@ class Workbench {
 
   show() {
     const signal = this._signal;
-    this._tree = new Tree("the inventory", (path, value) => this._addCondition(path, value));
+    this._tree = null;
+    this._inventory = el("div", {});
     this._machineBar = el("div", {class: "machines", role: "group", "aria-label": "Machines"});
-    this._inventoryNotice = el("div", {});
     this._editor = new RuleEditor(this._draft.text, (text) => this._typed(text), completing(this._known));
     signal.addEventListener("abort", () => {
       clearTimeout(this._timer);
@@ -142,7 +143,7 @@ class Workbench {
         el("div", {class: "stack"}, section("Inventory",
           this._machineBar,
           el("p", {class: "dim"}, "Choose a value to make a condition of it."),
-          this._inventoryNotice, this._tree.element)),
+          this._inventory)),
         el("div", {class: "stack"}, section("Rule",
           el("div", {class: "bar"}, this._chooser(),
             el("button", {onclick: () => this._convert()}, "YAML ⇄ JSON"),
@@ -154,7 +155,7 @@ class Workbench {
           el("label", {class: "choice"}, compare, "Compare with the stored rules"), this._verdict),
         this._matrix)));
     shortcut("e", "Go to the rule", () => this._editor.focus(), signal);
-    shortcut("/", "Search the inventory", () => this._tree.search.focus(), signal);
+    shortcut("/", "Search the inventory", () => this._tree?.focusSearch(), signal);
     shortcut("m", "Choose machines", () => this._choose(), signal);
     // In the editor, too, where the keys above are typed.
     addEventListener("keydown", (event) => {
@@ -216,10 +217,11 @@ class Workbench {
   async _inspect(machine) {
     const error = await machine.load(this._signal);
     if (machine !== currentMachine) return;
-    fill(this._inventoryNotice, error && (error.status === 404
-      ? empty("This node has not been inspected yet: there is nothing to try a rule on.") : notice(error, () => this._inspect(machine))));
     this._known.data = error ? null : machine.data;
-    this._tree.show(error ? {} : machine.data);
+    const pick = (path, value) => this._addCondition(path, value);
+    this._tree = error ? null : tree(machine.data, {label: `the inventory of ${machine.name}`, pick, actions: (path, value) => [
+      el("button", {onclick: () => pick(path, value)}, "Make a condition")]});
+    fill(this._inventory, this._tree ?? (error.status === 404 ? empty(NOTHING_SENT) : notice(error, () => this._inspect(machine))));
   }
 
   // ---- the rule
@@ -394,7 +396,7 @@ class Workbench {
     const own = reply ? reply.given["/as_if/0"] : null;
     const rule = this._shown.rule ?? own;
     if (error) {
-      fill(this._verdict, error.status === 404 ? empty("This node has not been inspected yet: there is nothing to try a rule on.")
+      fill(this._verdict, error.status === 404 ? empty(NOTHING_SENT)
         : notice(error, () => this._run()));
     } else if (reply) this._drawVerdict(machine, reply, rule, own);
     fill(this._matrix, machines.length > 1 && section(`${machines.length} machines`, matrix(

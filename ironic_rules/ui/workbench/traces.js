@@ -115,7 +115,7 @@ export function effect(reply) {
     traits?.added?.length > 0 && el("p", {}, "Traits that it gets: ", traits.added.map((name) => [el("span", {class: "tag"}, name), " "])),
     traits?.removed?.length > 0 && el("p", {}, "Traits that it loses: ", traits.removed.map((name) => [el("span", {class: "tag"}, name), " "])),
     node?.patch?.length > 0 && patch("Node", node.patch),
-    created?.length > 0 && patch("Ports that are created", created.map((port) => ({op: "add", path: `/${port.address}`, value: port}))),
+    created?.length > 0 && patch("Ports that are created", created.map((port) => ({op: "add", path: `/${port.address}`, value: said(port)}))),
     removed?.length > 0 && patch("Ports that are removed", removed.map((address) => ({op: "remove", path: `/${address}`}))),
     ports?.map((port) => patch(`Port ${port.address}`, port.patch)),
     reply.plugin_data?.patch?.length > 0 && patch("Plug-in data", reply.plugin_data.patch, 50),
@@ -124,6 +124,12 @@ export function effect(reply) {
       el("ul", {}, messages.map(({level, text}) => el("li", {}, el("span", {class: "dim"}, `${level} `), text)))],
   ].flat().filter(Boolean);
   return lines.length > 0 ? lines : el("p", {class: "dim"}, "Nothing would be changed.");
+}
+
+/** Return what a port has besides its address and what all ports have. */
+function said(port) {
+  return Object.fromEntries(Object.entries(port).filter(([name, value]) => name !== "address" && value !== null && value !== false
+    && (typeof value !== "object" || Object.keys(value).length > 0)));
 }
 
 /** Return how the result with the rule differs from that of the stored ones. */
