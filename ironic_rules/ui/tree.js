@@ -12,7 +12,7 @@ const MOST_FOUND = 2000;
  *
  * @param {any} value JSON
  * @param {object} options `label`: its name; `root`: the name that paths begin with; `actions(path, value)`: elements
-  *   that are shown beside the chosen value, `path` is a list of keys; `pick(path, value)`: what a click on a value does, or
+ *   that are shown beside the chosen value, `path` is a list of keys; `pick(path, value)`: what a click on a value does, or
  *   Enter
  */
 export function tree(value, {label, root = "", actions = () => [], pick = null} = {}) {
