@@ -61,8 +61,8 @@ function listed(found, counts, query, again, signal) {
     found.more && el("p", {class: "dim"}, `These are the first ${MOST} rules.`),
     said,
     shown.length === 0 ? empty("No rule is of this kind.") : table("Rules in the order in which they run", [
-      {text: "", class: "num"}, "Rule", "Phase", {text: "Priority", class: "num"}, "Valid", {text: "Matched", class: "num"},
-      {text: "of", class: "num"}, {text: "Failed", class: "num"}, "Last match", "Writes", ""],
+      {text: "No.", class: "num"}, "Rule", "Phase", {text: "Priority", class: "num"}, "Valid", {text: "Matched", class: "num"},
+      {text: "of", class: "num"}, {text: "Failed", class: "num"}, "Last match", "Writes", "Change"],
     shown.map((entry) => row(entry, said, again, signal))),
   ];
 }
@@ -161,7 +161,7 @@ async function toggle(rule, said, again, signal) {
 function listedRevisions({revisions, next}, again, signal) {
   if (revisions.length === 0) return [empty("The rules have not been changed since this service began to keep revisions.")];
   const said = el("div", {});
-  return [said, table("Revisions, the newest first", [{text: "Revision", class: "num"}, "When", "Who", "What", ""],
+  return [said, table("Revisions, the newest first", [{text: "Revision", class: "num"}, "When", "Who", "What", "Way back"],
     revisions.map(({revision, created_at: at, user, summary}, number) => [
       {class: "num", children: revision}, {class: "nowrap", children: when(at)},
       user ?? el("span", {class: "dim"}, "not known"), {class: "long", children: summary},

@@ -159,7 +159,7 @@ class Workbench {
     shortcut("m", "Choose machines", () => this._choose(), signal);
     // In the editor, too, where the keys above are typed.
     addEventListener("keydown", (event) => {
-      if ((event.ctrlKey || event.metaKey) && event.key === "s") {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") {
         event.preventDefault();
         this._store();
       }
@@ -362,7 +362,7 @@ class Workbench {
   }
 
   _wait(error) {
-    fill(this._said, el("p", {class: "dim", role: "status"}, `${error.text} Trying again …`));
+    fill(this._said, el("p", {class: "dim waiting", role: "status"}, `${error.text} Trying again …`));
   }
 
   // ---- results
@@ -388,7 +388,7 @@ class Workbench {
 
   _draw() {
     this._verdict.classList.remove("dim");
-    this._said.querySelector("[role=status]")?.remove();
+    this._said.querySelector(".waiting")?.remove();
     const machine = this._shown.machine === null ? currentMachine
       : machines.find((found) => found.id === this._shown.machine) ?? currentMachine;
     const error = this._errors.get(machine.id);

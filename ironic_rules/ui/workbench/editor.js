@@ -41,6 +41,18 @@ const COLOURS = HighlightStyle.define([
   {tag: tags.comment, color: "var(--dim)", fontStyle: "italic"},
 ]);
 
+// What is typed over a selection. The browser would do it by markup with style attributes, which the policy refuses.
+const REPLACING = EditorView.domEventHandlers({beforeinput(event, view) {
+  const {from, to} = view.state.selection.main;
+  if (event.inputType !== "insertText" || !event.data || from === to || view.composing || event.isComposing) return false;
+  const text = event.data;
+  const plain = () => view.state.update({changes: {from, to, insert: text}, selection: {anchor: from + text.length},
+    userEvent: "input.type", scrollIntoView: true});
+  event.preventDefault();
+  if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, plain))) view.dispatch(plain());
+  return true;
+}});
+
 export class RuleEditor {
   /**
    * @param {string} text
@@ -64,7 +76,7 @@ export class RuleEditor {
       keymap.of([{key: "Tab", run: acceptCompletion}, ...completionKeymap, ...closeBracketsKeymap, ...defaultKeymap,
         ...historyKeymap, ...searchKeymap, ...lintKeymap]),
       EditorView.contentAttributes.of({"aria-label": "Rule, as YAML or JSON", spellcheck: "false", autocapitalize: "off"}),
-      updated,
+      REPLACING, updated,
     ];
     this._view = new EditorView({state: EditorState.create({doc: text, extensions}), parent: holder, root});
     this._extensions = extensions;
