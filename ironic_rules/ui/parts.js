@@ -43,11 +43,20 @@ export function table(caption, columns, rows) {
       sort ? el("button", {class: "sort", onclick: sort}, text,
         el("span", {"aria-hidden": "true"}, sorted === "ascending" ? " ▲" : sorted === "descending" ? " ▼" : "")) : text);
   });
-  return el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
-    el("table", {}, el("caption", {class: "unseen"}, caption), el("thead", {}, el("tr", {}, head)),
+  return scrolling(caption, el("table", {}, el("caption", {class: "unseen"}, caption), el("thead", {}, el("tr", {}, head)),
       el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell) =>
         cell !== null && typeof cell === "object" && !(cell instanceof Node) && !Array.isArray(cell)
           ? el("td", {class: cell.class}, cell.children) : el("td", {}, cell)))))));
+}
+
+/** Return a frame in which something wide scrolls; keys reach it only while it does. */
+function scrolling(label, ...children) {
+  const frame = el("div", {class: "scroll", role: "group", "aria-label": label}, children);
+  new ResizeObserver(() => {
+    if (frame.scrollWidth > frame.clientWidth) frame.setAttribute("tabindex", "0");
+    else frame.removeAttribute("tabindex");
+  }).observe(frame);
+  return frame;
 }
 
 /** Return a section with a heading; the children are beneath it. */

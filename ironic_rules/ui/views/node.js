@@ -40,7 +40,7 @@ export async function show(main, {path}, signal) {
     const [newest] = await Promise.all([
       showTimeline(timeline, base, names, signal, why),
       showTable(ports, `${base}/ports/detail`, "ports", "Ports", ["Address", "PXE", "Physical network", "Switch"], (port) => [
-        el("code", {}, port.address), port.pxe_enabled ? "yes" : "no", port.physical_network ?? "",
+        {class: "nowrap", children: el("code", {}, port.address)}, port.pxe_enabled ? "yes" : "no", port.physical_network ?? "",
         [port.local_link_connection?.switch_info ?? port.local_link_connection?.switch_id ?? "",
           port.local_link_connection?.port_id ? ` ${port.local_link_connection.port_id}` : ""]],
       "No port. An inspection adds those that the machine reports.", signal),
@@ -100,11 +100,11 @@ export async function show(main, {path}, signal) {
   shortcut("u", "Back to the fleet", () => go(address("fleet")), signal);
 }
 
-/** Return a text with the line breaks that the service has escaped. */
+/** Return a text with the line breaks that the service has escaped, and without the end of very long lines. */
 function lines(text) {
-  const [first, ...others] = String(text).split(/\\n|\n/);
+  const [first, ...others] = String(text).split(/\\n|\n/).map((line) => short(line, 1500));
   return [el("p", {}, first), others.length > 0 && el("ul", {class: "reasons"},
-    others.map((line) => el("li", {}, line.replace(/^\s*\*\s*/, ""))))];
+    others.slice(0, 100).map((line) => el("li", {}, line.replace(/^\s*\*\s*/, ""))))];
 }
 
 /** Return a promise of a map from the UUID of a rule to what it is called. */

@@ -77,7 +77,7 @@ async function showOne(main, uuid, signal) {
         `, ${progress.left.toLocaleString()} left`),
       isRunning && el("button", {onclick: () => cancel(path, told)}, "Cancel …"),
       operation.errors?.length > 0 && section("Failed", table("Nodes that failed", ["Node", "Why"], operation.errors.map((each) => [
-        el("a", {href: address("node", each.node)}, each.node), {class: "long", children: each.error}])))));
+        el("a", {href: address("node", each.node)}, each.node), {class: "long", children: (each.error ?? "").replaceAll("\\n", " ")}])))));
     await showGroups(groups, path, signal).catch((problem) => { if (problem.name !== "AbortError") throw problem; });
     if (!isRunning) {
       if (wasRunning) announce(`The operation is ${operation.status}`);
@@ -111,7 +111,7 @@ async function showGroups(place, path, signal) {
 
 function outline(result) {
   const paths = patchOf(result?.node).map(({path: to}) => to);
-  return [result?.outcome && result.outcome !== "finished" ? result.outcome : null, result?.failure?.reason,
+  return [result?.outcome && result.outcome !== "finished" ? result.outcome : null, result?.failure?.reason?.replaceAll("\\n", " "),
     ...(result?.traits?.added ?? []).map((trait) => `+ ${trait}`), ...(result?.traits?.removed ?? []).map((trait) => `− ${trait}`),
     ...paths].filter(Boolean).join(", ") || "nothing changes";
 }
