@@ -5,7 +5,7 @@ import {announce, el, fill, shown, when} from "../dom.js";
 import {fromLink, poll, request, setPath} from "../api.js";
 import {address, go} from "../router.js";
 import {shortcut} from "../shortcuts.js";
-import {ago, empty, keepingFocus, loading, nodeLink, notice, section, startOperation, state, table, timeOf} from "../parts.js";
+import {ago, empty, keepingFocus, loading, nodeLink, notice, section, short, startOperation, state, table, timeOf} from "../parts.js";
 
 export const title = "Fleet";
 
@@ -129,7 +129,7 @@ function nodes(json, filters, sorted, direction) {
     {class: "name", children: [nodeLink(node), node.maintenance && [" ", el("span", {class: "tag"}, "maintenance")]]},
     {class: "nowrap", children: state(node.provision_state)},
     {class: "nowrap", children: when(node.provision_updated_at)}, node.resource_class,
-    {class: "long", children: el("div", {class: "clamp", title: node.last_error ? shown(node.last_error).slice(0, 1000) : null}, node.last_error?.replaceAll("\\n", " "))},
+    {class: "long", children: el("div", {class: "clamp", title: node.last_error ? shown(node.last_error).slice(0, 1000) : null}, node.last_error && short(node.last_error.replaceAll("\\n", " "), 400))},
   ])),
   marker && el("p", {}, el("a", {class: "button", href: address("fleet", {...filters, sort_key: sorted, sort_dir: direction, marker})}, "Next page"))];
 }
@@ -156,7 +156,7 @@ async function showFailures(place, states, signal) {
   keepingFocus(place, () => fill(place, largest.length === 0 ? empty("No node has failed.")
     : el("ul", {class: "plain"}, largest.slice(0, 12).map(([key, group]) => el("li", {},
       el("details", {"data-key": key, open: opened.has(key) || (largest.length === 1 && group.nodes.length <= 3)},
-        el("summary", {}, el("strong", {class: "bad"}, group.nodes.length), " ", el("span", {class: "clamp"}, group.text.replaceAll("\\n", " "))),
+        el("summary", {}, el("strong", {class: "bad"}, group.nodes.length), " ", el("span", {class: "clamp"}, short(group.text.replaceAll("\\n", " "), 400))),
         el("p", {class: "names"}, group.nodes.slice(0, 60).map((node) => [nodeLink(node), " "]),
           group.nodes.length > 60 && el("a", {href: address("fleet", {provision_state: group.name})}, "and more")))))),
   more && empty(`Of the ${MOST_FAILED.toLocaleString()} that failed last in each state.`)));

@@ -113,7 +113,7 @@ function outline(result) {
   const paths = patchOf(result?.node).map(({path: to}) => to);
   return [result?.outcome && result.outcome !== "finished" ? result.outcome : null, result?.failure?.reason?.replaceAll("\\n", " "),
     ...(result?.traits?.added ?? []).map((trait) => `+ ${trait}`), ...(result?.traits?.removed ?? []).map((trait) => `− ${trait}`),
-    ...paths].filter(Boolean).join(", ") || "nothing changes";
+    ...paths].filter(Boolean).map((text) => short(text, 300)).join(", ") || "nothing changes";
 }
 
 async function showNodes(place, path, group, signal) {

