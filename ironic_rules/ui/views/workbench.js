@@ -311,9 +311,13 @@ class Workbench {
   async _tryAll(text, signal) {
     const queue = machines.filter((machine) => machine !== currentMachine);
     const [replies, errors] = [new Map(), new Map()];
-    // The one that is shown also tells whether the rule is valid.
-    const first = await this._try(currentMachine, text, replies, errors, signal);
-    this._tell(text, [...problems(text, first.error), ...warnings(text, first.reply)]);
+    // The one that is shown also tells whether the rule is valid; if it has no data, the next one does.
+    let first = await this._try(currentMachine, text, replies, errors, signal);
+    while (first.reply === null && first.error.problems.length === 0 && queue.length > 0) {
+      first = await this._try(queue.shift(), text, replies, errors, signal);
+    }
+    if (first.reply === null && first.error.problems.length === 0) fill(this._problems, el("p", {class: "dim"}, "The rule is not checked."));
+    else this._tell(text, [...problems(text, first.error), ...warnings(text, first.reply)]);
     if (first.error?.problems.length > 0) {
       this._stale();
       return;
@@ -370,13 +374,11 @@ class Workbench {
   /** Show what is wrong, in the text and below it. */
   _tell(text, found) {
     this._editor.mark(found);
-    const errors = found.filter((problem) => problem.severity === "error").length;
     fill(this._problems, found.length === 0 ? el("p", {class: "good"}, "The rule is valid.")
       : el("ul", {"aria-label": "Problems"}, found.map((problem) => el("li", {},
         el("button", {class: "link", onclick: () => this._editor.goTo(problem.from, problem.to)}, `Line ${text.lineOf(problem.from)}`),
         " ", el("span", {class: problem.severity === "error" ? "bad" : "busy"}, `${problem.severity}: `), problem.text,
         problem.mend && [" ", el("button", {onclick: () => this._editor.change(problem.mend)}, problem.mend.name)]))));
-    this._isInvalid = errors > 0;
   }
 
   /** The results are those of an earlier text. */
@@ -393,7 +395,7 @@ class Workbench {
       : machines.find((found) => found.id === this._shown.machine) ?? currentMachine;
     const error = this._errors.get(machine.id);
     const reply = this._replies.get(machine.id);
-    const own = reply ? reply.given["/as_if/0"] : null;
+    const own = [...this._replies.values()][0]?.given["/as_if/0"] ?? null;
     const rule = this._shown.rule ?? own;
     if (error) {
       fill(this._verdict, error.status === 404 ? empty(NOTHING_SENT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from ironic_rules import samples
+from ironic_rules.rules import strict_yaml
 from tests.functional.processes import standalone, wait_for
 from tests.functional.ui.conftest import PATIENCE_MS, Visitor, playwright
 
@@ -234,4 +236,62 @@ def test_what_machines_and_rules_say_is_text(service, visit):
     her.see("The rule matches on vm-qemu-bios.", ".verdict")
     her.check_accessibility()
     assert her.page.locator("img").count() == 0
+    assert her.errors == []
+
+
+def test_a_warning_is_mended_by_its_button_and_the_rule_becomes_a_file_that_apply_takes(service, visit):
+    her = visit(service.url, width=1500)
+    her.open("#/workbench")
+    write(her, MISTAKEN.replace("[count]", "[cuont]", 1).replace("atribute", "attribute"))
+    her.see("did you mean inventory[cpu][count]?", ".problems")
+    her.page.get_by_role("button", name="Write inventory[cpu][count]").first.click()
+    her.see("The rule is valid.", ".problems")
+    rule = strict_yaml.load(text_of(her))
+    assert rule["conditions"][0]["args"]["values"] == ["{inventory[cpu][count]}", 8]
+
+    # As YAML and as JSON, the same rule, which a service takes.
+    for suffix in ("yaml", "json"):
+        with her.page.expect_download() as found:
+            her.page.get_by_role("button", name="Save as file").click()
+        assert found.value.suggested_filename == f"many-cpus.{suffix}"
+        content = found.value.path().read_text()
+        assert strict_yaml.load(content) == [rule]
+        her.page.get_by_role("button", name="YAML ⇄ JSON").click()
+    her.see("openstack baremetal inspection rule apply many-cpus.json")
+    reply = service.client.put(RULES, json={"rules": [rule], "dry_run": True})
+    assert reply.status_code == 200, reply.text
+    assert her.errors == []
+
+
+@pytest.mark.long
+def test_machines_are_chosen_by_keyboard_and_bad_ones_say_why_they_are(service, visit):
+    node = service.client.post("/v1/nodes", json={"name": "silent", "driver": "fake-hardware"}).json()["uuid"]
+    her = visit(service.url, width=1500)
+    her.open(f"#/workbench?nodes={node}")
+    her.see("This node has not been inspected yet")
+    her.page.locator("h1").click()
+    her.page.keyboard.press("m")
+    dialog = her.page.get_by_role("dialog", name="Machines to try the rule on")
+    dialog.get_by_role("searchbox").fill("dell")
+    sample = dialog.get_by_role("checkbox", name="dell-r660", exact=True)
+    expect(sample).to_be_visible()
+    sample.press("Space")
+    dialog.get_by_text("Paste a report").press("Enter")
+    pasted = dialog.get_by_label("A report or an inventory as JSON")
+    pasted.fill("{")
+    dialog.get_by_role("button", name="Add", exact=True).press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("This is not JSON")
+    assert pasted.input_value() == "{"
+    pasted.fill(json.dumps({"cpu": {"count": 3}, "interfaces": [
+        {"name": "eth0", "mac_address": "52:54:00:00:00:09", "ipv4_address": "192.0.2.9"}]}))
+    dialog.get_by_role("button", name="Add", exact=True).press("Enter")
+    her.check_accessibility()
+    dialog.get_by_role("button", name="Try on these").press("Enter")
+    expect(cell(her, "dell-r660", "matches")).to_be_visible()
+    expect(cell(her, "pasted 1", "matches")).to_be_visible()
+    her.see("Without a result: silent", ".verdicts")
+    cell(her, "pasted 1", "matches").press("Enter")
+    her.see("{inventory[cpu][count]} → 3 integer", ".steps")
+    her.page.get_by_label("Compare with the stored rules").press("Space")
+    her.see("add /cpus: 3", ".verdicts section")
     assert her.errors == []
