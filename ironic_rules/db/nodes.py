@@ -172,8 +172,8 @@ def state_counts(conn: sa.Connection) -> list[tuple[str, int]]:
     counted = sa.select(nodes.c.provision_state, sa.func.count()).group_by(nodes.c.provision_state)
     # All of them are counted in the index, without a look at any row; those with a parent are few.
     of_state: dict[str, int] = {row[0]: row[1] for row in conn.execute(counted).all()}
-    for name, count in conn.execute(counted.where(nodes.c.parent_node.is_not(None))).all():
-        of_state[name] -= count
+    for name in conn.scalars(sa.select(nodes.c.provision_state).where(nodes.c.parent_node.is_not(None))):
+        of_state[name] -= 1
     return sorted(((name, count) for name, count in of_state.items() if count), key=lambda each: (-each[1], each[0]))
 
 

@@ -208,7 +208,7 @@ export function tree(value, {label, root = "", actions = () => [], pick = null} 
   fill(count, "");
   requestAnimationFrame(() => { draw(); if (rows.length > 0) choose(0); });
   if (!isOpenable(value)) put(space, leaf(value));
-  return Object.assign(element, {focusSearch: () => { search.focus(); announce(`Search in ${label}`); }});
+  return Object.assign(element, {focusSearch: () => { element.scrollIntoView({block: "start"}); search.focus({preventScroll: true}); announce(`Search in ${label}`); }});
 }
 
 function isOpenable(value) {

@@ -19,7 +19,7 @@ const OWN = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:[0-9a-f]{2}:){5}[0-9
 
 export async function show(main, {query}, signal) {
   const filters = Object.fromEntries(FILTERS.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));
-  const sorted = query.get("sort_key") ?? "created_at";
+  const sorted = query.get("sort_key") ?? ""; // by creation, which needs no sorting
   const direction = query.get("sort_dir") ?? "asc";
   const isWhole = Object.keys(filters).length === 0 && !query.get("marker");
   const total = el("span", {class: "dim", role: "status"});
@@ -34,7 +34,8 @@ export async function show(main, {query}, signal) {
     bar(filters, sorted, direction), list);
   shortcut("/", "Filter the nodes", () => main.querySelector("form input")?.focus(), signal);
 
-  const wanted = new URLSearchParams({...filters, fields: FIELDS, sort_key: sorted, sort_dir: direction, limit: PAGE});
+  const wanted = new URLSearchParams({...filters, fields: FIELDS, sort_dir: direction, limit: PAGE});
+  if (sorted) wanted.set("sort_key", sorted);
   if (query.get("marker")) wanted.set("marker", query.get("marker"));
   const tasks = [
     poll("/v1/node_states", {signal, seconds: EVERY_S}, ({json, error, headers}) => {
@@ -102,7 +103,7 @@ function bar(filters, sorted, direction) {
   el("label", {class: "field"}, el("span", {}, "Owner"), input("owner", {size: 14})),
   el("label", {class: "field"}, el("span", {}, "Description has"), input("description_contains", {size: 14})),
   el("button", {}, "Apply"),
-  Object.keys(filters).length > 0 && el("a", {class: "button", href: address("fleet", sorted === "created_at" ? {} : {sort_key: sorted, sort_dir: direction})}, "Clear"),
+  Object.keys(filters).length > 0 && el("a", {class: "button", href: address("fleet", sorted ? {sort_key: sorted, sort_dir: direction} : {})}, "Clear"),
   el("span", {class: "grow"}),
   el("button", {type: "button", class: "quiet", onclick: () => startOperation("Try the rules on these nodes?",
     "Hooks and rules run over the data of their last inspections. Nothing is changed.", "Try",

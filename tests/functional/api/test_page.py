@@ -1,4 +1,4 @@
-"""``/ui/``: which files are served, with which headers; what the page needs of a browser is in ``tests/functional/ui``."""
+"""``/ui/``: which files are served, with which headers. ``tests/functional/ui`` has the page in a browser."""
 
 from __future__ import annotations
 
@@ -64,8 +64,9 @@ def test_a_file_that_a_browser_has_is_not_sent_again(served):
 
 
 @pytest.mark.parametrize("path", [
-    "/ui/../conf/api.py", "/ui/%2e%2e/conf/api.py", "/ui/..%2fconf%2fapi.py", "/ui//etc/passwd", "/ui/views", "/ui/views/",
-    "/ui/views/../../service.py", "/ui/__init__.py", "/ui/app.js/", "/ui/APP.JS", "/ui/%00", "/ui/app.js%00.html"])
+    "/ui/../conf/api.py", "/ui/%2e%2e/conf/api.py", "/ui/..%2fconf%2fapi.py", "/ui//etc/passwd", "/ui/views",
+    "/ui/views/", "/ui/views/../../service.py", "/ui/__init__.py",
+    "/ui/app.js/", "/ui/APP.JS", "/ui/%00", "/ui/app.js%00.html"])
 def test_no_path_leads_to_anything_else(served, path):
     reply = served.get(path, status=404)
     assert b"import" not in reply.body

@@ -22,7 +22,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 #: Programs that are Chromium, by their names in Debian and elsewhere.
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_MS = PATIENCE_S * 1000
-#: A Content-Security-Policy that was violated is told to the page, which then tells the test.
+#: Makes an error of each violation of the Content-Security-Policy.
 LISTEN = """addEventListener("securitypolicyviolation", (event) => {
     console.error(`CSP ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`);
 });"""
@@ -124,8 +124,6 @@ class Demo:
 
     def inspect(self, node: str, report: dict[str, Any]) -> None:
         """Inspect a node, whose machine sends ``report``; wait for the end."""
-        from tests.functional.processes import wait_for
-
         def inspections() -> int:
             return len(self.client.get(f"/v1/nodes/{node}/inspections").json()["inspections"])
 

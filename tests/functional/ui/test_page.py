@@ -14,14 +14,15 @@ from tests.functional.rows import identity
 from tests.functional.ui.conftest import playwright
 
 expect = playwright.expect
-#: What a machine, or someone on the way to it, may send; nothing of it may be executed.
+#: What a machine may send, or whoever pretends to be one; nothing of it may be executed.
 HOSTILE = [
     "<img src=x onerror=\"console.error('executed')\">", "</script><script>console.error('executed')</script>",
     "javascript:console.error('executed')", "\"><svg onload=console.error('executed')>", "{{constructor}}",
     "\u202egnp.exe\u2066", "\u0000\u0007\u001b[31m", "\U0001f9d1\u200d\U0001f680", "x" * 10_000,
 ]
 CAME = "[aria-label='What came, went and changed']"
-TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("main *, header *")]
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
+    : [...document.querySelectorAll("main *, header *")]
     .filter((each) => each.getBoundingClientRect().right > innerWidth && !each.parentElement.closest(".scroll"))
     .map((each) => each.outerHTML.slice(0, 200))"""
 SECRET = "Winter-2026-secret"
@@ -54,7 +55,9 @@ def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(demo, vi
     her.picture("node", 700)
 
     # The inventory as a tree: what the machine has instead of disks.
-    her.page.get_by_label("Search in the inventory").fill("disks")
+    her.page.get_by_role("button", name="Search the inventory").click()
+    expect(her.page.get_by_label("Search in the inventory")).to_be_focused()
+    her.page.keyboard.type("disks")
     expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("disks: []")
     her.picture("inventory")
     assert her.errors == []
@@ -78,6 +81,7 @@ def test_a_machine_that_has_changed_shows_what_came_and_went_and_which_rules_mat
     her.see(lost["serial"], CAME + " tr:has-text('went')")
     her.see("physical_mb", CAME + " tr:has-text('Memory')")
     her.check_accessibility()
+    her.page.locator(CAME).scroll_into_view_if_needed()
     her.picture("versions")
     assert her.errors == []
 
@@ -187,7 +191,8 @@ def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit)
     demo.client.post("/v1/deploy_templates", json=template).raise_for_status()
     ident = demo.client.post("/v1/flavors", json={"flavor": flavor}).raise_for_status().json()["flavor"]["id"]
     demo.client.post(f"/v1/flavors/{ident}/os-extra_specs", json={"extra_specs": {
-        "resources:CUSTOM_BAREMETAL_LARGE": "1", "trait:CUSTOM_ALL_FLASH": "required"}}).raise_for_status()
+        "resources:CUSTOM_BAREMETAL_LARGE": "1", "resources:VCPU": "0", "resources:MEMORY_MB": "0",
+        "resources:DISK_GB": "0", "trait:CUSTOM_ALL_FLASH": "required"}}).raise_for_status()
 
     her = visit(demo.url)
     her.open("#/templates")
