@@ -282,7 +282,7 @@ def test_machines_are_chosen_by_keyboard_and_bad_ones_say_why_they_are(service, 
     dialog.get_by_role("button", name="Add", exact=True).press("Enter")
     expect(dialog.get_by_role("alert")).to_contain_text("This is not JSON")
     assert pasted.input_value() == "{"
-    pasted.fill(json.dumps({"cpu": {"count": 3}, "interfaces": [
+    pasted.fill(json.dumps({"cpu": {"count": 3, "architecture": "x86_64"}, "interfaces": [
         {"name": "eth0", "mac_address": "52:54:00:00:00:09", "ipv4_address": "192.0.2.9"}]}))
     dialog.get_by_role("button", name="Add", exact=True).press("Enter")
     her.check_accessibility()
