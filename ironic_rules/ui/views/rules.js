@@ -28,7 +28,7 @@ export async function show(main, {query}, signal) {
   const list = el("div", {}, loading("Loading rules …", 12));
   const history = el("div", {}, loading("Loading revisions …", 6));
   fill(main, el("div", {class: "head"}, el("h1", {}, title),
-    el("a", {href: address("workbench")}, "Write a rule")), list, section("Revisions", history));
+    el("a", {href: address("workbench")}, "Write a rule")), el("div", {class: "stack"}, list, section("Revisions", history)));
   const [rules, statistics, revisions] = await Promise.all([
     pages(`${RULES}?sort_key=execution&detail=true&limit=1000`, "inspection_rules", {signal, most: MOST}),
     pages(`${RULES}/statistics?limit=1000`, "statistics", {signal, most: MOST}),
