@@ -9,12 +9,12 @@ import bcrypt
 import pytest
 
 from ironic_rules import samples
-from tests.functional.processes import standalone
+from tests.functional.processes import free_port, standalone
 from tests.functional.rows import identity
 from tests.functional.ui.conftest import playwright
 
 expect = playwright.expect
-#: What a machine may send, or whoever pretends to be one; nothing of it may be executed.
+#: What a machine may send, or a program that pretends to be one; nothing of it may be executed.
 HOSTILE = [
     "<img src=x onerror=\"console.error('executed')\">", "</script><script>console.error('executed')</script>",
     "javascript:console.error('executed')", "\"><svg onload=console.error('executed')>", "{{constructor}}",
@@ -212,12 +212,13 @@ def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit)
     assert her.errors == []
 
 
-@pytest.mark.slow
-def test_a_password_is_asked_for_kept_in_memory_and_sent_nowhere_else(tmp_path, visit):
+@pytest.mark.long
+def test_a_password_stays_in_memory_even_while_the_service_is_restarted(tmp_path, visit):
     users = tmp_path / "users"
     users.write_text(f"anna:{bcrypt.hashpw(b'right', bcrypt.gensalt(4)).decode()}\n")
     config = f"[DEFAULT]\nauth_strategy = http_basic\nhttp_basic_auth_user_file = {users}\n"
-    with standalone(tmp_path, config=config) as (_, url):
+    port = free_port()
+    with standalone(tmp_path, config=config, port=port) as (process, url):
         her = visit(url)
         her.page.goto(f"{url}/ui/")
         for password in ("wrong", "right"):
@@ -234,6 +235,11 @@ def test_a_password_is_asked_for_kept_in_memory_and_sent_nowhere_else(tmp_path, 
         assert her.page.evaluate("() => localStorage.length + sessionStorage.length + document.cookie.length") == 0
         header = base64.b64encode(b"anna:right").decode()
         assert header in str(her.received[-1].request.all_headers())
+        process.terminate()
+        her.see("The service does not answer", ".list [role=alert]")
+    with standalone(tmp_path, config=config, port=port, name="again"):
+        # It is there again, without a question and without a reload.
+        her.see("There is no node yet")
         her.page.get_by_role("button", name="Sign out").click()
         expect(her.page.get_by_role("dialog")).to_be_visible()
         assert her.errors == []
