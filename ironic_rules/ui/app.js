@@ -28,6 +28,8 @@ import {notice} from "./parts.js";
 
 const VIEWS = {
   fleet: () => import("./views/fleet.js"),
+  rules: () => import("./views/rules.js"),
+  workbench: () => import("./views/workbench.js"),
   node: () => import("./views/node.js"),
   templates: () => import("./views/templates.js"),
   journal: () => import("./views/journal.js"),
@@ -37,6 +39,8 @@ const VIEWS = {
 // [view, text, key after "g"]
 const NAVIGATION = [
   ["fleet", "Fleet", "f"],
+  ["rules", "Rules", "r"],
+  ["workbench", "Workbench", "w"],
   ["templates", "Templates", "t"],
   ["journal", "Journal", "j"],
   ["operations", "Operations", "o"],

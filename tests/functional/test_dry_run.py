@@ -88,6 +88,10 @@ def test_a_stored_rule_is_explained_over_a_stored_inventory(whole: Whole) -> Non
     assert {"op": "add", "path": "/extra/x", "value": 1} in shown["node"]["patch"]
     assert [step["hook"] for step in shown["steps"] if "hook" in step][:2] == ["ramdisk-error", "validate-interfaces"]
     assert shown["given"] == {"/as_if/0": uuid}
+    warned = tried(whole, node=node, as_if=[{"actions": [GPU], "conditions": [
+        {"op": "is-true", "args": {"value": "{inventory[cpu][cuont]}"}}]}])["warnings"]
+    assert [(found["pointer"], found["nearest"]) for found in warned] == [
+        ("/as_if/0/conditions/0/args/value", "inventory[cpu][count]")]
 
 
 def test_an_inspection_does_what_the_dry_run_said(whole: Whole) -> None:
