@@ -17,7 +17,7 @@ from oslo_log import log as logging
 
 from ironic_rules.pxe_filter import dnsmasq, plan
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
-from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
 from ironic_rules.pxe_filter.watch import Watch
 from ironic_rules.text import printable
@@ -69,7 +69,7 @@ class HostsdirTarget(Target):
         self._state: str | None = None
 
     @classmethod
-    def make(cls, settings: FilterSettings, layout: plan.Layout) -> list[HostsdirTarget]:
+    def make(cls, settings: TargetSettings, layout: plan.Layout) -> list[HostsdirTarget]:
         """Return one for each folder."""
         pid_files = settings.pid_files or (None,) * len(settings.folders)
         return [cls(path, pid_file, layout, allowed_only=settings.deny_unknown)

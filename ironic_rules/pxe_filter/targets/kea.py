@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.pxe_filter import plan
-from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.targets import kea_control
 from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
 from ironic_rules.pxe_filter.targets.kea_hosts import Hosts
@@ -54,10 +54,10 @@ class KeaTarget(Target):
         self._told: dict[str, int] = {}
 
     @classmethod
-    def make(cls, settings: FilterSettings, layout: plan.Layout) -> list[KeaTarget]:
+    def make(cls, settings: TargetSettings, layout: plan.Layout) -> list[KeaTarget]:
         """Return the one for the configured database."""
         assert settings.kea_connection is not None
-        hosts = Hosts(settings.kea_connection, settings.kea_identifiers, "all")
+        hosts = Hosts(settings.kea_connection, settings.kea_identifiers, settings.name or "all")
         return [cls(hosts, settings.kea_sockets, layout, allowed_only=settings.deny_unknown)]
 
     def open(self) -> Iterable[str]:
@@ -111,7 +111,7 @@ class KeaTarget(Target):
         if self._rows is None:
             self._load()
         assert self._rows is not None
-        wanted = {name: {mac for mac, allowed in pairs if allowed == self._allowed_only}
+        wanted = {name: {mac for mac, allowed in pairs if allowed == self._allowed_only and self._hosts.can_tell(mac)}
                   for name, pairs in batch.groups.items()}
         remove, add = set(self._others), set()
         for name, macs in wanted.items():

@@ -89,7 +89,7 @@ def test_lines_that_are_not_needed_are_forgotten_without_a_periodic_sync(site: S
     keeper = site.synced(hosts_files=1, dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
     dnsmasq = net.dnsmasq(site.folder)
     settled(keeper)
-    target = keeper._targets[0]
+    target = keeper.areas[0].targets[0]
     assert (target.needed, target.surplus, keeper.statistics.reloads) == (301, 0, 0)
     for number in range(3):
         keeper.tell([macs[number]], [])
@@ -122,7 +122,7 @@ def test_a_file_that_is_never_read_is_waited_for_once(
     keeper = site.synced(dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
     net.dnsmasq(site.folder)
     settled(keeper)
-    [target] = keeper._targets
+    [target] = keeper.areas[0].targets
     assert isinstance(target, HostsdirTarget)
     waits: list[float] = []
     monkeypatch.setattr(target._watch, "wait", waits.append)
