@@ -57,6 +57,23 @@ def _column(url: str, wanted: sa.Column[Any], known: sa.Column[Any], values: lis
     return sorted(found)
 
 
+def deny(url: str, count: int) -> None:
+    """Write what the filter writes for the open policy into a host database of Kea in PostgreSQL, without the filter.
+
+    Reservations of the addresses that are allowed are included; the filter removes them.
+    """
+    engine = sa.create_engine(url)
+    with engine.begin() as conn:
+        conn.execute(sa.text(
+            "INSERT INTO hosts (dhcp_identifier, dhcp_identifier_type, dhcp4_subnet_id, dhcp6_subnet_id, "
+            "dhcp4_client_classes, dhcp6_client_classes, user_context) "
+            "SELECT decode('5254' || lpad(to_hex(number), 8, '0'), 'hex'), 0, 0, 0, 'DROP', 'DROP', "
+            "'{\"ironic-pxe-filter\"\\: \"all\"}' FROM generate_series(0, :last) AS number"), {"last": count - 1})
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        conn.execute(sa.text("ANALYZE hosts"))
+    engine.dispose()
+
+
 def flip(database: Path | str) -> None:
     """Let 1 % of the nodes change between ``active`` and ``inspect wait``."""
     engine = sa.create_engine(f"sqlite:///{database}" if isinstance(database, Path) else database)
