@@ -74,6 +74,16 @@ def deny(url: str, count: int) -> None:
     engine.dispose()
 
 
+def inspect(database: Path, count: int) -> None:
+    """Let only the first ``count`` nodes be on inspection."""
+    engine = sa.create_engine(f"sqlite:///{database}")
+    state = sa.case((nodes.c.id <= _FIRST + count, "inspect wait"), else_="active")
+    with engine.begin() as conn:
+        conn.execute(sa.update(nodes).where(
+            sa.or_(nodes.c.id <= _FIRST + count, nodes.c.provision_state != "active")).values(provision_state=state))
+    engine.dispose()
+
+
 def flip(database: Path | str) -> None:
     """Let 1 % of the nodes change between ``active`` and ``inspect wait``."""
     engine = sa.create_engine(f"sqlite:///{database}" if isinstance(database, Path) else database)

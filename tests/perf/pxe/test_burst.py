@@ -103,12 +103,18 @@ class _Burst:
 
 
 @contextlib.contextmanager
-def burst(tmp_path: Path, server: str, policy: str, known: int = _KNOWN) -> Iterator[_Burst]:
-    """Yield a filter with ``known`` addresses, and its server, which follows it."""
+def burst(tmp_path: Path, server: str, policy: str, known: int = _KNOWN,
+          inspecting: int | None = None) -> Iterator[_Burst]:
+    """Yield a filter with ``known`` addresses, and its server, which follows it.
+
+    :param inspecting: only the first so many nodes are on inspection; None: every hundredth
+    """
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(network(tmp_path))
         site = stack.enter_context(sites.site(tmp_path, transport=f"ironic-rules-memory:///{secrets.token_hex(4)}"))
         population.fill(Path(site.db.engine.url.database or ""), known)
+        if inspecting is not None:
+            population.inspect(Path(site.db.engine.url.database or ""), inspecting)
         options: dict[str, Any] = {"deny_unknown_macs": policy == "closed"}
         if server == "kea":
             url = stack.enter_context(keas.host_database("postgresql"))

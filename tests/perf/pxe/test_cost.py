@@ -24,6 +24,8 @@ from tests.perf.pxe.test_burst import burst
 
 _CASES = [("dnsmasq", "closed", (1_000, 1_000_000)), ("kea", "closed", (1_000, 1_000_000)),
           ("kea", "open", (1_000, 1_000_000)), ("dnsmasq", "open", (1_000, 10_000, 100_000))]
+#: Nodes on inspection, the same with every number of known addresses.
+_INSPECTING = 50
 _REQUESTS, _AT_ONCE = 600, 5
 _KNOWN, _ROUNDS, _WARM_UP = 100_000, 60, 5
 
@@ -43,9 +45,8 @@ def test_the_cost_of_a_discover(tmp_path: Path, server: str, policy: str, number
     for number in numbers:
         folder = tmp_path / str(number)
         folder.mkdir()
-        with burst(folder, server, policy, number) as made:
-            # Of every hundredth node all four ports are allowed.
-            macs = [population.address(one) for one in range(0, number, population.PORTS_PER_NODE * 100)][:200]
+        with burst(folder, server, policy, number, _INSPECTING) as made:
+            macs = [population.address(one) for one in range(_INSPECTING * population.PORTS_PER_NODE)]
             made.net.wire.ask(*({"v": 4, "mac": mac, "wait": 5} for mac in macs[:2]))
             before, delays = processor_s(made.pid), []
             for start in range(0, _REQUESTS, _AT_ONCE):
