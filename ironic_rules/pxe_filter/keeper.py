@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent import futures
 
 import sqlalchemy as sa
 from oslo_log import log as logging
@@ -36,6 +37,7 @@ class Keeper:
         self.statistics = Statistics([area.statistics for area in self.areas])
         self._scopes = [area.scope for area in self.areas]
         self._whole = records.union(self._scopes)
+        self._pool = None if len(self.areas) == 1 else futures.ThreadPoolExecutor(len(self.areas), "pxe-area")
         self._reader = records.ChangeReader()
         self._refused: set[str] = set()
         self._synced = False
@@ -68,8 +70,7 @@ class Keeper:
 
     def write(self) -> None:
         """Write what messages have changed, and what could not be written before."""
-        for area in self.areas:
-            area.write()
+        self._each(Area.write)
 
     def observe(self) -> None:
         """Look at what the servers have taken over, and make them reload if that is due."""
@@ -91,8 +92,7 @@ class Keeper:
             self._read_all_at = None
             self.statistics.syncs["failed"] += 1
             raise
-        for area in self.areas:
-            area.settle(self._db, periodic=periodic)
+        self._each(lambda area: area.settle(self._db, periodic=periodic))
         numbers = self.statistics
         numbers.syncs[kind] += 1
         numbers.duration_s, numbers.synced_at = time.monotonic() - began, time.time()
@@ -126,8 +126,7 @@ class Keeper:
                 area.update(changed, ports, inspecting[number], refused)
         if changed is None:
             self._read_all_at = time.monotonic()
-        for area in self.areas:
-            area.finish(asked, periodic=periodic)
+        self._each(lambda area: area.finish(asked, periodic=periodic))
         self._refuse(refused, everything=changed is None)
         return "incremental" if changed is not None else "full"
 
@@ -142,6 +141,14 @@ class Keeper:
         if any(again):
             self._read(conn, comparisons, keys)
         return [comparison.different for comparison in comparisons]
+
+    def _each(self, work: Callable[[Area], None]) -> None:
+        """Do this for every area at once: the server of one may be slow."""
+        if self._pool is None:
+            work(self.areas[0])
+            return
+        for done in [self._pool.submit(work, area) for area in self.areas]:
+            done.result()
 
     def _read(self, conn: sa.Connection, comparisons: Sequence[plan.Comparison],
               keys: Sequence[list[tuple[str, int]]]) -> None:

@@ -8,6 +8,7 @@ in a group stays there until then.
 from __future__ import annotations
 
 import binascii
+import collections
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -20,6 +21,9 @@ UNKNOWN_FILE = "unknown_hosts_filter"
 WILDCARD = "*:*:*:*:*:*"
 #: Instead of a node's id: the address is in the files, but no port has it (any more).
 GONE = 0
+
+#: Maximum number of changes that are remembered for the log.
+_MAX_CHANGES = 100_000
 
 _UNICAST = re.compile(r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}").fullmatch
 _LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,ignore)?$", re.MULTILINE)
@@ -185,8 +189,8 @@ class Plan:
         #: state of addresses by messages, until the database has been read
         self._told: dict[str, bool] = {}
         self.allows_unknown = self._unknown()
-        #: changes since the last call of take_changes()
-        self._changes: list[Change] = []
+        #: changes since the last call of take_changes(), the latest of them: none is taken while the database is away
+        self._changes: collections.deque[Change] = collections.deque(maxlen=_MAX_CHANGES)
 
     def __len__(self) -> int:
         return sum(map(len, self._files.values()))
@@ -244,7 +248,8 @@ class Plan:
 
     def take_changes(self) -> list[Change]:
         """Return the addresses that were allowed or denied since the last call."""
-        changes, self._changes = self._changes, []
+        changes = list(self._changes)
+        self._changes.clear()
         return changes
 
     def remember(self, macs: Iterable[str]) -> set[str]:

@@ -7,12 +7,14 @@ its own; others are neither changed nor removed.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from ironic_rules.db import deadlines
 from ironic_rules.pxe_filter import identifiers
 
 #: Identifiers by which Kea finds a client's reservation, and their numbers in ``host_identifier_type``.
@@ -20,6 +22,8 @@ IDENTIFIERS = {"hw-address": 0, "duid": 1, "client-id": 3}
 #: The class of a client whose packets Kea ignores.
 DROP = "DROP"
 _GLOBAL = 0
+#: Seconds after which a statement is given up.
+_LIMIT_S = 20
 _DUID_LL = b"\0\3\0\1"
 _CHUNK = 500
 
@@ -65,11 +69,15 @@ class Hosts:
         parsed = sa.make_url(url)
         mysql = parsed.get_backend_name() == "mysql"
         arguments: dict[str, Any] = {"connect_timeout": 5}
-        # Nothing waits without limit for a database that does not answer.
-        arguments |= ({"read_timeout": 20, "write_timeout": 20} if mysql else
-                      {"options": "-c statement_timeout=20000 -c synchronous_commit=on", "keepalives_idle": 10})
-        self._engine = sa.create_engine(parsed, pool_size=1, max_overflow=1, pool_pre_ping=True, pool_recycle=3600,
+        # Nothing waits without limit for a database that does not answer, or for a lock.
+        arguments |= ({"read_timeout": _LIMIT_S, "write_timeout": _LIMIT_S} if mysql else
+                      {"options": f"-c statement_timeout={1000 * _LIMIT_S} -c synchronous_commit=on",
+                       "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+                       "tcp_user_timeout": 1000 * _LIMIT_S})
+        self._engine = sa.create_engine(parsed, pool_size=1, max_overflow=1, pool_recycle=3600,
                                         connect_args=arguments, hide_parameters=True)
+        if not mysql:  # its driver waits for a server that is stopped as long as that is
+            deadlines.Watchdog(_LIMIT_S + 1, setting="[pxe_filter]kea_connection").watch(self._engine)
         # Another filter may have added the same rows, and the operator a reservation of the same client.
         self._insert: sa.Insert = (sa.insert(_HOSTS).prefix_with("IGNORE") if mysql else
                                    postgresql.insert(_HOSTS).on_conflict_do_nothing())
@@ -88,6 +96,7 @@ class Hosts:
                           _HOSTS.c.dhcp4_client_classes, _HOSTS.c.dhcp6_client_classes).where(
             _HOSTS.c.user_context == self._context)
         with self._engine.connect() as conn:
+            self._check(conn)
             for found, kind, first, second in conn.execute(query):
                 mac = _key(found, kind)
                 if mac is not None:
@@ -97,6 +106,15 @@ class Hosts:
             is_right = len(verdicts) == len(self._of(mac)) and len(set(verdicts)) == 1
             yield mac, verdicts[0] if is_right else None
 
+    def _check(self, conn: sa.Connection) -> None:
+        """Replace a connection that the server has closed since it was used."""
+        try:
+            conn.execute(sa.text("SELECT 1"))
+        except sa.exc.DBAPIError as exc:
+            if not exc.connection_invalidated:
+                raise
+            conn.rollback()
+
     def change(self, remove: Collection[str], add: Collection[str], *, drop: bool) -> list[str]:
         """Remove and add the reservations of addresses, in one transaction.
 
@@ -105,11 +123,22 @@ class Hosts:
         """
         classes = DROP if drop else None
         rows = [self._row(found, kind, classes) for mac in add for kind, found in self._of(mac).items()]
-        with self._engine.begin() as conn:
-            self._delete(conn, sorted(remove))
-            inserted = sum(conn.execute(self._insert.values(rows[start:start + _CHUNK])).rowcount
-                           for start in range(0, len(rows), _CHUNK))
-            return self._foreign(conn, add) if inserted < len(rows) else []
+        def work() -> list[str]:
+            with self._engine.begin() as conn:
+                self._delete(conn, sorted(remove))
+                inserted = sum(conn.execute(self._insert.values(rows[start:start + _CHUNK])).rowcount
+                               for start in range(0, len(rows), _CHUNK))
+                return self._foreign(conn, add) if inserted < len(rows) else []
+
+        began = time.monotonic()
+        try:
+            return work()
+        except sa.exc.DBAPIError as exc:
+            # The server has been restarted since: once more, which changes nothing that is done already. A check of the
+            # connection before each transaction would cost as much as the transaction.
+            if not exc.connection_invalidated or time.monotonic() - began > 1:
+                raise
+        return work()
 
     def can_tell(self, key: str) -> bool:
         """Return whether there is an identifier of the address, or of the key, among the configured kinds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,23 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from ironic_rules import context
 from ironic_rules.db import nodes, ports
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import states
 from ironic_rules.pxe_filter import metrics, report, settings
 from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.plan import Layout
+from ironic_rules.pxe_filter.service import FilterService
+from ironic_rules.pxe_filter.targets import kea, kea_control, kea_hosts
+from ironic_rules.pxe_filter.targets.base import Batch
+from tests.functional import databases
+from tests.functional.processes import wait_for
+from tests.functional.pxe_filter import kea as keas
 from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.network import verdicts
 from tests.functional.pxe_filter.site import Site
+from tests.functional.relay import Relay
 
 GUID = "ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:19:10:51"
 
@@ -173,3 +183,61 @@ def test_a_client_identifier_is_told_beside_the_address(two: Site, files: int,
 
     keeper = two.synced(hosts_files=8 - files)
     assert verdicts(folder) == {mac: True, duid: True, f"id:{GUID}": True, "*": True, **known}
+
+
+@pytest.mark.servers
+@pytest.mark.long
+def test_a_host_database_that_hangs_keeps_only_its_target_waiting(
+        two: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(kea_hosts, "_LIMIT_S", 2)
+    monkeypatch.setattr(kea, "_REST_S", 0.5)
+    _, mac = two.machine(states.INSPECTWAIT)
+    with keas.host_database("postgresql") as url:
+        parsed = sa.make_url(url)
+        relay = Relay(parsed.host or "127.0.0.1", parsed.port or 5432)
+        through = parsed.set(host="127.0.0.1", port=relay.port).render_as_string(hide_password=False)
+        first = f"target = kea\nkea_connection = {through}"
+        conf = two.conf(**options(two, first=first, deny_unknown_macs=True, sync_period=3600))
+        keeper = Keeper(settings.from_conf(conf), two.db)
+        service = FilterService(conf, keeper, None)
+        service.start()
+        try:
+            relay.is_silent = True
+            for _ in range(3):  # the first is written before the silence is noticed
+                _, other = two.machine(states.INSPECTWAIT)
+                service.manager.update_pxe_filters(context.admin(), allow=[other])
+                wait_for("the file", lambda other=other: verdicts(two.folders[1]).get(other))  # type: ignore[misc]
+            assert keeper.areas[0].is_behind
+            wait_for("the report", lambda: "Cannot write into the host database of Kea" in caplog.text, 60)
+
+            relay.is_silent = False
+            wait_for("the reservations", lambda: not keeper.is_behind, 60)
+            with databases.engine(url) as engine, engine.connect() as conn:
+                assert conn.scalar(sa.text("SELECT count(*) FROM hosts")) == 4
+        finally:
+            service.stop()
+            service.wait(30)
+            keeper.close()
+            relay.cut()
+    assert mac in verdicts(two.folders[1])
+
+
+def test_a_silent_control_socket_is_asked_less_and_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kea_control, "_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(kea, "_SLOW_S", 0.01)
+    path = str(tmp_path / "control")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(16)
+        server.setblocking(False)
+        target = kea.KeaTarget(kea_hosts.Hosts("postgresql+psycopg://u@192.0.2.1/kea", ["hw-address"], "all"), [path],
+                               Layout(1), allowed_only=False)
+        answers = [target.apply(Batch({}, True)) for _ in range(3)]
+
+        assert all(answer.unknown_failed for answer in answers)
+        server.accept()[0].close()
+        with pytest.raises(BlockingIOError):  # it was asked once
+            server.accept()
+        assert "timed out" in str(answers[0].problem)
+        assert "does not reply" in str(answers[1].problem)
+        target.close()
