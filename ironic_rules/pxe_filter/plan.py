@@ -189,7 +189,7 @@ class Plan:
         #: state of addresses by messages, until the database has been read
         self._told: dict[str, bool] = {}
         self.allows_unknown = self._unknown()
-        #: changes since the last call of take_changes(), the latest of them: none is taken while the database is away
+        #: the latest changes since the last call of take_changes(); nothing calls it while the database is unavailable
         self._changes: collections.deque[Change] = collections.deque(maxlen=_MAX_CHANGES)
 
     def __len__(self) -> int:

@@ -74,6 +74,14 @@ def deny(url: str, count: int) -> None:
     engine.dispose()
 
 
+def always_use_indexes(url: str) -> None:
+    """Let later connections to a PostgreSQL database use indexes for tables of any size, as the documentation says."""
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as conn:
+        conn.execute(sa.text(f'ALTER DATABASE "{engine.url.database}" SET enable_seqscan = off'))
+    engine.dispose()
+
+
 def inspect(database: Path, count: int) -> None:
     """Let only the first ``count`` nodes be on inspection."""
     engine = sa.create_engine(f"sqlite:///{database}")
