@@ -74,11 +74,11 @@ def deny(url: str, count: int) -> None:
     engine.dispose()
 
 
-def always_use_indexes(url: str) -> None:
-    """Let later connections to a PostgreSQL database use indexes for tables of any size, as the documentation says."""
+def plan_again(url: str) -> None:
+    """Let later connections to a PostgreSQL database plan each statement anew, as the documentation says."""
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as conn:
-        conn.execute(sa.text(f'ALTER DATABASE "{engine.url.database}" SET enable_seqscan = off'))
+        conn.execute(sa.text(f'ALTER DATABASE "{engine.url.database}" SET plan_cache_mode = force_custom_plan'))
     engine.dispose()
 
 

@@ -118,7 +118,7 @@ def burst(tmp_path: Path, server: str, policy: str, known: int = _KNOWN,
         options: dict[str, Any] = {"deny_unknown_macs": policy == "closed"}
         if server == "kea":
             url = stack.enter_context(keas.host_database("postgresql"))
-            population.always_use_indexes(url)
+            population.plan_again(url)
             if policy == "open":
                 population.deny(url, known)  # the filter would write them 256 groups at a time
             kea = net.kea(4, url, policy)
