@@ -23,7 +23,7 @@ _SHORTEST_PART = 4
 _SMALLEST_NUMBER = 1000
 #: Maximum number of secrets that are searched for within other texts; all are where they are the whole value.
 _MOST_PARTS = 2000
-#: Maximum number of those that are looked for one by one, in much less time than a search takes that nearly always finds nothing.
+#: Maximum number of those that are looked for one by one: much faster than a search that nearly always finds nothing.
 _FEW_PARTS = 20
 _HARMLESS = frozenset({int, float, bool})
 _WITHOUT_PARTS = _HARMLESS | {type(None)}
