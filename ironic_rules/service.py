@@ -20,6 +20,7 @@ from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions
+from ironic_rules.conf import pxe_filter as pxe_filter_conf
 from ironic_rules.conf import unread, validation
 from ironic_rules.db import clock, conductors, migration
 from ironic_rules.db.session import Database
@@ -91,6 +92,7 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
         if exc.code:
             check(validation.of_files(conf, argv, config_files))
         raise
+    pxe_filter_conf.register_targets(conf)
     check(conf)
     secrets.configure(conf.secret_words)
     _prepared.append(conf)

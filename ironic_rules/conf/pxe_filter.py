@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup("pxe_filter", title="PXE filter", help="ironic-pxe-filter, and notifications to it.")
-OPTS: list[cfg.Opt] = [
+#: Options of one target. ``[pxe_filter:NAME]`` has them for each name in ``[pxe_filter]targets``.
+TARGET_OPTS: list[cfg.Opt] = [
     cfg.StrOpt("target", default="hostsdir",
                help="What ironic-pxe-filter writes to: hostsdir (folders that dnsmasq watches), kea (the host database "
                     "of Kea), or one that another package provides."),
@@ -17,24 +21,15 @@ OPTS: list[cfg.Opt] = [
                 help="Control sockets of the Kea servers on this host. Required with target=kea unless unknown "
                      "addresses are always denied or always allowed."),
     cfg.ListOpt("kea_identifiers", default=["hw-address"],
-                item_type=cfg.types.String(choices=["hw-address", "duid"]),
-                help="Identifiers that each address gets a reservation for: hw-address, and duid, the DHCPv6 client "
-                     "identifier made of the address. They must be in host-reservation-identifiers of Kea."),
+                item_type=cfg.types.String(choices=["hw-address", "duid", "client-id"]),
+                help="Identifiers that reservations are for: hw-address; duid, the DHCPv6 identifier made of the "
+                     "address, and the one in extra/duid of the port; client-id, the DHCPv4 identifier in "
+                     "extra/client-id of the port. They must be in host-reservation-identifiers of Kea."),
     cfg.ListOpt("dhcp_hostsdir", default=[],
                 help="Folders that dnsmasq watches (its option dhcp-hostsdir), one for each local dnsmasq that "
                      "ironic-pxe-filter controls; it requires at least one. They must exist."),
-    cfg.FloatOpt("collect_time", default=0.03, min=0, max=1,
-                 help="Seconds for which messages are collected, so that a file that several of them change is written "
-                      "once. The first message after an idle time is written immediately."),
-    cfg.IntOpt("sync_period", default=45, min=1,
-               help="Seconds between two reads of the database for changes without a message."),
-    cfg.IntOpt("full_sync_period", default=900, min=1,
-               help="Seconds between two reads of all ports. Other reads fetch only changes."),
     cfg.IntOpt("hosts_files", default=1024, min=0, max=65536,
                help="Number of files for the MAC addresses. 0: one file for each address, named after it."),
-    cfg.ListOpt("supported_inspect_interfaces", default=["agent"],
-                help="Inspect interfaces whose nodes need the DHCP server. Nodes with other interfaces are always "
-                     "denied."),
     cfg.ListOpt("conductor_groups", default=[],
                 help="Conductor groups whose nodes this filter is for; the nodes of others are unknown to it. Empty: "
                      "all nodes. A change of a node's group is seen at the next read of all ports."),
@@ -52,6 +47,23 @@ OPTS: list[cfg.Opt] = [
                help="Maximum number of superfluous lines in the memory of a dnsmasq, about 160 bytes each; with more, "
                     "it gets SIGHUP. It also does with more than 1000 if these are more than the lines that it needs. "
                     "Used with dnsmasq_pid_file."),
+]
+OPTS: list[cfg.Opt] = [
+    cfg.ListOpt("targets", default=[], item_type=cfg.types.String(regex="^[A-Za-z0-9][A-Za-z0-9_-]*$"),
+                help="Names of the targets of one ironic-pxe-filter that serves several: each has a group "
+                     "[pxe_filter:NAME] with its own server, policy and scope. Options that it lacks have the value of "
+                     "[pxe_filter]. Empty: one target, which [pxe_filter] configures."),
+    *TARGET_OPTS,
+    cfg.FloatOpt("collect_time", default=0.03, min=0, max=1,
+                 help="Seconds for which messages are collected, so that a file that several of them change is written "
+                      "once. The first message after an idle time is written immediately."),
+    cfg.IntOpt("sync_period", default=45, min=1,
+               help="Seconds between two reads of the database for changes without a message."),
+    cfg.IntOpt("full_sync_period", default=900, min=1,
+               help="Seconds between two reads of all ports. Other reads fetch only changes."),
+    cfg.ListOpt("supported_inspect_interfaces", default=["agent"],
+                help="Inspect interfaces whose nodes need the DHCP server. Nodes with other interfaces are always "
+                     "denied."),
     cfg.BoolOpt("notify",
                 help="Whether the API and the conductors notify every ironic-pxe-filter of changes. Default: true, "
                      "unless transport_url works only within a process."),
@@ -65,6 +77,24 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register ``[pxe_filter]``."""
     conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
+
+
+def group_of(name: str) -> str:
+    """Return the group of one of ``[pxe_filter]targets``; ``[pxe_filter]`` itself for an empty name."""
+    return f"{GROUP.name}:{name}" if name else GROUP.name
+
+
+def register_targets(conf: cfg.ConfigOpts) -> None:
+    """Register ``[pxe_filter:NAME]`` for each target, after the files have been read."""
+    names: list[str] = []
+    with contextlib.suppress(cfg.Error, ValueError):  # the check of all options reports it
+        names = conf.pxe_filter.targets
+    for name in names:
+        for option in TARGET_OPTS:
+            own = copy.copy(option)
+            with contextlib.suppress(cfg.Error, ValueError):
+                own.default = conf.pxe_filter[option.dest]
+            conf.register_opt(own, group=cfg.OptGroup(group_of(name)))
 
 
 def list_opts() -> dict[str, list[cfg.Opt]]:

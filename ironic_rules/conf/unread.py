@@ -9,7 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from ironic_rules.conf import opts
+from ironic_rules.conf import opts, pxe_filter
 from ironic_rules.text import nearest, printable
 
 #: The entry points by which packages list their options, and those of libraries that processes use.
@@ -64,10 +64,9 @@ class _Known:
             names.add((old.name or option.dest).replace("-", "_"))
 
     def has(self, section: str, name: str) -> bool:
-        # [group:NAME] has the options of [group], once for each name.
-        base = section.partition(":")[0].lower()
-        return name.replace("-", "_") in self.by_group.get(base, ()) or (
-            base == _KEYSTONE and name in _keystone_options(self._conf))
+        group = section.lower()
+        return name.replace("-", "_") in self.by_group.get(group, ()) or (
+            group == _KEYSTONE and name in _keystone_options(self._conf))
 
 
 def _given(conf: cfg.ConfigOpts) -> dict[str, list[str]]:
@@ -118,7 +117,11 @@ def _told(conf: cfg.ConfigOpts, section: str, names: list[str], known: Mapping[s
     files = {} if conf._namespace is None else conf._namespace._sections_to_file
     file = printable(files.get(section, "command line"))
     group = f"[{printable(section, 64)}]"
-    of_group = known.get(section.partition(":")[0].lower())
+    of_group = known.get(section.lower())
+    base = section.partition(":")[0].lower()
+    if of_group is None and base == pxe_filter.GROUP.name:
+        yield f"{file}: {group}: no process reads this group; [{base}]targets does not have its name."
+        return
     if of_group is None:
         similar = nearest(section, known)
         yield f"{file}: {group}: no process reads this group{_question(f'[{similar}]' if similar else None)}"

@@ -108,9 +108,10 @@ def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) 
         else:
             values[name, option.dest] = value
             # An empty text is no number, and oslo.config gives None for it. Libraries may mean something by that.
-            if value is None and isinstance(option.default, int) and name in OWN_GROUPS:
+            is_own = name.partition(":")[0] in OWN_GROUPS
+            if value is None and isinstance(option.default, int) and is_own:
                 yield Problem(name, option.dest, allowed(option))
-            elif isinstance(value, int) and value > _MAX_NUMBER and name in OWN_GROUPS:
+            elif isinstance(value, int) and value > _MAX_NUMBER and is_own:
                 yield Problem(name, option.dest, f"at most {_MAX_NUMBER} is allowed")
 
 
@@ -168,7 +169,7 @@ def placed(conf: cfg.ConfigOpts, text: str) -> str:
 
     The place of a value that is not set is where it could be: the files that were read.
     """
-    named = re.match(r"\[(\w+)\](\w+)", text)
+    named = re.match(r"\[([\w:-]+)\](\w+)", text)
     if named is None:
         return text
     try:

@@ -103,10 +103,15 @@ def _keep_alive(dbapi_connection: Any, limit: int) -> None:
 
 
 class Watchdog:
-    """Shuts the sockets of statements that have had no reply for ``limit`` seconds."""
+    """Shuts the sockets of statements that have had no reply for ``limit`` seconds.
 
-    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
+    :param setting: what the limit or the database comes from, for the log
+    """
+
+    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic,
+                 setting: str = "[database]statement_timeout") -> None:
         self._limit_s = limit
+        self._setting = setting
         self._clock = clock
         self._guard = threading.Lock()
         #: by thread: when its statement began, and the connection
@@ -181,8 +186,8 @@ class Watchdog:
             late = self._clock() - self._limit_s
             for began, dbapi_connection in self._running.values():
                 if began <= late and _shut(dbapi_connection):
-                    LOG.error("The database has not replied for %g seconds ([database]statement_timeout); the "
-                              "connection is given up", self._limit_s)
+                    LOG.error("The database has not replied for %g seconds (%s); the connection is given up",
+                              self._limit_s, self._setting)
             return bool(self._running)
 
     def _look_again(self, stopped: threading.Event) -> None:

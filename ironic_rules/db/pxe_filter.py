@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import collections
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -35,12 +35,22 @@ _LOOK_BACK = LIMIT // 2
 _PAGE = 10_000
 _CHUNK = 500
 
+#: Names in ``extra`` of a port that tell how its client identifies itself instead of by its address: the client
+#: identifier of DHCPv4, as Ironic and the agent know it of InfiniBand, and the DUID of DHCPv6.
+IDENTIFIERS = ("client-id", "duid")
+
 _NOTE = sa.insert(pxe_filter_changes)
 _PORTS = sa.select(ports.c.id, ports.c.address, ports.c.node_id).where(
     ports.c.id > sa.bindparam("after")).order_by(ports.c.id).limit(_PAGE)
-_PORTS_OF = sa.select(ports.c.address, ports.c.node_id).where(
+#: What a scope decides by.
+_PLACE = (ports.c.physical_network, nodes.c.conductor_group)
+_PORTS_OF = sa.select(ports.c.address, ports.c.node_id, *_PLACE, ports.c.extra).join(nodes).where(
     ports.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))
-_NODES = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.inspect_interface)
+_EXTRA = sa.type_coerce(ports.c.extra, sa.Text)
+_IDENTIFIED = sa.select(ports.c.node_id, *_PLACE, ports.c.extra).join(nodes).where(
+    sa.or_(*(_EXTRA.like(f'%"{name}"%') for name in IDENTIFIERS)))
+_NODES = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.inspect_interface,
+                   nodes.c.conductor_group)
 _NODES_BY_ID = _NODES.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 _ON_INSPECTION = _NODES.where(nodes.c.provision_state.in_(STATES))
 _LAST = sa.select(pxe_filter_changes.c.id).order_by(pxe_filter_changes.c.id.desc()).limit(_LOOK_BACK)
@@ -48,11 +58,24 @@ _AFTER = sa.select(pxe_filter_changes.c.id, pxe_filter_changes.c.node_id).where(
     pxe_filter_changes.c.id > sa.bindparam("floor")).limit(LIMIT + 1)
 
 
+#: address, id of the node whose port has it
+Address = tuple[str, int]
+
+
 class Scope(NamedTuple):
     """Which nodes and ports a filter is for; an empty set does not restrict them."""
 
     conductor_groups: frozenset[str] = frozenset()
     physical_networks: frozenset[str] = frozenset()
+
+    def has(self, physical_network: str | None, conductor_group: str | None) -> bool:
+        """Return whether a port is in the scope, by its physical network and the conductor group of its node."""
+        return ((not self.physical_networks or physical_network in self.physical_networks)
+                and self.has_group(conductor_group))
+
+    def has_group(self, conductor_group: str | None) -> bool:
+        """Return whether a node is in the scope."""
+        return not self.conductor_groups or (conductor_group or "").lower() in self.conductor_groups
 
     def of_nodes(self) -> list[sa.ColumnElement[bool]]:
         """Return the conditions for nodes."""
@@ -71,6 +94,12 @@ class Scope(NamedTuple):
 EVERYTHING = Scope()
 
 
+def union(scopes: Collection[Scope]) -> Scope:
+    """Return a scope that has at least the nodes and ports of each: what is to be read for all of them."""
+    groups, networks = ([getattr(scope, name) for scope in scopes] for name in Scope._fields)
+    return Scope(*(frozenset().union(*parts) if all(parts) else frozenset() for parts in (groups, networks)))
+
+
 class Node(NamedTuple):
     """The fields of a node that the filter needs."""
 
@@ -78,6 +107,17 @@ class Node(NamedTuple):
     uuid: str
     provision_state: str
     inspect_interface: str | None
+    conductor_group: str | None
+
+
+class Port(NamedTuple):
+    """What the filter needs of a port, and what scopes decide by. ``identifiers``: of its client, not checked."""
+
+    address: str
+    node_id: int
+    physical_network: str | None
+    conductor_group: str | None
+    identifiers: tuple[Any, ...]
 
 
 def note(conn: sa.Connection, *node_ids: int) -> None:
@@ -100,29 +140,60 @@ def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Nod
     return {row.id: Node(*row) for row in found}
 
 
-def all_ports(conn: sa.Connection, scope: Scope = EVERYTHING) -> Iterator[tuple[str, int]]:
-    """Yield (address, node id) of every port, read in pages.
+def all_ports(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> Iterator[list[Iterable[Address]]]:
+    """Yield the ports in pages: for each scope, in their order, the (address, node id) pairs that it has of the page.
 
     A port that changes meanwhile may be read before or after its change; the list of changes has its node.
     """
-    after, query = 0, _PORTS.where(*scope.of_ports())
+    whole = union(scopes)
+    query = _PORTS.where(*whole.of_ports())
+    if set(scopes) == {whole}:
+        for page in _pages(conn, query):
+            yield [((address, node_id) for _, address, node_id in page) for _ in scopes]
+        return
+    query = query.add_columns(*_PLACE).join(nodes, nodes.c.id == ports.c.node_id)
+    for page in _pages(conn, query):
+        yield [_within(page, scope) for scope in scopes]
+
+
+def _within(page: Iterable[Any], scope: Scope) -> Iterator[Address]:
+    return ((address, node_id) for _, address, node_id, *place in page if scope.has(*place))
+
+
+def _pages(conn: sa.Connection, query: sa.Select[Any]) -> Iterator[list[Any]]:
+    after = 0
     while page := _raw(conn, query, after):
-        for _, address, node_id in page:
-            yield address, node_id
+        yield page
         after = page[-1][0]
 
 
-def _raw(conn: sa.Connection, query: sa.Select[Any], after: int) -> list[tuple[int, str, int]]:
+def _raw(conn: sa.Connection, query: sa.Select[Any], after: int) -> list[Any]:
     with conn.execute(query, {"after": after}) as result:
         # Plain tuples: creating Row objects would take as long as the query.
         return list(result.cursor.fetchall())  # type: ignore[attr-defined]
 
 
-def ports_of(conn: sa.Connection, node_ids: Collection[int], scope: Scope = EVERYTHING) -> list[tuple[str, int]]:
-    """Return (address, node id) of every port of these nodes."""
+def identified(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> list[list[tuple[Any, int]]]:
+    """Return for each scope, in their order, the (identifier, node id) pairs of its ports. They are not checked."""
+    found: list[list[tuple[Any, int]]] = [[] for _ in scopes]
+    for row in conn.execute(_IDENTIFIED.where(*union(scopes).of_ports())):
+        for scope, pairs in zip(scopes, found, strict=True):
+            if scope.has(row.physical_network, row.conductor_group):
+                pairs += [(identifier, row.node_id) for identifier in _identifiers(row.extra)]
+    return found
+
+
+def ports_of(conn: sa.Connection, node_ids: Collection[int], scope: Scope = EVERYTHING) -> list[Port]:
+    """Return every port of these nodes in the scope."""
     query = _PORTS_OF.where(*scope.of_ports())
-    return [(address, node_id) for chunk in _chunks(node_ids)
-            for address, node_id in conn.execute(query, {"node_ids": chunk})]
+    return [Port(*row[:-1], _identifiers(row.extra)) for chunk in _chunks(node_ids)
+            for row in conn.execute(query, {"node_ids": chunk})]
+
+
+def _identifiers(extra: Any) -> tuple[Any, ...]:
+    if not isinstance(extra, dict):
+        return ()
+    return tuple(extra[name] for name in IDENTIFIERS if extra.get(name) is not None)
 
 
 class ChangeReader:

@@ -200,6 +200,13 @@ class Hostsdir:
         self._remember(name, found, content)
         return True
 
+    def repeat(self, name: str) -> None:
+        """Replace the file by an equal one, so that dnsmasq reads it again."""
+        text = self._read(name)
+        if text is not None:
+            self.forget(name)
+            self.write(name, text)
+
     def write_state(self, text: str) -> None:
         """Leave a line of text for ``peek_state``."""
         new = self._create()

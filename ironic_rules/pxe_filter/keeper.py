@@ -1,57 +1,45 @@
-"""Keeps the plan in accordance with the database and the messages, and the targets with the plan."""
+"""Keeps the plans in accordance with the database and the messages, and the targets with the plans."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent import futures
 
+import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
-from ironic_rules.pxe_filter import plan, report, targets
-from ironic_rules.pxe_filter.reloader import Reloader
+from ironic_rules.pxe_filter import identifiers, plan
+from ironic_rules.pxe_filter.area import Area, inspecting_of
 from ironic_rules.pxe_filter.settings import FilterSettings
 from ironic_rules.pxe_filter.statistics import Statistics
-from ironic_rules.pxe_filter.writer import Writer
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
 
-#: Number of files that are taken over from the database while the plan is locked.
-_FILES = 16
 #: Maximum number of refused addresses that are remembered, to log each only once.
 _MAX_REFUSED = 10_000
 
 
 class Keeper:
-    """A plan, its writer, its reloader and its targets.
+    """The areas of a filter, and one reading of the database for all of them.
 
-    The database is read without the lock, so that messages are processed meanwhile; for the addresses of such messages,
+    The database is read without a lock, so that messages are processed meanwhile; for the addresses of such messages,
     what was read may be older and is ignored. ``sync`` may be called from one thread, ``tell`` and ``write`` from any.
     """
 
     def __init__(self, settings: FilterSettings, db: Database) -> None:
-        self.statistics = Statistics()
         self._settings = settings
         self._db = db
-        self._lock = threading.Lock()
-        layout = plan.Layout(settings.files)
-        self._plan = plan.Plan(layout, deny_unknown=settings.deny_unknown, discovery=settings.discovery)
-        self._targets = targets.make(settings, layout)
-        self._lingers = any(target.lingers for target in self._targets)
-        self._writer = Writer(self._plan, self._lock, self._targets, self.statistics)
-        self._reloader = Reloader(self._plan, self._lock, self._writer, self._targets, settings.reload_after,
-                                  self.statistics)
+        self.areas = [Area(target) for target in settings.targets]
+        self.statistics = Statistics([area.statistics for area in self.areas])
+        self._scopes = [area.scope for area in self.areas]
+        self._whole = records.union(self._scopes)
+        self._pool = None if len(self.areas) == 1 else futures.ThreadPoolExecutor(len(self.areas), "pxe-area")
         self._reader = records.ChangeReader()
-        #: addresses of messages since the last query of the database
-        self._recent: set[str] = set()
-        #: ids of nodes of such messages whose change was read at the same time: which one is newer is unknown
-        self._unsure: set[int] = set()
         self._refused: set[str] = set()
-        #: whether the plan was filled from the database
-        self._filled = False
         self._synced = False
         #: when all ports were read; None: they must be read
         self._read_all_at: float | None = None
@@ -61,42 +49,33 @@ class Keeper:
 
         :raises ConfigurationError: one of them cannot be used, or is used by another filter
         """
-        for target in self._targets:
-            self._plan.remember(target.open())
+        for area in self.areas:
+            area.open()
 
     def close(self) -> None:
         """Close the targets; what is written remains."""
-        for target in self._targets:
-            target.close()
+        for area in self.areas:
+            area.close()
 
     @property
     def is_behind(self) -> bool:
         """Whether something has not been written yet."""
-        return self._writer.is_behind
+        return any(area.is_behind for area in self.areas)
 
     def tell(self, allow: Sequence[str], deny: Sequence[str]) -> None:
-        """Apply a message about addresses (normalised) to the plan; ``write`` writes what it has changed."""
-        with self._lock:
-            self.statistics.messages += 1
-            if self._settings.scope != records.EVERYTHING:
-                # Others are in the scope of another filter, or new, and read from the database now.
-                allow, deny = ([mac for mac in macs if self._plan.node_of(mac)] for macs in (allow, deny))
-            self._recent.update(allow, deny)
-            dirty = self._plan.tell(allow, deny)
-            # Before the ports have been read, the other addresses in those groups are not known.
-            if self._filled:
-                self._writer.note(dirty, urgent=True)
+        """Apply a message about addresses (normalised) to the plans; ``write`` writes what it has changed."""
+        self.statistics.messages += 1
+        for area in self.areas:
+            area.tell(allow, deny)
 
     def write(self) -> None:
         """Write what messages have changed, and what could not be written before."""
-        self._writer.write()
-        self._tell_unknown()
+        self._each(Area.write)
 
     def observe(self) -> None:
         """Look at what the servers have taken over, and make them reload if that is due."""
-        self._writer.observe()
-        if self._synced:
-            self._reloader.reload_if_due(quiet=True)
+        for area in self.areas:
+            area.observe()
 
     def sync(self, *, periodic: bool) -> None:
         """Read changes from the database, and write the files.
@@ -113,125 +92,80 @@ class Keeper:
             self._read_all_at = None
             self.statistics.syncs["failed"] += 1
             raise
-        with self._lock:
-            changes, first = self._plan.take_changes(), not self._synced
+        self._each(lambda area: area.settle(self._db, periodic=periodic))
+        numbers = self.statistics
+        numbers.syncs[kind] += 1
+        numbers.duration_s, numbers.synced_at = time.monotonic() - began, time.time()
+        numbers.refused = len(self._refused)
+        if not self._synced:
+            LOG.info("The first synchronisation took %.2f s", numbers.duration_s)
         self._synced = True
-        if periodic:
-            self._heal()
-            self._remove_leftovers()
-            self._reloader.reload_if_due(quiet=first)
-        with self._lock:
-            self._count(kind, time.monotonic() - began)
-        self._writer.observe()
-        if first:
-            numbers = self.statistics
-            LOG.info("%s addresses are in the files, %s nodes are on inspection, and unknown addresses are %s; it took "
-                     "%.2f s", numbers.addresses, numbers.inspecting, "allowed" if numbers.allows_unknown else "denied",
-                     numbers.duration_s)
-        else:
-            report.log_changes(changes, self._db)
 
     def _sync(self, periodic: bool) -> str:
-        with self._lock:
-            self._recent = set()
-            known = self._plan.inspecting
+        before = [area.begin() for area in self.areas]
         due = self._read_all_at is None or (
             periodic and time.monotonic() - self._read_all_at >= self._settings.full_sync_period)
         refused: set[str] = set()
-        scope = self._settings.scope
-        files: plan.Files | None = None
+        asked: set[int] | None = None
+        files: list[plan.Files] = []
         with self._db.reader() as conn:
             changed = None if due else self._reader.changed(conn)
             if changed is None:
                 self._reader.begin(conn)
-            inspecting = set(records.on_inspection(conn, self._settings.interfaces, scope))
+            inspecting = inspecting_of(self.areas, records.on_inspection(conn, self._settings.interfaces, self._whole))
             if changed is None:
-                files = self._plan.differences(lambda: records.all_ports(conn, scope), refused)
+                files = self._differences(conn, refused)
             else:
-                asked = changed | (known ^ inspecting) | self._unsure
-                ports = records.ports_of(conn, asked, scope)
-        with self._lock:
-            if files is not None:
-                self._writer.note(self._plan.begin(inspecting, self._recent))
+                asked = changed.union(*(area.unsure for area in self.areas), *(
+                    known ^ now for known, now in zip(before, inspecting, strict=True)))
+                ports = records.ports_of(conn, asked, self._whole)
+        for number, area in enumerate(self.areas):
+            if changed is None:
+                area.replace(inspecting[number], files[number])
             else:
-                self._writer.note(self._plan.update(changed or (), ports, inspecting, self._recent, refused))
-        if files is not None:
-            self._take_over(files)
-        with self._lock:
-            if periodic:
-                self._writer.note(self._plan.forget_told(self._recent))
-            if not self._lingers:
-                self._writer.note(self._plan.forget_gone())
-            subjects = {self._plan.node_of(mac) or plan.GONE for mac in self._recent} - {plan.GONE}
-            self._unsure = subjects if changed is None else subjects & asked
-            if not self._filled:
-                self._filled = True
-                self._writer.note(self._plan.files)
-        self.write()
-        self._refuse(refused, everything=files is not None)
-        return "incremental" if files is None else "full"
+                area.update(changed, ports, inspecting[number], refused)
+        if changed is None:
+            self._read_all_at = time.monotonic()
+        self._each(lambda area: area.finish(asked, periodic=periodic))
+        self._refuse(refused, everything=changed is None)
+        return "incremental" if changed is not None else "full"
 
-    def _take_over(self, files: plan.Files) -> None:
-        """Put what the database says of these files into the plan, a few at a time: messages come in between."""
-        while files:
-            some = dict(files.popitem() for _ in range(min(_FILES, len(files))))
-            with self._lock:
-                self._writer.note(self._plan.take_over(some))
-        self._read_all_at = time.monotonic()
+    def _differences(self, conn: sa.Connection, refused: set[str]) -> list[plan.Files]:
+        """Read all ports, again if one area has to compare them again; return the different files of each area."""
+        comparisons = [area.compare(refused) for area in self.areas]
+        # Sorted, so that an identifier of two ports always has the same owner.
+        keys = [sorted(dict(sorted(identifiers.keys(pairs, refused))).items())
+                for pairs in records.identified(conn, self._scopes)]
+        self._read(conn, comparisons, keys)
+        again = [comparison.needs_again() for comparison in comparisons]
+        if any(again):
+            self._read(conn, comparisons, keys)
+        return [comparison.different for comparison in comparisons]
 
-    def _tell_unknown(self) -> None:
-        """Log when unknown addresses begin to be allowed or denied."""
-        with self._lock:
-            before, allowed = self.statistics.allows_unknown, self._plan.allows_unknown
-            self.statistics.allows_unknown = allowed
-        if self._synced and before != allowed:
-            LOG.info("Unknown addresses are %s from now on", "allowed" if allowed else "denied")
-
-    def _heal(self) -> None:
-        """Write again what other processes have changed."""
-        for target in self._targets:
-            try:
-                with self._writer.turn:
-                    found = list(target.changed_by_others())
-            except OSError as exc:
-                LOG.error("Cannot read %s: %s", target.name, exc)
-                continue
-            with self._lock:
-                for change in found:
-                    if change.groups and self._writer.waits_for(target, change.groups):
-                        continue
-                    LOG.warning("%s of %s was changed by another process; it is written again", change.what,
-                                target.name)
-                    self.statistics.healed += 1
-                    self._writer.note(change.groups | ({plan.UNKNOWN_FILE} if change.unknown else set()),
-                                      target=target)
-                    self._writer.note(self._plan.remember(change.addresses))
-            if found:
-                self.write()
-
-    def _remove_leftovers(self) -> None:
-        """Remove what is no longer needed, once everything else is written."""
-        if self.is_behind:
+    def _each(self, work: Callable[[Area], None]) -> None:
+        """Do this for every area at once: the server of one may be slow."""
+        if self._pool is None:
+            work(self.areas[0])
             return
-        with self._writer.turn, self._lock:
-            for target in self._targets:
-                self._writer.note(target.leftovers(), target=target)
-        if self.is_behind:
-            self.write()
+        for done in [self._pool.submit(work, area) for area in self.areas]:
+            done.result()
+
+    def _read(self, conn: sa.Connection, comparisons: Sequence[plan.Comparison],
+              keys: Sequence[list[tuple[str, int]]]) -> None:
+        for comparison, known in zip(comparisons, keys, strict=True):
+            comparison.take((), known)
+        for page in records.all_ports(conn, self._scopes):
+            for comparison, pairs in zip(comparisons, page, strict=True):
+                comparison.take(pairs)
 
     def _refuse(self, refused: Collection[str], *, everything: bool) -> None:
         for address in sorted(set(refused) - self._refused)[:_MAX_REFUSED]:
-            LOG.error("A port has the address '%s', which is not a unicast MAC address. It is ignored",
-                      printable(address, 64))
+            if address.startswith("id:"):
+                LOG.error("A port has the client identifier '%s' in its extra field, which is not one in hexadecimal, "
+                          "or is made of a MAC address. It is ignored", printable(address[3:], 64))
+            else:
+                LOG.error("A port has the address '%s', which is not a unicast MAC address. It is ignored",
+                          printable(address, 64))
         if everything:
             self._refused = set()
         self._refused.update(sorted(refused)[:_MAX_REFUSED])
-
-    def _count(self, kind: str, duration_s: float) -> None:
-        numbers = self.statistics
-        numbers.syncs[kind] += 1
-        numbers.duration_s = duration_s
-        numbers.synced_at = time.time()
-        numbers.addresses, numbers.gone = len(self._plan), self._plan.gone
-        numbers.inspecting = len(self._plan.inspecting)
-        numbers.refused = len(self._refused)

@@ -43,10 +43,19 @@ class _Collector:
         for kind, number in self._statistics.syncs.items():
             syncs.add_metric([kind], number)
         yield syncs
-        for name, text, attribute in _COUNTERS:
-            yield core.CounterMetricFamily(_PREFIX + name, text, value=getattr(self._statistics, attribute))
-        for name, text, attribute in _GAUGES:
-            yield core.GaugeMetricFamily(_PREFIX + name, text, value=float(getattr(self._statistics, attribute)))
+        for family, metrics in ((core.CounterMetricFamily, _COUNTERS), (core.GaugeMetricFamily, _GAUGES)):
+            for name, text, attribute in metrics:
+                yield self._family(family, _PREFIX + name, text, attribute)
+
+    def _family(self, kind: Any, name: str, text: str, attribute: str) -> Any:
+        """Return a metric: of each target that has a name, with the label ``target``, otherwise of the process."""
+        areas = [area for area in self._statistics.areas if area.name and hasattr(area, attribute)]
+        if not areas:
+            return kind(name, text, value=float(getattr(self._statistics, attribute)))
+        family = kind(name, text, labels=["target"])
+        for area in areas:
+            family.add_metric([area.name], float(getattr(area, attribute)))
+        return family
 
 
 def serve(statistics: Statistics, host: str, port: int) -> exporter.Exporter:

@@ -8,19 +8,25 @@ in a group stays there until then.
 from __future__ import annotations
 
 import binascii
+import collections
+import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from ironic_rules.models import mac as mac_addresses
+from ironic_rules.pxe_filter import identifiers
 
 UNKNOWN_FILE = "unknown_hosts_filter"
 WILDCARD = "*:*:*:*:*:*"
 #: Instead of a node's id: the address is in the files, but no port has it (any more).
 GONE = 0
 
+#: Maximum number of changes that are remembered for the log.
+_MAX_CHANGES = 100_000
+
 _UNICAST = re.compile(r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}").fullmatch
-_LINE = re.compile(r"^([0-9a-f]{2}(?::[0-9a-f]{2}){5})(?:,ignore)?$", re.MULTILINE)
+_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,ignore)?$", re.MULTILINE)
 _SHARD = re.compile(r"macs-[0-9a-f]{4}")
 
 
@@ -44,8 +50,8 @@ def usable(address: str, refused: set[str]) -> str | None:
 
 
 def addresses_in(text: str) -> list[str]:
-    """Return the unicast addresses that have a line in ``text``, the content of a file."""
-    return [mac for mac in _LINE.findall(text) if _UNICAST(mac)]
+    """Return the unicast addresses and the identifiers that have a line in ``text``, the content of a file."""
+    return [found for found in _LINE.findall(text) if _UNICAST(found) or identifiers.is_one(found)]
 
 
 def addresses_of(name: str, text: str) -> list[str]:
@@ -76,8 +82,11 @@ class Layout:
         """Return the name of the file of ``mac`` (normalised).
 
         Addresses that differ only in the last digit share a file: the ports of a machine often have such addresses,
-        and change together.
+        and change together. An identifier never has its own file: it may be longer than a name can be.
         """
+        if identifiers.is_one(mac):
+            number = binascii.crc32(mac.encode())
+            return self._names[number % len(self._names)] if self._names else f"macs-{number & 0xffff:04x}"
         if not self._names:
             return mac
         return self._names[binascii.crc32(mac[:16].encode()) % len(self._names)]
@@ -97,6 +106,66 @@ class Layout:
             mac = address if is_unicast(address) else usable(address, refused)
             if mac:
                 yield names[crc32(mac[:16].encode()) % count] if count else mac, mac, node_id
+
+
+class Comparison:
+    """Finds the files whose addresses are not those of the database; only these are kept in memory.
+
+    All ports are given to ``take`` in parts, then ``needs_again`` is asked; if it says so, all of them once more.
+
+    :param tables: the files of the plan
+    :param refused: invalid addresses are added to this set
+    """
+
+    def __init__(self, layout: Layout, tables: Files, refused: set[str]) -> None:
+        self._layout = layout
+        self._tables = tables
+        self._refused = refused
+        self._found: Files = {}
+        self._same: dict[str, int] = {}
+        #: files of which only a part was kept; None: in the first round
+        self._partly: set[str] | None = None
+
+    def take(self, ports: Iterable[tuple[str, int]], keys: Iterable[tuple[str, int]] = ()) -> None:
+        """Take over (address, node id) pairs of ports, and (identifier, node id) pairs, which have been checked."""
+        named = self._layout.named(ports, self._refused)
+        if keys:
+            named = itertools.chain(named, ((self._layout.file_of(key), key, node_id) for key, node_id in keys))
+        found, same, tables = self._found, self._same, self._tables
+        if self._partly is not None:
+            for name, mac, node_id in named if self._partly else ():
+                if name in self._partly:
+                    found[name][mac] = node_id
+            return
+        for name, mac, node_id in named:
+            table = tables.get(name)
+            if table is not None and table.get(mac) == node_id:
+                same[name] = same.get(name, 0) + 1
+            else:
+                found.setdefault(name, {})[mac] = node_id
+
+    def needs_again(self) -> bool:
+        """Return whether all ports must be given again, because files have lost or gained addresses."""
+        found, same = self._found, self._same
+        partly = {name for name in found if name in same}
+        for name in self._tables.keys() - partly:
+            known = len(self._tables[name])
+            if same.get(name, 0) == known:
+                continue
+            known -= sum(node_id == GONE for node_id in list(self._tables[name].values()))
+            if name in same and same[name] != known:
+                partly.add(name)
+            elif name not in same and name not in found and known:
+                found[name] = {}
+        for name in partly:
+            found[name] = {}
+        self._partly = partly
+        return bool(partly)
+
+    @property
+    def different(self) -> Files:
+        """The files that are different, complete with what the database says."""
+        return self._found
 
 
 class Plan:
@@ -120,8 +189,8 @@ class Plan:
         #: state of addresses by messages, until the database has been read
         self._told: dict[str, bool] = {}
         self.allows_unknown = self._unknown()
-        #: changes since the last call of take_changes()
-        self._changes: list[Change] = []
+        #: the latest changes since the last call of take_changes(); nothing calls it while the database is unavailable
+        self._changes: collections.deque[Change] = collections.deque(maxlen=_MAX_CHANGES)
 
     def __len__(self) -> int:
         return sum(map(len, self._files.values()))
@@ -179,7 +248,8 @@ class Plan:
 
     def take_changes(self) -> list[Change]:
         """Return the addresses that were allowed or denied since the last call."""
-        changes, self._changes = self._changes, []
+        changes = list(self._changes)
+        self._changes.clear()
         return changes
 
     def remember(self, macs: Iterable[str]) -> set[str]:
@@ -192,40 +262,14 @@ class Plan:
             changed.add(name)
         return changed
 
-    def differences(self, read: Callable[[], Iterable[tuple[str, int]]], refused: set[str]) -> Files:
-        """Return the files whose addresses are not those of the database, complete with what the database says.
+    def compare(self, refused: set[str]) -> Comparison:
+        """Return a comparison with all ports of the database, to which they have to be given.
 
-        Only these are kept in memory. The plan is not changed; messages may be applied to it meanwhile.
+        The plan is not changed; messages may be applied to it meanwhile.
 
-        :param read: yields (address, node id) of all ports; called twice if addresses have disappeared
         :param refused: invalid addresses are added to this set
         """
-        found: Files = {}
-        same: dict[str, int] = {}
-        tables = dict(self._files)  # files may be added and removed meanwhile
-        for name, mac, node_id in self.layout.named(read(), refused):
-            table = tables.get(name)
-            if table is not None and table.get(mac) == node_id:
-                same[name] = same.get(name, 0) + 1
-            else:
-                found.setdefault(name, {})[mac] = node_id
-        partly = {name for name in found if name in same}
-        for name in tables.keys() - partly:
-            known = len(tables[name])
-            if same.get(name, 0) == known:
-                continue
-            known -= sum(node_id == GONE for node_id in list(tables[name].values()))
-            if name in same and same[name] != known:
-                partly.add(name)
-            elif name not in same and name not in found and known:
-                found[name] = {}
-        if partly:
-            for name in partly:
-                found[name] = {}
-            for name, mac, node_id in self.layout.named(read(), set()):
-                if name in partly:
-                    found[name][mac] = node_id
-        return found
+        return Comparison(self.layout, dict(self._files), refused)
 
     def replace(self, files: Files, inspecting: Collection[int], keep: Collection[str] = ()) -> set[str]:
         """Replace the plan by the complete state of the database.
@@ -301,7 +345,8 @@ class Plan:
         :param refused: invalid addresses are added to this set
         """
         refused = set() if refused is None else refused
-        owners = {mac: node_id for address, node_id in ports if (mac := usable(address, refused))}
+        owners = {mac: node_id for address, node_id in ports
+                  if (mac := address if identifiers.is_one(address) else usable(address, refused))}
         touched = set(owners)
         touched.update(mac for node_id in changed for mac in self.macs_of(node_id))
         before = {mac: self._was(mac) for mac in touched}

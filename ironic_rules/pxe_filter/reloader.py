@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from oslo_log import log as logging
 
 from ironic_rules.pxe_filter.plan import Plan
-from ironic_rules.pxe_filter.statistics import Statistics
+from ironic_rules.pxe_filter.statistics import AreaStatistics
 from ironic_rules.pxe_filter.targets.base import Target
 from ironic_rules.pxe_filter.writer import Writer
 
@@ -31,7 +31,7 @@ class Reloader:
     """
 
     def __init__(self, plan: Plan, lock: threading.Lock, writer: Writer, targets: Sequence[Target], after: int,
-                 statistics: Statistics) -> None:
+                 statistics: AreaStatistics) -> None:
         self._plan = plan
         self._lock = lock
         self._writer = writer

@@ -11,8 +11,8 @@ from oslo_log import log as logging
 
 from ironic_rules.db import pxe_filter as records
 from ironic_rules.db.session import Database
-from ironic_rules.pxe_filter import plan, targets
-from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter import identifiers, plan, targets
+from ironic_rules.pxe_filter.settings import FilterSettings, TargetSettings
 from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
@@ -23,8 +23,8 @@ _MAX_NODES = 1000
 _MAX_MACS = 64
 
 
-def log_changes(changes: Sequence[plan.Change], db: Database) -> None:
-    """Log a line for every node, with the change of its addresses."""
+def log_changes(changes: Sequence[plan.Change], db: Database, label: str = "") -> None:
+    """Log a line for every node, with the change of its addresses; each begins with ``label``."""
     if not changes or not LOG.isEnabledFor(logging.INFO):
         return
     ordered = sorted(changes, key=lambda change: (change.node_id, change.allowed))
@@ -33,9 +33,9 @@ def log_changes(changes: Sequence[plan.Change], db: Database) -> None:
     names = _names({node_id for node_id, _, _ in groups[:_MAX_NODES]} - {plan.GONE}, db)
     for node_id, allowed, macs in groups[:_MAX_NODES]:
         who = "no port (any more)" if node_id == plan.GONE else names.get(node_id, f"node id {node_id}")
-        LOG.info("%s: %s is %s", who, enumeration(macs, _MAX_MACS), "allowed" if allowed else "denied")
+        LOG.info("%s%s: %s is %s", label, who, enumeration(macs, _MAX_MACS), "allowed" if allowed else "denied")
     if len(groups) > _MAX_NODES:
-        LOG.info("... and addresses of %s more nodes", len(groups) - _MAX_NODES)
+        LOG.info("%s... and addresses of %s more nodes", label, len(groups) - _MAX_NODES)
 
 
 def _names(node_ids: set[int], db: Database) -> dict[int, str]:
@@ -50,27 +50,45 @@ def _names(node_ids: set[int], db: Database) -> dict[int, str]:
 def status(settings: FilterSettings, db: Database) -> Iterator[str]:
     """Yield the lines of ``--status``, columns separated by tabs.
 
-    They say what would be written for each address, and why, and last, for each target, what is in effect.
+    They say what would be written for each address, and why, and last, for each target, what is in effect. The lines of
+    each target with a name follow one with that name in brackets.
     """
     refused: set[str] = set()
-    layout = plan.Layout(settings.files)
-    wanted = plan.Plan(layout, deny_unknown=settings.deny_unknown, discovery=settings.discovery)
-    states = []
-    for target in targets.make(settings, layout):
-        addresses, state = target.peek()
-        target.close()
-        wanted.remember(addresses)
-        states.append(f"{target.name}\t{printable(state)}")
-    with db.reader() as conn:
-        inspecting = records.on_inspection(conn, settings.interfaces, settings.scope)
-        wanted.replace(wanted.layout.arrange(records.all_ports(conn, settings.scope), refused), inspecting)
-        ports = sorted(wanted.macs())
-        nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports} - {plan.GONE})
-    yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(settings, len(inspecting))}"
-    for mac, node_id in ports:
-        yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
+    for target in settings.targets:
+        if target.name:
+            yield f"[{target.name}]"
+        yield from _status(settings, target, db, refused)
     for address in sorted(refused):
         yield f"{printable(address, 64)}\trefused\tnot a unicast MAC address"
+
+
+def _status(settings: FilterSettings, target: TargetSettings, db: Database, refused: set[str]) -> Iterator[str]:
+    layout = plan.Layout(target.files)
+    wanted = plan.Plan(layout, deny_unknown=target.deny_unknown, discovery=target.discovery)
+    states = []
+    for one in targets.make(target, layout):
+        addresses, state = one.peek()
+        one.close()
+        wanted.remember(addresses)
+        states.append(f"{one.name}\t{printable(state)}")
+    with db.reader() as conn:
+        inspecting = records.on_inspection(conn, settings.interfaces, target.scope)
+        comparison = wanted.compare(refused)
+        [identified] = records.identified(conn, [target.scope])
+        keys = dict(identifiers.keys(identified, refused))
+        for _ in range(2):
+            comparison.take((), keys.items())
+            for [ports] in records.all_ports(conn, [target.scope]):
+                comparison.take(ports)
+            if not comparison.needs_again():
+                break
+        wanted.begin(inspecting)
+        wanted.take_over(comparison.different)
+        ports = sorted(wanted.macs())
+        nodes = records.nodes_by_id(conn, {node_id for _, node_id in ports} - {plan.GONE})
+    yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(target, len(inspecting))}"
+    for mac, node_id in ports:
+        yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
     yield from states
 
 
@@ -78,7 +96,7 @@ def _verdict(allowed: bool) -> str:
     return "allow" if allowed else "deny"
 
 
-def _why_unknown(settings: FilterSettings, inspecting: int) -> str:
+def _why_unknown(settings: TargetSettings, inspecting: int) -> str:
     if settings.deny_unknown:
         return "[pxe_filter]deny_unknown_macs"
     if settings.discovery:

@@ -15,6 +15,7 @@ from ironic_rules.context import RequestContext
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import mac as mac_addresses
 from ironic_rules.pxe_filter import patience
+from ironic_rules.pxe_filter.area import Area
 from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.statistics import Statistics
 from ironic_rules.rpc import pxe_filter as rpc
@@ -89,11 +90,14 @@ class FilterService:
         self._next_period = time.monotonic() + self._period_s
         self._database_is_away = False
         self._collect_s = conf.pxe_filter.collect_time
-        self._told = threading.Event()
-        manager = PXEFilterManager(keeper, self._tell)
-        self._server = None if transport is None else rpc.get_server(transport, conf, manager)
+        self._told = [threading.Event() for _ in keeper.areas]
+        #: what messages call
+        self.manager = PXEFilterManager(keeper, self._tell)
+        self._server = None if transport is None else rpc.get_server(transport, conf, self.manager)
         self._listener = threading.Thread(target=self._listen, name="rpc-start", daemon=True)
-        self._writer = threading.Thread(target=self._write_told, name="pxe-writer", daemon=True)
+        # One for each area: what one server keeps waiting must not delay the others.
+        self._writers = [threading.Thread(target=self._write_told, args=pair, name="pxe-writer", daemon=True)
+                         for pair in zip(keeper.areas, self._told, strict=True)]
         self._loop = threading.Thread(target=self._run, name="pxe-filter", daemon=True)
 
     @property
@@ -114,7 +118,8 @@ class FilterService:
         while self._keeper.is_behind:  # it has logged why
             time.sleep(patience.RETRY_S)
             patience.eventually(lambda: self._keeper.sync(periodic=True))
-        self._writer.start()
+        for writer in self._writers:
+            writer.start()
         self._loop.start()
 
     def _open(self) -> None:
@@ -127,15 +132,14 @@ class FilterService:
     def stop(self) -> None:
         """Make the loop end after its current pass."""
         self._stopped = True
-        self._told.set()
+        self._wake_writers()
         self._woken.set()
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the end of the last pass."""
-        if self._loop.is_alive():
-            self._loop.join(timeout_s)
-        if self._writer.is_alive():
-            self._writer.join(timeout_s)
+        for thread in (self._loop, *self._writers):
+            if thread.is_alive():
+                thread.join(timeout_s)
 
     def look(self) -> None:
         """Make the loop read changes from the database now."""
@@ -155,21 +159,25 @@ class FilterService:
 
     def _tell(self) -> None:
         """A message was applied: write what it has changed, and read the database."""
-        self._told.set()
+        self._wake_writers()
         self.look()
 
-    def _write_told(self) -> None:
+    def _wake_writers(self) -> None:
+        for told in self._told:
+            told.set()
+
+    def _write_told(self, area: Area, told: threading.Event) -> None:
         """Write what messages change: at once after an idle time, otherwise together with those that follow."""
         written_at = 0.0
         while not self._stopped:
-            told = self._told.wait(_OBSERVE_S)
+            is_told = told.wait(_OBSERVE_S)
             try:
-                if told:
+                if is_told:
                     time.sleep(max(written_at + self._collect_s - time.monotonic(), 0))
-                    self._told.clear()
-                    self._keeper.write()
+                    told.clear()
+                    area.write()
                     written_at = time.monotonic()
-                self._keeper.observe()
+                area.observe()
             except Exception:  # a failure must not end the thread: the next message is also to be written
                 LOG.exception("Writing what messages have changed failed; the filter continues")
 

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from oslo_config import cfg
 
+from ironic_rules.conf.pxe_filter import group_of
 from ironic_rules.db.pxe_filter import Scope
 from ironic_rules.exceptions import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
-class FilterSettings:
-    """Options of ``[pxe_filter]``; times in seconds."""
+class TargetSettings:
+    """Options of ``[pxe_filter]`` or one ``[pxe_filter:NAME]``: a DHCP server, its policy and its scope."""
 
+    #: empty: the only target, of ``[pxe_filter]``
+    name: str
     folders: tuple[str, ...]
     pid_files: tuple[str, ...]
     files: int
-    interfaces: frozenset[str]
     deny_unknown: bool
     discovery: bool
-    sync_period: float
-    full_sync_period: float
     reload_after: int
-    #: name of the target in the entry point group, and all options, for targets of third parties
+    #: name of the target in the entry point group, and all options of the group, for targets of third parties
     target: str
     options: Any
     scope: Scope
@@ -35,48 +36,88 @@ class FilterSettings:
     kea_identifiers: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class FilterSettings:
+    """Options of the process; times in seconds."""
+
+    targets: tuple[TargetSettings, ...]
+    interfaces: frozenset[str]
+    full_sync_period: float
+
+
 def from_conf(conf: cfg.ConfigOpts) -> FilterSettings:
     """Return the settings from the configuration.
 
-    :raises ConfigurationError: an option that the target needs is not set, or does not fit the others
+    :raises ConfigurationError: an option that a target needs is not set, or does not fit the others
     """
-    options = conf.pxe_filter
+    names = conf.pxe_filter.targets
+    if len({name.lower() for name in names}) < len(names):
+        raise ConfigurationError("[pxe_filter]targets has a name twice.")
+    made = tuple(_of_target(conf, name, group_of(name)) for name in names or [""])
+    _check_together(made)
+    return FilterSettings(made, frozenset(conf.pxe_filter.supported_inspect_interfaces),
+                          conf.pxe_filter.full_sync_period)
+
+
+def _of_target(conf: cfg.ConfigOpts, name: str, group: str) -> TargetSettings:
+    options, discovery = conf[group], conf.auto_discovery.enabled
     folders, pid_files = tuple(options.dhcp_hostsdir), tuple(options.dnsmasq_pid_file)
     if options.target == "hostsdir":
-        _check_folders(folders, pid_files)
+        _check_folders(group, folders, pid_files)
     elif options.target == "kea":
-        _check_kea(options, discovery=conf.auto_discovery.enabled)
-    return FilterSettings(
-        folders=folders, pid_files=pid_files, files=options.hosts_files,
-        interfaces=frozenset(options.supported_inspect_interfaces), deny_unknown=options.deny_unknown_macs,
-        discovery=conf.auto_discovery.enabled, sync_period=options.sync_period,
-        full_sync_period=options.full_sync_period, reload_after=options.reload_after, target=options.target,
-        options=options,
-        scope=Scope(frozenset(group.lower() for group in options.conductor_groups),
-                    frozenset(options.physical_networks)),
+        _check_kea(group, options, discovery=discovery)
+    return TargetSettings(
+        name=name, folders=folders, pid_files=pid_files, files=options.hosts_files,
+        deny_unknown=options.deny_unknown_macs, discovery=discovery, reload_after=options.reload_after,
+        target=options.target, options=options,
+        scope=Scope(frozenset(one.lower() for one in options.conductor_groups), frozenset(options.physical_networks)),
         kea_connection=options.kea_connection, kea_sockets=tuple(options.kea_control_sockets),
         kea_identifiers=tuple(options.kea_identifiers))
 
 
-def _check_folders(folders: tuple[str, ...], pid_files: tuple[str, ...]) -> None:
+def _check_together(made: Sequence[TargetSettings]) -> None:
+    """Refuse targets that contradict each other: each would undo what the other has said."""
+    places: dict[str, str] = {}
+    for one in made:
+        group = group_of(one.name)
+        for place, text in _places(one).items():
+            if place in places:
+                raise ConfigurationError(f"[{group}]{text}, which [{places[place]}] uses as well.")
+            places[place] = group
+
+
+def _places(one: TargetSettings) -> dict[str, str]:
+    """Return what only one target can use, each with its option."""
+    if one.target == "hostsdir":
+        return {os.path.realpath(folder): f"dhcp_hostsdir has {folder}" for folder in one.folders}
+    if one.target == "kea" and not one.deny_unknown:
+        # Reservations that allow add up, but there is one answer to whether unknown addresses are served.
+        url = sa.make_url(one.kea_connection or "")
+        database = f"{url.get_backend_name()} {url.host} {url.port} {url.database}"
+        return {database: "kea_connection names a database that is for the open policy of one target",
+                **{path: f"kea_control_sockets has {path}" for path in one.kea_sockets}}
+    return {}
+
+
+def _check_folders(group: str, folders: tuple[str, ...], pid_files: tuple[str, ...]) -> None:
     if not folders:
-        raise ConfigurationError("[pxe_filter]dhcp_hostsdir is not set.")
+        raise ConfigurationError(f"[{group}]dhcp_hostsdir is not set.")
     if len(set(map(os.path.realpath, folders))) < len(folders):
-        raise ConfigurationError("[pxe_filter]dhcp_hostsdir names a folder twice.")
+        raise ConfigurationError(f"[{group}]dhcp_hostsdir names a folder twice.")
     if pid_files and len(pid_files) != len(folders):
-        raise ConfigurationError("[pxe_filter]dnsmasq_pid_file must name one file for each folder of dhcp_hostsdir.")
+        raise ConfigurationError(f"[{group}]dnsmasq_pid_file must name one file for each folder of dhcp_hostsdir.")
 
 
-def _check_kea(options: Any, *, discovery: bool) -> None:
+def _check_kea(group: str, options: Any, *, discovery: bool) -> None:
     if not options.kea_connection:
-        raise ConfigurationError("[pxe_filter]target is kea, but [pxe_filter]kea_connection is not set.")
+        raise ConfigurationError(f"[{group}]target is kea, but [{group}]kea_connection is not set.")
     try:
         backend = sa.make_url(options.kea_connection).get_backend_name()
     except sa.exc.ArgumentError as exc:
-        raise ConfigurationError("[pxe_filter]kea_connection is not the URL of a database.") from exc
+        raise ConfigurationError(f"[{group}]kea_connection is not the URL of a database.") from exc
     if backend not in ("mysql", "postgresql"):
-        raise ConfigurationError(f"[pxe_filter]kea_connection: Kea has no host database of the kind '{backend}'.")
+        raise ConfigurationError(f"[{group}]kea_connection: Kea has no host database of the kind '{backend}'.")
     if not (options.deny_unknown_macs or discovery or options.kea_control_sockets):
         raise ConfigurationError(
-            "[pxe_filter]target is kea, so [pxe_filter]kea_control_sockets is required: unknown addresses can only be "
-            "denied by telling the servers. It is not with [pxe_filter]deny_unknown_macs or [auto_discovery]enabled.")
+            f"[{group}]target is kea, so [{group}]kea_control_sockets is required: unknown addresses can only be "
+            f"denied by telling the servers. It is not with [{group}]deny_unknown_macs or [auto_discovery]enabled.")

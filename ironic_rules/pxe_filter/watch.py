@@ -1,8 +1,12 @@
 """Observes which files of a folder dnsmasq has read, with inotify(7). dnsmasq needs no configuration for that.
 
 dnsmasq reads a file when it was renamed into the folder, all files when it starts or reloads, and closes them without
-writing. The kernel reports a folder's events in their order, so a file was read if it was opened after it had been
-renamed, and closed. Other programs that read files (``grep``) cannot be told from dnsmasq: then a file counts as read
+writing. So a file was read if it was opened after it had been renamed, and closed.
+
+The kernel tells the observers of a folder of a rename one after the other. On a busy machine dnsmasq may be told, open
+and close the file before this observer is told of the rename; then the file seems to be unread, and nothing reads it
+again (seen with 2 of 12,871 files). What is opened while it is being renamed is therefore ``doubtful``.
+ Other programs that read files (``grep``) cannot be told from dnsmasq: then a file counts as read
 although dnsmasq may need some milliseconds more, and its lines are counted twice, which at worst reloads dnsmasq early.
 dnsmasq's own log would also say what it reads, but systemd's journal has it, not a file, and it may lose lines.
 """
@@ -38,6 +42,10 @@ class Watch:
         self._opened: set[str] = set()
         #: how often each file was read since ``take_reads`` was called
         self._reads: collections.Counter[str] = collections.Counter()
+        #: files that were opened since ``begin`` was called
+        self._touched: set[str] = set()
+        #: files that may have been read although they are in ``unread``
+        self.doubtful: set[str] = set()
         #: whether events were lost, so that ``unread`` is not reliable until all files are read again
         self.lost = False
 
@@ -66,7 +74,12 @@ class Watch:
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
-        self.unread, self._opened = set(), set()
+        self.unread, self._opened, self.doubtful = set(), set(), set()
+
+    def begin(self) -> None:
+        """Files will be renamed: if one of them is opened from now on, that may be the new one."""
+        self._drain()
+        self._touched, self.doubtful = set(), set()
 
     def expect(self, names: set[str]) -> None:
         """Take note that these files are to be read again."""
@@ -100,11 +113,14 @@ class Watch:
             elif name.startswith("."):
                 continue  # dnsmasq ignores it
             elif mask & _IN_MOVED_TO:
+                if name in self._touched:
+                    self.doubtful.add(name)
                 self.unread.add(name)
                 self._opened.discard(name)
             elif mask & _IN_DELETE:
                 self.unread.discard(name)
             elif mask & _IN_OPEN:
+                self._touched.add(name)
                 self._opened.add(name)
             elif mask & _IN_CLOSE_NOWRITE and name in self._opened:
                 self._opened.discard(name)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from oslo_log import log as logging
 
 from ironic_rules.pxe_filter.plan import UNKNOWN_FILE, Plan
-from ironic_rules.pxe_filter.statistics import Statistics
+from ironic_rules.pxe_filter.statistics import AreaStatistics
 from ironic_rules.pxe_filter.targets.base import Batch, Target
 
 LOG = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Writer:
     :param lock: protects the plan
     """
 
-    def __init__(self, plan: Plan, lock: threading.Lock, targets: Sequence[Target], statistics: Statistics) -> None:
+    def __init__(self, plan: Plan, lock: threading.Lock, targets: Sequence[Target], statistics: AreaStatistics) -> None:
         self._plan = plan
         self._lock = lock
         self._statistics = statistics

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from ironic_rules import entry_points
+from ironic_rules.conf.pxe_filter import group_of
 from ironic_rules.pxe_filter.plan import Layout
-from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.targets.base import GROUP, Target
 
 
-def make(settings: FilterSettings, layout: Layout) -> list[Target]:
+def make(settings: TargetSettings, layout: Layout) -> list[Target]:
     """Return the targets of the settings, not opened.
 
     :raises ConfigurationError: nothing installed provides the target, or its options are not usable
     """
-    found = entry_points.load(GROUP, [settings.target], Target, "[pxe_filter]target")  # type: ignore[type-abstract]
+    option = f"[{group_of(settings.name)}]target"
+    found = entry_points.load(GROUP, [settings.target], Target, option)  # type: ignore[type-abstract]
     return list(found[settings.target].make(settings, layout))

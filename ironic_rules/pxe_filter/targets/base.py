@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ironic_rules.pxe_filter.plan import Layout
-from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter.settings import TargetSettings
 
 #: Entry point group of targets.
 GROUP = "ironic_rules.pxe_filter.targets"
@@ -81,10 +81,10 @@ class Target(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def make(cls, settings: FilterSettings, layout: Layout) -> Sequence[Target]:
+    def make(cls, settings: TargetSettings, layout: Layout) -> Sequence[Target]:
         """Return the targets that are configured.
 
-        :param settings: the settings of the filter; ``options`` has all of ``[pxe_filter]``
+        :param settings: of this target; ``options`` has all options of ``[pxe_filter]``, or of ``[pxe_filter:NAME]``
         :param layout: says which group an address belongs to
         :raises ConfigurationError: an option is missing or not usable
         """

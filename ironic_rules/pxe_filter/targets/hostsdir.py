@@ -17,12 +17,15 @@ from oslo_log import log as logging
 
 from ironic_rules.pxe_filter import dnsmasq, plan
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
-from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
 from ironic_rules.pxe_filter.watch import Watch
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
+
+#: Seconds without any progress after which files that dnsmasq has not read are written again, at first and at most.
+_OVERDUE_S, _MAX_PATIENCE_S = 5.0, 600.0
 
 
 def lines(pairs: Iterable[tuple[str, bool]]) -> str:
@@ -64,12 +67,15 @@ class HostsdirTarget(Target):
         self._is_heard = False
         #: files that were waited for in vain
         self._missed: set[str] = set()
+        #: when the unread files were last fewer, and how long to wait until they are written again
+        self._progress: tuple[float, frozenset[str]] = (0.0, frozenset())
+        self._patience_s = _OVERDUE_S
         #: whether dnsmasq was started and has not read all files yet
         self._is_starting = False
         self._state: str | None = None
 
     @classmethod
-    def make(cls, settings: FilterSettings, layout: plan.Layout) -> list[HostsdirTarget]:
+    def make(cls, settings: TargetSettings, layout: plan.Layout) -> list[HostsdirTarget]:
         """Return one for each folder."""
         pid_files = settings.pid_files or (None,) * len(settings.folders)
         return [cls(path, pid_file, layout, allowed_only=settings.deny_unknown)
@@ -119,6 +125,7 @@ class HostsdirTarget(Target):
     def apply(self, batch: Batch) -> Outcome:
         """Write or remove the files that can be, the one about unknown addresses last."""
         written, problem, failed = 0, None, set()
+        self._watch.begin()
         for name, pairs in batch.groups.items():
             try:
                 written += self._write(name, pairs)
@@ -133,7 +140,33 @@ class HostsdirTarget(Target):
                 problem = problem or exc
                 unknown_failed = True
         self._count_reads()
+        self._repeat(self._watch.doubtful)
         return Outcome(frozenset(failed), unknown_failed, problem, written)
+
+    def _repeat(self, names: Iterable[str]) -> None:
+        """Write files again of which it is not known whether dnsmasq has read them."""
+        for name in sorted(names):
+            # If the disk refuses, the file remains unread, and is repeated later.
+            with contextlib.suppress(OSError):
+                self._folder.repeat(name)
+
+    def _repeat_overdue(self) -> None:
+        """Write the unread files again if dnsmasq runs and has read none of them for long: an event was lost.
+
+        One that is busy is not disturbed: it reads file after file. One that hangs is left alone for longer each time.
+        """
+        now, unread = time.monotonic(), frozenset(self._watch.unread)
+        since, before = self._progress
+        if not unread:
+            self._patience_s = _OVERDUE_S
+        if not unread or self._process is None or not before <= unread or not before:
+            self._progress = (now, unread)
+        elif now - since > self._patience_s:
+            LOG.info("dnsmasq has not read %s files of %s for %d seconds; they are written again", len(unread),
+                     self.name, now - since)
+            self._repeat(unread)
+            self._patience_s = min(2 * self._patience_s, _MAX_PATIENCE_S)
+            self._progress = (now, unread)
 
     def _write(self, name: str, pairs: Sequence[tuple[str, bool]]) -> bool:
         if self._allowed_only:
@@ -233,6 +266,7 @@ class HostsdirTarget(Target):
     def in_force(self) -> InForce:
         """Return the number of files that dnsmasq has not read since they were written."""
         self._count_reads()
+        self._repeat_overdue()
         waiting = len(self._watch.unread)
         if not self._watch.is_open or self._watch.lost:
             answer = InForce(None, "it could not be observed which files dnsmasq has read")

@@ -11,19 +11,29 @@ into one: they write the same.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 import sqlalchemy as sa
 from oslo_log import log as logging
 
 from ironic_rules.pxe_filter import plan
-from ironic_rules.pxe_filter.settings import FilterSettings
+from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.targets import kea_control
 from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
 from ironic_rules.pxe_filter.targets.kea_hosts import Hosts
 from ironic_rules.text import enumeration
 
 LOG = logging.getLogger(__name__)
+
+#: Seconds after which a database or a server is slow to refuse.
+_SLOW_S = 1.0
+#: Seconds for which a database that was slow to refuse is left alone.
+_REST_S = 5.0
+#: A tenth of the maximum number of seconds for which a silent server is left alone.
+_MAX_PAUSE_S = 6.0
+#: How many times as long as reading all reservations took, if that is slow, they are not read again.
+_REST_AFTER_READING = 50
 
 
 class KeaTarget(Target):
@@ -49,15 +59,21 @@ class KeaTarget(Target):
         self._others: set[str] = set()
         self._foreign: set[str] = set()
         self._applied: set[str] = set()
+        #: when the reservations were read last, and how long that took, seconds
+        self._loaded = (0.0, 0.0)
+        #: the error of a database that was slow to refuse, and until when it is not asked again
+        self._down: tuple[float, str] = (0.0, "")
+        #: by socket of a server that is silent: until when it is left alone, and for how long the next time
+        self._silent: dict[str, tuple[float, float]] = {}
         #: what the servers were told, and the process that was told by socket
         self._serves: bool | None = None
         self._told: dict[str, int] = {}
 
     @classmethod
-    def make(cls, settings: FilterSettings, layout: plan.Layout) -> list[KeaTarget]:
+    def make(cls, settings: TargetSettings, layout: plan.Layout) -> list[KeaTarget]:
         """Return the one for the configured database."""
         assert settings.kea_connection is not None
-        hosts = Hosts(settings.kea_connection, settings.kea_identifiers, "all")
+        hosts = Hosts(settings.kea_connection, settings.kea_identifiers, settings.name or "all")
         return [cls(hosts, settings.kea_sockets, layout, allowed_only=settings.deny_unknown)]
 
     def open(self) -> Iterable[str]:
@@ -79,6 +95,7 @@ class KeaTarget(Target):
         return [], f"in effect: {sum(map(len, self._rows.values()))} addresses are {kind} by a reservation"
 
     def _load(self) -> None:
+        began = time.monotonic()
         rows: dict[str, set[str]] = {}
         others = set()
         for mac, dropped in self._hosts.read():
@@ -87,6 +104,7 @@ class KeaTarget(Target):
             else:
                 rows.setdefault(self._layout.file_of(mac), set()).add(mac)
         self._rows, self._others = rows, others
+        self._loaded = time.monotonic(), time.monotonic() - began
 
     def close(self) -> None:
         """Close the connections; the reservations remain."""
@@ -94,11 +112,16 @@ class KeaTarget(Target):
 
     def apply(self, batch: Batch) -> Outcome:
         """Change the reservations in one transaction, then tell the servers about unknown addresses."""
-        written = 0
+        written, began = 0, time.monotonic()
+        until, said = self._down
         try:
+            if batch.groups and began < until:
+                return Outcome(frozenset(batch.groups), batch.allows_unknown is not None, OSError(said), 0)
             if batch.groups:
                 written = self._change(batch)
         except sa.exc.SQLAlchemyError as exc:
+            if time.monotonic() - began > _SLOW_S:  # it would keep each of the other batches waiting as long
+                self._down = time.monotonic() + _REST_S, _text(exc)
             return Outcome(frozenset(batch.groups), batch.allows_unknown is not None, OSError(_text(exc)), 0)
         if batch.allows_unknown is not None:
             self._serves = batch.allows_unknown
@@ -111,7 +134,7 @@ class KeaTarget(Target):
         if self._rows is None:
             self._load()
         assert self._rows is not None
-        wanted = {name: {mac for mac, allowed in pairs if allowed == self._allowed_only}
+        wanted = {name: {mac for mac, allowed in pairs if allowed == self._allowed_only and self._hosts.can_tell(mac)}
                   for name, pairs in batch.groups.items()}
         remove, add = set(self._others), set()
         for name, macs in wanted.items():
@@ -129,8 +152,14 @@ class KeaTarget(Target):
         return len(remove) + len(add)
 
     def changed_by_others(self) -> Iterator[Found]:
-        """Yield the groups whose reservations in the database are not those that were written."""
-        before = self._rows
+        """Yield the groups whose reservations in the database are not those that were written.
+
+        While they are read, nothing can be written. With so many that this takes long, it is done less often.
+        """
+        before, (loaded_at, took_s) = self._rows, self._loaded
+        rest_s = _REST_AFTER_READING * took_s if took_s > _SLOW_S else 0
+        if time.monotonic() < max(loaded_at + rest_s, self._down[0]):
+            return
         try:
             self._load()
         except sa.exc.SQLAlchemyError as exc:
@@ -168,15 +197,23 @@ class KeaTarget(Target):
             return None
         name = "dhcp-enable" if self._serves else "dhcp-disable"
         for path in self._sockets:
+            until, pause_s = self._silent.get(path, (0.0, _SLOW_S))
+            began = time.monotonic()
+            if began < until:
+                problem = problem or kea_control.KeaError(f"{path}: the server does not reply")
+                continue
             try:
                 process = kea_control.command(path, "status-get").get("pid", 0)
                 told = process if self._serves else -process
                 if self._told.get(path) != told:
                     kea_control.command(path, name)
                     self._told[path] = told
+                self._silent.pop(path, None)
             except kea_control.KeaError as exc:
                 self._told.pop(path, None)
                 problem = problem or exc
+                if time.monotonic() - began > _SLOW_S:  # meanwhile, no message is written
+                    self._silent[path] = time.monotonic() + 10 * pause_s, min(2 * pause_s, _MAX_PAUSE_S)
         return problem
 
 

@@ -7,6 +7,8 @@ import socket
 import time
 from typing import Any
 
+from ironic_rules.text import printable
+
 #: Seconds that a command may take.
 _TIMEOUT_S = 2.0
 _MAX_ANSWER = 1024 * 1024
@@ -42,8 +44,8 @@ def command(path: str, name: str, arguments: dict[str, Any] | None = None) -> di
         said = json.loads(answer)
         result, text = said["result"], said.get("text", "")
         given = said.get("arguments") or {}
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise KeaError(f"{path}: the answer to {name} is not one of Kea's") from exc
     if result != 0 or not isinstance(given, dict):
-        raise KeaError(f"{path}: {name} failed: {text}")
+        raise KeaError(f"{path}: {name} failed: {printable(str(text), 200)}")
     return given

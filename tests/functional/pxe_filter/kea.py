@@ -131,7 +131,7 @@ class Kea:
             "hosts-database": {
                 "type": "mysql" if mysql else "postgresql", "host": "localhost" if mysql else str(self.folder),
                 "name": url.database, "user": url.username, "password": url.password or ""},
-            "host-reservation-identifiers": ["hw-address", "duid"],
+            "host-reservation-identifiers": ["hw-address", "duid", *(["client-id"] if version == 4 else [])],
             "reservations-global": True, "reservations-in-subnet": False, "early-global-reservations-lookup": True,
             "valid-lifetime": 120, f"subnet{version}": [subnet],
             "loggers": [{"name": self._program, "severity": "INFO", "output_options": [{"output": "stdout"}]}]}
@@ -149,6 +149,12 @@ class Kea:
         wait_for("Kea to start or fail", lambda: self._popen.poll() is not None or
                  self.text().count("_STARTED") == self._starts, timeout_s=60)
         assert self._popen.poll() is None, self.text()
+
+    @property
+    def pid(self) -> int:
+        """The process id; ``ip netns exec`` and ``env`` become the server."""
+        assert self._popen is not None
+        return self._popen.pid
 
     def text(self) -> str:
         return self._log.read_text(errors="replace")

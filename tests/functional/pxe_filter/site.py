@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 from oslo_config import cfg
 
 from ironic_rules import service
-from ironic_rules.db import nodes, ports
+from ironic_rules.db import nodes, ports, tables
 from ironic_rules.db.session import Database
 from ironic_rules.models import states
 from ironic_rules.pxe_filter import settings
@@ -98,6 +99,14 @@ class Site:
 
     def add_port(self, node_id: int, mac: str) -> int:
         return self.db.write(lambda conn: int(ports.create(conn, {"node_id": node_id, "address": mac}).id))
+
+    def identify(self, node_id: int, name: str, identifier: str) -> None:
+        """Set ``extra/NAME`` of the only port of a node."""
+        def change(conn: Any) -> None:
+            port = conn.scalar(sa.select(tables.ports.c.id).where(tables.ports.c.node_id == node_id))
+            ports.update(conn, port, {"extra": {name: identifier}})
+
+        self.db.write(change)
 
     def drop_port(self, mac: str) -> None:
         self.db.write(lambda conn: ports.destroy(conn, ports.get(conn, mac).id))

@@ -236,3 +236,33 @@ def test_a_dhcpv4_relay_asks_for_its_clients(site: Site, net: Network) -> None:
     relay = {"v": 4, "relay": "198.51.100.2", "server": "198.51.100.1", "wait": 1.5}
 
     assert net.wire.ask({**relay, "mac": served}, {**relay, "mac": denied}) == [True, False]
+
+
+def test_clients_are_told_by_their_identifiers(site: Site, net: Network) -> None:
+    """InfiniBand has no address in DHCPv4, only a client identifier; a DUID takes effect without the neighbour."""
+    (node, mac), (other, _), (v6, address) = site.machine(), site.machine(), site.machine()
+    guids = [f"ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:19:10:5{number}" for number in range(3)]
+    duid = "0004" + "ab" * 16
+    site.identify(node, "client-id", guids[0])
+    site.identify(other, "client-id", guids[1])
+    site.identify(v6, "duid", duid)
+    keeper = site.synced()
+    dnsmasq = net.dnsmasq(site.folder, "--dhcp-ignore=tag:!known")
+    clients = [{"v": 4, "mac": mac, "hardware": 32, "client_id": guid.replace(":", ""), "wait": 1.5} for guid in guids]
+    relay = {"v": 4, "relay": "198.51.100.2", "server": "198.51.100.1"}
+    by_duid = {"v": 6, "mac": site.mac(), "duid": duid, "relay": "2001:db8::2", "server": "2001:db8::1", "wait": 1.5}
+
+    assert net.wire.ask(*clients, by_duid) == [False] * 4
+
+    site.move(node, states.INSPECTWAIT)
+    site.move(v6, states.INSPECTWAIT)
+    synced(keeper, dnsmasq)
+    # The line about unknown addresses does not fit clients without an address.
+    assert net.wire.ask(*clients) == [True, False, False]
+    assert net.wire.ask(*({**client, **relay} for client in clients)) == [True, False, False]
+    assert net.wire.ask(by_duid) == [True]
+
+    site.move(node, states.MANAGEABLE)
+    synced(keeper, dnsmasq)
+    assert not net.wire.ask(clients[0])[0]
+    assert address in site.verdicts()

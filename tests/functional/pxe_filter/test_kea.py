@@ -141,6 +141,28 @@ def test_dhcpv6_by_address_and_by_duid_directly_and_relayed(site: Site, net: Net
     assert reservations(hosts) == (4 if policy == "closed" else 2)
 
 
+@pytest.mark.parametrize("policy", ["open", "closed"])
+def test_clients_are_told_by_their_identifiers(site: Site, net: Network, hosts: str, policy: str) -> None:
+    """InfiniBand has no address in DHCPv4; a DUID of a machine's UUID has none, and Kea finds none for it either."""
+    machines = [site.machine(state) for state in (states.INSPECTWAIT, states.ACTIVE) * 2]
+    guids = [f"ff:00:00:00:00:00:02:00:00:02:c9:00:00:02:c9:03:00:19:10:5{number}" for number in range(2)]
+    duids = ["0004" + "ab" * 16, "0004" + "cd" * 16]
+    for (node, _), name, identifier in zip(machines, ("client-id", "client-id", "duid", "duid"), guids + duids,
+                                           strict=True):
+        site.identify(node, name, identifier)
+    sockets = f"{net.kea(4, hosts, policy).control},{net.kea(6, hosts, policy).control}"
+    keeper = keeper_of(site, hosts, deny_unknown_macs=policy == "closed", kea_control_sockets=sockets,
+                       kea_identifiers="hw-address,duid,client-id")
+    four = [{"v": 4, "mac": machines[0][1], "hardware": 32, "client_id": guid.replace(":", ""), "wait": 1.5}
+            for guid in guids]
+    six = [{"v": 6, "mac": net.mac, "duid": duid, "wait": 1.5} for duid in duids]
+
+    assert net.wire.ask(*four, *six, *({**RELAY4, **client} for client in four)) == [True, False] * 3
+    written = keeper.statistics.written
+    keeper.sync(periodic=True)
+    assert (keeper.statistics.written, keeper.statistics.healed) == (written, 0)
+
+
 def test_a_relay_asks_for_its_clients(site: Site, net: Network, hosts: str) -> None:
     (_, mac), (_, other) = site.machine(states.INSPECTWAIT), site.machine()
     keeper_of(site, hosts, deny_unknown_macs=True)

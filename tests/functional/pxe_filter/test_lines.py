@@ -10,6 +10,7 @@ import pytest
 from ironic_rules.models import states
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
 from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.targets import hostsdir
 from ironic_rules.pxe_filter.targets.hostsdir import HostsdirTarget
 from tests.functional.processes import wait_for
 from tests.functional.pxe_filter.network import Network, lines, network, verdicts
@@ -89,7 +90,7 @@ def test_lines_that_are_not_needed_are_forgotten_without_a_periodic_sync(site: S
     keeper = site.synced(hosts_files=1, dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
     dnsmasq = net.dnsmasq(site.folder)
     settled(keeper)
-    target = keeper._targets[0]
+    target = keeper.areas[0].targets[0]
     assert (target.needed, target.surplus, keeper.statistics.reloads) == (301, 0, 0)
     for number in range(3):
         keeper.tell([macs[number]], [])
@@ -122,7 +123,7 @@ def test_a_file_that_is_never_read_is_waited_for_once(
     keeper = site.synced(dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
     net.dnsmasq(site.folder)
     settled(keeper)
-    [target] = keeper._targets
+    [target] = keeper.areas[0].targets
     assert isinstance(target, HostsdirTarget)
     waits: list[float] = []
     monkeypatch.setattr(target._watch, "wait", waits.append)
@@ -134,3 +135,25 @@ def test_a_file_that_is_never_read_is_waited_for_once(
     target._is_heard = True  # as after the next file that is read
     target.settle(0.01)
     assert waits == []
+
+
+def test_a_file_whose_reading_was_not_seen_is_written_again(
+        site: Site, net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostsdir, "_OVERDUE_S", 0.0)
+    _, mac = site.machine()
+    keeper = site.synced(dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")
+    net.dnsmasq(site.folder)
+    settled(keeper)
+    [target] = keeper.areas[0].targets
+    assert isinstance(target, HostsdirTarget)
+    name = next(iter(lines(site.folder).keys() - {"unknown_hosts_filter"}))
+    inode = (site.folder / name).stat().st_ino
+
+    keeper.observe()  # this test has read the files, too
+    target._patience_s = 0.0
+    target._watch.unread.add(name)
+    assert not in_force(keeper)
+    settled(keeper)
+
+    assert (site.folder / name).stat().st_ino != inode
+    assert site.verdicts() == {mac: False, "*": False}

@@ -57,6 +57,41 @@ def _column(url: str, wanted: sa.Column[Any], known: sa.Column[Any], values: lis
     return sorted(found)
 
 
+def deny(url: str, count: int) -> None:
+    """Write what the filter writes for the open policy into a host database of Kea in PostgreSQL, without the filter.
+
+    Reservations of the addresses that are allowed are included; the filter removes them.
+    """
+    engine = sa.create_engine(url)
+    with engine.begin() as conn:
+        conn.execute(sa.text(
+            "INSERT INTO hosts (dhcp_identifier, dhcp_identifier_type, dhcp4_subnet_id, dhcp6_subnet_id, "
+            "dhcp4_client_classes, dhcp6_client_classes, user_context) "
+            "SELECT decode('5254' || lpad(to_hex(number), 8, '0'), 'hex'), 0, 0, 0, 'DROP', 'DROP', "
+            "'{\"ironic-pxe-filter\"\\: \"all\"}' FROM generate_series(0, :last) AS number"), {"last": count - 1})
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        conn.execute(sa.text("ANALYZE hosts"))
+    engine.dispose()
+
+
+def plan_again(url: str) -> None:
+    """Let later connections to a PostgreSQL database plan each statement for each execution, as the documentation says."""
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as conn:
+        conn.execute(sa.text(f'ALTER DATABASE "{engine.url.database}" SET plan_cache_mode = force_custom_plan'))
+    engine.dispose()
+
+
+def inspect(database: Path, count: int) -> None:
+    """Let only the first ``count`` nodes be on inspection."""
+    engine = sa.create_engine(f"sqlite:///{database}")
+    state = sa.case((nodes.c.id <= _FIRST + count, "inspect wait"), else_="active")
+    with engine.begin() as conn:
+        conn.execute(sa.update(nodes).where(
+            sa.or_(nodes.c.id <= _FIRST + count, nodes.c.provision_state != "active")).values(provision_state=state))
+    engine.dispose()
+
+
 def flip(database: Path | str) -> None:
     """Let 1 % of the nodes change between ``active`` and ``inspect wait``."""
     engine = sa.create_engine(f"sqlite:///{database}" if isinstance(database, Path) else database)

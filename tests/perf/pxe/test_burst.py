@@ -52,6 +52,8 @@ class _Burst:
         self.service = FilterService(conf, self.keeper, self.transport)
         self.client = rpc.PXEFilterAPI(self.transport)
         self.sent: dict[str, float] = {}
+        #: of the server
+        self.pid = 0
 
     def send(self, macs: list[str]) -> None:
         for number, mac in enumerate(macs):
@@ -101,16 +103,26 @@ class _Burst:
 
 
 @contextlib.contextmanager
-def burst(tmp_path: Path, server: str, policy: str) -> Iterator[_Burst]:
+def burst(tmp_path: Path, server: str, policy: str, known: int = _KNOWN,
+          inspecting: int | None = None) -> Iterator[_Burst]:
+    """Yield a filter with ``known`` addresses, and its server, which follows it.
+
+    :param inspecting: only the first so many nodes are on inspection; None: every hundredth
+    """
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(network(tmp_path))
         site = stack.enter_context(sites.site(tmp_path, transport=f"ironic-rules-memory:///{secrets.token_hex(4)}"))
-        population.fill(Path(site.db.engine.url.database or ""), _KNOWN)
+        population.fill(Path(site.db.engine.url.database or ""), known)
+        if inspecting is not None:
+            population.inspect(Path(site.db.engine.url.database or ""), inspecting)
         options: dict[str, Any] = {"deny_unknown_macs": policy == "closed"}
         if server == "kea":
             url = stack.enter_context(keas.host_database("postgresql"))
-            options |= {"target": "kea", "kea_connection": url,
-                        "kea_control_sockets": net.kea(4, url, policy).control}
+            population.plan_again(url)
+            if policy == "open":
+                population.deny(url, known)  # the filter would write them 256 groups at a time
+            kea = net.kea(4, url, policy)
+            options |= {"target": "kea", "kea_connection": url, "kea_control_sockets": kea.control}
             stack.callback(net.stop_keas)
         else:
             options["dnsmasq_pid_file"] = tmp_path / "dnsmasq-0" / "dnsmasq.pid"
@@ -118,8 +130,10 @@ def burst(tmp_path: Path, server: str, policy: str) -> Iterator[_Burst]:
         made.service.start()
         try:
             if server == "dnsmasq":
-                net.dnsmasq(site.folder)
-            wait_for("everything to be in effect", lambda: made.keeper.statistics.in_force)
+                made.pid = net.dnsmasq(site.folder).pid
+            else:
+                made.pid = kea.pid
+            wait_for("everything to be in effect", lambda: made.keeper.statistics.in_force, 600)
             yield made
         finally:
             made.service.stop()

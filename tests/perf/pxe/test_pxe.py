@@ -64,6 +64,7 @@ def test_the_syncs(tmp_path: Path) -> None:
         if other:
             cells += [f"{other[case]:.3f}", f"1/{other[case] / own[case]:.1f}", f"1/{bar}"]
         table.add_row(what, *cells)
+    table.add_row("first sync, in processor time of raw select and write", f"{own['raw']:.2f}")
     Console(width=110).print(table)
     assert all(figure > 0 for figure in own.values())
 

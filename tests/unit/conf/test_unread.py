@@ -30,8 +30,10 @@ auth_type = password
 username = ironic
 user_domain_name = Default
 www_authenticate_uri = http://192.0.2.1:5000
+[pxe_filter]
+targets = rack-1
 [pxe_filter:rack-1]
-sync_period = 3
+reload_after = 3000
 """
 
 
@@ -57,7 +59,12 @@ def test_options_of_the_service_its_libraries_and_its_scopes_are_read(told):
     ("[DEFAULT]\ndebgu = true\n", "[DEFAULT]debgu: no process reads this option. Is [DEFAULT]debug meant?"),
     ("[keystone_authtoken]\nauth_type = password\npasswrod = x\n",
      "[keystone_authtoken]passwrod: no process reads this option."),
-    ("[pxe_filter:rack-1]\nzzz = 1\n", "[pxe_filter:rack-1]zzz: no process reads this option."),
+    ("[pxe_filter]\ntargets = rack-1\n[pxe_filter:rack-1]\nzzz = 1\n",
+     "[pxe_filter:rack-1]zzz: no process reads this option."),
+    ("[pxe_filter]\ntargets = rack-1\n[pxe_filter:rack-1]\nsync_period = 1\n",
+     "[pxe_filter:rack-1]sync_period: no process reads this option."),
+    ("[pxe_filter]\ntargets = rack-1\n[pxe_filter:rack-2]\nreload_after = 3000\n",
+     "[pxe_filter:rack-2]: no process reads this group; [pxe_filter]targets does not have its name."),
     ("[api]\n\x1b[1m = 1\n", "[api]\\x1b[1m: no process reads this option."),
     ("[swift]\nregion_name = x\n", "[swift]: no process reads this group."),
 ])

@@ -1,0 +1,216 @@
+"""An area: the nodes and ports of one scope, the plan for them, and the targets that follow it.
+
+A filter has one area, or one for each name in ``[pxe_filter]targets``. What they need of the database is read once for
+all of them, and every message is given to each.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+
+from oslo_log import log as logging
+
+from ironic_rules.db import pxe_filter as records
+from ironic_rules.db.session import Database
+from ironic_rules.pxe_filter import identifiers, plan, report, targets
+from ironic_rules.pxe_filter.reloader import Reloader
+from ironic_rules.pxe_filter.settings import TargetSettings
+from ironic_rules.pxe_filter.statistics import AreaStatistics
+from ironic_rules.pxe_filter.writer import Writer
+
+LOG = logging.getLogger(__name__)
+
+#: Number of files that are taken over from the database while the plan is locked.
+_FILES = 16
+
+
+class Area:
+    """A plan, its writer, its reloader and its targets. Each method locks the plan as long as it needs it."""
+
+    def __init__(self, settings: TargetSettings) -> None:
+        self.statistics = AreaStatistics(settings.name)
+        self.scope = settings.scope
+        #: before its lines in the log
+        self._label = f"{settings.name}: " if settings.name else ""
+        self._lock = threading.Lock()
+        layout = plan.Layout(settings.files)
+        self._plan = plan.Plan(layout, deny_unknown=settings.deny_unknown, discovery=settings.discovery)
+        self.targets = targets.make(settings, layout)
+        self._lingers = any(target.lingers for target in self.targets)
+        self._writer = Writer(self._plan, self._lock, self.targets, self.statistics)
+        self._reloader = Reloader(self._plan, self._lock, self._writer, self.targets, settings.reload_after,
+                                  self.statistics)
+        #: addresses of messages since the last query of the database
+        self._recent: set[str] = set()
+        #: ids of nodes of such messages whose change was read at the same time: which one is newer is unknown
+        self._unsure: set[int] = set()
+        #: whether the plan was filled from the database
+        self._filled = False
+        self._synced = False
+
+    def open(self) -> None:
+        """Open the targets, and read what a filter has written there before.
+
+        :raises ConfigurationError: one of them cannot be used, or is used by another filter
+        """
+        for target in self.targets:
+            self._plan.remember(target.open())
+
+    def close(self) -> None:
+        """Close the targets; what is written remains."""
+        for target in self.targets:
+            target.close()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something has not been written yet."""
+        return self._writer.is_behind
+
+    def tell(self, allow: Sequence[str], deny: Sequence[str]) -> None:
+        """Apply a message about addresses (normalised) to the plan; ``write`` writes what it has changed."""
+        with self._lock:
+            if self.scope != records.EVERYTHING:
+                # Others are in the scope of another area, or new, and read from the database now.
+                allow, deny = ([mac for mac in macs if self._plan.node_of(mac)] for macs in (allow, deny))
+            self._recent.update(allow, deny)
+            dirty = self._plan.tell(allow, deny)
+            # Before the ports have been read, the other addresses in those groups are not known.
+            if self._filled:
+                self._writer.note(dirty, urgent=True)
+
+    def write(self) -> None:
+        """Write what messages have changed, and what could not be written before."""
+        self._writer.write()
+        self._tell_unknown()
+
+    def observe(self) -> None:
+        """Look at what the servers have taken over, and make them reload if that is due."""
+        self._writer.observe()
+        if self._synced:
+            self._reloader.reload_if_due(quiet=True)
+
+    def begin(self) -> frozenset[int]:
+        """The database will be read: from now on, messages are newer. Return the nodes that were on inspection."""
+        with self._lock:
+            self._recent = set()
+            return self._plan.inspecting
+
+    @property
+    def unsure(self) -> set[int]:
+        """Ids of nodes that have to be read again."""
+        return self._unsure
+
+    def compare(self, refused: set[str]) -> plan.Comparison:
+        """Return a comparison of the plan with all ports."""
+        return self._plan.compare(refused)
+
+    def replace(self, inspecting: Collection[int], files: plan.Files) -> None:
+        """Take over a complete reading, a few files at a time: messages come in between.
+
+        :param inspecting: ids of the nodes on inspection
+        :param files: the files that are different
+        """
+        with self._lock:
+            self._writer.note(self._plan.begin(inspecting, self._recent))
+        while files:
+            some = dict(files.popitem() for _ in range(min(_FILES, len(files))))
+            with self._lock:
+                self._writer.note(self._plan.take_over(some))
+
+    def update(self, changed: Collection[int], ports: Sequence[records.Port], inspecting: Collection[int],
+               refused: set[str]) -> None:
+        """Take over a reading of some nodes. Parameters as of ``Plan.update``; ``ports`` also of other areas."""
+        mine = [port for port in ports if self.scope.has(port.physical_network, port.conductor_group)]
+        pairs = [(port.address, port.node_id) for port in mine]
+        pairs += identifiers.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)
+        with self._lock:
+            self._writer.note(self._plan.update(changed, pairs, inspecting, self._recent, refused))
+
+    def finish(self, asked: Collection[int] | None, *, periodic: bool) -> None:
+        """A reading is taken over: decide what to read again, and write.
+
+        :param asked: ids of the nodes that were read; None: all
+        :param periodic: replace the state from messages by that of the database
+        """
+        with self._lock:
+            if periodic:
+                self._writer.note(self._plan.forget_told(self._recent))
+            if not self._lingers:
+                self._writer.note(self._plan.forget_gone())
+            subjects = {self._plan.node_of(mac) or plan.GONE for mac in self._recent} - {plan.GONE}
+            self._unsure = subjects if asked is None else subjects.intersection(asked)
+            if not self._filled:
+                self._filled = True
+                self._writer.note(self._plan.files)
+        self.write()
+
+    def settle(self, db: Database, *, periodic: bool) -> None:
+        """After a sync: repair what others have changed, reload if that is due, count, and log what has changed.
+
+        :param periodic: otherwise, nothing is repaired or reloaded
+        """
+        with self._lock:
+            changes, first = self._plan.take_changes(), not self._synced
+        self._synced = True
+        if periodic:
+            self._heal()
+            self._remove_leftovers()
+            self._reloader.reload_if_due(quiet=first)
+        with self._lock:
+            numbers = self.statistics
+            numbers.addresses, numbers.gone = len(self._plan), self._plan.gone
+            numbers.inspecting = len(self._plan.inspecting)
+        self._writer.observe()
+        if first:
+            LOG.info("%s%s addresses are in the files, %s nodes are on inspection, and unknown addresses are %s",
+                     self._label, numbers.addresses, numbers.inspecting,
+                     "allowed" if numbers.allows_unknown else "denied")
+        else:
+            report.log_changes(changes, db, self._label)
+
+    def _tell_unknown(self) -> None:
+        """Log when unknown addresses begin to be allowed or denied."""
+        with self._lock:
+            before, allowed = self.statistics.allows_unknown, self._plan.allows_unknown
+            self.statistics.allows_unknown = allowed
+        if self._synced and before != allowed:
+            LOG.info("%sUnknown addresses are %s from now on", self._label, "allowed" if allowed else "denied")
+
+    def _heal(self) -> None:
+        """Write again what other processes have changed."""
+        for target in self.targets:
+            try:
+                with self._writer.turn:
+                    found = list(target.changed_by_others())
+            except OSError as exc:
+                LOG.error("Cannot read %s: %s", target.name, exc)
+                continue
+            with self._lock:
+                for change in found:
+                    if change.groups and self._writer.waits_for(target, change.groups):
+                        continue
+                    LOG.warning("%s of %s was changed by another process; it is written again", change.what,
+                                target.name)
+                    self.statistics.healed += 1
+                    self._writer.note(change.groups | ({plan.UNKNOWN_FILE} if change.unknown else set()),
+                                      target=target)
+                    self._writer.note(self._plan.remember(change.addresses))
+            if found:
+                self.write()
+
+    def _remove_leftovers(self) -> None:
+        """Remove what is no longer needed, once everything else is written."""
+        if self.is_behind:
+            return
+        with self._writer.turn, self._lock:
+            for target in self.targets:
+                self._writer.note(target.leftovers(), target=target)
+        if self.is_behind:
+            self.write()
+
+
+def inspecting_of(areas: Sequence[Area], found: Mapping[int, records.Node]) -> list[frozenset[int]]:
+    """Return the ids of the nodes on inspection of each area."""
+    return [frozenset(node.id for node in found.values() if area.scope.has_group(node.conductor_group))
+            for area in areas]

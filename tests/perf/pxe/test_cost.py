@@ -1,0 +1,118 @@
+"""What a DISCOVER costs a DHCP server, by the number of known addresses, and how soon an inspection is answered.
+
+``tox -e perf -- pxe/test_cost.py`` prints the tables. The processor time of the server is measured, so other processes
+hardly matter. No test fails for being slow.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from rich.console import Console
+from rich.table import Table
+
+from ironic_rules import context
+from ironic_rules.db.tables import nodes
+from tests.functional.pxe_filter.network import Wire
+from tests.perf.pxe import population
+from tests.perf.pxe.test_burst import burst
+
+_CASES = [("dnsmasq", "closed", (1_000, 1_000_000)), ("kea", "closed", (1_000, 1_000_000)),
+          ("kea", "open", (1_000, 1_000_000)), ("dnsmasq", "open", (1_000, 10_000, 100_000))]
+#: Nodes on inspection, the same with every number of known addresses.
+_INSPECTING = 50
+_REQUESTS, _AT_ONCE = 600, 5
+_KNOWN, _ROUNDS, _WARM_UP = 100_000, 60, 5
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time that the threads of a process have used so far."""
+    return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("server", "policy", "numbers"), _CASES)
+def test_the_cost_of_a_discover(tmp_path: Path, server: str, policy: str, numbers: tuple[int, ...]) -> None:
+    table = Table(title=f"A DISCOVER: {server}, {policy} policy")
+    for column in ("known addresses", "processor time, ms", "ratio", "median, ms"):
+        table.add_column(column, justify="right")
+    first = 0.0
+    for number in numbers:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with burst(folder, server, policy, number, _INSPECTING) as made:
+            macs = [population.address(one) for one in range(_INSPECTING * population.PORTS_PER_NODE)]
+            made.net.wire.ask(*({"v": 4, "mac": mac, "wait": 5} for mac in macs[:2]))
+            before, delays = processor_s(made.pid), []
+            for start in range(0, _REQUESTS, _AT_ONCE):
+                answers = made.net.wire.answers(*({"v": 4, "mac": macs[one % len(macs)], "wait": 20}
+                                                  for one in range(start, start + _AT_ONCE)))
+                delays += [answer["after"] for answer in answers]
+            cost = (processor_s(made.pid) - before) / _REQUESTS
+        assert None not in delays
+        first = first or cost
+        table.add_row(f"{number:,}", f"{cost * 1000:.3f}", f"{cost / first:.2f}",
+                      f"{statistics.median(delays) * 1000:.1f}")
+    Console(width=100).print(table)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("server", "policy"), [(server, policy) for server, policy, _ in _CASES])
+def test_from_the_commit_to_the_answer(tmp_path: Path, server: str, policy: str) -> None:
+    """A client that asks again and again is answered by the first request after the server knows."""
+    # Each request costs dnsmasq much with the open policy, and those that wait must not be what is measured.
+    pause_s = 0.05 if (server, policy) == ("dnsmasq", "open") else 0.004
+    with burst(tmp_path, server, policy, _KNOWN) as made:
+        made.net.wire.ask({"v": 4, "mac": "52:55:00:00:00:01", "wait": 0.1})
+
+        def delay(node: int) -> float:
+            number = (node - 1) * population.PORTS_PER_NODE
+            macs = [population.address(number + one) for one in range(population.PORTS_PER_NODE)]
+            with made.site.db.writer() as conn:
+                conn.execute(sa.update(nodes).where(nodes.c.id == 1_000_000 + node).values(
+                    provision_state="inspect wait"))
+            began = time.monotonic()
+            made.client.update_pxe_filters(context.admin(), allow=macs)
+            return _answered(made.net.wire, macs[0], pause_s) - began
+
+        delays = sorted([delay(2 + 7 * one + (7 * one) // 99) for one in range(_ROUNDS + _WARM_UP)][_WARM_UP:])
+    table = Table(title=f"From the commit to the answer, {_KNOWN:,} known addresses: {server}, {policy} policy, ms")
+    for column in ("median", "p95", "max"):
+        table.add_column(column, justify="right")
+    table.add_row(*(f"{figure * 1000:.1f}" for figure in (
+        statistics.median(delays), delays[int(len(delays) * 0.95)], delays[-1])))
+    Console(width=100).print(table)
+
+
+def _answered(wire: Wire, mac: str, pause_s: float) -> float:
+    """Let the client ask until it is answered; return when the first answer came."""
+    sent: list[float] = []
+    arrived: list[float] = []
+    is_last = threading.Event()
+
+    def read() -> None:
+        count = 0
+        while not is_last.is_set() or count < len(sent):
+            [answer] = wire.receive(1)
+            count += 1
+            if answer["offered"]:
+                arrived.append(sent[answer["number"]] + answer["after"])
+
+    def send() -> None:
+        sent.append(time.monotonic())
+        wire.send({"v": 4, "mac": mac, "wait": 20 * pause_s, "number": len(sent) - 1})
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    while not arrived:
+        send()
+        time.sleep(pause_s)
+    is_last.set()
+    send()  # the reader waits for an answer, whatever came before
+    reader.join()
+    return min(arrived)
