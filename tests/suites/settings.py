@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,23 +79,3 @@ def of_openstacksdk(folder: Path, keystone: identity.Server) -> dict[str, str]:
     file.write_text(yaml.safe_dump({"clouds": clouds}))
     # Its default is 5 seconds, which a busy computer exceeds.
     return {"OS_CLIENT_CONFIG_FILE": str(file), "OS_TEST_TIMEOUT": "300"}
-
-
-def of_ironicclient(folder: Path, keystone: identity.Server) -> dict[str, str]:
-    """Write ``test.conf``, and link the commands where its tests look for them; return the environment."""
-    commands = folder / ".tox" / "functional"
-    commands.mkdir(parents=True)
-    (commands / "bin").symlink_to(Path(sys.executable).parent)
-    file = folder / "test.conf"
-    file.write_text(f"""\
-[functional]
-auth_strategy = keystone
-os_auth_url = {keystone.url}
-os_username = admin-one
-os_password = {identity.PASSWORD}
-os_project_name = one
-os_user_domain_id = default
-os_project_domain_id = default
-os_identity_api_version = 3
-""")
-    return {"IRONICCLIENT_TEST_CONFIG": str(file), "OS_TESTENV_NAME": "functional"}

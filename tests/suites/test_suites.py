@@ -1,4 +1,4 @@
-"""The suites of tempest's plug-in, openstacksdk and ironicclient: what fails or is skipped is listed with its reason.
+"""The suites of tempest's plug-in and openstacksdk: what fails or is skipped is listed with its reason.
 
 The list is a page of the documentation, ``contributor/client-suites``. A test that fails and is not listed fails here,
 and so does a listed one that passes. A name that ends with ``*`` stands for tests of which at least one fails.
@@ -11,7 +11,6 @@ import fnmatch
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -49,15 +48,6 @@ def installed(name: str, into: Path) -> Path:
     return Path(str(importlib.util.find_spec("ironic_tempest_plugin").origin)).parents[1]  # type: ignore[union-attr]
 
 
-def combined(name: str, into: Path) -> Path:
-    """Return a folder with the installed ironicclient and the tests of an older one: newer ones have none."""
-    package = Path(str(importlib.util.find_spec("ironicclient").origin)).parent  # type: ignore[union-attr]
-    tree = into / "tree"
-    shutil.copytree(package, tree / package.name)
-    shutil.copytree(unpacked(name, into) / package.name / "tests", tree / package.name / "tests", dirs_exist_ok=True)
-    return tree
-
-
 def modules(tree: Path, package: str) -> list[str]:
     """Return the names of the modules of tests below a package of ``tree``."""
     return sorted(".".join(file.relative_to(tree).with_suffix("").parts)
@@ -72,11 +62,10 @@ def listed(suite: str) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize(("suite", "package", "make_settings"), [
     ("tempest", "ironic_tempest_plugin.tests.api", settings.of_tempest),
-    ("openstacksdk", "openstack.tests.functional.baremetal", settings.of_openstacksdk),
-    ("python-ironicclient", "ironicclient.tests.functional", settings.of_ironicclient)])
+    ("openstacksdk", "openstack.tests.functional.baremetal", settings.of_openstacksdk)])
 def test_a_suite_fails_only_where_the_page_says_so(
         keystone: identity.Server, tmp_path: Path, suite: str, package: str, make_settings: Settings) -> None:
-    tree = {"tempest": installed, "openstacksdk": unpacked, "python-ironicclient": combined}[suite](suite, tmp_path)
+    tree = {"tempest": installed, "openstacksdk": unpacked}[suite](suite, tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(tree), **make_settings(tmp_path, keystone)}
 
     done = subprocess.run([sys.executable, RUNNER, *modules(tree, package)], env=environment, cwd=tmp_path,
