@@ -145,7 +145,7 @@ class _Masking(std_logging.Formatter):
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
-    """Let the configuration fall back to SQLite in ``state_path``, the in-memory transport, and unmanaged boot.
+    """Let the configuration fall back to SQLite in ``state_path``, the in-memory transport, unmanaged boot, the page.
 
     :raises ConfigurationError: the folder cannot be made
     """
@@ -156,6 +156,7 @@ def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
     path = os.path.join(os.path.abspath(conf.state_path), "ironic-rules.sqlite")
     conf.set_default("connection", f"sqlite:///{path}", group="database")
     conf.set_default("require_managed_boot", False, group="inspector")
+    conf.set_default("enable_ui", True, group="api")
     rpc_transport.set_default_url(conf, memory.DEFAULT_URL)
 
 

@@ -20,6 +20,7 @@ from ironic_rules.api.middleware.compute_faults import ComputeFaults
 from ironic_rules.api.middleware.inspector_clients import InspectorClients
 from ironic_rules.api.middleware.last_resort import LastResort
 from ironic_rules.api.middleware.microversion import Microversion
+from ironic_rules.api.middleware.page import Page
 from ironic_rules.api.middleware.request_id import RequestId
 from ironic_rules.api.middleware.request_log import RequestLog
 from ironic_rules.api.middleware.request_metrics import RequestMetrics
@@ -58,6 +59,8 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     app = Microversion(app)
     app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)
     app = InspectorClients(app)
+    if conf.api.enable_ui:
+        app = Page(app)
     app = RequestMetrics(app, root, numbers)
     app = RequestLog(app)
     return RequestId(app)

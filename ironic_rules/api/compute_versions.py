@@ -6,11 +6,10 @@ they get the oldest. Extra specs are validated from ``VALIDATION`` on, so that o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from ironic_rules.exceptions import NotAcceptable
+from ironic_rules.api import version_text
 
 MIN = 1
 MAX = 86
@@ -26,8 +25,6 @@ OLD_HEADER = "X-OpenStack-Nova-API-Version"
 SEGMENT = "compute"
 SERVICE_TYPE = "compute"
 
-_FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,9})")
-
 
 def is_compute(environ: Mapping[str, Any]) -> bool:
     """Return whether a WSGI request is one for the compute API."""
@@ -39,29 +36,13 @@ def negotiate(environ: Mapping[str, Any]) -> int:
 
     :raises NotAcceptable: 406, malformed or not between MIN and MAX
     """
-    text = _of_service(environ.get("HTTP_OPENSTACK_API_VERSION") or "")
+    text = version_text.of_service(environ.get("HTTP_OPENSTACK_API_VERSION") or "", (SERVICE_TYPE,))
     text = text or environ.get("HTTP_X_OPENSTACK_NOVA_API_VERSION")
     if text is None:
         return MIN
-    text = text.strip()
-    if text.lower() == "latest":
-        return MAX
-    match = _FORM.fullmatch(text)
-    if match is None:
-        raise NotAcceptable(f"The API version is malformed. Supported: {MIN_STRING} to {MAX_STRING}.")
-    if int(match[1]) != 2 or not MIN <= int(match[2]) <= MAX:
-        raise NotAcceptable(f"Version {match[0]} is not supported. Supported: {MIN_STRING} to {MAX_STRING}.")
-    return int(match[2])
+    return version_text.minor_of(text, 2, MIN, MAX)
 
 
 def headers(minor: int) -> list[tuple[str, str]]:
     """Return the headers of a reply of version ``2.minor``."""
     return [(HEADER, f"{SERVICE_TYPE} 2.{minor}"), (OLD_HEADER, f"2.{minor}"), ("Vary", f"{HEADER}, {OLD_HEADER}")]
-
-
-def _of_service(header: str) -> str | None:
-    for entry in header.split(","):
-        service, _, version = entry.strip().partition(" ")
-        if service.lower() == SERVICE_TYPE:
-            return version
-    return None

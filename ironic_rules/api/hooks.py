@@ -27,6 +27,7 @@ from ironic_rules.inspection.early import EarlyRules
 from ironic_rules.inspection.journal import Journal
 from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.pipeline import Pipeline
+from ironic_rules.inspection.refusals import RefusedMachines
 from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.inspection.rule_statistics import RuleStatistics
@@ -58,6 +59,7 @@ class DependenciesHook(hooks.PecanHook):
             db, conf.inspection_rules.statistics_interval, numbers, rules.built_in))
         group = conf.inspection_journal
         self._journal = Journal(db, group.max_entries, group.max_days, keep_reports=group.keep_reports)
+        self._refused = [RefusedMachines() for _ in range(3)]
         self._broker = BrokerCheck(rpc.ping_broker)
         self._database = DatabaseCheck(self._read_health)
         self._report_digests = ReportDigests(db)
@@ -80,6 +82,7 @@ class DependenciesHook(hooks.PecanHook):
         request.rule_problems = self._rule_problems
         request.dry_runs = self._dry_runs
         request.journal = self._journal
+        request.refused_callbacks, request.refused_lookups, request.refused_heartbeats = self._refused
         request.offered_steps = self._offered_steps
         request.report_digests = self._report_digests
         request.broker = self._broker

@@ -7,9 +7,9 @@ filter, sort key) is 406. Clients select a version with one of two headers; with
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
+from ironic_rules.api import version_text
 from ironic_rules.exceptions import NotAcceptable
 from ironic_rules.models import states
 from ironic_rules.models.fields import Fields
@@ -68,8 +68,6 @@ HEADER_MIN = "X-OpenStack-Ironic-API-Minimum-Version"
 HEADER_MAX = "X-OpenStack-Ironic-API-Maximum-Version"
 SERVICE_TYPES = ("baremetal", "ironic")
 
-_FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,9})")
-
 
 def parse(own: str | None, standard: str | None) -> int:
     """Return the minor version that a request selects.
@@ -78,18 +76,10 @@ def parse(own: str | None, standard: str | None) -> int:
     :param standard: value of ``OpenStack-API-Version``: ``baremetal 1.N``, in a comma-separated list; has precedence
     :raises NotAcceptable: 406, malformed or not between MIN and MAX
     """
-    text = (_of_service(standard) if standard else None) or own
+    text = (version_text.of_service(standard, SERVICE_TYPES) if standard else None) or own
     if text is None:
         return MIN
-    text = text.strip()
-    if text.lower() == "latest":
-        return MAX
-    match = _FORM.fullmatch(text)
-    if match is None:
-        raise NotAcceptable(f"The API version is malformed. Supported: {MIN_STRING} to {MAX_STRING}.")
-    if int(match[1]) != 1 or not MIN <= int(match[2]) <= MAX:
-        raise NotAcceptable(f"Version {match[0]} is not supported. Supported: {MIN_STRING} to {MAX_STRING}.")
-    return int(match[2])
+    return version_text.minor_of(text, 1, MIN, MAX)
 
 
 def too_new(name: str, since: int) -> NotAcceptable:
@@ -128,11 +118,3 @@ def visible_state(state: str | None, minor: int) -> str | None:
 def initial_state(minor: int) -> str:
     """Return the provision state of a node that is created with version ``minor``."""
     return states.ENROLL if minor >= ENROLL else states.AVAILABLE
-
-
-def _of_service(header: str) -> str | None:
-    for entry in header.split(","):
-        service, _, version = entry.strip().partition(" ")
-        if service.lower() in SERVICE_TYPES:
-            return version
-    return None

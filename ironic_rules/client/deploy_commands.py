@@ -13,19 +13,19 @@ from typing import Any
 from osc_lib import exceptions
 from osc_lib.command import command
 
+from ironic_rules.client.of_node import OfNode
 from ironic_rules.client.rule_requests import Requests
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 
-class ListDeploySteps(command.Lister):
+class ListDeploySteps(OfNode, command.Lister):
     """List the steps that a deployment of a node would run, in order. The exit status is 1 if it could not start."""
 
     _failed = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("node", metavar="<node>", help="Name or UUID of the node.")
         parser.add_argument("--trait", metavar="<trait>", action="append", dest="traits",
                             help="A trait of the instance, instead of those in instance_info of the node "
                                  "(can be specified multiple times).")

@@ -15,6 +15,7 @@ from osc_lib import exceptions
 from osc_lib.command import command
 
 from ironic_rules.client import rule_file
+from ironic_rules.client.of_node import OfNode
 from ironic_rules.client.rule_requests import Requests
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
@@ -99,25 +100,19 @@ class ExplainRule(command.Lister):
             f"inspection would end before it{failure}; or it is an early rule, which needs --inventory")
 
 
-class ListInspections(command.Lister):
+class ListInspections(OfNode, command.Lister):
     """List the past inspections of a node, the oldest first."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("node", metavar="<node>", help="Name or UUID of the node.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         found = Requests(self.app).inspections(parsed_args.node)
         return _INSPECTION, [tuple(each[name] for name in _INSPECTION) for each in found]
 
 
-class ShowInspection(command.ShowOne):
+class ShowInspection(OfNode, command.ShowOne):
     """Show a past inspection of a node: its stages, the rules that matched, and what they changed."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("node", metavar="<node>", help="Name or UUID of the node.")
         parser.add_argument("inspection", metavar="<inspection>", help="UUID of the inspection.")
         return parser
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from osc_lib.command import command
 
+from ironic_rules.client.of_node import OfNode
 from ironic_rules.client.rule_requests import Requests
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
@@ -24,20 +25,15 @@ _NAMES = ("serial", "mac_address", "bus", "id", "wwn", "name")
 _NO_VALUE = "nothing"
 
 
-class ListVersions(command.Lister):
+class ListVersions(OfNode, command.Lister):
     """List the inspections of a node whose data are kept."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("node", metavar="<node>", help="Name or UUID of the node.")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         found = Requests(self.app).inventory_versions(parsed_args.node)
         return _VERSION, [tuple(each[name] for name in _VERSION) for each in found]
 
 
-class DiffVersions(command.Lister):
+class DiffVersions(OfNode, command.Lister):
     """Show what has changed in the hardware of a node between two inspections.
 
     By default, these are the last two that were successful.
@@ -45,7 +41,6 @@ class DiffVersions(command.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("node", metavar="<node>", help="Name or UUID of the node.")
         parser.add_argument("--from", metavar="<version>", type=int, dest="before",
                             help="Version to compare with. Default: the last successful one before the other.")
         parser.add_argument("--to", metavar="<version>", type=int, dest="after",

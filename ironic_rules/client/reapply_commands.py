@@ -12,12 +12,13 @@ from typing import Any
 from osc_lib.command import command
 
 from ironic_rules.client import progress
+from ironic_rules.client.of_node import OfNode
 from ironic_rules.client.rule_requests import Requests
 
 _SHOWN = ("operation", "node", "status", "error", "result")
 
 
-class ReapplyRules(command.ShowOne):
+class ReapplyRules(OfNode, command.ShowOne):
     """Run hooks and rules again over the data of a node's last inspection, without a machine.
 
     The exit status is 1 if they fail, or the operation was cancelled: then the node is as it was.
@@ -27,7 +28,6 @@ class ReapplyRules(command.ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("node", metavar="<node>", help="Name or UUID of the node.")
         parser.add_argument("--dry-run", action="store_true", help="Change nothing, and show what would be changed.")
         parser.add_argument("--allow-deployed", action="store_true",
                             help="Also if the node has an instance: then only rules change it, and no port is added or "

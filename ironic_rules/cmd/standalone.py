@@ -74,7 +74,7 @@ def _run(argv: Sequence[str]) -> int:
         commands = "\n  ".join(_suggestions(api.url))
         print(_WELCOME.format(url=api.url, state=conf.state_path, log=log, commands=commands), flush=True)
         if conf.cli_demo:
-            threading.Thread(target=_demo, args=(api.url,), name="demo", daemon=True).start()
+            threading.Thread(target=_demo, args=(api.url, conf.api.enable_ui), name="demo", daemon=True).start()
         lifecycle.settle()
         systemd.ready(lambda: api.is_answering() and conductor.is_well())
         signals.wait()
@@ -101,18 +101,23 @@ def _suggestions(url: str) -> Iterator[str]:
             yield f"{found} {arguments}"
 
 
-def _demo(url: str) -> None:
+def _demo(url: str, has_page: bool) -> None:
     from rich.console import Console
 
     from ironic_rules.simulator import demo
     from ironic_rules.simulator.client import ClientError
 
     console = Console()
+    failed: list[str] = []
     try:
-        demo.run(url, console)
+        failed = [row.node for row in demo.run(url, console) if row.error]
     except ClientError as exc:
         console.print(f"The demo could not be shown: {exc}", markup=False)
     console.print(f"Still serving on {url}; Ctrl-C stops it.")
+    if has_page:
+        # Of the machine that failed, if there is one. Not wrapped: terminals make a link of it.
+        console.print(f"Why it failed: {url}/ui/#/node/{failed[0]}" if failed else f"The page: {url}/ui/",
+                      soft_wrap=True, markup=False, highlight=False)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,9 @@ OPTS: list[cfg.Opt] = [
                help="Maximum number of extra specs of one flavor."),
     cfg.BoolOpt("enable_compute_flavors", default=True,
                 help="Serve the flavors also below /compute/v2.1, as Nova does, for its clients."),
+    cfg.BoolOpt("enable_ui", default=False,
+                help="Serve the page for people at /ui/. Its files are public; the data it shows are requested from "
+                     "the API with the credentials of its user. In ironic-rules, the default is true."),
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
     cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address on which the Prometheus metrics are served."),
     cfg.PortOpt("metrics_port", default=0, min=0,

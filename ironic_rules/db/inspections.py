@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import clock, identity
+from ironic_rules.db import clock, node_records
 from ironic_rules.db.errors import references
-from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.paging import Page
 from ironic_rules.db.tables import node_inspections as table
 from ironic_rules.exceptions import InspectionNotFound, NodeNotFound
 from ironic_rules.models.inspections import InspectionEntry
@@ -44,8 +44,7 @@ def list_for(conn: sa.Connection, node_id: int, page: Page) -> Sequence[Inspecti
 
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
-    query = sa.select(table).where(table.c.node_id == node_id)
-    return conn.execute(paginate(query, table, page, marker_row(conn, table, page))).all()
+    return node_records.list_for(conn, table, node_id, page)
 
 
 def get(conn: sa.Connection, node_id: int, uuid: str) -> InspectionEntry:
@@ -53,8 +52,7 @@ def get(conn: sa.Connection, node_id: int, uuid: str) -> InspectionEntry:
 
     :raises InspectionNotFound: 404
     """
-    query = sa.select(table).where(table.c.node_id == node_id, identity.has_uuid(table, uuid))
-    row = conn.execute(query).one_or_none()
+    row: InspectionEntry | None = node_records.get(conn, table, node_id, uuid)
     if row is None:
         raise InspectionNotFound(inspection=uuid, node=node_id)
     return row

@@ -686,7 +686,8 @@ inspection_journal = sa.Table(
     Column("report", Json),
     UniqueConstraint("uuid"),
     UniqueConstraint("machine"),
-    Index("inspection_journal_reason_idx", "reason"),
+    # Of the databases, only PostgreSQL's indexes do not have the primary key at their end.
+    Index("inspection_journal_reason_id_idx", "reason", "id"),
     Index("inspection_journal_seen_at_idx", "seen_at"),
     **_TABLE_ARGS,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from typing import Any
 
 
@@ -24,7 +25,8 @@ class RequestDeadline:
         self._socket: socket.socket | None = None
         self._timer = threading.Timer(max(seconds, 0.0), self._end)
         self._timer.daemon = True
-        self.is_over = False
+        self._until = time.monotonic() + seconds
+        self._has_ended = False
 
     def __enter__(self) -> RequestDeadline:
         self._timer.start()
@@ -32,6 +34,11 @@ class RequestDeadline:
 
     def __exit__(self, *exc_info: object) -> None:
         self._timer.cancel()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over, even if a time-out of the request itself was faster than the timer."""
+        return self._has_ended or time.monotonic() >= self._until
 
     @property
     def extensions(self) -> dict[str, Any]:
@@ -42,12 +49,12 @@ class RequestDeadline:
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             with self._guard:
                 self._socket = found["return_value"].get_extra_info("socket")
-                if self.is_over:
+                if self._has_ended:
                     self._shut()
 
     def _end(self) -> None:
         with self._guard:
-            self.is_over = True
+            self._has_ended = True
             self._shut()
 
     def _shut(self) -> None:

@@ -14,8 +14,7 @@ from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
-from ironic_rules.rules import Trace
-from ironic_rules.rules.engine import hidden
+from ironic_rules.rules import Trace, engine
 from ironic_rules.text import MAX_MESSAGE, printable
 
 #: Maximum numbers of rules and of messages of an entry, and bytes, as JSON, of all that rules changed in it.
@@ -106,9 +105,12 @@ def _written(raw: _Raw, conceal: Concealment) -> dict[str, JSONObject]:
             changes.setdefault("node", []).extend(patch)
         else:
             changes.setdefault("ports", {}).setdefault(place[1], []).extend(patch)
-    # Twice: what one rule shows to be secret, an earlier one may have written elsewhere.
-    found = {uuid: hidden(changes, conceal) for uuid, changes in found.items()}
-    return {uuid: hidden(changes, conceal) for uuid, changes in found.items()}
+    if conceal.is_harmless(patch for author, _, patch in raw if author is not None):
+        return found
+    # All of them first: what one rule shows to be secret, an earlier one may have written elsewhere.
+    for changes in found.values():
+        engine.learn(changes, conceal)
+    return {uuid: engine.shown(changes, conceal) for uuid, changes in found.items()}
 
 
 def _rule(trace: Trace, written: Mapping[str, JSONObject]) -> JSONObject:

@@ -22,12 +22,39 @@ PERIOD_S = 10.0
 MACHINE_PERIOD_S = 60.0
 #: Number of machines that are remembered, the last ones. Anyone can pretend to be many machines.
 _MACHINES = 4096
-#: Maximum number of messages about all machines in one second.
-_PER_SECOND = 20
+#: Messages about different machines: so many at once, a fleet, and so many per second in the long run. 10,000 refused
+#: callbacks, of which more than four come in a second, make less than 1 MiB of log, with the lines of their requests.
+MACHINES_AT_ONCE = 500
+MACHINES_PER_SECOND = 0.5
 #: Maximum number of nodes in one message.
 _NODES = 4
 
 _Log: TypeAlias = logging.Logger | logging.LoggerAdapter[Any]
+
+
+class Lines:
+    """How many lines of a kind are logged: ``at_once``, and ``per_second`` in the long run. Thread-safe."""
+
+    def __init__(self, at_once: int, per_second: float) -> None:
+        self._lock = threading.Lock()
+        self._at_once = at_once
+        self._per_second = per_second
+        self._left = float(at_once)
+        self._at = time.monotonic()
+        self._withheld = 0
+
+    def take(self) -> int | None:
+        """Return None if a line is not to be logged, else how many were not since the last one that was."""
+        with self._lock:
+            now = time.monotonic()
+            self._left = min(self._at_once, self._left + (now - self._at) * self._per_second)
+            self._at = now
+            if self._left < 1:
+                self._withheld += 1
+                return None
+            self._left -= 1
+            withheld, self._withheld = self._withheld, 0
+            return withheld
 
 
 class Refusals:
@@ -51,6 +78,23 @@ class Refusals:
         self._log.warning(f"{text} (%d similar refusals since the last message)", *arguments, suppressed)
 
 
+@dataclass(frozen=True, slots=True)
+class Unlogged:
+    """Refusals that were not logged; its text is the end of the next message about one.
+
+    :ivar of_machine: those of the same machine;  ``of_others``: those in excess of what is logged of all machines
+    """
+
+    of_machine: int
+    of_others: int
+
+    def __str__(self) -> str:
+        found = [f"{self.of_machine} further refusals of this machine"] if self.of_machine else []
+        if self.of_others:
+            found.append(f"{self.of_others} of other machines")
+        return f" ({' and '.join(found)} since the last message)" if found else ""
+
+
 @dataclass(slots=True)
 class _Machine:
     reason: str
@@ -59,40 +103,40 @@ class _Machine:
 
 
 class RefusedMachines:
-    """Logs one line about a machine whose callback is refused, at most once in a period for a reason. Thread-safe."""
+    """Says whether to log that a machine is refused: at most once in a period for a reason. Thread-safe."""
 
-    def __init__(self, log: _Log, period_s: float = MACHINE_PERIOD_S) -> None:
-        self._log = log
+    def __init__(self, period_s: float = MACHINE_PERIOD_S) -> None:
         self._period_s = period_s
         self._lock = threading.Lock()
         self._machines: OrderedDict[tuple[Any, ...], _Machine] = OrderedDict()
-        self._second = 0
-        self._in_second = 0
+        self._lines = Lines(MACHINES_AT_ONCE, MACHINES_PER_SECOND)
 
     def is_due(self, node_uuid: str | None, macs: Collection[str], addresses: Collection[str],
-               reason: str) -> int | None:
-        """Return None if the refusal is not to be logged, else how many of the machine were not since the last one."""
+               reason: str) -> Unlogged | None:
+        """Return None if the refusal is not to be logged, else how many were not since the last one."""
         # A machine is what its addresses say; without any, what it calls itself.
         key = (*sorted(macs), *sorted(addresses)) or (node_uuid,)
         now = time.monotonic()
         with self._lock:
             known = self._machines.pop(key, None)
-            is_same = known is not None and known.reason == reason and now - known.logged_at < self._period_s
-            if known is not None and (is_same or self._is_flood(now)):
+            if known is not None and known.reason == reason and now - known.logged_at < self._period_s:
                 known.suppressed += 1
                 self._machines[key] = known
                 return None
-            if known is None and self._is_flood(now):
+            if (others := self._lines.take()) is None:
+                if known is not None:
+                    known.suppressed += 1
+                    self._machines[key] = known
                 return None
-            self._in_second += 1
             self._machines[key] = _Machine(reason, now)
             if len(self._machines) > _MACHINES:
                 self._machines.popitem(last=False)
-            return 0 if known is None else known.suppressed
+            return Unlogged(0 if known is None else known.suppressed, others)
 
-    def log(self, error: LookupFailed, node_uuid: str | None, macs: Collection[str], addresses: Collection[str],
-            matches: Iterable[Match], earlier: int) -> None:
-        """Log a refusal: the reason, and which node has what of that which the machine sent.
+    @staticmethod
+    def log(log: _Log, error: LookupFailed, node_uuid: str | None, macs: Collection[str],
+            addresses: Collection[str], matches: Iterable[Match], earlier: Unlogged) -> None:
+        """Log a refused callback: the reason, and which node has what of that which the machine sent.
 
         :param earlier: as :meth:`is_due` returned it
         """
@@ -103,13 +147,7 @@ class RefusedMachines:
         if unknown := _unmatched(node_uuid, macs, addresses, nodes):
             shown.append(f"no node has {unknown}")
         level = logging.INFO if isinstance(error, MachineUnknown) else logging.WARNING
-        more = f" ({earlier} further refusals of this machine since the last message)" if earlier else ""
-        self._log.log(level, "A callback is refused: %s; %s%s", error.reason, "; ".join(shown), more)
-
-    def _is_flood(self, now: float) -> bool:
-        if int(now) != self._second:
-            self._second, self._in_second = int(now), 0
-        return self._in_second >= _PER_SECOND
+        log.log(level, "A callback is refused: %s; %s%s", error.reason, "; ".join(shown), earlier)
 
 
 def _of_node(match: Match) -> str:

@@ -137,7 +137,7 @@ def check(field: FieldPath, test: Tested, multiple: str, invert: bool, *, allow_
         get = field.get
         whole = _of_one(get, call, allow_none)
     else:
-        whole = loop.join(multiple, _items(field, allow_none), lambda view: call(view["item"]))
+        whole = loop.join_values(multiple, _items(field, allow_none), call)
     return Check(whole, field.root == "data", _lookup(field, test, invert), False)
 
 

@@ -26,7 +26,6 @@ from ironic_rules.models.legacy_rules import CLEANUPS, OwnedValue
 from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
-from ironic_rules.rules.compiler import CompiledCondition
 from ironic_rules.rules.engine import difference, hidden, state
 from ironic_rules.rules.errors import CannotEvaluate
 from ironic_rules.rules.explaining import Explainer
@@ -160,7 +159,7 @@ class LegacyRuleSet:
     def _passes(self, run: _Run, owned: tuple[OwnedValue, ...]) -> LegacyOutcome:
         forgotten: tuple[Forgotten, ...] = ()
         kept = owned
-        if run.cleanup != "off":
+        if owned and run.cleanup != "off":
             rules = None
             if self._disabled:
                 rules = {value.rule_uuid for value in owned} - self._disabled
@@ -170,10 +169,14 @@ class LegacyRuleSet:
         if run.cleanup != "off":
             found = set(matching)
             every = range(len(self._rules)) if run.cleanup == "any" else self._cleaning
-            run.clean_up(number for number in every if number not in found)
-        run.act(matching)
+            if cleaning := [number for number in every if number not in found]:
+                run.clean_up(cleaning)
+        if matching:
+            run.act(matching)
+        run.sort_traces()
         now = (*kept, *run.ledger.owned)
-        settle(run.task, owned, now)
+        if owned:
+            settle(run.task, owned, now)
         return LegacyOutcome(now, forgotten, tuple(run.traces), taken_back=run.taken_back)
 
     def _numbers(self, run: _Run) -> list[int]:
@@ -249,21 +252,26 @@ class _Run:
             if self.explainer is not None:
                 if self._explained(number, rule, self.explainer):
                     found.append(number)
-            elif all(self._holds(rule, condition) for condition in rule.conditions):
+            elif self._holds(rule):
                 found.append(number)
         return found
 
-    def _holds(self, rule: CompiledLegacyRule, condition: CompiledCondition) -> bool:
+    def _holds(self, rule: CompiledLegacyRule) -> bool:
+        view = self.view
         # Conditions that several rules have are evaluated once: nothing is written meanwhile.
-        known, check = self.view.stable, condition.check
-        if check not in known:
-            try:
-                known[check] = check.call(self.view)
-            except CannotEvaluate:
-                known[check] = False
-            except RecursionError as exc:
-                raise _failure(rule, condition.where, exc) from None
-        return known[check]
+        known = view.stable
+        for condition in rule.conditions:
+            check = condition.check
+            if check not in known:
+                try:
+                    known[check] = check.call(view)
+                except CannotEvaluate:
+                    known[check] = False
+                except RecursionError as exc:
+                    raise _failure(rule, condition.where, exc) from None
+            if not known[check]:
+                return False
+        return True
 
     def _explained(self, number: int, rule: CompiledLegacyRule, explainer: Explainer) -> bool:
         if rule.disabled is not None:
@@ -348,6 +356,9 @@ class _Run:
             self.traces.append(Trace(rule.uuid, rule.description, True, None, self._conditions.get(number, ()),
                                      tuple(done), self._changes_since(before)))
         self._begin_author(None)
+
+    def sort_traces(self) -> None:
+        """Put the traces into the order of the rules, if they are explained: others are in it."""
         if self.explainer is not None:
             order = {rule.uuid: number for number, rule in enumerate(self._rules)}
             self.traces.sort(key=lambda trace: order[trace.uuid])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ironic_rules.models import json_patch
+from ironic_rules.models import json_patch, pointer
 from ironic_rules.models.draft import _MISSING, NodeDraft, PortDraft
 from ironic_rules.models.json_values import JSONObject
 
@@ -19,39 +19,62 @@ def changes(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONObject]]]:
     #: fields whose dict in ``values`` is a copy
     copied: set[str] = set()
     found: list[tuple[Any, list[JSONObject]]] = []
-    #: the fields that an author has changed, as they were when it had ended
-    after: dict[str, Any] = {}
+    #: what an author has changed, as it was when it had ended: fields, and of other fields only the keys, because many
+    #: authors may each change little of a large field
+    fields: dict[str, Any] = {}
+    keys: dict[str, dict[str, Any]] = {}
 
     def end(author: Any) -> None:
-        if after:
-            before = {field: _plain(values[field]) for field in reversed(after)}
-            if patch := json_patch.difference(before, {field: _plain(after[field]) for field in before}):
-                found.append((author, patch))
-            after.clear()
+        patch: list[JSONObject] = []
+        for field in reversed(fields):
+            patch += json_patch.difference(_plain(values[field]), _plain(fields[field]), (field,))
+        for field in reversed(keys):
+            for key, value in reversed(keys[field].items()):
+                before = values[field].get(key, _MISSING)
+                if before is not _MISSING and value is not _MISSING:
+                    patch += json_patch.difference(before, value, (field, key))
+                elif value is not _MISSING:
+                    patch.append({"op": "add", "path": pointer.format((field, key)), "value": value})
+                elif before is not _MISSING:
+                    patch.append({"op": "remove", "path": pointer.format((field, key))})
+        if patch:
+            found.append((author, patch))
+        fields.clear()
+        keys.clear()
 
     for entry in reversed(draft._journal):
         if type(entry) is not tuple:
             continue
         if len(entry) == 1:
-            end(entry[0])
+            if fields or keys:
+                end(entry[0])
             continue
         name, key, old = entry
-        field = key if name is None else name
-        if field not in after:
-            after[field] = dict(values[field]) if name is not None else values[field]
         if name is None:
-            values[field] = old
-            copied.discard(field)
+            if key not in fields:
+                fields[key] = _with(values[key], keys.pop(key, {}))
+            values[key] = old
+            copied.discard(key)
+            continue
+        if name not in copied:
+            values[name] = dict(values[name])
+            copied.add(name)
+        field = values[name]
+        if name not in fields:
+            keys.setdefault(name, {}).setdefault(key, field.get(key, _MISSING))
+        if old is _MISSING:
+            field.pop(key, None)
         else:
-            if field not in copied:
-                values[field] = dict(values[field])
-                copied.add(field)
-            if old is _MISSING:
-                values[field].pop(key, None)
-            else:
-                values[field][key] = old
+            field[key] = old
     end(None)
     return found[::-1]
+
+
+def _with(field: Any, keys: Mapping[str, Any]) -> Any:
+    """Return a field with other values of some keys."""
+    if not keys:
+        return field
+    return {key: value for key, value in {**field, **keys}.items() if value is not _MISSING}
 
 
 def overwritten(draft: NodeDraft | PortDraft) -> Iterator[tuple[str, Any]]:

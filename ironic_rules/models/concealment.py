@@ -7,9 +7,10 @@ hidden there, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
 import re2
 
 from ironic_rules.models import pointer, secrets
@@ -22,7 +23,10 @@ _SHORTEST_PART = 4
 _SMALLEST_NUMBER = 1000
 #: Maximum number of secrets that are searched for within other texts; all are where they are the whole value.
 _MOST_PARTS = 2000
+#: Maximum number of those that are looked for one by one, in much less time than a search takes that nearly always finds nothing.
+_FEW_PARTS = 20
 _HARMLESS = frozenset({int, float, bool})
+_WITHOUT_PARTS = _HARMLESS | {type(None)}
 _MAX_MEMORY = 64 * 1024 * 1024
 #: The password of a URL.
 _OF_URL = re.compile(r"""://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@""")
@@ -35,13 +39,18 @@ class Concealment:
         self._texts: set[str] = set()
         self._numbers: set[int | float] = set()
         self._places: set[tuple[str, ...]] = set()
+        self._parts: list[str] = []
         self._pattern: Any = None
         self._is_current = True
 
     def learn(self, value: Any) -> None:
         """Note each secret, by its key, in JSON-like data."""
         # An inventory has hundreds of values: only those that can have a secret are called for.
-        if value.__class__ is dict or isinstance(value, Mapping):
+        if isinstance(value, str):
+            if "://" in value:
+                for found in _OF_URL.findall(value):
+                    self.add(found)
+        elif value.__class__ is dict or isinstance(value, Mapping):
             for key, item in value.items():
                 if item is None:
                     continue
@@ -54,11 +63,11 @@ class Concealment:
                     self.learn(item)
         elif isinstance(value, (list, tuple)):
             for item in value:
-                if item.__class__ is not str or "://" in item:
+                if item.__class__ is str:
+                    if "://" in item:
+                        self.learn(item)
+                elif item.__class__ not in _WITHOUT_PARTS:
                     self.learn(item)
-        elif isinstance(value, str) and "://" in value:
-            for found in _OF_URL.findall(value):
-                self.add(found)
 
     def add(self, value: Any) -> None:
         """Note a value all of whose parts are secret."""
@@ -92,6 +101,33 @@ class Concealment:
         elif not isinstance(value, str) or len(value) >= _SHORTEST_PART:
             self.add(value)
 
+    def is_harmless(self, patches: Iterable[Iterable[JSONObject]]) -> bool:
+        """Return whether patches certainly have nothing to learn from and nothing to hide, as most of them.
+
+        This takes a fraction of the time that hiding takes. False says nothing.
+        """
+        if self._places or self._numbers or len(self._texts) > _FEW_PARTS:
+            return False
+        texts: list[str] = []
+        for patch in patches:
+            for operation in patch:
+                value = operation.get("value")
+                if value.__class__ is str:
+                    texts.append(value)
+                elif value.__class__ not in _WITHOUT_PARTS:
+                    try:
+                        text = orjson.dumps(value).decode()
+                    except orjson.JSONEncodeError:
+                        return False
+                    if not secrets.json_has_none(text):
+                        return False
+                    texts.append(text)
+                if secrets.is_secret_path(operation["path"]):
+                    return False
+                texts.append(operation["path"])
+        text = "\n".join(texts)
+        return "://" not in text and not any(secret in text for secret in self._texts)
+
     def hide(self, value: Any, place: tuple[str, ...] = ()) -> Any:
         """Return JSON-like data with ``******`` for what must not be shown.
 
@@ -122,22 +158,36 @@ class Concealment:
     def _hidden_operation(self, operation: JSONObject, place: tuple[str, ...]) -> JSONObject:
         shown = {"op": operation["op"], "path": self._hidden(operation["path"])}
         if "value" in operation:
-            tokens = pointer.parse(operation["path"])
             value = operation["value"]
-            is_secret = value is not None and any(map(secrets.is_secret_key, tokens))
-            shown["value"] = MASK if is_secret else self.hide(value, (*place, *tokens))
+            is_secret = value is not None and secrets.is_secret_path(operation["path"])
+            if is_secret:
+                shown["value"] = MASK
+            elif self._places:
+                shown["value"] = self.hide(value, (*place, *pointer.parse(operation["path"])))
+            else:
+                shown["value"] = self.hide(value)
         return shown
 
     def _hidden(self, text: str) -> str:
-        text = secrets.mask_text(text)
+        if "://" in text:
+            text = secrets.mask_text(text)
         if not self._texts:
             return text
         if text in self._texts:
             return MASK
         if not self._is_current:
             parts = sorted((part for part in self._texts if len(part) >= _SHORTEST_PART), key=len, reverse=True)
-            self._pattern = _pattern(parts[:_MOST_PARTS])
+            self._parts = parts[:_MOST_PARTS]
+            self._pattern = None
             self._is_current = True
+        if len(self._parts) <= _FEW_PARTS:
+            for part in self._parts:
+                if part in text:
+                    break
+            else:
+                return text
+        if self._pattern is None:
+            self._pattern = _pattern(self._parts)
         if self._pattern is None:
             return text
         try:

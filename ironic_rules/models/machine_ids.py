@@ -37,8 +37,9 @@ def of(serial: object, uuid: object) -> set[str]:
     except ValueError:
         return found
     # The UUIDs of boards without one have the same octet throughout, are mostly zeros, or are this one.
-    if len(set(number.bytes)) > 4 and number != _NO_UUID:
-        found |= {f"{_UUID}{number}", f"{_UUID}{uuids.UUID(bytes=number.bytes_le)}"}
+    orders = {number, uuids.UUID(bytes=number.bytes_le)}
+    if len(set(number.bytes)) > 4 and _NO_UUID not in orders:
+        found |= {f"{_UUID}{one}" for one in orders}
     return found
 
 

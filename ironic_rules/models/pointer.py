@@ -49,6 +49,9 @@ def parse(path: str, *, relative: bool = False) -> tuple[str, ...]:
 
 def format(tokens: Sequence[str | int]) -> str:
     """Join tokens into a pointer, escaping ``~`` and ``/``."""
+    text = "/".join(["", *map(str, tokens)])
+    if text.count("/") == len(tokens) and "~" not in text:
+        return text
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
 
 

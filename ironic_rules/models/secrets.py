@@ -45,6 +45,7 @@ def configure(words: Iterable[str]) -> None:
     global _words
     _words = _pattern(words)
     _is_secret.cache_clear()
+    is_secret_path.cache_clear()
 
 
 def is_secret_key(name: object) -> bool:
@@ -59,6 +60,13 @@ def _is_secret(name: str) -> bool:
     if _MORE.fullmatch(lower) is not None or _words.fullmatch(lower) is not None:
         return True
     return strutils.mask_dict_password({name: 0}, secret=MASK)[name] == MASK
+
+
+# The same rules write to the same paths of all nodes.
+@functools.lru_cache(maxsize=4096)
+def is_secret_path(path: str) -> bool:
+    """Return whether a value at a JSON pointer is a secret, or a part of one."""
+    return any(map(is_secret_key, pointer.parse(path)))
 
 
 def mask(value: Any) -> Any:

@@ -44,7 +44,8 @@ LIST_LEGACY_VALUES = "baremetal:node:legacy_value:list"
 
 _NODE = "/v1/nodes/{node_ident}"
 RULES = [
-    documented(LIST, READER, "List nodes", ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail")),
+    documented(LIST, READER, "List nodes", ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail"),
+               ("GET", "/v1/node_states")),
     documented(GET, READER, "Show a node", ("GET", _NODE)),
     documented(CREATE, ADMIN, "Create a node", ("POST", "/v1/nodes")),
     documented(UPDATE, MEMBER, "Change a node", ("PATCH", _NODE)),

@@ -608,12 +608,24 @@ def _seal(conceal: Concealment, changes: Mapping[str, Any]) -> None:
 
 def hidden(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
     """Return changes as they may be shown; what they show to be secret is known from then on."""
+    if conceal.is_harmless(patch for _, patch in _patches(changes)):
+        return dict(changes)
+    learn(changes, conceal)
+    return shown(changes, conceal)
+
+
+def learn(changes: Mapping[str, Any], conceal: Concealment) -> None:
+    """Note what changes show to be secret."""
     for _, patch in _patches(changes):
         for operation in patch:
-            if any(map(secrets.is_secret_key, pointer.parse(operation["path"]))):
+            if secrets.is_secret_path(operation["path"]):
                 conceal.add(operation.get("value"))
             else:
                 conceal.learn(operation.get("value"))
+
+
+def shown(changes: Mapping[str, Any], conceal: Concealment) -> dict[str, Any]:
+    """Return changes without what is known to be secret."""
     return {
         root: {address: conceal.hide_patch(of_port, ("ports", address)) for address, of_port in patch.items()}
         if root == "ports" else conceal.hide_patch(patch, (root,))

@@ -68,22 +68,46 @@ def _items(value: Any, limit: int) -> list[Any]:
 
 
 def join(multiple: str, items: Items, check: Check) -> Check:
-    """Return a condition over all items. An item for which it cannot be evaluated counts as false."""
-    wanted = multiple == "any"
+    """Return a condition over all items, which ``check`` finds in the view.
 
-    def decided(view: View, found: list[Any]) -> bool:
-        for item in found:
+    An item for which it cannot be evaluated counts as false.
+    """
+    def of_item(view: View) -> Callable[[Any], bool]:
+        def test(item: Any) -> bool:
             view["item"] = item
-            try:
-                if check(view) is wanted:
-                    return wanted
-            except CannotEvaluate:
-                if not wanted:
-                    return False
-        return not wanted
+            return check(view)
 
-    if multiple in ("any", "all"):
-        return lambda view: decided(view, items(view))
-    part = slice(None, 1) if multiple == "first" else slice(-1, None)
-    wanted = True
-    return lambda view: decided(view, items(view)[part])
+        return test
+
+    decide = _DECIDE[multiple]
+    return lambda view: decide(items(view), of_item(view))
+
+
+def join_values(multiple: str, items: Items, test: Callable[[Any], bool]) -> Check:
+    """Return a condition over all items, which needs nothing but the item."""
+    decide = _DECIDE[multiple]
+    return lambda view: decide(items(view), test)
+
+
+def _any(found: list[Any], test: Callable[[Any], bool]) -> bool:
+    for item in found:
+        try:
+            if test(item):
+                return True
+        except CannotEvaluate:
+            pass
+    return False
+
+
+def _all(found: list[Any], test: Callable[[Any], bool]) -> bool:
+    try:
+        for item in found:
+            if not test(item):
+                return False
+    except CannotEvaluate:
+        return False
+    return True
+
+
+_DECIDE = {"any": _any, "all": _all, "first": lambda found, test: _any(found[:1], test),
+           "last": lambda found, test: _any(found[-1:], test)}

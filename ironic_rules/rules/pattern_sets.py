@@ -13,8 +13,10 @@ import re2
 
 from ironic_rules.rules.regex import Pattern
 
-#: Fewer expressions are applied one by one: RE2 needs 10 us to compile an expression into a set.
+#: Maximum number of expressions that are applied one by one beside sets: RE2 needs 10 us to compile one into a set.
 LOOSE = 32
+#: Maximum number of expressions that take less time one by one than in a set.
+_FEW = 3
 #: Maximum number of expressions in one set.
 _MANY = 1000
 #: Bytes that RE2 may use for a set, most of them for its cache of states.
@@ -71,7 +73,8 @@ class PatternSets:
         known = dict(self._loose)
         for each in self._sets:
             known |= each.patterns
-        if len(self._loose) <= LOOSE and len(known) <= 2 * len(needed) + LOOSE:
+        in_sets = len(known) - len(self._loose)
+        if len(self._loose) <= min(LOOSE, _FEW + in_sets) and len(known) <= 2 * len(needed) + LOOSE:
             return self
         return PatternSets.compiled(self._full, [known[text] for text in needed])
 

@@ -25,15 +25,16 @@ class Relay:
 
     def mend(self) -> None:
         """Accept connections (again)."""
-        self._listener = socket.create_server(("127.0.0.1", self.port))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+        listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = listener.getsockname()[1]
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def cut(self) -> None:
         """Close all connections and accept no new ones."""
-        assert self._listener is not None
         with self._lock:
-            sockets, self._open = [self._listener, *self._open], []
+            sockets = self._open if self._listener is None else [self._listener, *self._open]
+            self._listener, self._open = None, []
         for one in sockets:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -43,9 +44,14 @@ class Relay:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = listener.accept()
-                far = socket.create_connection(self._server)
-                with self._lock:
-                    self._open += [near, far]
+                with contextlib.ExitStack() as unused:
+                    unused.enter_context(near)
+                    far = unused.enter_context(socket.create_connection(self._server))
+                    with self._lock:
+                        if self._listener is not listener:  # cut meanwhile
+                            continue
+                        self._open += [near, far]
+                    unused.pop_all()
                 has_lost = threading.Event()
                 for source, sink in ((near, far), (far, near)):
                     threading.Thread(target=self._pass, args=(source, sink, has_lost), daemon=True).start()

@@ -97,5 +97,7 @@ def test_an_installed_wheel_shows_the_demo_away_from_the_source(wheel, tmp_path)
         service.printed("Still serving")
         with urllib.request.urlopen(f"{url}/v1/nodes", timeout=30) as response:
             assert len(json.load(response)["nodes"]) == len(list((PACKAGE / "samples" / "inventories").glob("*.json")))
+        with urllib.request.urlopen(f"{url}/ui/app.js", timeout=30) as response:
+            assert response.read() == (PACKAGE / "ui" / "app.js").read_bytes()
     finally:
         service.close()

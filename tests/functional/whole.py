@@ -125,7 +125,7 @@ class Records:
             is_done = row.reservation is None and row.provision_state not in states.TRANSIENT
             return row if is_done and not self.works_on(row.id) else None
 
-        return wait_for(f"a stable state of node {uuid}", rests, timeout_s=20, interval_s=0.005)
+        return wait_for(f"a stable state of node {uuid}", rests, interval_s=0.005)
 
 
 class Whole(Records):
@@ -262,6 +262,7 @@ def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]
         # The in-memory broker is one per process; a separate topic isolates it from services of other tests.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(rpc_transport, "_TOPIC", f"test-{secrets.token_hex(4)}")
+        patch.setattr(database_check, "SHORT_PATIENCE_S", 20)
         patch.setattr(database_check, "PATIENCE_S", 20)  # as it is now, however slow the machine is
         conf = configuration(folder, text)
         db = service.make_database(conf, upgrade=True)

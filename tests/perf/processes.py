@@ -61,11 +61,11 @@ def _family(pid: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def ours(folder: Path) -> Iterator[Measured]:
-    """Run ``ironic-rules`` with an empty state folder."""
+def ours(folder: Path, text: str = "") -> Iterator[Measured]:
+    """Run ``ironic-rules`` with an empty state folder; ``text`` is added to its configuration file."""
     port = free_port()
     config = folder / "ironic-rules.conf"
-    config.write_text("[inspector]\nrequire_managed_boot = false\n")
+    config.write_text("[inspector]\nrequire_managed_boot = false\n" + text)
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "ironic_rules.cmd.standalone", "--config-file", str(config), "--state-dir",

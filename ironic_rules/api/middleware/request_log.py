@@ -1,4 +1,8 @@
-"""One INFO line per request: client address, method and URL, status, bytes, seconds."""
+"""One INFO line per request: client address, method and URL, status, bytes, seconds.
+
+Requests of ramdisks need no credentials: of those that are refused, anyone can send as many as they like, and beyond a
+number of them they are only counted.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,17 @@ import logging
 import time
 from typing import Any
 
+from ironic_rules.inspection.refusals import Lines
 from ironic_rules.text import printable
 
 LOG = logging.getLogger(__name__)
+
+#: What ramdisks request.
+_RAMDISKS = ("/v1/continue_inspection", "/v1/lookup", "/v1/heartbeat")
+#: Lines about refused requests of one of these kinds: so many at once, and so many per second in the long run.
+REFUSED_AT_ONCE = 100
+REFUSED_PER_SECOND = 0.5
+_LEAST_REFUSED = "400"
 
 
 class RequestLog:
@@ -16,6 +28,7 @@ class RequestLog:
 
     def __init__(self, app: Any) -> None:
         self._app = app
+        self._refused = {kind: Lines(REFUSED_AT_ONCE, REFUSED_PER_SECOND) for kind in _RAMDISKS}
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         if not LOG.isEnabledFor(logging.INFO):
@@ -23,12 +36,21 @@ class RequestLog:
         started = time.monotonic()
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            length = next((value for name, value in headers if name == "Content-Length"), "-")
-            LOG.info('%s "%s %s" status: %s len: %s time: %.4f', environ.get("REMOTE_ADDR", "-"),
-                     environ["REQUEST_METHOD"], _target(environ), status[:3], length, time.monotonic() - started)
+            unlogged = self._unlogged(environ, status)
+            if unlogged is not None:
+                length = next((value for name, value in headers if name == "Content-Length"), "-")
+                LOG.info('%s "%s %s" status: %s len: %s time: %.4f%s', environ.get("REMOTE_ADDR", "-"),
+                         environ["REQUEST_METHOD"], _target(environ), status[:3], length, time.monotonic() - started,
+                         f" ({unlogged} refused ones were not logged since the last such line)" if unlogged else "")
             return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
 
         return self._app(environ, start)
+
+    def _unlogged(self, environ: dict[str, Any], status: str) -> int | None:
+        """Return how many lines were withheld before this one; None if it is withheld as well."""
+        if status[:3] >= _LEAST_REFUSED and (path := environ.get("PATH_INFO", "")).startswith(_RAMDISKS):
+            return next(lines for kind, lines in self._refused.items() if path.startswith(kind)).take()
+        return 0
 
 
 def _target(environ: dict[str, Any]) -> str:

@@ -1,8 +1,9 @@
-"""``ipmitool`` management: the boot device."""
+"""``ipmitool`` management: the boot device, and what identifies the machine."""
 
 from __future__ import annotations
 
 import re
+import uuid as uuids
 from typing import Any
 
 from oslo_log import log
@@ -11,6 +12,7 @@ from ironic_rules.exceptions import BMCError, InvalidParameterValue
 from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.ipmi import driver_info
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
+from ironic_rules.models import machine_ids
 from ironic_rules.models.task import Task
 from ironic_rules.steps import arguments
 from ironic_rules.steps.declaration import requested_step
@@ -20,6 +22,14 @@ LOG = log.getLogger(__name__)
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe")
 #: Set System Boot Options, parameter 3: the device remains set even if the machine takes longer than 60 s to boot.
 _NO_BOOT_TIMEOUT = ("raw", "0x00", "0x08", "0x03", "0x08")
+#: What ``ipmitool mc guid`` asks, but as octets: versions of ipmitool differ in the order in which they show them.
+_SYSTEM_GUID = "raw 0x06 0x37"
+_GUID = re.compile(r"^((?: [0-9a-f]{2}){16})\s*$", re.MULTILINE)
+#: FRU 0 describes the machine itself. In the output of ipmitool an empty field is absent.
+_SYSTEM_FRU = "fru print 0"
+_SERIAL = re.compile(r"^ *Product Serial +: (.*?)\s*$", re.MULTILINE)
+#: Seconds for both. A FRU is read by some dozens of requests.
+_IDS_S = 15.0
 #: The name of each device in the output of `chassis bootparam get 5`, in lower case.
 _SELECTORS = (
     ("pxe", "pxe"), ("safe-mode", "safe"), ("hard-drive", "disk"), ("cd/dvd", "cdrom"), ("bios setup", "bios"))
@@ -39,6 +49,17 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
         if device is None:
             return {"boot_device": None, "persistent": None}
         return {"boot_device": device, "persistent": "options apply to all future boots" in told}
+
+    def machine_ids(self, task: Task) -> set[str]:
+        told = self.ipmitool_all(task, (_SYSTEM_GUID, _SYSTEM_FRU), _IDS_S)
+        guid, serial = _GUID.search(told), _SERIAL.search(told)
+        found = machine_ids.of(serial and serial.group(1), None)
+        if guid:
+            octets = bytes.fromhex(guid.group(1))
+            # IPMI 2.0, section 20.8, sends the last octet first; most BMCs send the octets of SMBIOS as they are.
+            for one in (octets, octets[::-1]):
+                found |= machine_ids.of(None, str(uuids.UUID(bytes=one)))
+        return found
 
     def inject_nmi(self, task: Task) -> None:
         self.ipmitool(task, "power", "diag")

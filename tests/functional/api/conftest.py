@@ -168,6 +168,7 @@ def rpc() -> FakeConductorAPI:
 @pytest.fixture
 def app(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI, monkeypatch: pytest.MonkeyPatch) -> Client:
     # What there is now, however slow the machine is.
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
     monkeypatch.setattr(database_check, "PATIENCE_S", 20)
     monkeypatch.setattr(broker_check, "FIRST_S", 20)
     return Client(make_app(conf, db, rpc), extra_environ={"REMOTE_ADDR": "192.0.2.77"})

@@ -11,6 +11,7 @@ import pytest
 
 from ironic_rules.api import broker_check, versions
 from ironic_rules.api.app import make_app
+from ironic_rules.api.middleware import request_log
 from ironic_rules.api.middleware.body_limit import BodyLimit
 from ironic_rules.db import conductors
 from ironic_rules.exceptions import Unavailable
@@ -149,6 +150,24 @@ def test_the_request_log_has_one_line_without_control_characters(app, caplog):
     assert len(lines) == 1
     assert lines[0].startswith('192.0.2.77 "GET /v1/nodes?')
     assert "\n" not in lines[0]
+
+
+def test_refused_requests_of_ramdisks_are_counted_when_there_are_many(app, caplog, monkeypatch):
+    caplog.set_level("INFO", logger="ironic_rules.api.middleware.request_log")
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    for _ in range(request_log.REFUSED_AT_ONCE + 20):
+        app.post("/v1/continue_inspection", "x", content_type="application/json", status=400)
+    # Other requests are logged.
+    app.get("/v1/nodes/nobody", status=404)
+    now += 1 / request_log.REFUSED_PER_SECOND
+    app.post("/v1/continue_inspection", "x", content_type="application/json", status=400)
+
+    lines = [record.getMessage() for record in caplog.records if record.name.endswith("request_log")]
+    assert len(lines) == request_log.REFUSED_AT_ONCE + 2
+    assert "/v1/nodes/nobody" in lines[-2]
+    assert lines[-1].endswith("(20 refused ones were not logged since the last such line)")
 
 
 def test_the_request_log_names_who_asked_and_not_who_is_said_to_have_asked(app, caplog):

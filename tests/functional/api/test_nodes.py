@@ -400,3 +400,16 @@ def test_many_nodes_are_listed_in_the_order_of_creation(app, make_node):
     made = [make_node(uuid=str(uuid.uuid4())).uuid for _ in range(12)]
 
     assert [node["uuid"] for node in app.get("/v1/nodes").json["nodes"]] == made
+
+
+def test_nodes_are_counted_by_state_as_they_are_listed(app, make_node):
+    assert app.get("/v1/node_states").json == {"node_states": []}
+    parent = make_node(provision_state="active")
+    for state, of in (("enroll", None), ("inspect failed", None), ("inspect failed", None), ("active", parent.uuid)):
+        make_node(provision_state=state, parent_node=of)
+
+    assert app.get("/v1/node_states").json == {"node_states": [
+        {"provision_state": "inspect failed", "count": 2}, {"provision_state": "active", "count": 1},
+        {"provision_state": "enroll", "count": 1}]}
+    assert len(app.get("/v1/nodes").json["nodes"]) == 4
+    app.get("/v1/node_states", headers={"X-OpenStack-Ironic-API-Version": "1.95"}, status=404)

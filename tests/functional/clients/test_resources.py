@@ -166,7 +166,7 @@ def test_the_command_cleans_a_node_by_a_runbook(cli):
     assert 0 <= events.index("raid.delete_configuration") < events.index("deploy.erase_devices_metadata")
 
 
-def test_the_sdk_keeps_runbooks_and_reads_shards(sdk):
+def test_the_sdk_keeps_runbooks_and_reads_shards_and_states(sdk):
     steps = [{"interface": "deploy", "step": "erase_devices", "args": {}, "order": 1}]
     runbook = sdk.create_runbook(name="CUSTOM_SDK", steps=steps)
     patched = sdk.patch_runbook(runbook, [{"op": "add", "path": "/extra/a", "value": 1}])
@@ -174,9 +174,11 @@ def test_the_sdk_keeps_runbooks_and_reads_shards(sdk):
     sdk.delete_runbook(runbook)
     node = sdk.create_node(driver="fake-hardware", shard="east")
     shards = sdk.get("/shards", microversion="1.82").json()["shards"]
+    states = sdk.get("/node_states", microversion="1.96").json()["node_states"]
     in_shard = [item.id for item in sdk.nodes(shard="east")]
     sdk.delete_node(node)
 
     assert (patched.extra, patched.steps, found) == ({"a": 1}, steps, ["CUSTOM_SDK"])
     assert {"name": "east", "count": 1} in shards
+    assert [entry["count"] >= 1 for entry in states if entry["provision_state"] == "enroll"] == [True]
     assert in_shard == [node.id]

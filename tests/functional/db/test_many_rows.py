@@ -65,8 +65,8 @@ def _fill(conn: sa.Connection) -> None:
     conn.execute(sa.insert(t.inspection_journal), [
         {"id": number + 1, "uuid": _uuid(4, number), "created_at": now,
          "seen_at": now + datetime.timedelta(seconds=number), "machine": f"{number:064x}",
-         "reason": "unknown" if number % 200 else "malformed", "times": 1, "macs": [], "bmc_addresses": [],
-         "nodes": []}
+         "reason": "malformed" if number % 200 == 0 else "two nodes" if number % 10 == 1 else "unknown", "times": 1,
+         "macs": [], "bmc_addresses": [], "nodes": []}
         for number in numbers])
     conn.execute(sa.insert(t.inspection_journal_keys), [
         {"value": f"52:54:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}", "entry_id": number + 1}
@@ -132,6 +132,8 @@ LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
     "the last page of the journal": (lambda conn: inspection_journal.list_entries(
         conn, {}, _page(_uuid(4, ROWS - 11))), 10),
     "journal by reason": (lambda conn: inspection_journal.list_entries(conn, {"reason": "malformed"}, _page()), PAGE),
+    "journal by a rare reason": (lambda conn: inspection_journal.list_entries(
+        conn, {"reason": "two nodes"}, _page(_uuid(4, 10_001))), PAGE),
     "journal by MAC address": (lambda conn: inspection_journal.list_entries(
         conn, {"mac": "52:54:00:00:12:34"}, _page()), 1),
     "operations": (lambda conn: [operations.counts(conn, rows := operations.list_operations(conn, _page())), rows][1],

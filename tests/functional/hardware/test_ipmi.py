@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from oslo_config import cfg
 
 from ironic_rules.conf import ipmi
 from ironic_rules.hardware.ipmi.power import IPMIToolPower
+from ironic_rules.models import machine_ids
 from tests.functional.hardware.bmcs import PASSWORD, USER
 from tests.functional.hardware.packets import link, one_in_three
 from tests.functional.hardware.services import ramdisk_body
@@ -34,12 +38,20 @@ startlan 1
   addr 127.0.0.1 {port}
   priv_limit admin
   allowed_auths_admin none md2 md5 straight
-  guid a123456789abcdefa123456789abcdef
+  guid {guid}
 endlan
 chassis_control "{folder}/chassis 0x20"
 user 2 true "{user}" "{password}" admin 10 none md2 md5 straight
 """
-COMMANDS = "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02\nmc_enable 0x20\n"
+#: As the operating system of the machine reports it; the BMC has its octets in the order of SMBIOS.
+SYSTEM_UUID = uuid.UUID("4c4c4544-0034-4810-8054-b4c04f585833")
+SERIAL = "4HT81X3"
+COMMANDS = """\
+mc_setbmc 0x20
+mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02
+mc_add_fru_data 0x20 0 {size} data {fru}
+mc_enable 0x20
+"""
 #: The machine behind the BMC: `0x20 get power` and `0x20 set power 1`; its state is in files.
 CHASSIS = """\
 #!/bin/sh
@@ -55,6 +67,14 @@ case "$verb $what" in
 esac
 exit 0
 """
+
+
+def fru(*product: str) -> bytes:
+    """Return a FRU of a product area with these fields (Platform Management FRU Information Storage Definition)."""
+    fields = b"".join(bytes([0xC0 | len(text)]) + text.encode() for text in product) + b"\xc1"
+    eights = -(-(len(fields) + 4) // 8)
+    area = bytes([1, eights, 25]) + fields.ljust(eights * 8 - 4, b"\0")
+    return b"".join(part + bytes([-sum(part) % 256]) for part in (bytes([1, 0, 0, 0, 1, 0, 0]), area))
 
 
 class Simulator:
@@ -102,8 +122,10 @@ def simulator(tmp_path_factory) -> Iterator[Simulator]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    (folder / "lan.conf").write_text(LAN.format(port=port, folder=folder, user=USER, password=PASSWORD))
-    (folder / "commands").write_text(COMMANDS)
+    (folder / "lan.conf").write_text(LAN.format(port=port, folder=folder, user=USER, password=PASSWORD,
+                                                guid=SYSTEM_UUID.bytes_le.hex()))
+    data = fru("Dell Inc.", "PowerEdge R740", "", "1.0", SERIAL)
+    (folder / "commands").write_text(COMMANDS.format(size=len(data), fru=" ".join(map(hex, data))))
     for name, text in {"power": "0\n", "boot": "none\n", "log": ""}.items():
         (folder / name).write_text(text)
     chassis = folder / "chassis"
@@ -148,6 +170,14 @@ def test_power(ironic, simulator, node, before, target, told, ends):
 
     assert (shown["power_state"], shown["last_error"]) == (f"power {ends}", None)
     assert (simulator.power(), simulator.commands()) == (ends, told)
+
+
+def test_manage_stores_serial_number_and_uuid_of_the_machine(node, folder):
+    with contextlib.closing(sqlite3.connect(next(folder.glob("state/*.sqlite")))) as database:
+        stored = {value for (value,) in database.execute(
+            "SELECT m.value FROM node_machine_ids m JOIN nodes n ON n.id = m.node_id WHERE n.uuid = ?", (node,))}
+
+    assert stored >= machine_ids.of(SERIAL, str(SYSTEM_UUID))
 
 
 def test_a_machine_that_must_not_be_switched_off_is_reset(ironic, simulator, node):

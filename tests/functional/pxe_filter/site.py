@@ -17,6 +17,7 @@ from ironic_rules.models import states
 from ironic_rules.pxe_filter import settings
 from ironic_rules.pxe_filter.keeper import Keeper
 from tests.functional import databases
+from tests.functional.processes import wait_for
 from tests.functional.pxe_filter.network import verdicts
 
 
@@ -106,6 +107,12 @@ class Site:
 
     def verdicts(self) -> dict[str, bool]:
         return verdicts(self.folder)
+
+    def reaches(self, wanted: dict[str, bool]) -> None:
+        """Wait until the files have these verdicts; fail with the difference."""
+        with contextlib.suppress(AssertionError):
+            wait_for("verdicts", lambda: self.verdicts() == wanted, 20, 0.002)
+        assert self.verdicts() == wanted
 
 
 @contextlib.contextmanager

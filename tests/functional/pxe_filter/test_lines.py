@@ -50,7 +50,7 @@ def test_the_closed_policy_writes_only_who_is_let_in_and_who_was(site: Site, net
     assert site.verdicts() == {mac: True, "*": False}
     net.dnsmasq(site.folder)
     settled(keeper)
-    assert net.ask(mac)
+    assert net.gets(mac)
 
     keeper.tell([other], [mac])
     keeper.write()
@@ -114,7 +114,7 @@ def test_lines_that_are_not_needed_are_forgotten_without_a_periodic_sync(site: S
     settled(keeper)
     assert (target.needed, target.surplus) == (301, 0)
     assert Hostsdir(str(site.folder)).peek_state() == ""
-    assert net.ask(macs[3], tries=1)
+    assert net.gets(macs[3])
 
 
 def test_a_file_that_is_never_read_is_waited_for_once(

@@ -122,7 +122,7 @@ def test_an_empty_folder_serves_no_machine(site: Site, net: Network):
     guard = re.findall(r"^dhcp-ignore=.*$", sample, re.MULTILINE)
     assert guard == ["dhcp-ignore=tag:!known"]
     unguarded = net.dnsmasq(site.folder)
-    assert net.ask(site.mac())
+    assert net.gets(site.mac())
     unguarded.stop()
 
     guarded = net.dnsmasq(site.folder, *(f"--{line}" for line in guard))
@@ -134,7 +134,7 @@ def test_an_empty_folder_serves_no_machine(site: Site, net: Network):
     _, busy = site.machine()
     written = site.synced().statistics.written
     wait_for("the files to be read", lambda: guarded.text().count("read ") >= written, 20)
-    assert net.ask(mac)
+    assert net.gets(mac)
     assert not net.ask(busy)
 
 
@@ -143,7 +143,7 @@ def test_the_guard_leaves_a_closed_network_closed(site: Site, net: Network):
     site.synced(deny_unknown_macs=True)
     net.dnsmasq(site.folder, "--dhcp-ignore=tag:!known")
 
-    assert net.ask(mac)
+    assert net.gets(mac)
     assert not net.ask(site.mac())
 
 

@@ -38,7 +38,7 @@ def test_m_70_the_command_beside_a_dnsmasq_reads_the_database(site, tmp_path):
         read = dnsmasq.text().count("read ")
         site.move(node, states.INSPECTWAIT)
         wait_for("dnsmasq to read", lambda: dnsmasq.text().count("read ") >= read + 2, 20)
-        assert net.ask(mac)
+        assert net.gets(mac)
 
 
 def test_m_71_inspection_needs_no_filter(whole):

@@ -37,7 +37,8 @@ def _rate(client: clients.Client, service: processes.Measured, path: str, body: 
             assert shown["progress"]["failed"] == 0
             nodes, seconds, used = (end - start for end, start in zip(now, began, strict=True))
             return nodes / seconds, used * 1000 / nodes
-        time.sleep(0.02)
+        # Each look takes processor time of the service, too.
+        time.sleep(0.1)
 
 
 def test_the_table_of_work_on_many_nodes(tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ def test_the_table_of_work_on_many_nodes(tmp_path: Path) -> None:
         add("applied again", *_rate(client, service, "/v1/nodes/reapply", {}))
         client.request("DELETE", "/v1/inspection_rules", ok=(204,))
         for matching, given in rules.items():
-            add(f"dry run, {matching} rules match", *_rate(
-                client, service, "/v1/inspection_rules/dry_run", {"nodes": {}, "rules": given}))
+            rates = [_rate(client, service, "/v1/inspection_rules/dry_run", {"nodes": {}, "rules": given})
+                     for _ in range(3)]
+            add(f"dry run, {matching} rules match, best of 3", *min(rates, key=lambda rate: rate[1]))
     Console(width=110).print(table)

@@ -38,6 +38,7 @@ def database() -> Iterator[Database]:
 
 
 def test_each_request_reads(database, monkeypatch):
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
     monkeypatch.setattr(database_check, "PATIENCE_S", 20)
     check = DatabaseCheck(database.read)
 
@@ -46,6 +47,7 @@ def test_each_request_reads(database, monkeypatch):
 
 @pytest.mark.parametrize("error", [db_exc.DBConnectionError(), RuntimeError("a bug")])
 def test_a_database_that_cannot_be_read_is_missed_and_named(database, monkeypatch, caplog, error):
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
     monkeypatch.setattr(database_check, "PATIENCE_S", 20)
     check = DatabaseCheck(database.read)
     check.state()
@@ -61,10 +63,11 @@ def test_a_database_that_cannot_be_read_is_missed_and_named(database, monkeypatc
 
 
 def test_a_silent_database_holds_one_thread_and_is_missed_when_the_last_result_is_old(database, monkeypatch):
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
     monkeypatch.setattr(database_check, "PATIENCE_S", 20)
     check = DatabaseCheck(database.read)
     check.state()
-    monkeypatch.setattr(database_check, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 0.01)
     database.replies.clear()
 
     assert [check.state()[:2] for _ in range(20)] == [(True, Found(1, 0))] * 20

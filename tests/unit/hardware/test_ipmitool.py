@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 
@@ -16,6 +17,7 @@ from ironic_rules.hardware.ipmi.attempts import Suites
 from ironic_rules.hardware.ipmi.management import IPMIToolManagement
 from ironic_rules.hardware.ipmi.power import IPMIToolPower
 from ironic_rules.hardware.ipmi.tool import Pauses
+from ironic_rules.models import machine_ids
 from tests.unit.inspection.tasks import make_task
 
 INFO = {"ipmi_address": "192.0.2.1", "ipmi_username": "u; id", "ipmi_password": "p4$s`word"}
@@ -304,6 +306,31 @@ def test_the_boot_device_is_read(ipmitool, management, out, device, persistent):
 
     assert management.get_boot_device(make_task({"driver_info": INFO})) == {
         "boot_device": device, "persistent": persistent}
+
+
+SYSTEM = UUID("4c4c4544-0034-4810-8054-b4c04f585833")
+FRU = " Board Serial          : B-1\n Product Serial        : 4HT81X3 \n"
+
+
+@pytest.mark.parametrize(("octets", "fru", "serial"), [
+    (SYSTEM.bytes, FRU, "4HT81X3"), (SYSTEM.bytes_le, FRU, "4HT81X3"), (SYSTEM.bytes[::-1], FRU, "4HT81X3"),
+    (SYSTEM.bytes, " Board Serial          : B-1\n", None), (SYSTEM.bytes, "", None),
+])
+def test_machines_are_known_by_what_the_bmc_tells_in_any_order_of_octets(ipmitool, management, octets, fru, serial):
+    # The status is that of the last command that failed.
+    ipmitool.plan(out=f" {octets.hex(' ')}\n{fru}", status=1)
+
+    assert management.machine_ids(make_task({"driver_info": INFO})) >= machine_ids.of(serial, str(SYSTEM))
+    (command,) = ipmitool.commands()
+    assert command[0] == "exec"
+
+
+def test_a_bmc_that_knows_neither_is_told(ipmitool, management):
+    ipmitool.plan(err="Unable to send RAW command (channel=0x0 netfn=0x6 lun=0x0 cmd=0x37 rsp=0xc1): Invalid command",
+                  status=1)
+
+    with pytest.raises(BMCError, match=r"did not execute the command 'raw 0x06 0x37; fru print 0': Unable to send"):
+        management.machine_ids(make_task({"driver_info": INFO}))
 
 
 def test_commands_to_one_bmc_come_one_after_the_other():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import sushy.connector
+import urllib3
 
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.redfish import client, quick_read
 from ironic_rules.hardware.redfish.client import RedfishInterface
+from tests.unit.hardware import dripping
 from tests.unit.hardware.redfish_bmc import SYSTEM, close_all, documents, serving
 from tests.unit.inspection.tasks import make_task
 
@@ -64,6 +67,11 @@ def test_no_other_host_is_asked(bmc, read, path):
     with pytest.raises(BMCError, match="is not one of its paths"):
         read(path)
     assert bmc.read == []
+
+
+def test_a_document_that_comes_in_single_bytes_takes_too_long():
+    with dripping.server(dripping.BODY) as url, pytest.raises(urllib3.exceptions.HTTPError):
+        quick_read.get(sushy.connector.Connector(url), SYSTEM, 10, 0.4)
 
 
 def test_a_bmc_that_hangs_up_is_asked_once(bmc, read):

@@ -8,7 +8,7 @@ import pytest
 from ironic_rules.db import bmc_addresses, machine_matches, nodes, ports
 from ironic_rules.exceptions import LookupFailed, MachineUnknown
 from ironic_rules.inspection import refusals
-from ironic_rules.inspection.refusals import RefusedMachines
+from ironic_rules.inspection.refusals import RefusedMachines, Unlogged
 
 MAC_A, MAC_B, MAC_NEW = "52:54:00:00:00:0a", "52:54:00:00:00:0b", "52:54:00:00:00:99"
 BMC_A, BMC_NEW = "192.0.2.1", "2001:db8::99"
@@ -18,7 +18,7 @@ NOBODY = "cccccccc-0000-4000-8000-000000000003"
 
 @pytest.fixture
 def refused():
-    return RefusedMachines(logging.getLogger("ironic_rules.test"))
+    return RefusedMachines()
 
 
 @pytest.fixture
@@ -31,7 +31,8 @@ def clock(monkeypatch):
 def message(refused, db, caplog, error, uuid, macs, addresses):
     caplog.set_level(logging.INFO)
     with db.reader() as conn:
-        refused.log(error, uuid, macs, addresses, machine_matches.find(conn, uuid, macs, addresses), 3)
+        found = machine_matches.find(conn, uuid, macs, addresses)
+        refused.log(logging.getLogger("ironic_rules.test"), error, uuid, macs, addresses, found, Unlogged(3, 0))
     record, = caplog.records
     return record.levelname, record.getMessage()
 
@@ -73,9 +74,10 @@ def test_a_chassis_of_a_hundred_nodes_makes_no_long_line(refused, db, caplog):
     assert "60 more nodes match" in text
 
 
-def test_a_machine_is_logged_once_in_a_period_unless_the_reason_changes(refused, clock):
+def test_a_machine_is_logged_once_in_a_period_unless_the_reason_changes(clock, refused):
     def due(reason="x", macs=(MAC_A, MAC_B)):
-        return refused.is_due(None, macs, [BMC_A], reason)
+        found = refused.is_due(None, macs, [BMC_A], reason)
+        return found and found.of_machine
 
     assert [due(), due(), due(macs=(MAC_B, MAC_A))] == [0, None, None]
     assert due(macs=(MAC_NEW,)) == 0
@@ -85,14 +87,23 @@ def test_a_machine_is_logged_once_in_a_period_unless_the_reason_changes(refused,
 
 
 def test_machines_without_addresses_are_told_apart_by_what_they_call_themselves(refused):
-    assert [refused.is_due(uuid, [], [], "x") for uuid in (UUID_A, NOBODY, UUID_A)] == [0, 0, None]
+    due = [refused.is_due(uuid, [], [], "x") for uuid in (UUID_A, NOBODY, UUID_A)]
+
+    assert due == [Unlogged(0, 0), Unlogged(0, 0), None]
 
 
-def test_a_flood_of_invented_machines_fills_neither_the_log_nor_the_memory(refused, clock):
-    logged = 0
+def test_a_flood_of_invented_machines_fills_neither_the_log_nor_the_memory(clock):
+    refused = RefusedMachines()
+    due = []
     for number in range(10_000):
-        clock[0] += 0.001
-        logged += refused.is_due(None, [f"52:54:00:00:{number >> 8:02x}:{number & 255:02x}"], [], "x") is not None
+        clock[0] += 0.01
+        due.append(refused.is_due(None, [f"52:54:00:00:{number >> 8:02x}:{number & 255:02x}"], [], "x"))
 
-    assert logged <= 11 * refusals._PER_SECOND
+    logged = [one for one in due if one is not None]
+    assert len(logged) <= refusals.MACHINES_AT_ONCE + 100 * refusals.MACHINES_PER_SECOND
     assert len(refused._machines) <= refusals._MACHINES
+    # Each is logged, or counted in a line.
+    clock[0] += 60
+    last = refused.is_due(None, [MAC_A], [], "x")
+    assert len(logged) + sum(one.of_others for one in (*logged, last)) == 10_000
+    assert str(last).startswith(" (") and "of other machines since the last message)" in str(last)

@@ -27,6 +27,7 @@ from ironic_rules.api.controllers.v1.ports import PortsController
 from ironic_rules.api.controllers.v1.rules import RulesController
 from ironic_rules.api.controllers.v1.runbooks import RunbooksController
 from ironic_rules.api.controllers.v1.shards import ShardsController
+from ironic_rules.api.controllers.v1.state_counts import StateCountsController
 from ironic_rules.api.controllers.v1.volume import VolumeController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -51,7 +52,8 @@ class V1Controller(Resource):
     below: ClassVar = {
         "runbooks": RunbooksController(), "shards": ShardsController(),
         "allocations": AllocationsController(), "chassis": ChassisController(),
-        "nodes": NodesController(), "ports": PortsController(), "portgroups": PortgroupsController(),
+        "nodes": NodesController(), "node_states": StateCountsController(),
+        "ports": PortsController(), "portgroups": PortgroupsController(),
         "drivers": DriversController(), "conductors": ConductorsController(), "volume": VolumeController(),
         # Document 003 has a hyphen and shows all fields; Ironic and its clients use the underscore.
         "deploy-templates": DeployTemplatesController("deploy-templates", detailed=True),

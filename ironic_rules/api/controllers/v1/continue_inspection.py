@@ -25,7 +25,6 @@ from ironic_rules.exceptions import (
     Unavailable,
 )
 from ironic_rules.inspection import discovery, lookup, payload
-from ironic_rules.inspection.refusals import RefusedMachines
 from ironic_rules.models.nodes import NodeFound
 from ironic_rules.models.refused_callbacks import (
     DISCOVERY_OFF,
@@ -40,8 +39,6 @@ from ironic_rules.text import printable
 LOG = log.getLogger(__name__)
 
 _MAX_SOURCE = 64
-
-_REFUSALS = RefusedMachines(LOG)
 
 
 class ContinueInspectionController(Resource):
@@ -171,12 +168,12 @@ def _first_answer(digest: str) -> dict[str, Any] | None:
 
 def _log_refusal(error: LookupFailed, node_uuid: str | None, sent: payload.Payload) -> None:
     """Log why a callback is refused. The same work for all reasons, which its duration must not tell."""
-    earlier = _REFUSALS.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
+    earlier = pecan.request.refused_callbacks.is_due(node_uuid, sent.macs, sent.bmc_addresses, error.reason)
     if earlier is None:
         return
     with pecan.request.db.reader() as conn:
         matches = machine_matches.find(conn, node_uuid, sent.macs, sent.bmc_addresses)
-    _REFUSALS.log(error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
+    pecan.request.refused_callbacks.log(LOG, error, node_uuid, sent.macs, sent.bmc_addresses, matches, earlier)
 
 
 def _note(reason: str, detail: str, node_uuid: str | None = None, sent: payload.Payload | None = None) -> None:

@@ -38,7 +38,9 @@ class HeartbeatController(Resource):
         found = _find(node)
         token = body.pop("agent_token")
         if not ramdisk.token_matches(token, found.agent_token_hash if found else None) or found is None:
-            LOG.warning("Heartbeat refused: wrong agent token for node %s", printable(node, 64))
+            # Ramdisks repeat their heartbeats, and anyone can send one.
+            if (unlogged := request.refused_heartbeats.is_due(node, (), (), "token")) is not None:
+                LOG.warning("Heartbeat refused: wrong agent token for node %s%s", printable(node, 64), unlogged)
             raise LookupFailed()
         details = {name: value for name, value in body.items() if name not in ("callback_url", "agent_version")}
         try:

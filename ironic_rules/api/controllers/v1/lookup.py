@@ -17,6 +17,7 @@ from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound
 from ironic_rules.models import mac, states
 from ironic_rules.models.nodes import Node
 from ironic_rules.policies import ramdisk as policies
+from ironic_rules.text import enumeration
 
 LOG = log.getLogger(__name__)
 _MAX_ADDRESSES = 256
@@ -45,8 +46,7 @@ class LookupController(Resource):
         with request.db.reader() as conn:
             node = _find(conn, uuid, macs)
         if request.conf.api.restrict_lookup and node.provision_state not in states.LOOKUP_ALLOWED:
-            LOG.info("Lookup refused: node %s is in state %s", node.uuid, node.provision_state)
-            raise LookupFailed()
+            raise _refused(uuid, macs, f"node {node.uuid} is in state {node.provision_state}")
         if ramdisk.is_unapproved(node):
             return views.lookup(node, ramdisk.void_token(), request.conf)
         token = request.db.write(lambda conn: ramdisk.claim_token(conn, node.id))
@@ -66,14 +66,18 @@ def _find(conn: sa.Connection, uuid: str | None, macs: list[str]) -> Node:
     """Return the one node that has the UUID and every known MAC address."""
     owners = set(ports.node_ids_by_addresses(conn, macs).values()) if macs else set()
     if len(owners) > 1 or (uuid is None and not owners):
-        LOG.info("Lookup failed: %d nodes have ports with the MAC addresses %s", len(owners), ", ".join(macs))
-        raise LookupFailed()
+        raise _refused(uuid, macs, f"{len(owners)} nodes have ports with the MAC addresses {enumeration(macs)}")
     try:
         node = nodes.get(conn, uuid) if uuid is not None else nodes.get_by_id(conn, owners.pop())
     except NodeNotFound as error:
-        LOG.info("Lookup failed: %s", error)
-        raise LookupFailed() from error
+        raise _refused(uuid, macs, str(error)) from error
     if owners and node.id not in owners:
-        LOG.info("Lookup failed: the MAC addresses %s are not of node %s", ", ".join(macs), node.uuid)
-        raise LookupFailed()
+        raise _refused(uuid, macs, f"the MAC addresses {enumeration(macs)} are not of node {node.uuid}")
     return node
+
+
+def _refused(uuid: str | None, macs: list[str], reason: str) -> LookupFailed:
+    """Return the error, whose reason is logged: ramdisks repeat a lookup every few seconds, and anyone can send one."""
+    if (unlogged := pecan.request.refused_lookups.is_due(uuid, macs, (), reason)) is not None:
+        LOG.info("Lookup failed: %s%s", reason, unlogged)
+    return LookupFailed()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
-from ironic_rules.api import filters, links, pagination, versions
-from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api import filters, links, versions
+from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import history
-from ironic_rules.exceptions import HistoryNotFound
 from ironic_rules.models.history import HistoryEntry
 from ironic_rules.policies import nodes as policies
 
@@ -32,13 +29,9 @@ class HistoryController(Resource):
 
         :raises NodeNotFound: 404
         """
-        page = pagination.page(query)
         fields = query.get("fields") or (_FULL if query.get("detail") else None)
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-            entries = history.list_for(conn, row.id, page)
-        return pagination.collection(
-            "history", entries, page, lambda shown: [_view(row.uuid, entry, fields) for entry in shown])
+        return node_records.listed(
+            node, query, "history", history.list_for, lambda uuid, entry: _view(uuid, entry, fields))
 
     @expose(since=versions.HISTORY, policy=policies.GET_HISTORY)
     def get_one(self, node: str, event: str) -> dict[str, Any]:
@@ -46,13 +39,8 @@ class HistoryController(Resource):
 
         :raises NodeNotFound, HistoryNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-            try:
-                entry = history.get(conn, row.id, node_access.check_ident(event, "history entry"))
-            except HistoryNotFound as error:
-                raise HistoryNotFound(event=event, node=row.uuid) from error
-        return _view(row.uuid, entry, _FULL)
+        return node_records.one(
+            node, event, "history entry", history.get, lambda uuid, entry: _view(uuid, entry, _FULL))
 
 
 def _view(node: str, entry: HistoryEntry, fields: tuple[str, ...] | None) -> dict[str, Any]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pecan
-
-from ironic_rules.api import filters, links, pagination, versions
-from ironic_rules.api.controllers.v1 import node_access
+from ironic_rules.api import filters, links, versions
+from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inspections
-from ironic_rules.exceptions import InspectionNotFound
 from ironic_rules.models.inspections import InspectionEntry
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
@@ -38,13 +35,9 @@ class InspectionsController(Resource):
 
         :raises NodeNotFound: 404
         """
-        page = pagination.page(query)
         fields = query.get("fields") or (_FULL if query.get("detail") else _SHORT)
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-            entries = inspections.list_for(conn, row.id, page)
-        return pagination.collection(
-            "inspections", entries, page, lambda shown: [_view(row.uuid, entry, fields) for entry in shown])
+        return node_records.listed(
+            node, query, "inspections", inspections.list_for, lambda uuid, entry: _view(uuid, entry, fields))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET_INSPECTIONS)
     def get_one(self, node: str, inspection: str) -> dict[str, Any]:
@@ -52,13 +45,8 @@ class InspectionsController(Resource):
 
         :raises NodeNotFound, InspectionNotFound: 404
         """
-        with pecan.request.db.reader() as conn:
-            row = node_access.find(conn, node)
-            try:
-                entry = inspections.get(conn, row.id, node_access.check_ident(inspection, "inspection"))
-            except InspectionNotFound as error:
-                raise InspectionNotFound(inspection=inspection, node=row.uuid) from error
-        return _view(row.uuid, entry, _FULL)
+        return node_records.one(
+            node, inspection, "inspection", inspections.get, lambda uuid, entry: _view(uuid, entry, _FULL))
 
 
 def _view(node: str, entry: InspectionEntry, fields: tuple[str, ...]) -> JSONObject:

@@ -1,0 +1,124 @@
+// The frame of the page: navigation, sign-in, and one view at a time.
+//
+// A view is a module below views/ with an entry in VIEWS (and in NAVIGATION, if it has one). It exports
+//   title                                  its name, for the heading of the window
+//   async show(main, params, signal)       puts its elements into `main`, which is empty
+// `params` is {path, query}: the decoded parts of the address after the view's name, and a URLSearchParams. `signal` is
+// aborted when the view is left: pass it to request(), poll(), shortcut(), guardLeaving() and addEventListener(), and
+// let AbortErrors pass. When only the query of the address changes, the view is shown again, too; history.replaceState
+// (router.go with {replace: true} does it and shows again) keeps the address without that.
+//
+// What views use:
+//   dom.js        el(tag, attributes, ...children), fill, put, announce(text), when(iso), newId, shown
+//   api.js        request(method, path, {body, headers, signal}) -> {status, json, headers, error}; pages; poll; fromLink
+//   parts.js      notice(error, retry), table, spinner and others: small elements that several views have
+//   router.js     address(name, ...parts, {query}), go, guardLeaving(signal, isDirty)
+//   shortcuts.js  shortcut(keys, text, action, signal)
+//
+// Rules: data become text (el); no innerHTML, no style attributes in markup (`style` of el is fine), nothing in
+// localStorage, nothing in addresses but identifiers and filters; each view has one h1; what is loading says so
+// (aria-busy), what has changed is announced; an error shows the API's text, and what was typed stays.
+
+import {announce, el, fill} from "./dom.js";
+import {hasCredentials, onUnauthorized, setCredentials} from "./api.js";
+import {address, go, here, isDirty, knowViews} from "./router.js";
+import {shortcut, showShortcuts} from "./shortcuts.js";
+import {signIn} from "./sign_in.js";
+import {notice} from "./parts.js";
+
+const VIEWS = {
+  fleet: () => import("./views/fleet.js"),
+  node: () => import("./views/node.js"),
+  templates: () => import("./views/templates.js"),
+  journal: () => import("./views/journal.js"),
+  operations: () => import("./views/operations.js"),
+};
+
+// [view, text, key after "g"]
+const NAVIGATION = [
+  ["fleet", "Fleet", "f"],
+  ["templates", "Templates", "t"],
+  ["journal", "Journal", "j"],
+  ["operations", "Operations", "o"],
+];
+
+const FIRST = "fleet";
+const main = document.getElementById("main");
+let left = new AbortController();
+let shownAt = "";
+let isFirst = true;
+
+async function show() {
+  const wanted = location.hash;
+  if (wanted === "#main") { // the link that skips the navigation
+    history.replaceState(null, "", shownAt || `#/${FIRST}`);
+    main.focus();
+    return;
+  }
+  if (wanted !== shownAt && isDirty() && !confirm("What you have typed here is not saved. Leave?")) {
+    history.replaceState(null, "", shownAt);
+    return;
+  }
+  const {name, path, query} = here();
+  if (!Object.hasOwn(VIEWS, name)) {
+    go(address(FIRST), {replace: true});
+    return;
+  }
+  left.abort();
+  left = new AbortController();
+  const {signal} = left;
+  const wasSame = shownAt.split("?")[0] === wanted.split("?")[0];
+  shownAt = wanted;
+  markCurrent(name);
+  try {
+    const view = await VIEWS[name]();
+    if (signal.aborted) return;
+    document.title = `${view.title} – ironic-rules`;
+    if (!wasSame) scrollTo(0, 0);
+    main.replaceChildren();
+    const done = view.show(main, {path, query}, signal);
+    if (!isFirst && !wasSame) {
+      main.focus({preventScroll: true});
+      announce(view.title);
+    }
+    isFirst = false;
+    await done;
+  } catch (error) {
+    if (signal.aborted || error.name === "AbortError") return;
+    console.error(error);
+    fill(main, el("h1", {}, "This view cannot be shown"), notice({text: String(error.message ?? error)}, show));
+  }
+}
+
+function markCurrent(name) {
+  for (const link of document.querySelectorAll("#views a")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+function showSession() {
+  fill(document.getElementById("session"),
+    hasCredentials() && el("button", {class: "quiet", onclick: () => {
+      setCredentials(null);
+      showSession();
+      show();
+    }}, "Sign out"),
+    el("button", {class: "quiet", "aria-label": "Keys", title: "Keys (?)", onclick: showShortcuts}, "?"));
+}
+
+onUnauthorized(async (error) => {
+  const given = await signIn(error, hasCredentials());
+  setCredentials(given);
+  showSession();
+  return given;
+});
+
+knowViews(Object.keys(VIEWS));
+fill(document.getElementById("views"), NAVIGATION.map(([name, text]) =>
+  el("a", {href: address(name), "data-view": name}, text)));
+for (const [name, text, key] of NAVIGATION) shortcut(`g ${key}`, `Go to ${text}`, () => go(address(name)));
+shortcut("?", "Show these keys", showShortcuts);
+showSession();
+addEventListener("hashchange", show);
+show();

@@ -1,0 +1,168 @@
+// Small elements that several views have.
+
+import {announce, el, newId, put, shown} from "./dom.js";
+import {request} from "./api.js";
+import {address, go, hasView} from "./router.js";
+
+/**
+ * Return what went wrong, as an alert: the API's text, the pointers in it, when to try again.
+ *
+ * @param {object} error as request() has it; only `text` is required
+ * @param {function} again what "Try again" does; null: there is no such button
+ */
+export function notice(error, again = null) {
+  return el("div", {class: "notice bad", role: "alert"},
+    el("p", {}, error.status > 0 && el("strong", {}, `${error.status} `), error.text),
+    error.places?.length > 0 && el("p", {class: "dim"}, "At ", error.places.map((place) => [el("code", {}, place), " "])),
+    error.retryAfter !== null && error.retryAfter !== undefined
+      && el("p", {class: "dim"}, `The service asks to wait ${error.retryAfter} s.`),
+    again && el("button", {onclick: again}, "Try again"));
+}
+
+/** Return a text for an empty list: what it would hold, and what to do. */
+export function empty(...children) {
+  return el("p", {class: "empty"}, children);
+}
+
+/** Return a place of an answer that has not come: it keeps its height, so that nothing jumps. */
+export function loading(text = "Loading …", lines = 3) {
+  return el("div", {class: "loading", "aria-busy": "true", style: {"min-block-size": `${lines * 1.6}em`}}, text);
+}
+
+/**
+ * Return a table in a frame that scrolls sideways by itself.
+ *
+ * @param {string} caption its name, for screen readers
+ * @param {Array} columns texts, or {text, class, sorted: "ascending" | "descending" | null, sort: function}
+ * @param {Array<Array>} rows cells: children of el, or {class, children}
+ */
+export function table(caption, columns, rows) {
+  const head = columns.map((column) => {
+    const {text, sort, sorted = null, ...others} = typeof column === "string" ? {text: column} : column;
+    return el("th", {scope: "col", class: others.class, "aria-sort": sort ? sorted ?? "none" : null},
+      sort ? el("button", {class: "sort", onclick: sort}, text,
+        el("span", {"aria-hidden": "true"}, sorted === "ascending" ? " ▲" : sorted === "descending" ? " ▼" : "")) : text);
+  });
+  return scrolling(caption, el("table", {}, el("caption", {class: "unseen"}, caption), el("thead", {}, el("tr", {}, head)),
+      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell) =>
+        cell !== null && typeof cell === "object" && !(cell instanceof Node) && !Array.isArray(cell)
+          ? el("td", {class: cell.class}, cell.children) : el("td", {}, cell)))))));
+}
+
+/** Return a frame in which something wide scrolls; keys reach it only while it does. */
+function scrolling(label, ...children) {
+  const frame = el("div", {class: "scroll", role: "group", "aria-label": label}, children);
+  new ResizeObserver(() => {
+    if (frame.scrollWidth > frame.clientWidth) frame.setAttribute("tabindex", "0");
+    else frame.removeAttribute("tabindex");
+  }).observe(frame);
+  return frame;
+}
+
+/** Return a section with a heading; the children are beneath it. */
+export function section(title, ...children) {
+  const id = newId("section");
+  return el("section", {"aria-labelledby": id}, el("h2", {id}, title), children);
+}
+
+const KINDS = [
+  [/fail|error/, "bad"], [/wait|ing$|hold/, "busy"], [/^(?:active|available|manageable)$/, "good"],
+];
+
+/** Return a provision state with a colour, which is never the only sign: the name is its text. */
+export function state(name) {
+  const kind = KINDS.find(([pattern]) => pattern.test(name ?? ""))?.[1] ?? "plain";
+  return el("span", {class: `state ${kind}`}, name ?? "none");
+}
+
+/** Return a link to the page of a node. */
+export function nodeLink(node) {
+  return el("a", {href: address("node", node.uuid)}, node.name || node.uuid);
+}
+
+/** Return what a rule is called, as a link to it; `names` is a map from UUIDs. A deleted one has only its UUID. */
+export function ruleLink(uuid, names) {
+  const name = names.get(uuid);
+  return hasView("rules") && name ? el("a", {href: address("rules", uuid)}, name) : name ?? el("code", {}, uuid);
+}
+
+/** Return how long ago a time was, roughly: "3 min". The clock is the service's (`now`, in ms), not this computer's. */
+export function ago(iso, now) {
+  const seconds = (now - Date.parse(iso)) / 1000;
+  if (!iso || Number.isNaN(seconds)) return "";
+  const [number, unit] = seconds < 90 ? [seconds, "s"] : seconds < 5400 ? [seconds / 60, "min"]
+    : seconds < 172800 ? [seconds / 3600, "h"] : [seconds / 86400, "days"];
+  return `${Math.max(0, Math.round(number))} ${unit}`;
+}
+
+/** Return the time of an answer by the service's clock, in ms; without its header, by this computer's. */
+export function timeOf(headers) {
+  const told = Date.parse(headers.get("Date") ?? "");
+  return Number.isNaN(told) ? Date.now() : told;
+}
+
+/** Return a button that copies a text, and says that it has. */
+export function copyButton(text, label = "Copy") {
+  return el("button", {class: "quiet", onclick: async (event) => {
+    const button = event.currentTarget;
+    try {
+      await navigator.clipboard.writeText(text);
+      announce("Copied");
+      button.textContent = "Copied";
+    } catch {
+      announce("The browser does not allow it");
+      button.textContent = "Not allowed";
+    }
+    setTimeout(() => { button.textContent = label; }, 1500);
+  }}, label);
+}
+
+/** Ask a question in a dialog; return a promise of true for `yes`. */
+export function confirmed(question, yes, details = null) {
+  return new Promise((resolve) => {
+    const id = newId("question");
+    let answer = false;
+    const dialog = el("dialog", {"aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
+      el("h2", {id}, question), details,
+      el("form", {method: "dialog", class: "buttons", onsubmit: (event) => { answer = event.submitter?.value === "yes"; }},
+        el("button", {class: "primary", value: "yes"}, yes), el("button", {value: "no", autofocus: true}, "Cancel")));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** Return a value of JSON on one line, shortened. */
+export function short(value, most = 120) {
+  const text = shown(typeof value === "string" ? value : JSON.stringify(value));
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+/** Draw a part again, and leave the focus and the scrolling where they were, if what had them is still there. */
+export function keepingFocus(place, draw) {
+  const focused = place.contains(document.activeElement) ? document.activeElement : null;
+  const alike = focused && [...place.querySelectorAll(focused.tagName)];
+  const sameOf = (element) => `${element.getAttribute("href") ?? ""} ${element.textContent}`;
+  const mark = focused && sameOf(focused);
+  const position = focused && alike.filter((each) => sameOf(each) === mark).indexOf(focused);
+  const scrolled = place.querySelector(".scroll")?.scrollLeft ?? 0;
+  draw();
+  if (scrolled) place.querySelector(".scroll")?.scrollTo({left: scrolled});
+  if (focused && !focused.isConnected) {
+    const again = [...place.querySelectorAll(focused.tagName)].filter((each) => sameOf(each) === mark);
+    (again[position] ?? again[0])?.focus({preventScroll: true});
+  }
+}
+
+/** Ask, begin an operation on many nodes, and show its progress. */
+export async function startOperation(question, details, yes, path, body) {
+  if (!await confirmed(question, yes, el("p", {}, details))) return;
+  const {json, error} = await request("POST", path, {body});
+  if (error) {
+    const dialog = el("dialog", {"aria-label": "It was not begun", onclose: () => dialog.remove()}, notice(error),
+      el("form", {method: "dialog"}, el("button", {class: "primary"}, "Close")));
+    put(document.body, dialog);
+    dialog.showModal();
+    return;
+  }
+  go(address("operations", json.uuid));
+}

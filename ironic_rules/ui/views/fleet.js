@@ -1,0 +1,181 @@
+// The fleet: how many nodes are in which state, why some failed, which wait longest, and all of them as a table that the
+// API filters, sorts and pages. Numbers and rows are requested again every few seconds.
+
+import {announce, el, fill, shown, when} from "../dom.js";
+import {fromLink, poll, request, setPath} from "../api.js";
+import {address, go} from "../router.js";
+import {shortcut} from "../shortcuts.js";
+import {ago, empty, keepingFocus, loading, nodeLink, notice, section, short, startOperation, state, table, timeOf} from "../parts.js";
+
+export const title = "Fleet";
+
+const FIELDS = "uuid,name,provision_state,provision_updated_at,last_error,resource_class,maintenance";
+const FILTERS = ["provision_state", "resource_class", "owner", "description_contains"];
+const PAGE = 100;
+const MOST_FAILED = 1000;
+const EVERY_S = 5;
+// What differs between machines that failed for the same reason.
+const OWN = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|\b\d+(?:\.\d+)*\b/gi;
+
+export async function show(main, {query}, signal) {
+  const filters = Object.fromEntries(FILTERS.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));
+  const sorted = query.get("sort_key") ?? ""; // by creation, which needs no sorting
+  const direction = query.get("sort_dir") ?? "asc";
+  const isWhole = Object.keys(filters).length === 0 && !query.get("marker");
+  const total = el("span", {class: "dim", role: "status"});
+  const counts = el("div", {class: "counts"}, loading("Counting …", 2));
+  const failures = el("div", {}, loading("Loading …", 3));
+  const waiting = el("div", {}, loading("Loading …", 3));
+  const refused = el("div", {}, loading("Loading …", 3));
+  const list = el("div", {class: "list"}, loading("Loading nodes …", 14));
+  fill(main, el("div", {class: "head"}, el("h1", {}, title), total), counts,
+    isWhole && el("div", {class: "columns"}, section("Failed, by reason", failures), section("Waiting longest", waiting),
+      section("Refused callbacks", refused)),
+    bar(filters, sorted, direction), list);
+  shortcut("/", "Filter the nodes", () => main.querySelector("form input")?.focus(), signal);
+
+  const wanted = new URLSearchParams({...filters, fields: FIELDS, sort_dir: direction, limit: PAGE});
+  if (sorted) wanted.set("sort_key", sorted);
+  if (query.get("marker")) wanted.set("marker", query.get("marker"));
+  const tasks = [
+    poll("/v1/node_states", {signal, seconds: EVERY_S}, ({json, error, headers}) => {
+      if (error) {
+        fill(counts, notice(error));
+        return;
+      }
+      const all = json.node_states.reduce((sum, entry) => sum + entry.count, 0);
+      fill(total, `${all.toLocaleString()} ${all === 1 ? "node" : "nodes"}`);
+      keepingFocus(counts, () => fill(counts, all > 0 && chip("all", all, {}, isWhole, null),
+        json.node_states.map(({provision_state: name, count}) => chip(name, count, {provision_state: name},
+          filters.provision_state === name, name))));
+      if (isWhole) {
+        const states = json.node_states.map((entry) => entry.provision_state);
+        showFailures(failures, states.filter((name) => /fail|error/.test(name)), signal).catch(left);
+        showWaiting(waiting, states.filter((name) => /wait/.test(name)), timeOf(headers), signal).catch(left);
+      }
+    }),
+    poll(`/v1/nodes?${wanted}`, {signal, seconds: EVERY_S}, ({json, error}) => {
+      const isFirst = list.querySelector("[aria-busy]") !== null;
+      if (error) {
+        fill(list, notice(error, () => show(main, {query}, signal)));
+        return;
+      }
+      keepingFocus(list, () => fill(list, nodes(json, filters, sorted, direction)));
+      if (isFirst) announce(`${json.nodes.length} nodes${json.next ? ", and more on the next page" : ""}`);
+    }),
+  ];
+  if (isWhole) {
+    tasks.push(poll("/v1/inspection_journal?sort_key=seen_at&sort_dir=desc&limit=5", {signal, seconds: EVERY_S},
+      ({json, error, headers}) => keepingFocus(refused, () => fill(refused, error ? refusal(error) : json.inspection_journal.length === 0
+        ? empty("None: every machine that called was let in.") : el("ul", {class: "plain"}, json.inspection_journal.map((entry) => el("li", {},
+          el("a", {href: address("journal", entry.uuid)}, entry.macs[0] ?? entry.source ?? entry.uuid),
+          el("span", {class: "dim"}, ` ${entry.reason}, ${ago(entry.seen_at, timeOf(headers))} ago`)))),
+      json?.next && el("p", {}, el("a", {href: address("journal")}, "All of them"))))));
+  }
+  await Promise.all(tasks);
+}
+
+function left(error) {
+  if (error.name !== "AbortError") throw error;
+}
+
+/** A part that the person may not see is said quietly, where the rest of the view is useful. */
+function refusal(error) {
+  return error.status === 403 ? empty(error.text) : notice(error);
+}
+
+function chip(text, count, filters, isCurrent, name) {
+  return el("a", {class: "chip", href: address("fleet", filters), "aria-current": isCurrent ? "true" : null},
+    el("span", {class: "chip-count"}, count.toLocaleString()), name === null ? text : state(name));
+}
+
+function bar(filters, sorted, direction) {
+  const input = (name, attributes = {}) => el("input", {name, value: filters[name] ?? "", spellcheck: "false", autocomplete: "off", ...attributes});
+  const form = el("form", {class: "bar", role: "search", "aria-label": "Nodes", onsubmit: (event) => {
+    event.preventDefault();
+    const wanted = Object.fromEntries(new FormData(form));
+    const {ident, ...others} = wanted;
+    if (ident) go(address("node", ident.trim()));
+    else go(address("fleet", {...(filters.provision_state ? {provision_state: filters.provision_state} : {}), ...others}));
+  }},
+  el("label", {class: "field"}, el("span", {}, "Open a node by name or UUID"), input("ident", {size: 30})),
+  el("label", {class: "field"}, el("span", {}, "Resource class"), input("resource_class", {size: 14})),
+  el("label", {class: "field"}, el("span", {}, "Owner"), input("owner", {size: 14})),
+  el("label", {class: "field"}, el("span", {}, "Description has"), input("description_contains", {size: 14})),
+  el("button", {}, "Apply"),
+  Object.keys(filters).length > 0 && el("a", {class: "button", href: address("fleet", sorted ? {sort_key: sorted, sort_dir: direction} : {})}, "Clear"),
+  el("span", {class: "grow"}),
+  el("button", {type: "button", class: "quiet", onclick: () => startOperation("Try the rules on these nodes?",
+    "Hooks and rules run over the data of their last inspections. Nothing is changed.", "Try",
+    setPath("/v1/nodes/reapply", filters), {dry_run: true})}, "Dry run on these …"),
+  el("button", {type: "button", class: "quiet", onclick: () => startOperation("Apply hooks and rules again to these nodes?",
+    "Over the data of their last inspections. What they change is saved. Nodes with an instance are left out.", "Apply",
+    setPath("/v1/nodes/reapply", filters), {})}, "Apply again …"));
+  return form;
+}
+
+function nodes(json, filters, sorted, direction) {
+  const column = (key, text) => ({text, sorted: sorted === key ? `${direction}ending` : null,
+    sort: () => go(address("fleet", {...filters, sort_key: key, sort_dir: sorted === key && direction === "asc" ? "desc" : "asc"}))});
+  if (json.nodes.length === 0) {
+    return Object.keys(filters).length > 0 ? empty("No node is like this. ", el("a", {href: address("fleet")}, "Show all"))
+      : empty("There is no node yet. ", el("code", {}, "ironic-rules --demo"), " makes some, and ",
+        el("code", {}, "openstack baremetal node create"), " enrols yours.");
+  }
+  const marker = json.next && new URLSearchParams(fromLink(json.next).split("?")[1]).get("marker");
+  return [table("Nodes", [
+    column("name", "Name"), column("provision_state", "State"), column("provision_updated_at", "Since"),
+    column("resource_class", "Resource class"), "Last error",
+  ], json.nodes.map((node) => [
+    {class: "name", children: [nodeLink(node), node.maintenance && [" ", el("span", {class: "tag"}, "maintenance")]]},
+    {class: "nowrap", children: state(node.provision_state)},
+    {class: "nowrap", children: when(node.provision_updated_at)}, node.resource_class,
+    {class: "long", children: el("div", {class: "clamp", title: node.last_error ? shown(node.last_error).slice(0, 1000) : null}, node.last_error && short(node.last_error.replaceAll("\\n", " "), 400))},
+  ])),
+  marker && el("p", {}, el("a", {class: "button", href: address("fleet", {...filters, sort_key: sorted, sort_dir: direction, marker})}, "Next page"))];
+}
+
+async function showFailures(place, states, signal) {
+  const groups = new Map();
+  let more = false;
+  for (const name of states) {
+    const {json, error} = await request("GET", `/v1/nodes?provision_state=${encodeURIComponent(name)}&fields=uuid,name,last_error`
+      + `&sort_key=provision_updated_at&sort_dir=desc&limit=${MOST_FAILED}`, {signal});
+    if (error) {
+      fill(place, notice(error));
+      return;
+    }
+    more ||= Boolean(json.next);
+    for (const node of json.nodes) {
+      const key = `${name} ${(node.last_error ?? "").replace(OWN, "…")}`;
+      if (!groups.has(key)) groups.set(key, {name, text: node.last_error ?? "no error is stored", nodes: []});
+      groups.get(key).nodes.push(node);
+    }
+  }
+  const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.key));
+  const largest = [...groups].sort(([, a], [, b]) => b.nodes.length - a.nodes.length);
+  keepingFocus(place, () => fill(place, largest.length === 0 ? empty("No node has failed.")
+    : el("ul", {class: "plain"}, largest.slice(0, 12).map(([key, group]) => el("li", {},
+      el("details", {"data-key": key, open: opened.has(key) || (largest.length === 1 && group.nodes.length <= 3)},
+        el("summary", {}, el("strong", {class: "bad"}, group.nodes.length), " ", el("span", {class: "clamp"}, short(group.text.replaceAll("\\n", " "), 400))),
+        el("p", {class: "names"}, group.nodes.slice(0, 60).map((node) => [nodeLink(node), " "]),
+          group.nodes.length > 60 && el("a", {href: address("fleet", {provision_state: group.name})}, "and more")))))),
+  more && empty(`Of the ${MOST_FAILED.toLocaleString()} that failed last in each state.`)));
+}
+
+async function showWaiting(place, states, now, signal) {
+  const found = [];
+  for (const name of states) {
+    const {json, error} = await request("GET", `/v1/nodes?provision_state=${encodeURIComponent(name)}&fields=uuid,name,provision_state,provision_updated_at`
+      + "&sort_key=provision_updated_at&sort_dir=asc&limit=6", {signal});
+    if (error) {
+      fill(place, notice(error));
+      return;
+    }
+    found.push(...json.nodes);
+  }
+  found.sort((a, b) => Date.parse(a.provision_updated_at) - Date.parse(b.provision_updated_at));
+  keepingFocus(place, () => fill(place, found.length === 0 ? empty("No node waits for its machine.")
+    : el("ul", {class: "plain"}, found.slice(0, 6).map((node) => el("li", {}, nodeLink(node), " ", state(node.provision_state),
+      el("span", {class: "dim"}, ` ${ago(node.provision_updated_at, now)}`))))));
+}

@@ -1,0 +1,126 @@
+// The journal of refused callbacks: which machines were turned away, why, and which nodes came near.
+
+import {announce, el, fill, when} from "../dom.js";
+import {fromLink, poll, request} from "../api.js";
+import {address, go, guardLeaving} from "../router.js";
+import {empty, keepingFocus, loading, notice, section, short, table} from "../parts.js";
+import {tree} from "../tree.js";
+
+export const title = "Journal";
+
+const REASONS = ["unknown", "discovery off", "wrong state", "several nodes", "bmc conflict", "not enrolled", "over its limit",
+  "early rule", "malformed", "other"];
+const MAC = /^[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}$/i;
+
+export async function show(main, {path, query}, signal) {
+  if (path[0]) await showEntry(main, path[0], signal);
+  else await showList(main, query, signal);
+}
+
+async function showList(main, query, signal) {
+  const reason = query.get("reason") ?? "";
+  const search = query.get("mac") ?? query.get("address") ?? "";
+  const list = el("div", {class: "list"}, loading("Loading the journal …", 10));
+  const form = el("form", {class: "bar", role: "search", "aria-label": "Entries", onsubmit: (event) => {
+    event.preventDefault();
+    const text = form.elements.search.value.trim();
+    go(address("journal", {reason: form.elements.reason.value, [MAC.test(text) ? "mac" : "address"]: text}));
+  }},
+  el("label", {class: "field"}, el("span", {}, "Why"), el("select", {name: "reason", onchange: () => form.requestSubmit()},
+    el("option", {value: ""}, "any reason"), REASONS.map((each) => el("option", {value: each, selected: each === reason}, each)))),
+  el("label", {class: "field"}, el("span", {}, "MAC, or address of a BMC"), el("input", {name: "search", value: search, spellcheck: "false"})),
+  el("button", {}, "Apply"),
+  (reason || search) && el("a", {class: "button", href: address("journal")}, "Clear"));
+  fill(main, el("div", {class: "head"}, el("h1", {}, title),
+    el("span", {class: "dim"}, "Callbacks of ramdisks that were refused")), form, list);
+
+  const wanted = new URLSearchParams({sort_key: "seen_at", sort_dir: "desc", limit: 100});
+  for (const name of ["reason", "mac", "address", "marker"]) if (query.get(name)) wanted.set(name, query.get(name));
+  await poll(`/v1/inspection_journal?${wanted}`, {signal, seconds: 5}, ({json, error}) => {
+    const isFirst = list.querySelector("[aria-busy]") !== null;
+    if (error) {
+      fill(list, notice(error, () => showList(main, query, signal)));
+      return;
+    }
+    const entries = json.inspection_journal;
+    const marker = json.next && new URLSearchParams(fromLink(json.next).split("?")[1]).get("marker");
+    keepingFocus(list, () => fill(list, entries.length === 0
+      ? empty(reason || search ? "No entry is like this." : "No machine was turned away.")
+      : table("Refused callbacks", ["Machine", "Last", {text: "Times", class: "num"}, "Why", "Nodes that came near", "From"],
+        entries.map((entry) => [
+          {class: "name", children: el("a", {href: address("journal", entry.uuid)}, entry.macs[0] ?? entry.node_uuid ?? entry.source ?? entry.uuid)},
+          {class: "nowrap", children: when(entry.seen_at)}, {class: "num", children: entry.times.toLocaleString()},
+          {class: "long", children: [entry.reason, entry.detail && el("div", {class: "dim"}, entry.detail)]},
+          near(entry.nodes), entry.source])),
+    marker && el("p", {}, el("a", {class: "button", href: address("journal", {...Object.fromEntries(query), marker})}, "Next page"))));
+    if (isFirst) announce(`${entries.length} entries`);
+  });
+}
+
+function near(nodes) {
+  return nodes.map((node) => el("div", {}, el("a", {href: address("node", node.uuid ?? node.node)}, node.name || node.uuid || node.node)));
+}
+
+async function showEntry(main, uuid, signal) {
+  const {json: entry, error} = await request("GET", `/v1/inspection_journal/${encodeURIComponent(uuid)}`, {signal});
+  if (error) {
+    fill(main, el("h1", {}, title), notice(error, () => showEntry(main, uuid, signal)),
+      el("p", {}, el("a", {href: address("journal")}, "All entries")));
+    return;
+  }
+  const enrolment = el("div", {}, loading("Loading drivers …", 3));
+  fill(main,
+    el("div", {class: "head"}, el("h1", {}, entry.macs[0] ?? entry.source ?? "A refused callback"),
+      el("span", {class: "dim"}, `refused ${entry.times === 1 ? "once" : `${entry.times} times`}, last `, when(entry.seen_at)),
+      el("a", {href: address("journal")}, "All entries")),
+    el("div", {class: "notice bad", id: "why"}, el("p", {}, el("strong", {}, entry.reason)), entry.detail && el("p", {}, entry.detail)),
+    el("div", {class: "columns"},
+      section("The machine", el("dl", {class: "facts stacked"},
+        fact("From", entry.source), fact("MAC addresses", entry.macs.map((mac) => el("div", {}, el("code", {}, mac)))),
+        fact("BMC", entry.bmc_addresses.map((each) => el("div", {}, el("code", {}, each)))),
+        fact("Names itself", entry.node_uuid && el("code", {}, entry.node_uuid)), fact("First", when(entry.created_at)))),
+      section("Nodes that came near", entry.nodes.length === 0 ? empty("No node has anything of this machine.")
+        : table("Nodes that came near", ["Node", "What it has of the machine"], entry.nodes.map((node) => {
+          const {uuid: id, node: other, name, ...others} = node;
+          return [el("a", {href: address("node", id ?? other)}, name || id || other), Object.entries(others).map(([key, value]) =>
+            el("div", {}, `${key.replaceAll("_", " ")}: `, el("code", {}, short(value))))];
+        }))),
+      section("Enrol this machine", enrolment)),
+    entry.report && section("What it sent", tree(entry.report, {label: "the report"})));
+
+  const drivers = await request("GET", "/v1/drivers", {signal});
+  if (drivers.error) fill(enrolment, notice(drivers.error));
+  else showEnrolment(enrolment, entry, drivers.json.drivers.map((driver) => driver.name), signal);
+}
+
+function showEnrolment(place, entry, drivers, signal) {
+  const result = el("div", {});
+  const button = el("button", {class: "primary"}, "Enrol");
+  const form = el("form", {onsubmit: async (event) => {
+    event.preventDefault();
+    const {name, driver} = Object.fromEntries(new FormData(form));
+    button.disabled = true;
+    const reply = await request("POST", `/v1/inspection_journal/${entry.uuid}/enroll`,
+      {body: {driver, ...(name.trim() ? {name: name.trim()} : {})}, signal});
+    button.disabled = false;
+    if (reply.error) {
+      fill(result, notice(reply.error));
+      return;
+    }
+    form.reset();
+    announce("Enrolled");
+    go(address("node", reply.json.uuid));
+  }},
+  el("p", {class: "dim"}, "It becomes a node that waits for the machine’s next callback."),
+  el("div", {class: "bar"},
+    el("label", {class: "field"}, el("span", {}, "Name"), el("input", {name: "name", spellcheck: "false", autocomplete: "off"})),
+    el("label", {class: "field"}, el("span", {}, "Driver"), el("select", {name: "driver"}, drivers.map((name) => el("option", {}, name)))),
+    button), result);
+  guardLeaving(signal, () => form.isConnected && form.elements.name.value !== "");
+  fill(place, drivers.length === 0 ? empty("No conductor is alive, so that there is no driver.") : form);
+}
+
+function fact(name, value) {
+  const isEmpty = value === null || value === undefined || value === "" || (Array.isArray(value) && value.length === 0);
+  return el("div", {}, el("dt", {}, name), el("dd", {}, isEmpty ? "–" : value));
+}

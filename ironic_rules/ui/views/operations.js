@@ -1,0 +1,122 @@
+// Operations on many nodes: how far they are, what a dry run has found, which nodes failed; and how to stop them.
+
+import {announce, el, fill, when} from "../dom.js";
+import {poll, request} from "../api.js";
+import {address} from "../router.js";
+import {confirmed, empty, keepingFocus, loading, notice, section, short, table} from "../parts.js";
+import {changeList, patchOf} from "../changes.js";
+
+export const title = "Operations";
+
+const KINDS = {reapply: "Hooks and rules applied again", "dry-run": "Dry run of rules"};
+
+export async function show(main, {path}, signal) {
+  if (path[0]) await showOne(main, path[0], signal);
+  else await showList(main, signal);
+}
+
+function what(operation) {
+  return operation.filters?.dry_run && operation.kind === "reapply" ? "Dry run" : KINDS[operation.kind] ?? operation.kind;
+}
+
+async function showList(main, signal) {
+  const list = el("div", {class: "list"}, loading("Loading operations …", 6));
+  fill(main, el("div", {class: "head"}, el("h1", {}, title), el("span", {class: "dim"}, "Work on many nodes that one request began")), list);
+  await poll("/v1/operations?detail=true&sort_key=created_at&sort_dir=desc&limit=50", {signal, seconds: 3}, ({json, error}) => {
+    keepingFocus(list, () => fill(list, error ? notice(error, () => showList(main, signal)) : json.operations.length === 0
+      ? empty("None. A dry run, or rules applied again, begins at ", el("a", {href: address("fleet")}, "Fleet"), ".")
+      : table("Operations", ["Begun", "What", "State", "Progress", {text: "Changed", class: "num"}, {text: "Failed", class: "num"}],
+        json.operations.map((operation) => [
+          {class: "nowrap", children: el("a", {href: address("operations", operation.uuid)}, when(operation.created_at))},
+          [what(operation), el("div", {class: "dim"}, about(operation))], status(operation.status), bar(operation.progress),
+          {class: "num", children: operation.progress.changed}, {class: `num ${operation.progress.failed ? "bad" : ""}`, children: operation.progress.failed}]))));
+  });
+}
+
+function about(operation) {
+  const nodes = operation.filters?.nodes;
+  if (!nodes) return "";
+  const told = Object.entries(nodes).map(([key, value]) => `${key.replaceAll("_", " ")} ${short(value, 60)}`);
+  return told.length > 0 ? told.join(", ") : "all nodes";
+}
+
+function status(name) {
+  return el("span", {class: `state ${{running: "busy", finished: "good", cancelled: "plain"}[name] ?? "plain"}`}, name);
+}
+
+function bar(progress) {
+  return el("div", {}, el("progress", {max: Math.max(progress.total, 1), value: progress.total === 0 ? 1 : progress.done,
+    "aria-label": `${progress.done} of ${progress.total} nodes`}),
+  el("div", {class: "dim"}, `${progress.done.toLocaleString()} of ${progress.total.toLocaleString()}`));
+}
+
+async function showOne(main, uuid, signal) {
+  const head = el("div", {class: "head"}, el("h1", {}, "Operation"), el("span", {class: "dim"}, el("code", {}, uuid)));
+  const told = el("div", {}, loading("Loading the operation …", 4));
+  const groups = el("div", {}, loading("Loading results …", 4));
+  fill(main, head, told, groups);
+  const path = `/v1/operations/${encodeURIComponent(uuid)}`;
+  let wasRunning = false;
+  const ended = new AbortController();
+  const polling = AbortSignal.any([signal, ended.signal]);
+  await poll(path, {signal: polling, seconds: 1}, async ({json: operation, error}) => {
+    if (error) {
+      fill(told, notice(error));
+      fill(groups);
+      if (error.status === 404) ended.abort();
+      return;
+    }
+    const isRunning = operation.status === "running";
+    fill(head, el("h1", {}, what(operation)), status(operation.status), el("span", {class: "dim"}, about(operation)),
+      el("span", {class: "dim"}, "begun ", when(operation.created_at), operation.user && ` by ${operation.user}`),
+      el("a", {href: address("operations")}, "All operations"));
+    const {progress} = operation;
+    const verb = operation.filters?.dry_run || operation.kind === "dry-run" ? "would change" : "changed";
+    keepingFocus(told, () => fill(told, bar(progress),
+      el("p", {}, `${progress.changed.toLocaleString()} ${verb}, `, el("span", {class: progress.failed ? "bad" : ""}, `${progress.failed.toLocaleString()} failed`),
+        `, ${progress.left.toLocaleString()} left`),
+      isRunning && el("button", {onclick: () => cancel(path, told)}, "Cancel …"),
+      operation.errors?.length > 0 && section("Failed", table("Nodes that failed", ["Node", "Why"], operation.errors.map((each) => [
+        el("a", {href: address("node", each.node)}, each.node), {class: "long", children: (each.error ?? "").replaceAll("\\n", " ")}])))));
+    await showGroups(groups, path, signal).catch((problem) => { if (problem.name !== "AbortError") throw problem; });
+    if (!isRunning) {
+      if (wasRunning) announce(`The operation is ${operation.status}`);
+      ended.abort();
+    }
+    wasRunning = isRunning;
+  });
+}
+
+async function cancel(path, place) {
+  if (!await confirmed("Cancel this operation?", "Cancel it", el("p", {}, "Nodes that are done stay done; the others stay as they are."))) return;
+  const {error} = await request("DELETE", path);
+  if (error) place.append(notice(error));
+  else announce("Cancelled");
+}
+
+async function showGroups(place, path, signal) {
+  const {json, error} = await request("GET", `${path}/groups`, {signal});
+  if (error) {
+    fill(place, notice(error));
+    return;
+  }
+  const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.group));
+  keepingFocus(place, () => fill(place, json.groups.length > 0 && section("What would become of them",
+    json.groups.map(({group, number, result}) => el("details", {"data-group": group, open: opened.has(group), ontoggle: (event) => {
+      const list = event.currentTarget.querySelector(".names");
+      if (event.currentTarget.open && !list.hasChildNodes()) showNodes(list, path, group, signal).catch(() => {});
+    }}, el("summary", {}, el("strong", {}, number.toLocaleString()), ` ${number === 1 ? "node" : "nodes"}: `, el("span", {class: "clamp"}, outline(result))),
+    changeList(result), el("p", {class: "names"}))))));
+}
+
+function outline(result) {
+  const paths = patchOf(result?.node).map(({path: to}) => to);
+  return [result?.outcome && result.outcome !== "finished" ? result.outcome : null, result?.failure?.reason?.replaceAll("\\n", " "),
+    ...(result?.traits?.added ?? []).map((trait) => `+ ${trait}`), ...(result?.traits?.removed ?? []).map((trait) => `− ${trait}`),
+    ...paths].filter(Boolean).map((text) => short(text, 300)).join(", ") || "nothing changes";
+}
+
+async function showNodes(place, path, group, signal) {
+  const {json, error} = await request("GET", `${path}/nodes?group=${encodeURIComponent(group)}&limit=60`, {signal});
+  fill(place, error ? notice(error) : [json.nodes.map(({node}) => [el("a", {href: address("node", node)}, node), " "]), json.next && "and more"]);
+}

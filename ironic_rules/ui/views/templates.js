@@ -1,0 +1,100 @@
+// Deploy templates and flavors: the ordered steps that a deployment would run, and where each comes from.
+
+import {el, fill, when} from "../dom.js";
+import {pages, request} from "../api.js";
+import {address} from "../router.js";
+import {empty, loading, notice, section, short, state, table} from "../parts.js";
+import {stepTable} from "../steps.js";
+
+export const title = "Templates";
+
+export async function show(main, {path}, signal) {
+  if (path[0] === "flavor" && path[1]) await showFlavor(main, path[1], signal);
+  else if (path[0]) await showTemplate(main, path[0], signal);
+  else await showLists(main, signal);
+}
+
+async function showLists(main, signal) {
+  const templates = el("div", {}, loading("Loading templates …", 5));
+  const flavors = el("div", {}, loading("Loading flavors …", 5));
+  fill(main, el("div", {class: "head"}, el("h1", {}, title)),
+    el("div", {class: "columns"}, section("Deploy templates", templates), section("Flavors", flavors)));
+  await Promise.all([
+    list(templates, "/v1/deploy_templates?detail=true&limit=500", "deploy_templates", signal, (items) => table("Deploy templates",
+      ["Name", {text: "Steps", class: "num"}, "What they do"], items.map((template) => [
+        {class: "name", children: el("a", {href: address("templates", template.uuid)}, template.name)},
+        {class: "num", children: template.steps.length},
+        template.steps.map((step) => [el("code", {}, `${step.interface}.${step.step}`), " "])])),
+    empty("No template. One has the name of a trait, and the steps that machines with this trait run when they are deployed.")),
+    list(flavors, "/v1/flavors?limit=500", "flavors", signal, (items) => table("Flavors", ["Name", "What it means here"],
+      items.map((flavor) => [{class: "name", children: flavor.name},
+        el("a", {href: address("templates", "flavor", flavor.id ?? flavor.flavorid)}, "steps and nodes")])),
+    empty("No flavor.")),
+  ]);
+}
+
+async function list(place, path, name, signal, draw, otherwise) {
+  const {items, error, more} = await pages(path, name, {signal, most: 1000});
+  fill(place, error ? error.status === 403 ? empty(error.text) : notice(error)
+    : items.length === 0 ? otherwise : [draw(items), more && empty("These are the first 1,000.")]);
+}
+
+async function showTemplate(main, ident, signal) {
+  const steps = el("div", {}, loading("Loading the template …", 5));
+  const nodes = el("div", {}, loading("Loading nodes …", 5));
+  const head = el("div", {class: "head"}, el("h1", {}, "Template"));
+  fill(main, head, section("Steps, in order", steps), section("Nodes with this trait", nodes));
+  const path = `/v1/deploy_templates/${encodeURIComponent(ident)}`;
+  const {json: template, error} = await request("GET", path, {signal});
+  if (error) {
+    fill(main, el("h1", {}, title), notice(error, () => showTemplate(main, ident, signal)), el("p", {}, el("a", {href: address("templates")}, "All templates")));
+    return;
+  }
+  fill(head, el("h1", {}, template.name), el("span", {class: "dim"}, el("code", {}, template.uuid)),
+    el("span", {class: "dim"}, template.updated_at ? ["changed ", when(template.updated_at)] : ["created ", when(template.created_at)]),
+    el("a", {href: address("templates")}, "All templates"));
+  const ordered = [...template.steps].sort((a, b) => b.priority - a.priority);
+  fill(steps, template.description && el("p", {}, template.description), table("Steps", ["Step", {text: "Priority", class: "num"}, "Arguments"],
+    ordered.map((step) => [el("code", {}, `${step.interface}.${step.step}`), {class: "num", children: step.priority}, args(step)])),
+  ordered.some((step) => step.priority === 0) && empty("A step with priority 0 does not run; it turns off that of the driver."));
+
+  const found = await pages(`${path}/nodes`, "nodes", {signal, most: 500});
+  fill(nodes, found.error ? notice(found.error) : found.items.length === 0
+    ? empty("No node has the trait ", el("code", {}, template.name), ". A rule can give it, by what it finds in an inventory.")
+    : table("Nodes with this trait", ["Node", "State", "Driver", "Can run the steps"], found.items.map((node) => [
+      {class: "name", children: el("a", {href: address("node", node.uuid)}, node.name || node.uuid)}, state(node.provision_state), node.driver,
+      {class: "long", children: [node.supported ? el("span", {class: "good"}, "yes") : el("span", {class: "bad"}, "no"),
+        [...node.problems, ...node.warnings].map((each) => el("div", {class: "dim"}, each.text ?? String(each)))]}])),
+  found.more && empty("These are the first 500."));
+}
+
+function args(step) {
+  return Object.keys(step.args ?? {}).length > 0 ? el("code", {}, short(step.args, 400)) : "";
+}
+
+async function showFlavor(main, ident, signal) {
+  fill(main, el("h1", {}, "Flavor"), loading("Loading the flavor …", 8));
+  const {json: told, error} = await request("GET", `/v1/flavors/${encodeURIComponent(ident)}/explanation`, {signal});
+  if (error) {
+    fill(main, el("h1", {}, "Flavor"), notice(error, () => showFlavor(main, ident, signal)), el("p", {}, el("a", {href: address("templates")}, "All flavors")));
+    return;
+  }
+  const links = (nodes) => nodes.map((node) => [el("a", {href: address("node", node.uuid)}, node.name || node.uuid), " "]);
+  fill(main,
+    el("div", {class: "head"}, el("h1", {}, told.flavor.name),
+      el("span", {class: `state ${told.schedulable ? "good" : "bad"}`}, told.schedulable ? "schedulable" : "not schedulable"),
+      el("a", {href: address("templates")}, "All flavors")),
+    told.warnings.map((warning) => el("div", {class: "notice busy"}, el("p", {}, warning.text), warning.pointer && el("p", {}, "At ", el("code", {}, warning.pointer)))),
+    el("div", {class: "columns"},
+      section("What it requires", table("What it requires", ["What", {text: "Nodes", class: "num"}, "Template"], [
+        ["resource class ", el("code", {}, told.resource_class.name ?? "none"), told.resource_class.nodes, ""],
+        ...told.required_traits.map((each) => ["trait ", el("code", {}, each.trait), each.nodes, each.deploy_template
+          ? el("a", {href: address("templates", each.deploy_template.uuid)}, "its steps") : ""]),
+        ...told.forbidden_traits.map((each) => ["not the trait ", el("code", {}, each.trait), each.nodes, ""]),
+        ...told.capabilities.map((each) => ["capability ", el("code", {}, `${each.name}: ${each.value}`), each.nodes, ""]),
+      ].map(([what, name, nodes, template]) => [[what, name], {class: "num", children: nodes}, template]))),
+      section("Nodes", el("p", {}, el("strong", {}, told.fitting.count), " fit now: ", links(told.fitting.nodes)),
+        told.nearly_fitting.map((each) => el("p", {}, el("strong", {}, each.count), ` lack only the ${each.lacks.kind} `, el("code", {}, each.lacks.name), ": ", links(each.nodes))))),
+    section("What a deployment runs", told.deployment.node ? el("p", {class: "dim"}, "On ", links([told.deployment.node])) : empty(told.deployment.reason ?? ""),
+      told.deployment.node && stepTable(told.deployment)));
+}

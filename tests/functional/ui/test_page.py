@@ -1,0 +1,260 @@
+"""The page in a browser: from the first minutes of a newcomer to machines that send scripts."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import bcrypt
+import pytest
+
+from ironic_rules import samples
+from tests.functional.processes import free_port, standalone
+from tests.functional.rows import identity
+from tests.functional.ui.conftest import playwright
+
+expect = playwright.expect
+#: What a machine may send, or a program that pretends to be one; nothing of it may be executed.
+HOSTILE = [
+    "<img src=x onerror=\"console.error('executed')\">", "</script><script>console.error('executed')</script>",
+    "javascript:console.error('executed')", "\"><svg onload=console.error('executed')>", "{{constructor}}",
+    "\u202egnp.exe\u2066", "\u0000\u0007\u001b[31m", "\U0001f9d1\u200d\U0001f680", "x" * 10_000,
+]
+CAME = "[aria-label='What came, went and changed']"
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
+    : [...document.querySelectorAll("main *, header *")]
+    .filter((each) => each.getBoundingClientRect().right > innerWidth && !each.parentElement.closest(".scroll"))
+    .map((each) => each.outerHTML.slice(0, 200))"""
+SECRET = "Winter-2026-secret"
+
+
+def report_of(name: str) -> dict:
+    """Return what the machine of a node of the demo sends."""
+    return samples.inventory(name)
+
+
+def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(demo, visit):
+    # The link that the demo prints opens on the reason.
+    her = visit(demo.link.partition("/ui/")[0])
+    her.page.goto(demo.link)
+    her.see("no disk is suitable as root device", "#why")
+    her.see("Hook ramdisk-error")
+
+    # The same by way of the fleet, among all machines.
+    her.page.get_by_role("link", name="Fleet").click()
+    her.see("6 nodes")
+    her.see("no disk is suitable", "section:has-text('Failed, by reason')")
+    her.check_accessibility()
+    her.picture("fleet", 560)
+    her.page.get_by_role("link", name=re.compile("1 inspect failed")).click()
+    expect(her.page.locator(".list tbody tr")).to_have_count(1)
+    her.page.locator(".list").get_by_role("link", name="demo-ramdisk-error").click()
+    her.see("Why it failed", "#why")
+    her.settle()
+    her.check_accessibility()
+    her.picture("node", 700)
+
+    # The inventory as a tree: what the machine has instead of disks.
+    her.page.get_by_role("button", name="Search the inventory").click()
+    expect(her.page.get_by_label("Search in the inventory")).to_be_focused()
+    her.page.keyboard.type("disks")
+    expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("disks: []")
+    her.picture("inventory")
+    assert her.errors == []
+
+
+def test_a_machine_that_has_changed_shows_what_came_and_went_and_which_rules_matched(demo, visit):
+    changed = report_of("dell-r660")
+    changed["inventory"]["memory"]["physical_mb"] //= 2
+    lost = changed["inventory"]["disks"].pop()
+    demo.inspect("demo-dell-r660", changed)
+
+    her = visit(demo.url, color_scheme="dark")
+    her.open("#/node/demo-dell-r660")
+    newest = her.page.locator(".timeline > li").first
+    expect(newest).to_contain_text("/properties/memory_mb")
+    expect(newest).to_contain_text("commit")
+    row = her.page.get_by_role("row").filter(has_text="CUSTOM_VENDOR_DELL")
+    expect(row.first).to_contain_text("Dell server")
+    her.page.get_by_label("Compare with").select_option(index=2)
+    her.see("What came, went and changed", "section:has-text('Inventory')")
+    her.see(lost["serial"], CAME + " tr:has-text('went')")
+    her.see("physical_mb", CAME + " tr:has-text('Memory')")
+    her.check_accessibility()
+    her.page.locator(CAME).scroll_into_view_if_needed()
+    her.picture("versions")
+    assert her.errors == []
+
+
+def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
+    name = "demo-vm-qemu-bios"
+    demo.client.patch(f"/v1/nodes/{name}", json=[
+        {"op": "add", "path": "/description", "value": HOSTILE[0]},
+        {"op": "add", "path": "/extra/note", "value": HOSTILE[1]},
+        {"op": "add", "path": "/driver_info/ipmi_password", "value": SECRET}]).raise_for_status()
+    sent = report_of("vm-qemu-bios")
+    sent["inventory"]["system_vendor"] |= {"product_name": HOSTILE[0], "serial_number": HOSTILE[5]}
+    sent["inventory"]["hostile"] = {text[:200]: text for text in HOSTILE if "\0" not in text}
+    sent["inventory"]["many"] = [[number, HOSTILE[0]] for number in range(20_000)]
+    sent["inventory"]["bmc"] = {"ipmi_password": SECRET}
+    sent["error"] = "".join(text for text in HOSTILE if "\0" not in text)
+    demo.inspect(name, sent)
+
+    her = visit(demo.url)
+    her.open(f"#/node/{name}")
+    her.see("\\u202egnp.exe", "#why")
+    her.page.get_by_role("button", name="Open all").click()
+    search = her.page.get_by_label("Search in the inventory")
+    search.fill("onerror")
+    expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("<img src=x")
+    search.fill("gnp.exe")
+    expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("⟨U+202E⟩gnp.exe")
+    # 60,000 lines are rows of a tree of which few are elements.
+    assert her.page.get_by_role("treeitem").count() < 100
+    for address in ("#/fleet", "#/journal", "#/templates", "#/operations",
+                    "#/node/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", "#/journal/javascript:alert(1)"):
+        her.open(address)
+        assert SECRET not in her.page.content()
+    assert her.page.locator("main img, main script, main svg, main iframe").count() == 0
+    assert her.errors == []
+    # What the page has read from the API, read again: Chromium forgets answers.
+    read = {text.split()[0] for text in her.sent if "/v1/" in text}
+    assert not [text for text in [*her.sent, *(demo.client.get(url).text for url in read)] if SECRET in text]
+    assert {address.split("/")[2] for address in her.sent} == {demo.url.split("/")[2]}
+    assert her.page.evaluate("() => localStorage.length + sessionStorage.length + document.cookie.length") == 0
+
+
+def test_a_keyboard_is_enough(demo, visit):
+    # Two machines were turned away; one of them is enrolled.
+    for number in (1, 2):
+        refused = {"inventory": {"interfaces": [{"name": "eth0", "mac_address": f"52:54:00:77:77:0{number}"}]}}
+        assert demo.client.post("/v1/continue_inspection", json=refused).status_code == 404
+    her = visit(demo.url, width=360, height=740)
+    keys = her.page.keyboard
+    her.open("#/fleet")
+    keys.press("Tab")
+    expect(her.page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    keys.press("Enter")
+    expect(her.page.locator("main")).to_be_focused()
+    keys.press("?")
+    expect(her.page.get_by_role("dialog")).to_contain_text("Go to Journal")
+    her.check_accessibility()
+    keys.press("Escape")
+    expect(her.page.get_by_role("dialog")).to_have_count(0)
+
+    keys.type("gj")
+    her.see("52:54:00:77:77:01")
+    her.settle()
+    her.check_accessibility()
+    her.page.get_by_role("link", name="52:54:00:77:77:01").focus()
+    keys.press("Enter")
+    her.see("discovery off")
+    expect(her.page.get_by_role("button", name="Enrol")).to_be_visible()
+    her.check_accessibility()
+    her.page.get_by_label("Name").focus()
+    keys.type("by-keyboard")
+    keys.press("Enter")
+    her.see("inspect wait")
+    expect(her.page.get_by_role("heading", level=1)).to_have_text("by-keyboard")
+
+    # The tree: down into the first value, and what it is.
+    her.open("#/node/demo-hpe-dl380-gen11")
+    keys.press("/")
+    expect(her.page.get_by_label("Search in the inventory")).to_be_focused()
+    keys.type("product_name")
+    expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("ProLiant")
+    keys.press("ArrowDown")
+    keys.press("Home")
+    keys.press("ArrowLeft")
+    expect(her.page.get_by_role("treeitem", expanded=False).first).to_contain_text("inventory")
+
+    # A dry run of all nodes, from the fleet to its results.
+    keys.press("u")
+    her.settle()
+    her.page.get_by_role("button", name="Dry run on these").focus()
+    keys.press("Enter")
+    keys.press("Shift+Tab")
+    keys.press("Enter")
+    her.see("would change")
+    her.see("finished")
+    her.check_accessibility()
+    # Nothing is wider than a small telephone, but tables within their frames.
+    assert her.page.evaluate(TOO_WIDE) == []
+    assert her.errors == []
+
+
+def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit):
+    steps = [{"interface": "bios", "step": "apply_configuration", "priority": 150,
+              "args": {"settings": [{"name": "LogicalProc", "value": "Enabled"}]}}]
+    template = {"name": "CUSTOM_ALL_FLASH", "steps": steps}
+    flavor = {"name": "bm", "ram": 1, "vcpus": 1, "disk": 1}
+    demo.client.post("/v1/deploy_templates", json=template).raise_for_status()
+    ident = demo.client.post("/v1/flavors", json={"flavor": flavor}).raise_for_status().json()["flavor"]["id"]
+    demo.client.post(f"/v1/flavors/{ident}/os-extra_specs", json={"extra_specs": {
+        "resources:CUSTOM_BAREMETAL_LARGE": "1", "resources:VCPU": "0", "resources:MEMORY_MB": "0",
+        "resources:DISK_GB": "0", "trait:CUSTOM_ALL_FLASH": "required"}}).raise_for_status()
+
+    her = visit(demo.url)
+    her.open("#/templates")
+    her.see("bios.apply_configuration")
+    her.check_accessibility()
+    her.page.get_by_role("link", name="CUSTOM_ALL_FLASH").click()
+    her.see("demo-dell-r660")
+    her.settle()
+    her.check_accessibility()
+    her.open("#/templates")
+    her.page.get_by_role("link", name="steps and nodes").click()
+    her.see("What a deployment runs")
+    her.settle()
+    her.see("CUSTOM_ALL_FLASH")
+    her.check_accessibility()
+    her.picture("flavor", 620)
+    assert her.errors == []
+
+
+@pytest.mark.long
+def test_a_password_stays_in_memory_even_while_the_service_is_restarted(tmp_path, visit):
+    users = tmp_path / "users"
+    users.write_text(f"anna:{bcrypt.hashpw(b'right', bcrypt.gensalt(4)).decode()}\n")
+    config = f"[DEFAULT]\nauth_strategy = http_basic\nhttp_basic_auth_user_file = {users}\n"
+    port = free_port()
+    with standalone(tmp_path, config=config, port=port) as (process, url):
+        her = visit(url)
+        her.page.goto(f"{url}/ui/")
+        for password in ("wrong", "right"):
+            dialog = her.page.get_by_role("dialog")
+            dialog.get_by_label("User").fill("anna")
+            dialog.get_by_label("Password").fill(password)
+            if password == "right":
+                her.see("did not accept", "dialog")
+                her.check_accessibility()
+            her.page.keyboard.press("Enter")
+        her.see("There is no node yet")
+        assert "right" not in her.page.content()
+        assert not [text for text in her.sent if "right" in text]
+        assert her.page.evaluate("() => localStorage.length + sessionStorage.length + document.cookie.length") == 0
+        header = base64.b64encode(b"anna:right").decode()
+        assert header in str(her.received[-1].request.all_headers())
+        process.terminate()
+        her.see("The service does not answer", ".list [role=alert]")
+    with standalone(tmp_path, config=config, port=port, name="again"):
+        # It is there again, without a question and without a reload.
+        her.see("There is no node yet")
+        her.page.get_by_role("button", name="Sign out").click()
+        expect(her.page.get_by_role("dialog")).to_be_visible()
+        assert her.errors == []
+
+
+def test_a_reader_of_keystone_sees_and_is_told_what_she_may_not_do(tmp_path, visit):
+    with identity.configuration() as keystone, standalone(tmp_path, config=keystone) as (_, url):
+        her = visit(url)
+        her.page.goto(f"{url}/ui/")
+        her.page.get_by_label("Token").fill("reader")
+        her.page.keyboard.press("Enter")
+        her.see("There is no node yet")
+        her.see("baremetal:inspection_journal:get", "section:has-text('Refused callbacks')")
+        her.page.get_by_role("button", name="Apply again").click()
+        her.page.get_by_role("button", name="Apply", exact=True).last.click()
+        her.see("baremetal:node:inventory:reapply", "dialog [role=alert]")
+        her.check_accessibility()
+        assert her.errors == []
