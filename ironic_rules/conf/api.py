@@ -19,6 +19,9 @@ OPTS: list[cfg.Opt] = [
                     "that dies is replaced. ironic-rules, the service in one process, does not use it."),
     cfg.IntOpt("threads", default=10, min=1, max=500,
                help="Number of requests that one API process serves at the same time."),
+    cfg.FloatOpt("lock_patience", default=3.0, min=0.0, max=30.0,
+                 help="Maximum number of seconds that a request waits for a node that is locked, before it is refused "
+                      "with 409. 0: it is refused at once. At most a quarter of the threads wait at the same time."),
     cfg.IntOpt("max_limit", default=1000, min=1, help="Maximum number of items in one page of a collection."),
     cfg.IntOpt("max_json_body_size", default=10 * 1024 * 1024, min=1024,
                help="Maximum size of a request body in bytes, whatever its content type."),
