@@ -108,7 +108,7 @@ def test_it_answers_from_where_it_says_refuses_a_second_one_in_its_folder_and_en
         wait_for("the health check", lambda: answers(url + "/healthcheck"))
 
         os.kill(first.pid, signal.SIGINT)
-        wait_for("the end of the process", lambda: not first.is_running(), timeout_s=5)
+        wait_for("the end of the process", lambda: not first.is_running())
         assert first.status == 0
 
 
