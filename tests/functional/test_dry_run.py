@@ -221,7 +221,7 @@ def test_a_dry_run_that_takes_too_long_ends() -> None:
 
     with pytest.raises(DryRunTooLong):
         runs.run(work)
-    assert ended.wait(10)
+    assert ended.wait(60)
 
 
 def test_no_more_dry_runs_than_there_is_room_for() -> None:
@@ -229,8 +229,8 @@ def test_no_more_dry_runs_than_there_is_room_for() -> None:
     release, begun = threading.Event(), threading.Barrier(dry_runs.MOST + 1)
 
     def work(tick: Callable[[], None]) -> str:
-        begun.wait(10)
-        release.wait(10)
+        begun.wait(60)
+        release.wait(60)
         return "done"
 
     def run() -> None:
@@ -240,12 +240,12 @@ def test_no_more_dry_runs_than_there_is_room_for() -> None:
     threads = [threading.Thread(target=run) for _ in range(dry_runs.MOST)]
     for thread in threads:
         thread.start()
-    begun.wait(10)
+    begun.wait(60)
     with pytest.raises(TooManyDryRuns):
         runs.run(work)
     release.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert runs.run(lambda tick: "next") == "next"
 
 
