@@ -84,9 +84,9 @@ def find(root: Resource, method: str, path: str) -> Found:
             return Found(getattr(resource, name), tuple(arguments))
     others = {verb: getattr(resource, name).route for verb, entries in table.items()
               for fewest, most, name in entries if fewest <= count <= most}
-    hidden = all(route.hidden for verb, route in others.items() if verb != "GET")
-    return Found(None, allow=tuple(others), since=min((route.since for route in others.values()), default=0)
-                 if hidden else 0)
+    writing = [route for verb, route in others.items() if verb != "GET"]
+    hidden = bool(writing) and all(route.hidden for route in writing)
+    return Found(None, allow=tuple(others), since=min(route.since for route in others.values()) if hidden else 0)
 
 
 def walk_routes(root: Resource, path: str = "") -> Iterator[Walked]:

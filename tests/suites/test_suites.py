@@ -29,8 +29,9 @@ SOURCES = "IRONIC_RULES_TEST_CLIENTS"
 Settings = Callable[[Path, identity.Server], dict[str, str]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def keystone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[identity.Server]:
+    """A service for each suite: tests of one suite leave what those of another one do not expect in lists."""
     with service.running(tmp_path_factory.mktemp("service")) as found:
         yield found
 
