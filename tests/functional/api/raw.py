@@ -23,7 +23,9 @@ class Reply(NamedTuple):
         if "error_message" not in reply:
             return of_nova(reply, self.status)
         fault: dict[str, Any] = json.loads(reply["error_message"])
-        assert fault.keys() in ({"faultcode", "faultstring", "debuginfo"}, {"code", "title", "description"}), fault
+        named = fault.keys() - {"problems"}
+        assert named in ({"faultcode", "faultstring", "debuginfo"}, {"code", "title", "description"}), fault
+        assert all(one.keys() == {"pointer", "text"} and one["text"] for one in fault.get("problems", ())), fault
         return fault
 
 
