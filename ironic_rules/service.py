@@ -33,6 +33,8 @@ from ironic_rules.rpc.api import ConductorAPI
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
 
 if TYPE_CHECKING:
+    import socket
+
     from ironic_rules.api.server import ApiServer
     from ironic_rules.conductor.conductor import Conductor, StateWork
     from ironic_rules.conductor.service import ConductorService
@@ -56,11 +58,13 @@ def version() -> str:
 
 
 def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, config_files: list[str] | None = None,
-                   groups: Sequence[str] = (), api: bool = False, conductor: bool = False) -> cfg.ConfigOpts:
+                   groups: Sequence[str] = (), api: bool = False, conductor: bool = False,
+                   one_process: bool = False) -> cfg.ConfigOpts:
     """Return the configuration that ``argv`` and the configuration files give, with logging not yet set up.
 
     Every option has been read. ``groups``, ``api`` and ``conductor`` are as of ``validation.check``.
 
+    :param one_process: the transport is the in-memory one unless the configuration sets another
     :param config_files: instead of the files that are found by default (``/etc/ironic-rules/ironic-rules.conf``, …)
     :raises SystemExit: bad arguments
     :raises ConfigurationError: options have values that are not allowed, with all of them
@@ -69,7 +73,7 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
     def check(conf: cfg.ConfigOpts) -> None:
         if not groups:
             with contextlib.suppress(messaging.InvalidTransportURL):  # creating the transport reports it
-                rpc_transport.register_opts(conf)
+                rpc_transport.register_opts(conf, memory.DEFAULT_URL if one_process else None)
         found = validation.problems(conf, groups=groups, api=api, conductor=conductor)
         if conductor:
             found += _hook_problems(conf)
@@ -147,7 +151,7 @@ class _Masking(std_logging.Formatter):
 
 
 def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
-    """Let the configuration fall back to SQLite in ``state_path``, the in-memory transport, unmanaged boot, the page.
+    """Let the configuration fall back to SQLite in ``state_path``, unmanaged boot, and the page.
 
     :raises ConfigurationError: the folder cannot be made
     """
@@ -159,7 +163,6 @@ def use_one_process_defaults(conf: cfg.ConfigOpts) -> None:
     conf.set_default("connection", f"sqlite:///{path}", group="database")
     conf.set_default("require_managed_boot", False, group="inspector")
     conf.set_default("enable_ui", True, group="api")
-    rpc_transport.set_default_url(conf, memory.DEFAULT_URL)
 
 
 def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
@@ -307,12 +310,16 @@ def make_wsgi_app(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTr
 
 
 def make_api(conf: cfg.ConfigOpts, db: Database, transport: messaging.RPCTransport,
-             rules: RuleSettings | None = None, numbers: Numbers | None = None) -> ApiServer:
-    """Return the API with its own HTTP server, not started. Parameters as of :func:`make_wsgi_app`."""
+             rules: RuleSettings | None = None, numbers: Numbers | None = None,
+             shared: socket.socket | None = None) -> ApiServer:
+    """Return the API with its own HTTP server, not started. Parameters as of :func:`make_wsgi_app`.
+
+    :param shared: from ``api.server.listen``, for one of several processes
+    """
     from ironic_rules.api.server import ApiServer
 
     numbers = numbers or Numbers()
-    return ApiServer(conf, make_wsgi_app(conf, db, transport, rules, numbers), numbers)
+    return ApiServer(conf, make_wsgi_app(conf, db, transport, rules, numbers), numbers, shared)
 
 
 def serve_metrics(numbers: Numbers, options: Any, port: int = 0) -> None:

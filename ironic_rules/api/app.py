@@ -128,9 +128,10 @@ class Application(pecan.Pecan):
 def _no_route() -> Any:
     response = core.state.response
     found: Found = core.state.request.environ["ironic_rules.found"]
+    allow = found.allow if core.state.request.version >= found.since else ()
     # Clients show the description; without one, the whole reply.
-    text = "This resource does not have the method." if found.allow else "There is no such resource."
-    fault = faults.from_status(405 if found.allow else 404, text, allow=found.allow)
+    text = "This resource does not have the method." if allow else "There is no such resource."
+    fault = faults.from_status(405 if allow else 404, text, allow=allow)
     response.set(fault.status, fault.headers, fault.body)
     return response
 

@@ -12,7 +12,8 @@ from oslo_utils import uuidutils
 
 from ironic_rules import rules
 from ironic_rules.api import patch
-from ironic_rules.db import inspection_rules
+from ironic_rules.db import inspection_rules, inventory_paths
+from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
 from ironic_rules.inspection.legacy_rule_cache import LegacyRuleCache
 from ironic_rules.inspection.other_rules import Changes
@@ -20,13 +21,16 @@ from ironic_rules.inspection.rule_cache import RuleCache
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.legacy import LegacyRuleSet
 from ironic_rules.models.inspection_rules import RULE, Rule
-from ironic_rules.rules import RuleSet
+from ironic_rules.models.inventory_paths import Catalogue
+from ironic_rules.rules import RuleSet, RuleWarning
 from ironic_rules.text import is_uuid
 
 _READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
 _PATCHABLE = RULE.where(lambda entry: entry.patch)
 #: The position of rules that are not stored: after the stored ones of their priority, before the built-in ones.
 _LAST = 1 << 31
+#: Rules are not warned of after so many warnings.
+_MANY_WARNINGS = 1000
 
 
 @dataclass(slots=True)
@@ -55,6 +59,7 @@ class Made:
 
     :ivar legacy: None: legacy rules do not run
     :ivar left_out: the rules that the request leaves out
+    :ivar warnings: about the rules of the request
     """
 
     rule_set: RuleSet
@@ -62,14 +67,21 @@ class Made:
     uuids: dict[str, str]
     changes: Changes
     left_out: frozenset[str] = frozenset()
+    warnings: Sequence[RuleWarning] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The stored rules of this process."""
+    """The stored rules of this process, and the paths that inventories have."""
 
     cache: RuleCache
     legacy: LegacyRuleCache
+    db: Database
+
+    def known_paths(self) -> Catalogue:
+        """Return the paths that inventories have."""
+        with self.db.reader() as conn:
+            return inventory_paths.known(conn)
 
 
 def make(request: Request, settings: RuleSettings, stored: Stored, tick: Callable[[], None]) -> Made:
@@ -93,6 +105,8 @@ class _Making:
         #: those of them in whose place there is no other one: of the legacy rules as well
         self._left_out: set[str] = set()
         self._added: list[Rule] = []
+        self._warnings: list[RuleWarning] = []
+        self._known_paths = functools.cache(stored.known_paths)
 
     def make(self) -> Made:
         request = self._request
@@ -109,10 +123,11 @@ class _Making:
             if rule.enabled:
                 compiled.append(rules.compile(rule, limits=self._settings.limits))
         if request.given is not None:
-            return Made(self._settings.rule_set(compiled), None, self._uuids, Changes([], self._added, only=True))
+            return Made(self._settings.rule_set(compiled), None, self._uuids, Changes([], self._added, only=True),
+                        warnings=self._warnings)
         changes = Changes(sorted(self._removed), self._added, only=False)
         return Made(self._stored.cache.as_if(self._removed, compiled), self._stored.legacy.without(self._left_out),
-                    self._uuids, changes, frozenset(self._left_out))
+                    self._uuids, changes, frozenset(self._left_out), self._warnings)
 
     def _as_if(self, where: str, item: Any) -> None:
         if not isinstance(item, Mapping) or not ("patch" in item or "left_out" in item):
@@ -160,10 +175,12 @@ class _Making:
             self._complain(where, "a rule is an object")
             return
         written = rules.from_wire({"scope": self._settings.default_scope, **given})
-        found = rules.validate(written, limits=self._settings.limits)
-        self._problems += [Problem(where + problem.where, problem.text) for problem in found]
-        if found:
+        checked = rules.check(written, limits=self._settings.limits, known_paths=self._known_paths)
+        self._problems += [Problem(where + problem.where, problem.text) for problem in checked.problems]
+        if checked.problems:
             return
+        if len(self._warnings) < _MANY_WARNINGS:
+            self._warnings += [replace(warning, where=where + warning.where) for warning in checked.warnings]
         uuid = written.get("uuid") or uuidutils.generate_uuid()
         stored = self._request.stored.get(uuid)
         if stored is None and any(rule.uuid == uuid for rule in self._settings.built_in):

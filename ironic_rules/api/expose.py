@@ -21,7 +21,7 @@ from ironic_rules import policy as policy_module
 from ironic_rules.api import faults, json_body, versions
 from ironic_rules.api.filters import Query
 from ironic_rules.api.schema import Schema
-from ironic_rules.exceptions import Invalid, MethodNotAllowed, NotFound, VersionTooLow
+from ironic_rules.exceptions import Invalid, MethodNotAllowed, NotAcceptable, NotFound, VersionTooLow
 
 #: For ``body=``: pass the parsed JSON unchanged; the method checks it.
 RAW: Final = Schema(nullable=True)
@@ -36,6 +36,7 @@ class Route:
 
     since: int
     hidden: bool
+    unacceptable: bool
     policy: str | None
     body: Schema | None
     query: Query
@@ -49,25 +50,28 @@ class Route:
 
 def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema | None = None,
            query: Query | None = None, status: int = 200, public: bool = False,
-           allow_nul: bool = False, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+           allow_nul: bool = False, hidden: bool = False,
+           unacceptable: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
 
     The method's parameters are the idents of the path in order, then ``body`` and ``query`` if it takes them. It
     returns an object to be encoded as JSON; bytes are JSON already, None is an empty reply.
 
-    :param since: first API minor version; below it GET is 404, and everything else 405 unless ``hidden``
+    :param since: first API minor version; below it GET is 404, and everything else 405, or 404 if ``hidden``; all of
+        them are 406 if ``unacceptable``. Ironic has all three
     :param policy: name of the policy rule; may be None only on public routes
     :param body: schema of the body; None: only an empty body is accepted
     :param query: the query parameters; None: no parameters are accepted
     :param public: no authentication (the policy still applies)
     :param allow_nul: strings in the body may contain NUL characters
-    :param hidden: below ``since`` every method is 404, as Ironic has it for some resources
+    :param hidden: below ``since`` the resource does not exist for this method
+    :param unacceptable: below ``since`` this method is not acceptable
     """
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(method)
         parameters = [p for p in signature.parameters.values() if p.name not in ("body", "query")]
         path = parameters[1:]
-        route = Route(since, hidden, policy, body, query or _NO_QUERY, status, public, allow_nul,
+        route = Route(since, hidden, unacceptable, policy, body, query or _NO_QUERY, status, public, allow_nul,
                       tuple(p.name for p in path), sum(p.default is p.empty for p in path))
         takes_body, takes_query = "body" in signature.parameters, "query" in signature.parameters
 
@@ -83,7 +87,9 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                     given["query"] = query_values
                 if takes_body:
                     given["body"] = body_value
-                _fill(response, route.status, _call(method, self, arguments, given, request))
+                call = functools.partial(_call, method, self, arguments, given, request)
+                # Ramdisks repeat their requests themselves, and anybody can send such.
+                _fill(response, route.status, call() if route.public else request.lock_patience.call(call))
             except Exception as error:  # noqa: BLE001  (the outermost handler)
                 fault = faults.from_error(error, debug=request.conf.pecan_debug,
                                           changes=request.method not in ("GET", "HEAD"))
@@ -130,6 +136,8 @@ def _forget_locals(error: BaseException) -> None:
 def _check(route: Route, request: Any) -> None:
     if request.version < route.since:
         text = f"API version 1.{route.since} or newer is required."
+        if route.unacceptable:
+            raise NotAcceptable(text)
         is_absent = route.hidden or request.method in ("GET", "HEAD")
         raise VersionTooLow(text) if is_absent else MethodNotAllowed(text)
     if route.policy is not None:

@@ -1,8 +1,9 @@
 """Error replies: the only place that turns an exception into status, headers and body.
 
 ``{"error_message": "<JSON text>"}``, as Ironic's clients parse it. The text holds ``faultcode`` (``Client`` or
-``Server``), ``faultstring`` and ``debuginfo``; for requests that did not reach a method (unknown path or method,
-version out of range) ``code``, ``title`` and ``description``.
+``Server``), ``faultstring`` and ``debuginfo``, and for input with problems that have a place ``problems``, each with
+``pointer`` and ``text``; for requests that did not reach a method (unknown path or method, version out of range)
+``code``, ``title`` and ``description``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 from oslo_db import exception as db_exc
 
-from ironic_rules.exceptions import IronicRulesError, OutcomeUnknown, Unauthorized, Unavailable
+from ironic_rules.exceptions import Invalid, IronicRulesError, OutcomeUnknown, Unauthorized, Unavailable
 
 LOG = logging.getLogger(__name__)
 
@@ -59,8 +60,11 @@ def from_error(error: Exception, *, debug: bool = False, changes: bool = False) 
     if isinstance(error, Unauthorized):
         headers.append(("WWW-Authenticate", 'Basic realm="Baremetal API"'))
     debuginfo = "".join(traceback.format_exception(error)) if debug else None
-    return Fault(code, headers, _body({
-        "faultcode": "Server" if code >= 500 else "Client", "faultstring": _shortened(text), "debuginfo": debuginfo}))
+    detail: dict[str, Any] = {
+        "faultcode": "Server" if code >= 500 else "Client", "faultstring": _shortened(text), "debuginfo": debuginfo}
+    if isinstance(error, Invalid) and error.problems:
+        detail["problems"] = _placed(error)
+    return Fault(code, headers, _body(detail))
 
 
 def from_status(code: int, description: str = "", *, allow: Iterable[str] = ()) -> Fault:
@@ -82,6 +86,17 @@ def send(fault: Fault, environ: dict[str, Any], start_response: Any) -> list[byt
     headers = [*fault.headers, ("Content-Length", str(len(fault.body)))]
     start_response(status_line(fault.status), headers)
     return [] if environ.get("REQUEST_METHOD") == "HEAD" else [fault.body]
+
+
+def _placed(error: Invalid) -> list[dict[str, str]]:
+    """Return the problems one by one, as many as the text of an error has room for."""
+    room, found = _MAX_TEXT, []
+    for problem in error.problems:
+        room -= len(problem.where) + len(problem.text) + 2
+        if room < 0:
+            break
+        found.append({"pointer": problem.where, "text": problem.text})
+    return found
 
 
 def _shortened(text: str) -> str:

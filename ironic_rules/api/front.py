@@ -416,7 +416,8 @@ class Front:
     # Connections come and go.
 
     def _accept(self) -> None:
-        for _ in range(64):
+        # Of several processes, each takes one: connections are kept, and the first could get those of all clients.
+        for _ in range(64 if self.server.shared is None else 1):
             try:
                 sock, address = self.server.socket.accept()
             except BlockingIOError:

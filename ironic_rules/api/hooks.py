@@ -2,7 +2,7 @@
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``early_rules``,
 ``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``journal``, ``offered_steps``, ``report_digests``, ``broker``
-and ``database`` (their checks), ``numbers``, ``metrics_page`` and ``version`` (the minor).
+and ``database`` (their checks), ``numbers``, ``metrics_page``, ``lock_patience`` and ``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ironic_rules.api import auth
 from ironic_rules.api.broker_check import BrokerCheck
 from ironic_rules.api.database_check import DatabaseCheck, Found
 from ironic_rules.api.dry_runs import DryRuns
+from ironic_rules.api.lock_patience import LockPatience
 from ironic_rules.api.marks import ReportDigests
 from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.rule_problems import RuleProblems
@@ -64,6 +65,7 @@ class DependenciesHook(hooks.PecanHook):
         self._report_digests = ReportDigests(db)
         self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
         self._numbers = numbers
+        self._lock_patience = LockPatience(conf.api.lock_patience, max(1, conf.api.threads // 4))
         self._metrics_page = exposition.page_of(
             exposition.NumbersCollector(numbers), "[api]serve_metrics") if conf.api.serve_metrics else None
 
@@ -86,6 +88,7 @@ class DependenciesHook(hooks.PecanHook):
         request.broker = self._broker
         request.database = self._database
         request.numbers = self._numbers
+        request.lock_patience = self._lock_patience
         request.metrics_page = self._metrics_page
         request.version = request.environ["ironic_rules.version"]
         request.context = auth.context(request.environ, self._conf.auth_strategy)

@@ -46,6 +46,8 @@ class Found(NamedTuple):
     controller: Callable[..., Any] | None
     arguments: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    #: Without ``controller``: below this minor version of the API there is no such resource.
+    since: int = 0
 
 
 class Walked(NamedTuple):
@@ -80,8 +82,11 @@ def find(root: Resource, method: str, path: str) -> Found:
     for fewest, most, name in table.get("GET" if method == "HEAD" else method, ()):
         if fewest <= count <= most:
             return Found(getattr(resource, name), tuple(arguments))
-    return Found(None, allow=tuple(
-        verb for verb, entries in table.items() if any(fewest <= count <= most for fewest, most, _ in entries)))
+    others = {verb: getattr(resource, name).route for verb, entries in table.items()
+              for fewest, most, name in entries if fewest <= count <= most}
+    writing = [route for verb, route in others.items() if verb != "GET"]
+    hidden = bool(writing) and all(route.hidden for route in writing)
+    return Found(None, allow=tuple(others), since=min(route.since for route in others.values()) if hidden else 0)
 
 
 def walk_routes(root: Resource, path: str = "") -> Iterator[Walked]:

@@ -6,6 +6,7 @@ import http.client
 import io
 import logging
 import resource
+import socket
 import threading
 from typing import Any
 
@@ -21,6 +22,8 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds that open requests have to finish when the server stops.
 _SHUTDOWN_S = 0.5
+#: Maximum number of connections that wait to be accepted.
+_BACKLOG = 1024
 #: File descriptors of a process that are not connections: databases, brokers, bodies in files, BMCs.
 _OTHER_FILES = 500
 #: Seconds that a reply to a request of this process itself may take.
@@ -58,12 +61,21 @@ class _Server(wsgi.Server):  # type: ignore[misc]
 
     limits: Limits
     numbers: Numbers | None = None
+    #: A socket that was bound before, and that other processes use too.
+    shared: socket.socket | None = None
     _connections: Any
 
     def prepare(self) -> None:
         super().prepare()
         self._connections._selector.close()  # it has no other way to end one that has not run
         self._connections = Front(self, self.limits, self.numbers)
+
+    def bind(self, family: Any, type: Any, proto: Any = 0) -> Any:
+        if self.shared is None:
+            return super().bind(family, type, proto)
+        self.socket = self.shared
+        self.bind_addr = self.resolve_real_bind_addr(self.shared)
+        return self.socket
 
     def offer_gauges(self, numbers: Numbers) -> None:
         """Let the metrics have the state of connections and threads."""
@@ -84,11 +96,16 @@ Connection.RequestHandlerClass = _Request
 class ApiServer:
     """``start``, ``stop`` and ``wait`` of a WSGI application on ``[api]host_ip`` and ``[api]port``."""
 
-    def __init__(self, conf: cfg.ConfigOpts, app: Any, numbers: Numbers | None = None) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, app: Any, numbers: Numbers | None = None,
+                 shared: socket.socket | None = None) -> None:
+        """Create the server.
+
+        :param shared: from :func:`listen`, for one of several processes; None: the server binds its own socket
+        """
         self._host: str = conf.api.host_ip
         self._server = _Server(
             (self._host, conf.api.port), app, numthreads=conf.api.threads, server_name="ironic-rules",
-            request_queue_size=1024, timeout=conf.api.keep_alive_timeout,
+            request_queue_size=_BACKLOG, timeout=conf.api.keep_alive_timeout,
             shutdown_timeout=_SHUTDOWN_S)  # type: ignore[arg-type]  # seconds; a fraction works as well
         self._server.limits = Limits(
             body=conf.api.max_json_body_size, all_bodies=conf.api.max_bodies_size,
@@ -96,6 +113,7 @@ class ApiServer:
             keep_alive_s=conf.api.keep_alive_timeout, bytes_per_s=conf.api.min_bytes_per_second,
             connections=conf.api.max_connections, per_source=conf.api.max_connections_per_source)
         self._server.numbers = numbers
+        self._server.shared = shared
         self._thread = threading.Thread(target=self._server.serve, name="api", daemon=True)
         if numbers is not None:
             self._server.offer_gauges(numbers)
@@ -138,6 +156,24 @@ class ApiServer:
     def wait(self) -> None:
         """Wait until the server has stopped."""
         self._thread.join()
+
+
+def listen(conf: cfg.ConfigOpts) -> socket.socket:
+    """Return a socket that listens on ``[api]host_ip`` and ``[api]port``, to be shared by processes.
+
+    A connection that one of them has not accepted when it dies is accepted by another one.
+
+    :raises ConfigurationError: the address cannot be bound
+    """
+    address = conf.api.host_ip, conf.api.port
+    try:
+        family, kind, proto, _, _ = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        found: socket.socket = _Server.prepare_socket(address, family, kind, proto, True, None)
+        found.bind(address)
+        found.listen(_BACKLOG)
+    except OSError as exc:
+        raise ConfigurationError(f"Cannot listen on {address[0]}, port {address[1]}: {exc}") from exc
+    return found
 
 
 def _allow_files(number: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ironic_rules import service
 from ironic_rules.api import auth
-from ironic_rules.cmd import lifecycle, systemd
+from ironic_rules.cmd import api_workers, lifecycle, systemd
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
 
@@ -22,6 +22,8 @@ def _run(argv: Sequence[str]) -> int:
     lifecycle.apply_listen_opts(conf)
     service.setup_logging(conf)
     lifecycle.give_memory_back()
+    if conf.api.workers > 1:
+        return api_workers.run(conf)
     signals = lifecycle.StopSignals(conf)
     db = service.make_database(conf)
     numbers = Numbers()

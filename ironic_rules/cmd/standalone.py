@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = service.prepare_config(argv, _CLI_OPTS, api=True, conductor=True)
+    conf = service.prepare_config(argv, _CLI_OPTS, api=True, conductor=True, one_process=True)
     lifecycle.apply_listen_opts(conf)
     if conf.cli_demo:
         conf.set_default("state_path", _DEMO_FOLDER)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+from typing import Any
 
 import cotyledon
 from cotyledon.types import WorkerId
@@ -23,7 +24,7 @@ from ironic_rules.rpc import transport as rpc_transport
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds after the grace period for running work until processes that have not exited are killed.
+#: Seconds after the grace period until processes that have not exited are killed.
 _MARGIN_S = 5
 
 
@@ -76,15 +77,23 @@ def run(conf: cfg.ConfigOpts) -> int:
 
     :raises ConfigurationError: as from ``service.make_conductor``; no process is started then
     """
-    # The processes notify systemd's watchdog, and not this one, which only starts them.
-    os.environ.pop("WATCHDOG_PID", None)
     # Errors in the configuration are reported once, here, and not by processes that repeatedly die.
     db = service.make_database(conf)
     service.make_conductor(conf, db)
     rpc_transport.get_transport(conf).cleanup()
     db.dispose()  # connections are not shared with the processes
-    manager = cotyledon.ServiceManager(
-        graceful_shutdown_timeout=math.ceil(max(conf.conductor.shutdown_grace, 1) + _MARGIN_S))
-    manager.add(ConductorProcess, workers=conf.conductor.workers, args=(conf,))
-    manager.run()
+    make_manager(ConductorProcess, conf.conductor.workers, max(conf.conductor.shutdown_grace, 1), conf).run()
     return 0
+
+
+def make_manager(kind: type[cotyledon.Service], number: int, grace_s: float, *args: Any) -> cotyledon.ServiceManager:
+    """Return what starts ``number`` processes, replaces those that die, and ends them all at SIGTERM or Ctrl-C.
+
+    :param grace_s: seconds that a process needs at most to end
+    :param args: the arguments of ``kind`` after its number
+    """
+    # The processes notify systemd's watchdog, and not this one, which only starts them.
+    os.environ.pop("WATCHDOG_PID", None)
+    manager = cotyledon.ServiceManager(graceful_shutdown_timeout=math.ceil(grace_s + _MARGIN_S))
+    manager.add(kind, workers=number, args=args)
+    return manager

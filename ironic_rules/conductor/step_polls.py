@@ -154,6 +154,8 @@ class StepPolls:
         poll = polls.pending(row.driver_internal_info)
         if self._stopped or poll is None or poll.ended:
             return True
+        if poll.interface == polls.CLOCK:
+            return clock.now() >= poll.until and self._resume(row, poll, None)
         left = self._ask(row, poll)
         if left is None:
             return self._resume(row, poll, None)

@@ -12,8 +12,16 @@ OPTS: list[cfg.Opt] = [
     cfg.PortOpt("port", default=6385, help="TCP port that the API listens on."),
     cfg.Opt("public_endpoint", type=HttpUrl(),
             help="URL under which clients reach the API, used in links. Default: the URL of the request."),
+    cfg.IntOpt("workers", default=1, min=1, max=256,
+               help="Number of processes of ironic-rules-api, with its own HTTP server. They share the port; each has "
+                    "threads and connections to the database of its own, and the limits max_connections, "
+                    "max_connections_per_source, max_large_bodies and max_bodies_size are those of each. A process "
+                    "that dies is replaced. ironic-rules, the service in one process, does not use it."),
     cfg.IntOpt("threads", default=10, min=1, max=500,
                help="Number of requests that one API process serves at the same time."),
+    cfg.FloatOpt("lock_patience", default=3.0, min=0.0, max=30.0,
+                 help="Maximum number of seconds that a request waits for a node that is locked, before it is refused "
+                      "with 409. 0: it is refused at once. At most a quarter of the threads wait at the same time."),
     cfg.IntOpt("max_limit", default=1000, min=1, help="Maximum number of items in one page of a collection."),
     cfg.IntOpt("max_json_body_size", default=10 * 1024 * 1024, min=1024,
                help="Maximum size of a request body in bytes, whatever its content type."),
@@ -65,11 +73,12 @@ OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
     cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address on which the Prometheus metrics are served."),
     cfg.PortOpt("metrics_port", default=0, min=0,
-                help="TCP port for the metrics of ironic-rules-api, or of ironic-rules. No authentication. 0: none. "
-                     "Requires the extra 'metrics'."),
+                help="TCP port for the metrics of ironic-rules-api, or of ironic-rules. The second process of "
+                     "[api]workers has the next port, and so on. No authentication. 0: none. Requires the extra "
+                     "'metrics'."),
     cfg.BoolOpt("serve_metrics", default=False,
-                help="Serve /metrics in the API as well, to users whom the policy baremetal:metrics:get permits it. "
-                     "Requires the extra 'metrics'."),
+                help="Serve /metrics in the API as well, to users whom the policy baremetal:metrics:get permits it: of "
+                     "several processes, the metrics of the one that replies. Requires the extra 'metrics'."),
 ]
 
 

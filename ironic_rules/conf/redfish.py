@@ -18,6 +18,9 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("configuration_timeout", default=1800, min=1,
                help="Seconds that a machine may take to apply the BIOS settings or volumes of a deploy step; it "
                     "reboots meanwhile."),
+    cfg.IntOpt("firmware_update_timeout", default=7200, min=1,
+               help="Seconds that the update of one firmware component may take, with the reboot of the machine or of "
+                    "the BMC, and without the wait of the step's settings."),
     cfg.IntOpt("inspection_requests_at_once", default=8, min=1, max=64,
                help="Maximum number of requests that an out-of-band inspection sends to one BMC at the same time. 1: "
                     "one after the other, for BMCs that fail otherwise."),

@@ -24,10 +24,17 @@ def has_uuid(table: sa.Table, ident: str) -> sa.ColumnElement[bool]:
 
 def is_called(table: sa.Table, ident: str) -> sa.ColumnElement[bool]:
     """Return the condition for the row with the UUID or name ``ident``."""
-    if canonical(ident) is not None:
-        return has_uuid(table, ident)
+    column, value = searched(ident)
+    return sa.false() if value is None else table.c[column] == value
+
+
+def searched(ident: str) -> tuple[str, str | None]:
+    """Return the column that has the UUID or name ``ident``, and its value there; None if no row can have it."""
+    found = canonical(ident)
+    if found is not None:
+        return "uuid", found
     # PostgreSQL refuses the whole query for a character that it cannot store.
-    return table.c.name == ident if is_storable(ident) else sa.false()
+    return "name", ident if is_storable(ident) else None
 
 
 def assigned(values: Mapping[str, Any]) -> str:

@@ -28,7 +28,12 @@ _read: weakref.WeakKeyDictionary[sa.Engine, Catalogue] = weakref.WeakKeyDictiona
 
 def known(conn: sa.Connection) -> Catalogue:
     """Return the paths of all inventories that were ever stored, and those that ramdisks are known to send."""
-    return Catalogue((*shipped_paths(), *conn.scalars(_PATHS)))
+    return Catalogue(paths(conn))
+
+
+def paths(conn: sa.Connection) -> list[str]:
+    """Return the paths of the catalogue, sorted."""
+    return sorted({*shipped_paths(), *conn.scalars(_PATHS)})
 
 
 def learn(conn: sa.Connection, inventory: Mapping[str, Any]) -> None:

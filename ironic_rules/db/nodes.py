@@ -32,6 +32,7 @@ from ironic_rules.models.task import RuleRevisions
 _ALL = sa.select(nodes)
 # Built once, as in the other modules: building a statement takes longer than running it.
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
+_BY_IDENT = {name: _ALL.where(nodes.c[name] == sa.bindparam("ident")) for name in ("uuid", "name")}
 _OWNS_LEGACY_VALUES = sa.select(legacy_values.c.id).where(legacy_values.c.node_id == nodes.c.id).exists()
 _WITH_REVISIONS = _BY_ID.add_columns(
     inspection_rules.REVISION.scalar_subquery().label("rules_revision"),
@@ -85,8 +86,10 @@ def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
     :param for_update: lock the row until the transaction ends
     :raises NodeNotFound: 404
     """
-    query = _ALL.where(identity.is_called(nodes, ident))
-    row = conn.execute(query.with_for_update() if for_update else query).one_or_none()
+    column, value = identity.searched(ident)
+    query = _BY_IDENT[column]
+    row = None if value is None else conn.execute(
+        query.with_for_update() if for_update else query, {"ident": value}).one_or_none()
     if row is None:
         raise NodeNotFound(node=ident)
     return row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,12 +9,13 @@ from oslo_config import cfg
 from oslo_log import log
 
 from ironic_rules import entry_points
+from ironic_rules.db import clock
 from ironic_rules.exceptions import ConfigurationError, DriverNotFound, InterfaceNotFound
-from ironic_rules.hardware.base import KINDS, HardwareType, Interface
+from ironic_rules.hardware.base import KINDS, HardwareType, Interface, wait_state
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.steps import STEP_INTERFACES as STEP_KINDS
 from ironic_rules.models.task import Task
-from ironic_rules.steps import procedures
+from ironic_rules.steps import polls, procedures
 from ironic_rules.steps.declaration import StepInfo, steps_of, with_priorities
 from ironic_rules.steps.offers import Offer
 from ironic_rules.steps.procedures import DEPLOYMENT, SERVICE, Procedure
@@ -160,9 +160,10 @@ class EnabledHardware:
         found = self.interface(task.node, "deploy").in_band_steps(task, procedure)
         return with_priorities(found, self._priorities(procedure))
 
-    def pause(self, seconds: float) -> None:
-        """Wait before the next step of a node."""
-        time.sleep(seconds)
+    def pause(self, task: Task, seconds: float) -> str:
+        """Let a node wait, as if for hardware; return its wait state."""
+        polls.begin(task.node.driver_internal_info, polls.CLOCK, {}, clock.now(), seconds, f"{seconds:g} seconds")
+        return wait_state(task)
 
     def properties(self, driver: str) -> dict[str, str]:
         """Return the ``driver_info`` keys that any enabled interface of ``driver`` reads, each with a description.

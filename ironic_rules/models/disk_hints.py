@@ -8,12 +8,13 @@ comparison of texts is case-insensitive. Hints are accepted and match as in iron
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oslo_utils import specs_matcher, strutils, units
+from oslo_utils import strutils, units
 
 #: attributes of a disk that are texts, or lists of texts of which one must match
 TEXTS = frozenset({
@@ -23,9 +24,6 @@ ATTRIBUTES = TEXTS | {"size", "rotational"}
 
 _TEXT_OPERATORS = frozenset({"s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<or>"})
 _NUMBER_OPERATORS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "<or>"})
-#: Longer operators come before their prefixes.
-_OPERATOR = re.compile(
-    "|".join(map(re.escape, sorted(specs_matcher.op_methods, key=len, reverse=True))), re.IGNORECASE)
 
 #: returns whether a disk matches
 Hint = Callable[[Mapping[str, Any]], bool]
@@ -54,12 +52,26 @@ def parse(hint: Any, where: str) -> Hint:
 
 def is_plain(value: str) -> bool:
     """Return whether ``value`` as an expression is a plain text without an operator."""
-    return bool(value.strip()) and _OPERATOR.match(value.strip()) is None
+    return bool(value.strip()) and _operator().match(value.strip()) is None
+
+
+@functools.cache
+def _operator() -> re.Pattern[str]:
+    # Longer operators come before their prefixes.
+    return re.compile("|".join(map(re.escape, sorted(_comparisons(), key=len, reverse=True))), re.IGNORECASE)
+
+
+def _comparisons() -> Mapping[str, Callable[..., bool]]:
+    """Return the operators and their functions."""
+    from oslo_utils import specs_matcher  # has a parser: 3 MiB, which only hints need
+
+    found: Mapping[str, Callable[..., bool]] = specs_matcher.op_methods
+    return found
 
 
 def _split(expression: str, where: str) -> tuple[str, list[str]]:
     """Return the operator, empty if there is none, and its values."""
-    match = _OPERATOR.match(expression)
+    match = _operator().match(expression)
     used = match[0] if match else ""
     parts = expression[len(used):].split("<or>") if used == "<or>" else [expression[len(used):]]
     values = [part.strip() for part in parts]
@@ -74,7 +86,7 @@ def _text(expression: Any, where: str) -> Callable[[Any], bool]:
     used, values = _split(expression.strip().lower(), where)
     if used and used not in _TEXT_OPERATORS:
         raise BadHint(f"{where}: the operator {used} is not for texts; valid: {', '.join(sorted(_TEXT_OPERATORS))}")
-    compare = specs_matcher.op_methods[used or "s=="]
+    compare = _comparisons()[used or "s=="]
 
     def fits(found: Any) -> bool:
         if found is None:
@@ -95,7 +107,7 @@ def _size(expression: Any, where: str) -> Callable[[Any], bool]:
             f"{where}: the operator {used} is not for numbers; valid: {', '.join(sorted(_NUMBER_OPERATORS))}")
     if not all(re.fullmatch(r"\+?[0-9]{1,15}", value) and int(value) > 0 for value in values):
         raise BadHint(f"{where} is not a positive whole number of GiB")
-    compare: Callable[..., bool] = specs_matcher.op_methods[used] if used else operator.eq
+    compare: Callable[..., bool] = _comparisons()[used] if used else operator.eq
     numbers = [float(value) for value in values]
     return lambda found: is_size(found) and compare(found / units.Gi, *numbers)
 

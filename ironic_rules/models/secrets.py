@@ -27,6 +27,7 @@ _MORE = re.compile(r"auth_token|agent_secret_token|ipmi_hex_kg_key|snmp_.*_key|.
 #: The user and the password of a URL (RFC 3986, section 3.2.1); neither has a slash, unless it is encoded.
 _URL = re.compile(r"""(://[^\s/?#:@"'<>]*:)[^\s/?#"'<>]+@""")
 _MASKED_URL = re.compile(rf"""://[^\s/?#:@"'<>]*:{re.escape(MASK)}@""")
+_LEAVES = (int, float, list, tuple, type(None))
 #: Each key of a JSON text as orjson writes it, without blanks and here without escapes. Other strings match with an
 #: empty group: they must be matched too, because a key is only recognised by where the strings before it end.
 _KEYS = re.compile(r'"[^"\\]*"(?!:)|"([^"\\]*)":')
@@ -76,7 +77,8 @@ def mask(value: Any) -> Any:
     """
     if isinstance(value, str):
         return mask_text(value) if "://" in value else value
-    if isinstance(value, Mapping):
+    # What JSON is parsed to, before other types: isinstance() of an abstract class takes as long as the rest.
+    if isinstance(value, dict) or (not isinstance(value, _LEAVES) and isinstance(value, Mapping)):
         return {
             key: (MASK if item is not None and is_secret_key(key) else mask(item))
             for key, item in value.items()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import re
 
-import os_traits
-
 MAX_LENGTH = 255
 MAX_PER_NODE = 50
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]+")
@@ -14,6 +12,8 @@ _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]+")
 
 @functools.cache
 def _standard() -> frozenset[str]:
+    import os_traits  # takes as long as several modules of this service, which can start without it
+
     return frozenset(os_traits.get_traits())
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import oslo_messaging as messaging
-from amqp import exceptions as amqp
-from kombu import exceptions as kombu
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -24,9 +22,6 @@ from ironic_rules.rpc.serializer import Serializer
 LOG = logging.getLogger(__name__)
 
 _ERRORS = exceptions.http_errors()
-#: What sending raises if the broker is unavailable. oslo.messaging does not convert its libraries' errors if it opens
-#: another connection.
-_UNDELIVERED = (messaging.MessageDeliveryFailure, amqp.AMQPError, kombu.KombuError, OSError)
 #: Number of retries if the broker is unavailable; without it, oslo.messaging retries without limit.
 _RETRIES = 2
 #: Seconds that a request waits for the first connection to the broker.
@@ -225,7 +220,7 @@ class ConductorAPI:
             client.call(RequestContext(overwrite=False), "hello")
         except messaging.MessagingTimeout:
             return
-        except (messaging.MessagingException, *_UNDELIVERED) as exc:
+        except (messaging.MessagingException, *_undelivered()) as exc:
             raise exceptions.Unavailable from exc
 
     def _require_conductor(self, group: str) -> None:
@@ -282,7 +277,7 @@ class ConductorAPI:
             LOG.warning("The conductors of group %r are older than this API, which needs version %s of their interface "
                         "for %s; upgrade them", group, since, method)
             raise exceptions.Unavailable from exc
-        except _UNDELIVERED as exc:
+        except _undelivered() as exc:
             LOG.warning("The message broker is unavailable, the call may not have reached a conductor: %s", exc)
             raise exceptions.OutcomeUnknown from exc
         except exceptions.IronicRulesError as exc:
@@ -294,3 +289,14 @@ def _local(error: exceptions.IronicRulesError) -> exceptions.IronicRulesError:
     name = type(error).__name__.removesuffix("_Remote")
     cls = _ERRORS.get(name, exceptions.IronicRulesError)
     return exceptions.rebuild(cls, str(error.args[0]) if error.args else cls.message, {})
+
+
+def _undelivered() -> tuple[type[BaseException], ...]:
+    """Return what sending raises if the broker is unavailable.
+
+    oslo.messaging does not convert its libraries' errors if it opens another connection.
+    """
+    from amqp import exceptions as amqp  # with the in-memory transport, neither of them is needed
+    from kombu import exceptions as kombu
+
+    return (messaging.MessageDeliveryFailure, amqp.AMQPError, kombu.KombuError, OSError)

@@ -36,11 +36,15 @@ def set_default_url(conf: cfg.ConfigOpts, url: str) -> None:
     conf.set_default("transport_url", url)
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
+def register_opts(conf: cfg.ConfigOpts, default_url: str | None = None) -> None:
     """Register the options of oslo.messaging that a process with RabbitMQ reads, for others that of the transport.
 
     The library itself registers them only when it creates its parts, and a process reads all options before that.
+
+    :param default_url: as of :func:`set_default_url`; None: the library's
     """
+    if default_url is not None:
+        set_default_url(conf, default_url)
     messaging.TransportURL.parse(conf)
     if not str(conf.transport_url).startswith(_RABBIT):
         return

@@ -27,6 +27,7 @@ from ironic_rules.rules.operators import OPERATORS
 from ironic_rules.rules.rule_warnings import RuleWarning
 from ironic_rules.rules.runs import RuleRuns
 from ironic_rules.rules.schema import rule_schema
+from ironic_rules.rules.vocabulary import vocabulary
 from ironic_rules.rules.wire import from_wire
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "Checked", "CompiledRule", "ConditionTrace", "Facts", "InspectionRuleActionBase", "Limits", "Problem", "Rule",
     "RuleRuns", "RuleSet", "RuleWarning", "SpentRules", "Trace", "api_call", "built_in", "check", "compile",
     "compile_stored", "evaluate", "from_wire", "load_plugins", "reads_groups", "rule_schema", "validate",
+    "vocabulary",
 ]

@@ -268,11 +268,15 @@ def _pairwise_call(compare: Callable[[Any, Any], bool], bound: Bound) -> Callabl
         values = [_as_text(value) for value in values]
     if len(values) == 2:
         return _two_values_call(compare, *values)
-    gets = [as_getter(value) for value in values]
+    first, *others = [as_getter(value) for value in values]
 
     def call(view: View) -> bool:
-        found = [get(view) for get in gets]
-        return all(map(compare, found, found[1:]))
+        before, holds = first(view), True
+        for get in others:
+            value = get(view)
+            holds = holds and compare(before, value)
+            before = value
+        return holds
 
     return call
 

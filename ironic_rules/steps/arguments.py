@@ -45,9 +45,15 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     :raises TypeError: it is not
     """
     try:
-        _VALIDATOR.check_schema(schema)
+        _check_text(json.dumps(schema, sort_keys=True))
     except jsonschema.SchemaError as exc:
         raise TypeError(f"argsinfo has an invalid schema: {exc.message}") from exc
+
+
+# The steps of the interfaces have few different schemas, and a check takes 2 ms of a process's start.
+@functools.cache
+def _check_text(schema: str) -> None:
+    _VALIDATOR.check_schema(json.loads(schema))
 
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[Wrong]:

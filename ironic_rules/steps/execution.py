@@ -14,7 +14,7 @@ from ironic_rules.exceptions import Invalid, InvalidParameterValue, IronicRulesE
 from ironic_rules.models import pointer
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.steps import checks, reserved
+from ironic_rules.steps import checks, polls, reserved
 from ironic_rules.steps.arguments import wrong_arguments
 from ironic_rules.steps.declaration import Interface, StepInfo, declaration
 from ironic_rules.steps.merge import ScheduledStep
@@ -37,8 +37,8 @@ class Hardware(Protocol):
     def ramdisk_steps(self, task: Task, procedure: Procedure) -> list[StepInfo]:
         """Return the steps that the ramdisk of the node offers for the procedure, now that it runs."""
 
-    def pause(self, seconds: float) -> None:
-        """Wait before the next step."""
+    def pause(self, task: Task, seconds: float) -> str:
+        """Let the node wait before the next step, without a worker; return its wait state."""
 
 
 def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledStep, lock: str) -> str | None:
@@ -52,7 +52,7 @@ def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledS
     offer = hardware.offer(node, procedure)
     info = offer.find(step)
     if info is not None and info not in offer.steps:
-        return _execute_reserved(hardware, progress, step)
+        return _execute_reserved(hardware, task, progress, step)
     if offer.in_ramdisk and info is None:
         in_band: str | None = hardware.interface(node, "deploy").run_in_band(task, step.as_dict(), procedure)
         return in_band and procedure.wait_state
@@ -67,13 +67,19 @@ def execute(hardware: Hardware, task: Task, progress: Progress, step: ScheduledS
     return call(interface, task, step.step, step.args, procedure)
 
 
-def _execute_reserved(hardware: Hardware, progress: Progress, step: ScheduledStep) -> str | None:
+def _execute_reserved(hardware: Hardware, task: Task, progress: Progress, step: ScheduledStep) -> str | None:
     if step.step == reserved.HOLD:
         return progress.procedure.hold_state
     seconds = step.args.get("seconds")
     if seconds is None:
         return None if progress.is_waiting else progress.procedure.wait_state
-    hardware.pause(seconds)
+    if not progress.is_waiting:
+        return hardware.pause(task, seconds) if seconds else None
+    poll = polls.pending(task.node.driver_internal_info)
+    # A heartbeat of the machine comes earlier.
+    if poll is not None and not poll.ended:
+        return progress.procedure.wait_state
+    task.node.driver_internal_info.pop(polls.KEY, None)
     return None
 
 

@@ -12,14 +12,16 @@ from typing import Any
 
 #: Key of ``driver_internal_info``.
 KEY = "step_poll"
+#: In the place of an interface: nothing is asked, the step ends at the time ``until``.
+CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
     """What is polled for one node.
 
-    ``interface`` is the kind that polls; ``what`` is its own description of what to wait for (JSON). ``until`` is the
-    time after which the step fails, by the database's clock, and ``limit`` a text about it, such as
+    ``interface`` is the kind that polls, or ``CLOCK``; ``what`` is its own description of what to wait for (JSON).
+    ``until`` is the time after which the step fails, by the database's clock, and ``limit`` a text about it, such as
     ``1800 seconds, [redfish]configuration_timeout``. ``begun_at`` identifies the poll. ``ended`` says that there is an
     outcome, and ``error`` is that of a failure.
     """

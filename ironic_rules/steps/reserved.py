@@ -15,8 +15,8 @@ from ironic_rules.steps.declaration import StepInfo
 HOLD = "hold"
 #: Waits for a time, or for the next heartbeat of the machine.
 WAIT = "wait"
-#: Maximum time, because a worker of the conductor waits.
-MAX_WAIT_S = 30
+#: Maximum time. No worker waits.
+MAX_WAIT_S = 86400
 
 _ARGUMENTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     HOLD: {},

@@ -6,16 +6,33 @@ const VERSION = "1.96";
 const VERSION_HEADER = "X-OpenStack-Ironic-API-Version";
 
 let credentials = null; // header -> value; only ever here, in memory
+let onSession = () => {};
 let signIn = null; // function(error) -> promise of headers, or of null
+let declined = false; // the person did not want to sign in, and is not asked again by each request
 let asking = null; // the promise while the person is asked, for all requests that wait for it
 
-/** Let `ask(error)` be called when a request needs credentials; it returns a promise of headers, or null. */
-export function onUnauthorized(ask) {
-  signIn = ask;
+/**
+ * Let `asks(error)` be called when a request needs credentials; it returns a promise of headers, or null.
+ *
+ * @param {function} changed called when it has returned
+ */
+export function onUnauthorized(asks, changed) {
+  signIn = asks;
+  onSession = changed;
 }
 
 export function setCredentials(headers) {
   credentials = headers;
+}
+
+/** Return whether the person did not want to sign in. */
+export function hasDeclined() {
+  return declined;
+}
+
+/** Let the next request that needs credentials ask for them, also if the person did not want to give them before. */
+export function askAgain() {
+  declined = false;
 }
 
 export function hasCredentials() {
@@ -36,13 +53,24 @@ export async function request(method, path, {body, headers = {}, signal} = {}) {
   for (;;) {
     const used = credentials;
     const reply = await once(method, path, {body, headers, signal});
-    if (reply.status !== 401 || signIn === null) return reply;
+    if (reply.status !== 401 || signIn === null || declined) return reply;
     if (used !== credentials) continue; // they were given meanwhile
-    asking ??= signIn(reply.error).finally(() => { asking = null; });
+    asking ??= ask(reply.error);
     const given = await asking;
     if (signal?.aborted) throw new DOMException("left", "AbortError");
     if (given === null) return reply;
+  }
+}
+
+async function ask(error) {
+  try {
+    const given = await signIn(error);
+    declined = given === null;
     credentials = given;
+    onSession();
+    return given;
+  } finally {
+    asking = null;
   }
 }
 

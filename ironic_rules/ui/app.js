@@ -20,7 +20,7 @@
 // (aria-busy), what has changed is announced; an error shows the API's text, and what was typed stays.
 
 import {announce, el, fill} from "./dom.js";
-import {hasCredentials, onUnauthorized, setCredentials} from "./api.js";
+import {askAgain, hasCredentials, hasDeclined, onUnauthorized, setCredentials} from "./api.js";
 import {address, go, here, isDirty, knowViews} from "./router.js";
 import {shortcut, showShortcuts} from "./shortcuts.js";
 import {signIn} from "./sign_in.js";
@@ -28,6 +28,8 @@ import {notice} from "./parts.js";
 
 const VIEWS = {
   fleet: () => import("./views/fleet.js"),
+  rules: () => import("./views/rules.js"),
+  workbench: () => import("./views/workbench.js"),
   node: () => import("./views/node.js"),
   templates: () => import("./views/templates.js"),
   journal: () => import("./views/journal.js"),
@@ -37,6 +39,8 @@ const VIEWS = {
 // [view, text, key after "g"]
 const NAVIGATION = [
   ["fleet", "Fleet", "f"],
+  ["rules", "Rules", "r"],
+  ["workbench", "Workbench", "w"],
   ["templates", "Templates", "t"],
   ["journal", "Journal", "j"],
   ["operations", "Operations", "o"],
@@ -104,15 +108,15 @@ function showSession() {
       showSession();
       show();
     }}, "Sign out"),
+    !hasCredentials() && hasDeclined() && el("button", {class: "primary", onclick: () => {
+      askAgain();
+      showSession();
+      show();
+    }}, "Sign in"),
     el("button", {class: "quiet", "aria-label": "Keys", title: "Keys (?)", onclick: showShortcuts}, "?"));
 }
 
-onUnauthorized(async (error) => {
-  const given = await signIn(error, hasCredentials());
-  setCredentials(given);
-  showSession();
-  return given;
-});
+onUnauthorized((error) => signIn(error, hasCredentials()), showSession);
 
 knowViews(Object.keys(VIEWS));
 fill(document.getElementById("views"), NAVIGATION.map(([name, text]) =>

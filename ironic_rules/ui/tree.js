@@ -12,9 +12,10 @@ const MOST_FOUND = 2000;
  *
  * @param {any} value JSON
  * @param {object} options `label`: its name; `root`: the name that paths begin with; `actions(path, value)`: elements
- *   that are shown beside the chosen value, `path` is a list of keys
+ *   that are shown beside the chosen value, `path` is a list of keys; `pick(path, value)`: what a click on a value does, or
+ *   Enter
  */
-export function tree(value, {label, root = "", actions = () => []} = {}) {
+export function tree(value, {label, root = "", actions = () => [], pick = null} = {}) {
   const id = newId("tree");
   let rows = children(value, null);
   if (rows.length <= 40) rows = rows.flatMap((row) => (isOpenable(row.value) ? open(row) : [row]));
@@ -157,7 +158,8 @@ export function tree(value, {label, root = "", actions = () => []} = {}) {
     if (!target) return;
     const index = Number(target.dataset.row);
     choose(index);
-    toggle(index);
+    if (pick && event.target.closest("[data-pick]")) pick(path(rows[index]), rows[index].value);
+    else toggle(index);
   }
 
   function press(event) {
@@ -172,7 +174,8 @@ export function tree(value, {label, root = "", actions = () => []} = {}) {
     } else if (event.key === "ArrowLeft") {
       if (row.open) toggle(chosen, false);
       else if (row.parent) choose(rows.indexOf(row.parent));
-    } else if (event.key === "Enter" || event.key === " ") toggle(chosen);
+    } else if (pick && event.key === "Enter" && !isOpenable(row.value)) pick(path(row), row.value);
+    else if (event.key === "Enter" || event.key === " ") toggle(chosen);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -199,7 +202,7 @@ export function tree(value, {label, root = "", actions = () => []} = {}) {
     el("span", {class: "tree-twist", "aria-hidden": "true"}, openable ? (row.open ? "▾" : "▸") : ""),
     el("span", {class: "tree-key"}, marked(String(row.key), wanted)), el("span", {class: "dim"}, ": "),
     openable ? el("span", {class: "dim"}, summary(row.value))
-      : el("span", {class: `tree-${row.value === null ? "null" : typeof row.value}`}, marked(leaf(row.value), wanted)));
+      : el("span", {class: `tree-${row.value === null ? "null" : typeof row.value}`, "data-pick": pick !== null}, marked(leaf(row.value), wanted)));
   }
 
   fill(count, "");

@@ -11,6 +11,7 @@ from ironic_rules.conductor import recovery
 from ironic_rules.db import deploy_templates, nodes
 from ironic_rules.hardware.fake import FakeRAID
 from ironic_rules.models.steps import Step
+from tests.functional.processes import wait_for
 from tests.functional.whole import fault, running
 
 CALLBACK = {"callback_url": "http://192.0.2.7:9999"}
@@ -484,4 +485,20 @@ def test_a_template_can_have_reserved_steps(whole):
     node = node_with(whole, "CUSTOM_RESERVED")
 
     assert whole.provision(node, "active")["provision_state"] == "active"
+    assert finished(whole, node)[3] == "deploy.wait"
+
+
+def test_a_step_that_waits_for_a_time_has_no_worker(whole):
+    node = node_with(whole)
+    whole.provision(node, "active", deploy_steps=[
+        {"interface": "deploy", "step": "wait", "args": {"seconds": 86400}, "priority": 50}])
+    wait_for("the wait", lambda: whole.row(node).provision_state == "wait call-back"
+             and whole.row(node).reservation is None, interval_s=0.01)
+    stored = whole.row(node).driver_internal_info
+
+    assert stored["step_poll"]["interface"] == "clock"
+    past = stored["step_poll"]["begun_at"]
+    whole.put(node, driver_internal_info={**stored, "step_poll": {**stored["step_poll"], "until": past}})
+
+    wait_for("the end", lambda: whole.row(node).provision_state == "active", interval_s=0.01)
     assert finished(whole, node)[3] == "deploy.wait"

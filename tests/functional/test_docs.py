@@ -21,6 +21,8 @@ ENDPOINT = "http://127.0.0.1:6385"
 #: Commands that the test replaces: the service runs, and the packages are installed.
 NOT_TYPED = re.compile(r"^(?:python3 -m venv|\.venv/bin/(?:ironic-rules( |$)|pip ))")
 
+VERSION = "X-OpenStack-Ironic-API-Version: 1.96"
+
 
 def commands(page: str) -> list[str]:
     """Return the commands after the ``$`` prompts of a page, each with the lines that belong to it."""
@@ -40,7 +42,7 @@ def typed(page: str, url: str, folder: Path) -> list[str]:
             lines += [command.replace(ENDPOINT, url).replace(".venv/bin/openstack", str(warm_openstack.executable()))
                       .replace(".venv/bin/", f"{scripts}/"), f"echo; echo '{mark}'"]
         if " node inspect " in command:  # a user who types it is slower than a conductor
-            begun = f"curl -sSf {url}/v1/nodes?provision_state=inspecting"
+            begun = f"curl -sSf -H '{VERSION}' {url}/v1/nodes?provision_state=inspecting"
             lines.append(f"while {begun} | grep -q uuid; do sleep 0.05; done")
     shell = subprocess.run(
         ["bash", "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
@@ -50,7 +52,7 @@ def typed(page: str, url: str, folder: Path) -> list[str]:
 
 
 def get(url: str) -> Any:
-    shown = subprocess.run(["curl", "-sSf", "-H", "X-OpenStack-Ironic-API-Version: 1.96", url],
+    shown = subprocess.run(["curl", "-sSf", "-H", VERSION, url],
                            capture_output=True, text=True, timeout=60, check=True)
     return json.loads(shown.stdout)
 

@@ -88,6 +88,10 @@ def test_a_stored_rule_is_explained_over_a_stored_inventory(whole: Whole) -> Non
     assert {"op": "add", "path": "/extra/x", "value": 1} in shown["node"]["patch"]
     assert [step["hook"] for step in shown["steps"] if "hook" in step][:2] == ["ramdisk-error", "validate-interfaces"]
     assert shown["given"] == {"/as_if/0": uuid}
+    warned = tried(whole, node=node, as_if=[{"actions": [GPU], "conditions": [
+        {"op": "is-true", "args": {"value": "{inventory[cpu][cuont]}"}}]}])["warnings"]
+    assert [(found["pointer"], found["nearest"]) for found in warned] == [
+        ("/as_if/0/conditions/0/args/value", "inventory[cpu][count]")]
 
 
 def test_an_inspection_does_what_the_dry_run_said(whole: Whole) -> None:
@@ -217,7 +221,7 @@ def test_a_dry_run_that_takes_too_long_ends() -> None:
 
     with pytest.raises(DryRunTooLong):
         runs.run(work)
-    assert ended.wait(10)
+    assert ended.wait(60)
 
 
 def test_no_more_dry_runs_than_there_is_room_for() -> None:
@@ -225,8 +229,8 @@ def test_no_more_dry_runs_than_there_is_room_for() -> None:
     release, begun = threading.Event(), threading.Barrier(dry_runs.MOST + 1)
 
     def work(tick: Callable[[], None]) -> str:
-        begun.wait(10)
-        release.wait(10)
+        begun.wait(60)
+        release.wait(60)
         return "done"
 
     def run() -> None:
@@ -236,12 +240,12 @@ def test_no_more_dry_runs_than_there_is_room_for() -> None:
     threads = [threading.Thread(target=run) for _ in range(dry_runs.MOST)]
     for thread in threads:
         thread.start()
-    begun.wait(10)
+    begun.wait(60)
     with pytest.raises(TooManyDryRuns):
         runs.run(work)
     release.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert runs.run(lambda tick: "next") == "next"
 
 

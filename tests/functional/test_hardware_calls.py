@@ -267,7 +267,7 @@ def test_slow_bmcs_leave_threads_for_other_calls(whole, monkeypatch):
     with ThreadPoolExecutor(8) as pool:
         replies = [pool.submit(whole.app.get, f"/v1/nodes/{node}/management/boot_device") for node in slow[:8]]
         for _ in replies:
-            assert held.begun.acquire(timeout=10)
+            assert held.begun.acquire(timeout=60)
         refused = whole.app.get(f"/v1/nodes/{slow[8]}/management/boot_device")
         assert whole.provision(other, "manage")["provision_state"] == "manageable"
         held.end.set()
@@ -288,7 +288,7 @@ def test_an_api_that_waits_for_slow_bmcs_serves_other_calls(whole, monkeypatch):
     with ThreadPoolExecutor(9) as pool:
         replies = [pool.submit(whole.app.get, f"/v1/nodes/{node}/management/boot_device") for node in nodes_[:9]]
         for _ in replies:
-            assert held.begun.acquire(timeout=10)
+            assert held.begun.acquire(timeout=60)
         refused = whole.app.get(f"/v1/nodes/{nodes_[9]}/management/boot_device")
         assert whole.ask(other, "manage").status_int == 202
         held.end.set()

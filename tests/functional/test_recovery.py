@@ -331,7 +331,7 @@ def test_a_conductor_that_was_thought_dead_writes_nothing(start_conductor, waiti
     node, data = waiting()
     opened, reached = gate(first)
     accept(first, node, data)
-    assert reached.wait(10)
+    assert reached.wait(60)
     bury(records.db, first)
 
     assert recovery.resume_orphans(second) == 1
@@ -351,7 +351,7 @@ def test_a_living_conductor_keeps_its_nodes(start_conductor, waiting, records, g
     node, data = waiting()
     opened, reached = gate(first)
     accept(first, node, data)
-    assert reached.wait(10)
+    assert reached.wait(60)
 
     assert recovery.resume_orphans(second) == 0
     assert recovery.resume_orphans(first) == 0
@@ -367,7 +367,7 @@ def test_a_conductor_that_comes_back_at_that_moment_keeps_its_nodes(
     node, data = waiting()
     opened, reached = gate(first)
     accept(first, node, data)
-    assert reached.wait(10)
+    assert reached.wait(60)
     alive = recovery._alive
     stale = iter([set()])
     monkeypatch.setattr(recovery, "_alive", lambda conn, conductor: next(stale, None) or alive(conn, conductor))
@@ -424,7 +424,7 @@ def test_an_orderly_end_loses_no_work(start_conductor, waiting, records, gate, c
     work_to_do = [waiting() for _ in range(40)]
     for node, data in work_to_do:
         accept(conductor, node, data)
-    assert reached.wait(10)
+    assert reached.wait(60)
 
     assert first.stop() is False
     transport.cleanup()

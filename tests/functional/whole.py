@@ -54,6 +54,8 @@ def options(text: str = "") -> str:
     return ("[inspector]\nrequire_managed_boot = false\n"
             # The tests run recovery themselves.
             "[conductor]\nrecovery_interval = 3600\nheartbeat_timeout = 600\n"
+            # Nodes that tests lock stay locked.
+            "[api]\nlock_patience = 0\n"
             "[inspection_rules]\nsupported_interfaces = ^(agent|faulty)$\n" + text)
 
 

@@ -44,7 +44,7 @@ APPLY = schema.Object(
 DRY_RUN = schema.Object({
     "node": schema.Text(max_length=255, min_length=1), "nodes": schema.Map(),
     "version": schema.Integer(1, 2**63 - 1), "report": schema.Map(),
-    "rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES),
+    "imagined": schema.Boolean(), "rules": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES),
     "as_if": schema.List(RuleOfSet(nullable=True), max_items=MAX_RULES), "compare": schema.Boolean()})
 ROLLBACK = schema.Object({"dry_run": schema.Boolean()}, nullable=True)
 #: Every field that a PATCH may write; the rest can be read by a patch.

@@ -17,6 +17,8 @@ from ironic_rules.models.fields import Fields
 from ironic_rules.models.json_values import JSONObject
 
 _EMPTY: JSONObject = {}
+#: What no JSON text has.
+_UUID = "\0"
 
 
 class RowView:
@@ -36,8 +38,10 @@ class RowView:
         """
         self._collection = collection
         self._shown = tuple(name for name in table.columns if name in wanted)
-        self._json = tuple(name for name in self._shown if name in table.json and name not in table.secret)
-        self._secret = tuple(name for name in self._shown if name in table.secret)
+        # By position: a page has tens of thousands of such values.
+        self._json = [place for place, name in enumerate(self._shown)
+                      if name in table.json and name not in table.secret]
+        self._secret = [place for place, name in enumerate(self._shown) if name in table.secret]
         self._links = [("links", ""), *((name, f"/{name}") for name in sub_resources)]
         self.columns = (*self._shown, *(name for name in ("uuid", *needed) if name not in self._shown))
         # attrgetter() of a single name does not return a tuple.
@@ -53,25 +57,35 @@ class RowView:
             return
         in_order = tuple(rows[0]._fields[:len(self._shown)]) == self._shown
         shown, count, fragment = self._shown, len(self._shown), orjson.Fragment
-        base = orjson.dumps(url).decode()[1:-1]
-        links = [(name, f'[{{"href":"{base}/v1/{self._collection}/',
-                  f'{below}","rel":"self"}},{{"href":"{base}/{self._collection}/', f'{below}","rel":"bookmark"}}]')
-                 for name, below in self._links]
+        links = self._template(url)
         for row in rows:
-            found = dict(zip(shown, row[:count] if in_order else self._pick(row)[:count], strict=True))
-            for name in self._json:
-                value = found[name]
-                if value == "{}":
-                    found[name] = _EMPTY
-                elif type(value) is str:
-                    found[name] = fragment(value)
-            for name in self._secret:
-                value = found[name]
+            values = list(row[:count] if in_order else self._pick(row)[:count])
+            for place in self._json:
+                value = values[place]
+                if type(value) is str:
+                    values[place] = fragment(value)
+            for place in self._secret:
+                value = values[place]
                 if not value or value == "{}":
-                    found[name] = _EMPTY
+                    values[place] = _EMPTY
+                elif type(value) is not str:
+                    values[place] = secrets.mask(value)
+                elif secrets.json_has_none(value):
+                    values[place] = fragment(value)
                 else:
-                    found[name] = secrets.mask(orjson.loads(value) if type(value) is str else value)
-            uuid = row.uuid
-            for name, start, middle, end in links:
-                found[name] = fragment(f"{start}{uuid}{middle}{uuid}{end}")
+                    values[place] = secrets.mask(orjson.loads(value))
+            found = dict(zip(shown, values, strict=True))
+            found["links"] = fragment(links.replace(_UUID, row.uuid))
             yield row, found
+
+    def _template(self, url: str) -> str:
+        """Return the value of ``links``, and with it the members of the object that follow: those of sub-resources.
+
+        All links of a row are one text, with ``_UUID`` in place of the row's: to make one for each takes a tenth of the
+        time of a page.
+        """
+        base = orjson.dumps(url).decode()[1:-1]
+        values = [(name, f'[{{"href":"{base}/v1/{self._collection}/{_UUID}{below}","rel":"self"}},'
+                         f'{{"href":"{base}/{self._collection}/{_UUID}{below}","rel":"bookmark"}}]')
+                  for name, below in self._links]
+        return ",".join(text if name == "links" else f'"{name}":{text}' for name, text in values)

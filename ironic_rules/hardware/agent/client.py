@@ -9,8 +9,6 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
-
 from ironic_rules import context
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware.request_deadline import RequestDeadline
@@ -69,6 +67,8 @@ class AgentClient:
         return command.get("command_result")
 
     def _call(self, method: str, body: Any = None) -> dict[str, Any]:
+        import httpx  # most conductors start without any deployment, and it takes 5 MiB
+
         limit = RequestDeadline(self._timeout_s)
         try:
             with (

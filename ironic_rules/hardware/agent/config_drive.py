@@ -12,8 +12,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pycdlib
-
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.models.nodes import Node
 
@@ -62,6 +60,8 @@ def image(parts: Mapping[str, Any], node: Node) -> bytes:
 
     ``meta_data`` gets the ``uuid`` and the ``name`` of the node, if it has none.
     """
+    import pycdlib  # only deployments need it
+
     named = {"uuid": node.uuid, **({"name": node.name} if node.name else {})}
     told = {**parts, "meta_data": {**named, **(parts.get("meta_data") or {})}}
     iso = pycdlib.PyCdlib()

@@ -14,7 +14,6 @@ import time
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 
-import httpx
 from oslo_config import cfg
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
@@ -85,6 +84,8 @@ def _ask(url: str, deadline: float) -> tuple[int, str | None]:
 
     :raises ValueError: the server does not answer
     """
+    import httpx  # only deployments need it, and it takes 5 MiB
+
     status, location = 0, None
     for method in ("HEAD", "GET"):
         left_s = deadline - time.monotonic()

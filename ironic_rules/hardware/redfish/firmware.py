@@ -1,73 +1,155 @@
-"""``redfish`` firmware: the versions of the BIOS, the BMC and the network adapters."""
+"""``redfish`` firmware: the BMC loads each image itself and installs it (``UpdateService.SimpleUpdate``).
+
+A component takes up to three phases, each of them a poll: the BMC's task, a reboot of the machine that lets it apply
+the image (not for the BMC itself, which restarts on its own), and the wait that the settings request. What is done is
+in the node, so any conductor continues.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import datetime
+from collections.abc import Mapping
 from typing import Any
 
-from oslo_log import log
-
-from ironic_rules.hardware.base import FirmwareInterface
-from ironic_rules.hardware.redfish.client import RedfishInterface, documents
-from ironic_rules.models.hardware_cache import FirmwareComponent
+from ironic_rules.db import clock
+from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
+from ironic_rules.hardware.agent import image_check
+from ironic_rules.hardware.redfish import bmc_tasks, power
+from ironic_rules.hardware.redfish.client import GONE, documents
+from ironic_rules.hardware.redfish.firmware_versions import FirmwareVersions
+from ironic_rules.models import states
 from ironic_rules.models.task import Task
+from ironic_rules.steps import arguments, polls
+from ironic_rules.steps.declaration import requested_step
 from ironic_rules.text import printable
 
-LOG = log.getLogger(__name__)
+_MAX_WAIT_S = 1800
+_SETTINGS = {
+    "description": "a list of one or more objects", "type": "array", "minItems": 1, "maxItems": 50,
+    "items": {
+        "description": "an object with component, url and, optionally, wait", "type": "object",
+        "required": ["component", "url"], "additionalProperties": False,
+        "properties": {
+            "component": arguments.TEXT,
+            "url": {"description": "an HTTP or HTTPS URL", "type": "string", "pattern": "^https?://[^/]"},
+            "wait": {"description": f"seconds, 0 to {_MAX_WAIT_S}", "type": "integer", "minimum": 0,
+                     "maximum": _MAX_WAIT_S}},
+    },
+}
+_TASK, _REBOOT, _WAIT = "task", "reboot", "wait"
+#: ``TaskState`` of a task that waits for the reboot of the machine.
+_STAGED = frozenset({"Pending", "Suspended"})
+_ACTION = "#UpdateService.SimpleUpdate"
 
-#: More adapters than a machine has.
-_MOST_ADAPTERS = 32
-#: Leaves room for the note of a text that is cut off.
-_LONGEST = 200
 
+class RedfishFirmware(FirmwareVersions):
+    """Updates one component after the other, in the order of the settings."""
 
-class RedfishFirmware(RedfishInterface, FirmwareInterface):
-    """Reads what each resource itself reports: inventories of firmware differ from vendor to vendor."""
+    @requested_step({
+        "settings": {"description": "What to update, a list of objects with component, url and, optionally, wait: "
+                                    "seconds after this update.", "required": True, "schema": _SETTINGS},
+    })
+    def update(self, task: Task, settings: list[dict[str, Any]]) -> str:
+        """Update the firmware of the BIOS, the BMC or network adapters."""
+        image_check.check_all(self.conf, {f"/args/settings/{index}/url": setting["url"]
+                                          for index, setting in enumerate(settings)})
+        known = self._versions(task)
+        problems = [Problem(f"/args/settings/{index}/component", f"the machine has no such component; it has "
+                            f"{', '.join(sorted(known)) or 'none'}")
+                    for index, setting in enumerate(settings) if setting["component"] not in known]
+        if problems:
+            raise InvalidParameterValue(problems=problems)
+        return self._send(task, settings, 0)
 
-    def read_components(self, task: Task) -> list[FirmwareComponent]:
+    def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
+        ended = polls.pending(task.node.driver_internal_info)
+        waits = super().continue_step(task, step, args)
+        if waits is not None or ended is None:
+            return waits
+        done, settings = ended.what, args["settings"]
+        index, phase = done["index"], done["phase"]
+        setting = settings[index]
+        if phase == _TASK and setting["component"] != "bmc":
+            return self._reboot(task, setting, done)
+        if phase != _WAIT and setting.get("wait"):
+            return self._pause(task, setting, done)
+        if index + 1 < len(settings):
+            return self._send(task, settings, index + 1)
+        return None
+
+    def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
+        if what["phase"] == _WAIT:
+            left_s = (datetime.datetime.fromisoformat(what["until"]) - clock.now()).total_seconds()
+            return None if left_s <= 0 else f"{what['name']}: {left_s:.0f} seconds are left to wait."
+        if what["phase"] == _REBOOT and (off := power.missing(self.read(task, what["system"])[1], states.POWER_ON)):
+            return off
+        if what["task"] is None:
+            return None
+        status, found = self.read(task, what["task"])
+        if status in GONE:
+            return self._lost(task, what)
+        if not bmc_tasks.is_running(task.node.uuid, what["name"], status, found):
+            return None
+        state = printable(str(found.get("TaskState") or "running"), 64)
+        if state in _STAGED and what["phase"] == _TASK and what["component"] != "bmc":
+            return None
+        return f"{what['name']}: its task has not ended ({state})."
+
+    def _versions(self, task: Task) -> dict[str, str | None]:
+        return {component.component: component.current_version for component in self.read_components(task)}
+
+    def _lost(self, task: Task, what: Mapping[str, Any]) -> str | None:
+        """Return None if the component has another version than before: a BMC forgets its tasks when it restarts."""
+        now = self._versions(task).get(what["component"])
+        if now is not None and now != what["version"]:
+            return None
+        return f"{what['name']}: the BMC no longer knows its task, and reports the version {now}, as before."
+
+    def _send(self, task: Task, settings: list[dict[str, Any]], index: int) -> str:
+        setting, versions = settings[index], self._versions(task)
         with self.system(task) as system:
-            found = {"bios": system.bios_version,
-                     "bmc": next((manager.firmware_version for manager in system.managers), None)}
-            found.update(self._adapters(task, system))
-        return [FirmwareComponent(name, printable(version, _LONGEST)) for name, version in found.items()
-                if isinstance(version, str) and version]
+            connector, read = system._conn, documents(system)
+            target = read(_path(self.root(task)["UpdateService"]["@odata.id"])).get("Actions", {}).get(_ACTION, {})
+            if "target" not in target:
+                raise BMCError(node=task.node.uuid, reason="its update service does not load images (SimpleUpdate).")
+            # Without a protocol: the URL has it, and some BMCs refuse the parameter.
+            reply = connector.post(_path(target["target"]), data={"ImageURI": setting["url"]})
+            begun = bmc_tasks.location(reply)
+        return self._begin(task, setting, {
+            "index": index, "phase": _TASK, "task": begun, "version": versions.get(setting["component"])})
 
-    def _adapters(self, task: Task, system: Any) -> dict[str, Any]:
-        read, errors = documents(system), self.sushy.exceptions
-        found: dict[str, Any] = {}
-        try:
-            for adapter in _adapters(read, system.json):
-                versions = (_at(entry, "FirmwarePackageVersion") for entry in _list(adapter, "Controllers"))
-                if isinstance(name := adapter.get("Id"), str):
-                    found[printable(f"nic:{name}", _LONGEST)] = next((one for one in versions if one), None)
-        except (errors.ConnectionError, errors.AccessError, errors.MissingXAuthToken):
-            raise
-        except errors.SushyError as exc:
-            # Without the text: a BMC may return what was sent to it.
-            LOG.warning("The BMC of node %s does not report its network adapters: %s", task.node.uuid,
-                        type(exc).__name__)
-        return found
+    def _reboot(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> str:
+        begun = done["task"]
+        if begun is not None:
+            status, found = self.read(task, begun)
+            if status in GONE or not bmc_tasks.is_running(task.node.uuid, _name(setting), status, found):
+                begun = None
+        with self.system(task) as system:
+            path = system.path
+        self.interface_of(task.node, "power").request_reboot(task)
+        return self._begin(task, setting, {**done, "phase": _REBOOT, "task": begun, "system": path})
 
+    def _pause(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> str:
+        until = clock.now() + datetime.timedelta(seconds=setting["wait"])
+        return self._begin(task, setting, {"index": done["index"], "phase": _WAIT, "until": until.isoformat()})
 
-def _adapters(read: Callable[[str], Any], system: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    left = _MOST_ADAPTERS
-    for chassis in _list(_at(system, "Links"), "Chassis"):
-        path = _at(_at(_read(read, chassis), "NetworkAdapters"), "@odata.id")
-        for member in _list(read(path), "Members")[:left] if isinstance(path, str) else ():
-            left -= 1
-            yield _read(read, member)
-
-
-def _read(read: Callable[[str], Any], reference: Any) -> Mapping[str, Any]:
-    path = _at(reference, "@odata.id")
-    found = read(path) if isinstance(path, str) else None
-    return found if isinstance(found, Mapping) else {}
+    def _begin(self, task: Task, setting: Mapping[str, Any], what: dict[str, Any]) -> str:
+        """Store what to poll in a phase, and what is done; return the wait state."""
+        # The time-out is not that of the requested wait.
+        timeout_s = self.conf.redfish.firmware_update_timeout + (setting["wait"] if what["phase"] == _WAIT else 0)
+        what |= {"name": _name(setting), "component": setting["component"]}
+        return self.wait_for(task, what, timeout_s, "[redfish]firmware_update_timeout")
 
 
-def _list(document: Any, key: str) -> list[Any]:
-    found = _at(document, key)
-    return found if isinstance(found, list) else []
+def _name(setting: Mapping[str, Any]) -> str:
+    return f"the update of {printable(setting['component'], 64)}"
 
 
-def _at(document: Any, key: str) -> Any:
-    return document.get(key) if isinstance(document, Mapping) else None
+def _path(found: str) -> str:
+    """Return a path of the BMC.
+
+    :raises ValueError: it is not one: sushy would send the credentials to the host of a URL
+    """
+    if not found.startswith("/") or found.startswith("//"):
+        raise ValueError(f"{printable(found, 100)} is not one of its paths")
+    return found

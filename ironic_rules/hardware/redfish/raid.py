@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from ironic_rules.exceptions import HardwareFailed
 from ironic_rules.hardware.raid_steps import RAIDSteps
-from ironic_rules.hardware.redfish import raid_layout
+from ironic_rules.hardware.redfish import bmc_tasks, raid_layout
 from ironic_rules.hardware.redfish.client import GONE, RedfishInterface
 from ironic_rules.hardware.redfish.raid_layout import Drive, Volume
 from ironic_rules.models.task import Task
@@ -17,10 +16,6 @@ from ironic_rules.text import printable
 _TYPES = {"0": "RAID0", "1": "RAID1", "5": "RAID5", "6": "RAID6", "1+0": "RAID10", "5+0": "RAID50", "6+0": "RAID60"}
 #: Type of the volume that a controller without RAID shows for a single drive; it cannot be deleted.
 _RAW = "RawDevice"
-#: ``TaskState`` of a failed task, and of one that has ended without saying so.
-_FAILED = frozenset({"Exception", "Killed", "Cancelled", "Interrupted"})
-_ENDED = frozenset({"Completed"})
-_ACCEPTED = 202
 _APPLY = "@Redfish.OperationApplyTime"
 
 
@@ -56,14 +51,10 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
         running, lost = [], []
         for path in what["tasks"]:
             status, found = self.read(task, path)
-            state = found.get("TaskState")
             if status in GONE:
                 lost.append(path)
-            elif state in _FAILED or (state in _ENDED and found.get("TaskStatus") == "Critical"):
-                raise HardwareFailed(node=task.node.uuid, reason=f"{what['name']} failed: its task ended as {state}"
-                                                                 f"{_messages(found)}.")
-            elif state not in _ENDED and (status == _ACCEPTED or isinstance(state, str)):
-                running.append(printable(f"{path} ({state or 'running'})", 200))
+            elif bmc_tasks.is_running(task.node.uuid, what["name"], status, found):
+                running.append(printable(f"{path} ({found.get('TaskState') or 'running'})", 200))
         if running:
             return f"{what['name']}: these tasks of the BMC have not ended: {', '.join(running)}."
         if what["tasks"] and not lost:
@@ -140,11 +131,8 @@ class _Begun:
         :param waits: it requires a reboot
         """
         self.reboots |= waits
-        if not waits and reply.status_code == _ACCEPTED:
-            location = reply.headers.get("Location") or (reply.json().get("@odata.id") if reply.content else None)
-            if not isinstance(location, str):
-                raise ValueError("a task has no location")
-            self.tasks.append(urlsplit(location).path)
+        if not waits and (location := bmc_tasks.location(reply)) is not None:
+            self.tasks.append(location)
 
 
 def _storages(system: Any) -> list[Any]:
@@ -174,11 +162,3 @@ def _payload(volume: Volume) -> dict[str, Any]:
     name = {} if volume.name is None else {"Name": volume.name}
     return {"RAIDType": _TYPES[volume.level], "CapacityBytes": volume.capacity_bytes,
             "Links": {"Drives": [{"@odata.id": drive.path} for drive in volume.drives]}, **name}
-
-
-def _messages(found: Mapping[str, Any]) -> str:
-    """Return what a task (JSON) says about its failure."""
-    messages = found.get("Messages")
-    texts = [str(message["Message"]) for message in (messages if isinstance(messages, list) else ())
-             if isinstance(message, dict) and message.get("Message")]
-    return printable(": " + " ".join(texts), 300).rstrip(".") if texts else ""

@@ -90,6 +90,8 @@ def conf() -> Iterator[cfg.ConfigOpts]:
     service_conf.register_opts(made)
     db_options.set_defaults(made)
     made([], project="ironic-rules", default_config_files=[], default_config_dirs=[])
+    # Nodes that tests lock stay locked.
+    made.set_override("lock_patience", 0.0, group="api")
     yield made
     # Groups are module-level objects; oslo.config keeps overrides in them, so they would outlive this instance.
     for group, options in opts.list_opts():

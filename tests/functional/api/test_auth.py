@@ -120,9 +120,10 @@ def test_a_reader_reads_and_does_not_write(keystone, role):
 NODE = "11111111-1111-4111-8111-111111111111"
 #: What Nova sends, and what else changes a node; (method, path, body): 403 only by policy.
 READS = [("GET", path, None) for path in (
-    "/v1/nodes", f"/v1/nodes/{NODE}", "/v1/ports/detail", "/v1/portgroups/detail", f"/v1/nodes/{NODE}/validate",
+    "/v1/nodes", f"/v1/nodes/{NODE}", "/v1/ports/detail", "/v1/portgroups/detail",
     "/v1/volume/targets", "/v1/inspection_rules", "/v1/deploy_templates", f"/v1/nodes/{NODE}/inventory")]
 USES = [
+    ("GET", f"/v1/nodes/{NODE}/validate", None),
     ("PATCH", f"/v1/nodes/{NODE}", [{"op": "add", "path": "/extra/a", "value": 1}]),
     ("PUT", f"/v1/nodes/{NODE}/states/provision", {"target": "active"}),
     ("PUT", f"/v1/nodes/{NODE}/states/power", {"target": "power on"}),

@@ -282,7 +282,7 @@ def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting
     released = threading.Event()
     rpc.fail_with("ping_broker", Unavailable())
     if hangs:
-        monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(10))
+        monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(60))
         monkeypatch.setattr(broker_check, "STALE_S", 0.01)
     app = Client(make_app(conf, db, rpc))
 
@@ -299,7 +299,7 @@ def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting
 
 def test_a_broker_that_is_not_checked_yet_is_not_missed(conf, db, rpc, monkeypatch):
     released = threading.Event()
-    monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(10))
+    monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(60))
     app = Client(make_app(conf, db, rpc))
 
     shown = app.get("/healthcheck").json

@@ -95,6 +95,26 @@ def test_create_refuses_a_malformed_rule_and_says_where(app, body, where):
     assert app.get(RULES).json == {"inspection_rules": []}
 
 
+def test_the_vocabulary_has_what_rules_are_written_with(app):
+    shown = app.get(f"{RULES}/vocabulary").json
+    operators = {found["name"]: found for found in shown["operators"]}
+    assert [(found["name"], found["required"]) for found in operators["in-net"]["arguments"]] == [
+        ("address", True), ("subnet", True)]
+    assert operators["eq"]["arguments"][0]["is_list"] and operators["eq"]["example"].startswith("{op: eq")
+    log, = (found for found in shown["actions"] if found["name"] == "log")
+    assert next(found for found in log["arguments"] if found["name"] == "level")["values"][0] == "critical"
+    assert "/interfaces/*/mac_address" in shown["paths"] and "phase" in shown["fields"]
+
+
+def test_every_sample_can_be_tried(app):
+    samples = app.get(f"{RULES}/samples").json["samples"]
+    replies = {found["name"]: app.post_json(f"{RULES}/dry_run", {"report": found["report"], "imagined": True})
+               for found in samples}
+    assert {name: reply.json["outcome"] for name, reply in replies.items()} == dict.fromkeys(replies, "finished")
+    assert "dell-r660" in replies
+    app.post_json(f"{RULES}/dry_run", {"node": NOBODY, "report": {}, "imagined": True}, status=400)
+
+
 def test_create_names_every_problem_at_once(app):
     text = app.post_json(RULES, {"actions": [{"op": "nosuch"}], "priority": -1, "conditions": [{"op": "le"}]},
                          status=400).fault["faultstring"]

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import webob
 
 import ironic_rules
 from ironic_rules.api.app import make_app
@@ -33,11 +34,14 @@ def test_it_is_off_unless_it_is_enabled(app):
 def test_every_file_is_served_with_its_type_and_the_strict_policy(served):
     whole = 0
     for name in FILES:
-        reply = served.get(f"/ui/{name}", headers={"Accept-Encoding": "gzip"})
+        # WebTest decodes what it receives.
+        reply = webob.Request.blank(f"/ui/{name}", headers={"Accept-Encoding": "gzip"}).get_response(served.app)
         content = (FOLDER / name).read_bytes()
         whole += len(reply.body)
         assert reply.headers["Content-Type"] == page.MEDIA_TYPES["." + name.rpartition(".")[2]]
-        assert (gzip.decompress(reply.body) if "Content-Encoding" in reply.headers else reply.body) == content
+        encoded = reply.headers.get("Content-Encoding") == "gzip"
+        assert encoded or len(content) < 1024
+        assert (gzip.decompress(reply.body) if encoded else reply.body) == content
         assert served.get(f"/ui/{name}").body == content
         policy = reply.headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'self'; ")

@@ -97,7 +97,7 @@ def test_what_must_be_unique_is_taken_once(app, off, kind):
 @pytest.mark.parametrize("kind", URLS)
 def test_they_change_while_the_node_is_off(app, make_node, kind):
     running = make_node(power_state=states.POWER_ON, provision_state=states.ACTIVE)
-    unused = make_node(power_state=states.POWER_ON, provision_state=states.AVAILABLE)
+    unused = make_node(power_state=states.POWER_ON, provision_state=states.MANAGEABLE)
     change = [{"op": "add", "path": "/extra/a", "value": 1}]
     of_running, of_unused = (f"{URLS[kind]}/{app.post_json(URLS[kind], a(kind, node, number)).json['uuid']}"
                              for number, node in enumerate((running, unused)))

@@ -249,6 +249,9 @@ def test_a_reader_of_keystone_sees_and_is_told_what_she_may_not_do(tmp_path, vis
     with identity.configuration() as keystone, standalone(tmp_path, config=keystone) as (_, url):
         her = visit(url)
         her.page.goto(f"{url}/ui/")
+        her.page.get_by_role("button", name="Not now").click()
+        her.see("401", ".list [role=alert]")
+        her.page.get_by_role("button", name="Sign in").click()
         her.page.get_by_label("Token").fill("reader")
         her.page.keyboard.press("Enter")
         her.see("There is no node yet")

@@ -75,7 +75,7 @@ def deny(url: str, count: int) -> None:
 
 
 def plan_again(url: str) -> None:
-    """Let later connections to a PostgreSQL database plan each statement for each execution, as the documentation says."""
+    """Let later connections to a PostgreSQL database plan each statement for each execution, as the docs say."""
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as conn:
         conn.execute(sa.text(f'ALTER DATABASE "{engine.url.database}" SET plan_cache_mode = force_custom_plan'))

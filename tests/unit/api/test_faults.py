@@ -42,3 +42,11 @@ def test_a_reply_does_not_repeat_megabytes_of_a_request():
 
     assert len(fault.body) < 10_000
     assert str(detail(fault)["faultstring"]).endswith("… (10000000 characters)")
+
+
+def test_problems_are_listed_with_their_places_as_far_as_there_is_room():
+    problems = [exceptions.Problem(f"/rules/{place}", "x" * 90) for place in range(1000)]
+    fault = faults.from_error(exceptions.InvalidRule(problems=problems))
+
+    assert detail(fault)["problems"][1] == {"pointer": "/rules/1", "text": "x" * 90}
+    assert len(fault.body) < 25_000

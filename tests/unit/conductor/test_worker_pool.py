@@ -15,11 +15,11 @@ def begin_on(workers: WorkerPool, node: int) -> threading.Event:
 
     def work() -> None:
         began.set()
-        gate.wait(5)
+        gate.wait(60)
 
     with workers.take(node) as slot:
         slot.run(work)
-    assert began.wait(5)
+    assert began.wait(60)
     return gate
 
 
@@ -28,7 +28,7 @@ def test_work_runs_and_the_slot_is_free_again():
     with workers.take(1) as slot:
         assert workers.is_active(1)
         slot.run(done.set)
-    assert done.wait(5)
+    assert done.wait(60)
     assert workers.stop(5)
     assert not workers.is_active(1)
 
@@ -60,7 +60,7 @@ def test_what_pool_and_queue_do_not_hold_is_refused():
 
 def test_stop_drops_what_has_not_begun_and_says_so():
     workers, gate, second = WorkerPool(1, 1), threading.Event(), threading.Event()
-    for node, work in ((1, lambda: gate.wait(5)), (2, second.set)):
+    for node, work in ((1, lambda: gate.wait(60)), (2, second.set)):
         with workers.take(node) as slot:
             slot.run(work)
     threading.Timer(0.05, gate.set).start()
@@ -127,7 +127,7 @@ def test_a_worker_that_does_the_same_for_too_long_is_replaced(caplog):
         watch.on_overdue = errors.append
         watch.begin(HOOK, overdue, "rack")
         began.set()
-        gate.wait(5)
+        gate.wait(60)
         try:
             watch.end()
         finally:
@@ -135,7 +135,7 @@ def test_a_worker_that_does_the_same_for_too_long_is_replaced(caplog):
 
     with workers.take(1) as slot:
         slot.run(work)
-    assert began.wait(5)
+    assert began.wait(60)
     workers.look()
     clock.now += 59.9
     workers.look()
@@ -173,12 +173,12 @@ def test_who_begins_something_else_in_time_or_has_no_limit_is_left_alone(kind):
             workers.look()
         watch.begin(kind, overdue, "x")
         began.set()
-        gate.wait(5)
+        gate.wait(60)
         watch.end()
 
     with workers.take(1) as slot:
         slot.run(work)
-    assert began.wait(5)
+    assert began.wait(60)
     workers.look()
     clock.now += 1e6
     workers.look()
@@ -199,11 +199,11 @@ def test_work_that_was_written_off_does_not_delay_the_end_of_the_process():
         watch.on_overdue = lambda error: None
         watch.begin(HOOK, overdue, "x")
         began.set()
-        gate.wait(5)
+        gate.wait(60)
 
     with workers.take(1) as slot:
         slot.run(work)
-    assert began.wait(5)
+    assert began.wait(60)
     workers.look()
     clock.now += 61
     workers.look()
@@ -225,7 +225,7 @@ def test_requests_do_not_wait_for_recovery_and_timeouts():
     done = threading.Event()
     with workers.take(101) as slot:
         slot.run(done.set)
-    assert done.wait(5)
+    assert done.wait(60)
     gate.set()
     assert workers.wait_for_room(Lane.TIMEOUTS, 5)
     while any(map(workers.is_active, range(6))):
@@ -238,11 +238,11 @@ def test_who_waits_for_operations_waits_for_all_of_them_and_for_no_other_work():
 
     def hold() -> None:
         begun.set()
-        gate.wait(5)
+        gate.wait(60)
 
     with workers.take(1) as slot:
         slot.run(hold)
-    assert begun.wait(5)
+    assert begun.wait(60)
     for node in range(2, 6):
         with workers.take(node, lane=Lane.OPERATIONS) as slot:
             slot.run(done.append, node)
@@ -271,7 +271,7 @@ def test_a_worker_that_waits_for_too_long_is_replaced_and_its_node_left_to_recov
 
     def work() -> None:
         workers.watch().on_overdue = failed.append
-        gate.wait(5)
+        gate.wait(60)
 
     with workers.take(1) as slot:
         slot.run(work)
@@ -286,7 +286,7 @@ def test_a_worker_that_waits_for_too_long_is_replaced_and_its_node_left_to_recov
     done = threading.Event()
     with workers.take(2) as slot:
         slot.run(done.set)
-    assert done.wait(5)
+    assert done.wait(60)
     assert workers.stop(5)
     gate.set()
     while workers.missing:

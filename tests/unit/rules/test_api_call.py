@@ -160,7 +160,7 @@ def test_requests_share_no_cookies_and_no_proxy(site: Any, monkeypatch: pytest.M
 
 def test_an_endless_answer_is_not_read_to_its_end(site: Any) -> None:
     assert HttpxGet()(f"{site.url}/endless", {}, 5) == 200
-    assert site.hung_up.wait(10)
+    assert site.hung_up.wait(60)
 
 
 def test_nobody_there_is_told_without_the_path(site: Any) -> None:

@@ -61,7 +61,9 @@ class DeployTemplatesController(Resource):
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
     def get_one(self, template: str, query: dict[str, Any]) -> dict[str, Any] | None:
-        """Show a template, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
+        """Show a template, with its ``ETag``, and with ``warnings`` if there are any.
+
+        304 without a body if ``If-None-Match`` names the tag.
 
         :raises DeployTemplateNotFound: 404
         :raises PreconditionFailed: 412, by ``If-Match``
@@ -76,7 +78,9 @@ class DeployTemplatesController(Resource):
         if conditions.has(tag):
             pecan.response.status_override = 304
             return None
-        return views.template(found, self._collection, query.get("fields") or DEPLOY_TEMPLATE.shown)
+        if fields := query.get("fields"):
+            return views.template(found, self._collection, fields)
+        return views.warned(found, self._collection, _warnings(found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class PropertiesController(Resource):
 class LogicalDiskPropertiesController(Resource):
     """``/v1/drivers/{driver}/raid/logical_disk_properties``, since API 1.12."""
 
-    @expose(since=versions.RAID, policy=policies.GET_RAID)
+    @expose(since=versions.RAID, policy=policies.GET_RAID, unacceptable=True)
     def get_all(self, driver: str) -> dict[str, str]:
         """Return what a logical disk may have with the driver's default RAID interface, each with a description.
 

@@ -12,6 +12,7 @@ from ironic_rules.api import built_in_rules, etags, filters, links, pagination, 
 from ironic_rules.api.controllers.v1.rule_dry_run import RuleDryRunController
 from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsController
 from ironic_rules.api.controllers.v1.rule_statistics import RulesStatisticsController, RuleStatisticsController
+from ironic_rules.api.controllers.v1.rule_vocabulary import RuleSamplesController, RuleVocabularyController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
@@ -44,7 +45,8 @@ class InspectionRulesController(Resource):
     """Since API 1.96. Rules are identified by UUID."""
 
     below: ClassVar = {"revisions": RuleRevisionsController(), "dry_run": RuleDryRunController(),
-                       "statistics": RulesStatisticsController()}
+                       "statistics": RulesStatisticsController(), "vocabulary": RuleVocabularyController(),
+                       "samples": RuleSamplesController()}
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)

@@ -16,7 +16,8 @@ from ironic_rules.policies import nodes as policies
 class RAIDController(Resource):
     """The target RAID configuration of a node."""
 
-    @expose(since=versions.RAID, policy=policies.SET_RAID, body=schemas.RAID_CONFIG, status=204)
+    @expose(since=versions.RAID, policy=policies.SET_RAID, body=schemas.RAID_CONFIG, status=204,
+            unacceptable=True)
     def put(self, node: str, body: dict[str, Any]) -> None:
         """Set ``target_raid_config`` to the body, ``{"logical_disks": […]}``; ``{}`` removes it.
 

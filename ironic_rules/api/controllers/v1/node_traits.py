@@ -21,7 +21,7 @@ from ironic_rules.policies import nodes as policies
 class TraitsController(Resource):
     """The traits of a node."""
 
-    @expose(since=versions.TRAITS, policy=policies.LIST_TRAITS)
+    @expose(since=versions.TRAITS, policy=policies.LIST_TRAITS, unacceptable=True)
     def get_all(self, node: str) -> dict[str, Any]:
         """Return ``{"traits": [names, sorted]}``.
 
@@ -65,7 +65,7 @@ class TraitsController(Resource):
         pecan.request.db.write(add)
         pecan.response.extra_headers.append(("Location", links.url("nodes", node, "traits", trait)))
 
-    @expose(since=versions.TRAITS, policy=policies.DELETE_TRAITS, status=204)
+    @expose(since=versions.TRAITS, policy=policies.DELETE_TRAITS, status=204, hidden=True)
     def delete(self, node: str, trait: str | None = None) -> None:
         """Remove one trait, or all.
 

@@ -35,7 +35,7 @@ class VmediaController(Resource):
         found: list[dict[str, Any]] = hardware_request.read(node, "get_virtual_media")
         return found
 
-    @expose(since=versions.VMEDIA, policy=policies.ATTACH_VMEDIA, body=schemas.VMEDIA, status=204)
+    @expose(since=versions.VMEDIA, policy=policies.ATTACH_VMEDIA, body=schemas.VMEDIA, status=204, hidden=True)
     def post(self, node: str, body: dict[str, Any]) -> None:
         """Start inserting the image at ``image_url`` into an empty drive; the BMC loads it from there.
 
@@ -51,7 +51,7 @@ class VmediaController(Resource):
         hardware_request.change(
             node, "attach_virtual_media", device_type=body["device_type"], image_url=body["image_url"])
 
-    @expose(since=versions.VMEDIA, policy=policies.DETACH_VMEDIA, status=204, body=schemas.VMEDIA_TYPES,
+    @expose(since=versions.VMEDIA, policy=policies.DETACH_VMEDIA, status=204, body=schemas.VMEDIA_TYPES, hidden=True,
             query=filters.Query(device_types=_types))
     def delete(self, node: str, query: dict[str, Any], body: dict[str, Any] | None) -> None:
         """Start ejecting what is in the drives of the types ``device_types``, or in all of them.

@@ -15,6 +15,7 @@ from ironic_rules.api.controllers.v1.node_reapply import FILTERS
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import inspection_rules as schemas
+from ironic_rules.api.views import inspection_rules as rule_views
 from ironic_rules.db import inventory, nodes, operations, ports
 from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Invalid, InvalidInventory, InventoryNotFound, LookupFailed, MachineUnknown, Problem
@@ -24,6 +25,9 @@ from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.operations import REAPPLY
 from ironic_rules.policies import inspection_rules as policies
+
+#: The inspect interface that waits for the report of a ramdisk.
+_IN_BAND = "agent"
 
 
 class RuleDryRunController(Resource):
@@ -35,12 +39,15 @@ class RuleDryRunController(Resource):
 
         The data are those of the last inspection of ``node``, or of the one with ``version`` (as its history names it),
         or ``report``, in the form that a ramdisk sends. With both, ``node`` sends ``report``. With a report only, the
-        node is looked up as for a callback; an unknown machine is discovered as the configuration says.
+        node is looked up as for a callback; an unknown machine is discovered as the configuration says. With
+        ``imagined`` the machine of the report is a new one, with a node that no database has, whatever the
+        configuration says: for samples, and for reports of other places.
 
         The rules are the stored ones, or only ``rules``, or the stored ones as if those of ``as_if`` were different: a
         rule is added, or replaces the stored one with its ``uuid``; ``{"uuid", "patch"}`` changes a stored rule, and
         ``{"uuid", "left_out": true}`` leaves it out. A sensitive rule cannot be patched. With ``compare`` the answer
-        has the result of the stored rules, too, and the difference.
+        has the result of the stored rules, too, and the difference. ``given`` is the UUID of each rule of the request,
+        ``warnings`` are about them, as when they are stored.
 
         With ``nodes``, an object with filters of a list of nodes, the dry run is an operation, which is returned with
         202: of each node over the data of its last inspection. Then there are no ``node``, ``report`` and ``compare``.
@@ -59,6 +66,8 @@ class RuleDryRunController(Resource):
             raise Invalid("A node, a report, or both are required.")
         if "version" in body and ("node" not in body or "report" in body):
             raise Invalid("A version is one of the stored inventories of a node.")
+        if body.get("imagined") and ("report" not in body or "node" in body):
+            raise Invalid("A machine is imagined for a report, without a node.")
         sent = _report(body["report"]) if "report" in body else None
         asked = _rules(body)
         with request.db.reader() as conn:
@@ -84,7 +93,8 @@ def _of_many(body: dict[str, Any]) -> dict[str, Any]:
     wanted = node_access.filters(shown)
     with request.db.reader() as conn:
         asked.read(conn)
-    settings, stored = request.rules, dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache)
+    settings, stored = request.rules, dry_run_rules.Stored(
+        request.rule_cache, request.legacy_rule_cache, request.db)
     made = request.dry_runs.run(lambda tick: dry_run_rules.make(asked, settings, stored, tick))
     if made.left_out.intersection(stored.legacy.uuids()):
         raise Invalid("A dry run of many nodes cannot leave out legacy rules.")
@@ -95,7 +105,7 @@ def _of_many(body: dict[str, Any]) -> dict[str, Any]:
         said = {"nodes": shown, "dry_run": True, "rules": made.changes.to_json()}
         return operations.create(conn, REAPPLY, said, request.context.user_id, nodes.uuids(resolved))
 
-    return begun.answer(request.db.write(write)) | {"given": made.uuids}
+    return begun.answer(request.db.write(write)) | {"given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
 
 
 def _rules(body: dict[str, Any]) -> dry_run_rules.Request:
@@ -110,7 +120,7 @@ def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.P
     """Return the work of the dry run, which another thread does: it gets all that it needs from here."""
     request = pecan.request
     db, settings, runs = request.db, request.rules, request.dry_runs
-    stored_rules = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache)
+    stored_rules = dry_run_rules.Stored(request.rule_cache, request.legacy_rule_cache, db)
     heartbeat_timeout, cleanup = request.conf.conductor.heartbeat_timeout, request.conf.legacy_rules.cleanup
 
     def work(tick: Callable[[], None]) -> JSONObject:
@@ -118,7 +128,7 @@ def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.P
         trial = DryRun(runs.pipeline(), db, heartbeat_timeout, tick, cleanup)
         tried = machine.disowned(made.left_out) if isinstance(machine, Machine) and made.left_out else machine
         result = trial.run(tried, data, made.rule_set, sent=sent, legacy=made.legacy)
-        shown = {**result.shown, "given": made.uuids}
+        shown = {**result.shown, "given": made.uuids, "warnings": rule_views.warnings(made.warnings)}
         if compare:
             stored = trial.run(
                 machine, data, stored_rules.cache.current(), sent=sent, legacy=stored_rules.legacy.current())
@@ -151,6 +161,9 @@ def _machine(conn: sa.Connection, body: dict[str, Any],
         data = InspectionData(found.inventory_data, found.received_plugin_data)
         return dry_run.stored(conn, row, data, found.id), data
     data = InspectionData(sent.inventory, sent.plugin_data)
+    if body.get("imagined"):
+        driver = pecan.request.conf.auto_discovery.driver
+        return dry_run.imagined({"driver": driver, "inspect_interface": _IN_BAND}), data
     if "node" in body:
         return dry_run.stored(conn, node_access.find(conn, body["node"]), data), data
     try:

@@ -90,11 +90,13 @@ class RunbooksController(Resource):
 
     @expose(since=versions.RUNBOOKS, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Create a runbook.
+        """Create a runbook. That of a project's member belongs to the project, unless it is public.
 
         :raises Invalid: 400, with every problem;  RunbookAlreadyExists, DuplicateRunbookName: 409
         """
         values = _RUNBOOKS.given(body)
+        if not values.get("public"):
+            values = {"owner": pecan.request.context.project_id} | values
         _check(values)
         return _RUNBOOKS.show_new(pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
 

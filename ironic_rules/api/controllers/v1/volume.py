@@ -30,7 +30,7 @@ class TargetsController(Resource):
 
         :raises VolumeTargetNotFound: 404
         """
-        return TARGETS.served.get_one(target, query)
+        return TARGETS.get_one(target, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_TARGET, status=201, hidden=True)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class ConnectorsController(Resource):
 
         :raises VolumeConnectorNotFound: 404
         """
-        return CONNECTORS.served.get_one(connector, query)
+        return CONNECTORS.get_one(connector, query)
 
     @expose(since=versions.VOLUME, policy=policies.CREATE, body=schemas.CREATE_CONNECTOR, status=201, hidden=True)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:

@@ -6,18 +6,21 @@ from typing import Any
 
 import pecan
 import sqlalchemy as sa
+from oslo_utils import uuidutils
 
 from ironic_rules.api import filters, pagination, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.db import volumes
-from ironic_rules.exceptions import InvalidState
+from ironic_rules.exceptions import InvalidParameterValue, InvalidState
 from ironic_rules.models import states
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
 
 ONE = filters.Query(fields=filters.names)
+#: As in Ironic: in these states no one uses a node, so that its power state does not matter.
+_UNUSED = frozenset({states.ENROLL, states.MANAGEABLE, states.ADOPTFAIL})
 
 
 class VolumeRows:
@@ -57,6 +60,10 @@ class VolumeRows:
 
         return self.served.show_new(pecan.request.db.write(create))
 
+    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any]:
+        """Return one."""
+        return self.served.get_one(self._checked(uuid), query)
+
     def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change one, and return it. Both nodes must be powered off if it moves to another one."""
         operations = self.served.operations(body)
@@ -82,8 +89,7 @@ class VolumeRows:
 
         def destroy(conn: sa.Connection) -> None:
             node = node_access.hold_by_id(conn, node_id)
-            # In these states no one uses a node: its power state does not matter.
-            if node.provision_state not in states.DELETE_ALLOWED:
+            if node.provision_state not in _UNUSED:
                 self._check_power(node, "deletion")
             self.served.rows.destroy(conn, self.served.rows.get(conn, uuid).id)
 
@@ -91,8 +97,17 @@ class VolumeRows:
 
     def _node_id(self, uuid: str) -> int:
         with pecan.request.db.reader() as conn:
-            node_id: int = self.served.rows.get(conn, uuid).node_id
+            node_id: int = self.served.rows.get(conn, self._checked(uuid)).node_id
         return node_id
+
+    def _checked(self, uuid: str) -> str:
+        """Return ``uuid``; there are no names.
+
+        :raises InvalidParameterValue: 400, it is no UUID
+        """
+        if not uuidutils.is_uuid_like(uuid.removesuffix(".json")):
+            raise InvalidParameterValue(f"Expected the UUID of a {self._kind}.")
+        return uuid
 
     def _check_power(self, node: Node, change: str) -> None:
         if node.power_state != states.POWER_OFF:

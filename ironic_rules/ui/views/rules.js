@@ -1,0 +1,197 @@
+// The rules in the order in which they run, over all phases: what became of each, what it writes, and what it fights with;
+// and the revisions of the set, with the way back.
+
+import {announce, el, fill, when} from "../dom.js";
+import {pages, request} from "../api.js";
+import {address, go} from "../router.js";
+import {confirmed, empty, loading, notice, section, table} from "../parts.js";
+import {patch} from "../workbench/traces.js";
+
+export const title = "Rules";
+
+const RULES = "/v1/inspection_rules";
+/** Rules that are shown at most. */
+const MOST = 5000;
+const REVISIONS = 20;
+const SHOWN = {
+  "": ["all", () => true],
+  enabled: ["enabled", ({rule}) => rule.enabled],
+  disabled: ["disabled", ({rule}) => !rule.enabled],
+  invalid: ["invalid", ({rule}) => !rule.valid],
+  unmatched: ["enabled and never matched", ({rule, counts}) => rule.enabled && counts?.matched === 0],
+  shared: ["writing what others write", ({fights}) => fights.length > 0],
+  built_in: ["built-in", ({rule}) => rule.built_in],
+};
+
+export async function show(main, {query}, signal) {
+  const again = () => show(main, {query}, signal);
+  const list = el("div", {}, loading("Loading rules …", 12));
+  const history = el("div", {}, loading("Loading revisions …", 6));
+  fill(main, el("div", {class: "head"}, el("h1", {}, title),
+    el("a", {href: address("workbench")}, "Write a rule")), el("div", {class: "stack"}, list, section("Revisions", history)));
+  const [rules, statistics, revisions] = await Promise.all([
+    pages(`${RULES}?sort_key=execution&detail=true&limit=1000`, "inspection_rules", {signal, most: MOST}),
+    pages(`${RULES}/statistics?limit=1000`, "statistics", {signal, most: MOST}),
+    request("GET", `${RULES}/revisions?limit=${REVISIONS}`, {signal})]);
+  if (rules.error) fill(list, notice(rules.error, again));
+  else {
+    const counts = new Map(statistics.items.map((found) => [found.uuid, found]));
+    fill(list, statistics.error && notice(statistics.error, again), ...listed(rules, counts, query, again, signal));
+  }
+  fill(history, revisions.error ? notice(revisions.error, again) : listedRevisions(revisions.json, again, signal));
+}
+
+function listed(found, counts, query, again, signal) {
+  if (found.items.length === 0) {
+    return [empty("There are no rules yet. ", el("a", {href: address("workbench")}, "Write the first one"), " in the workbench.")];
+  }
+  const entries = entriesOf(found.items, counts);
+  const wanted = Object.hasOwn(SHOWN, query.get("show") ?? "") ? query.get("show") ?? "" : "";
+  const sought = (query.get("text") ?? "").toLowerCase();
+  const shown = entries.filter((entry) => SHOWN[wanted][1](entry) && entry.text.includes(sought));
+  const said = el("div", {});
+  const filter = (changes) => go(address("rules", {show: wanted, text: query.get("text"), ...changes}), {replace: true});
+  return [
+    el("div", {class: "bar"},
+      el("label", {class: "field"}, el("span", {}, "Show"), el("select", {onchange: (event) => filter({show: event.target.value})},
+        Object.entries(SHOWN).map(([name, [text, matches]]) => el("option", {value: name, selected: name === wanted},
+          `${text} (${entries.filter(matches).length})`)))),
+      el("label", {class: "field"}, el("span", {}, "Name, description or what it writes"), el("input", {
+        type: "search", value: query.get("text") ?? "", onchange: (event) => filter({text: event.target.value})}))),
+    found.more && el("p", {class: "dim"}, `These are the first ${MOST} rules.`),
+    said,
+    shown.length === 0 ? empty("No rule is of this kind.") : table("Rules in the order in which they run", [
+      {text: "No.", class: "num"}, "Rule", "Phase", {text: "Priority", class: "num"}, "Valid", {text: "Matched", class: "num"},
+      {text: "of", class: "num"}, {text: "Failed", class: "num"}, "Last match", "Writes", "Change"],
+    shown.map((entry) => row(entry, said, again, signal))),
+  ];
+}
+
+/** Return {number, rule, counts, writes, fights, text} of each rule. */
+function entriesOf(rules, counts) {
+  const writers = new Map(); // what is written -> the enabled rules that write it
+  const entries = rules.map((rule, number) => {
+    const writes = writtenBy(rule);
+    if (rule.enabled) for (const path of writes) writers.set(path, [...writers.get(path) ?? [], rule]);
+    const text = [rule.name, rule.description, rule.bundle, rule.scope, ...writes].filter(Boolean).join("\n").toLowerCase();
+    return {number: number + 1, rule, counts: counts.get(rule.uuid), writes, text};
+  });
+  for (const entry of entries) {
+    entry.fights = entry.writes.flatMap((path) => (writers.get(path) ?? [])
+      .filter((other) => other !== entry.rule && entry.rule.enabled && overlap(other, entry.rule) && !isShared(path))
+      .map((other) => ({path, other})));
+  }
+  return entries;
+}
+
+/** Rules of two scopes never run for the same node. */
+function overlap(one, other) {
+  return one.scope === null || other.scope === null || one.scope === other.scope;
+}
+
+/** Traits and ends of lists have room for what several rules write. */
+function isShared(path) {
+  return path.startsWith("trait ") || path.endsWith("/-") || path.startsWith("capability ");
+}
+
+/** Return what the actions of a rule write, as far as the rule itself says it; of a sensitive one nothing is known. */
+function writtenBy(rule) {
+  const found = new Set();
+  for (const {op, args} of rule.actions ?? []) {
+    const given = (name, place) => (Array.isArray(args) ? args[place] : args?.[name]);
+    const fixed = (value) => typeof value === "string" && !/\{/.test(value.replaceAll("{{", ""));
+    if (op === "set-attribute" && fixed(given("path", 0))) found.add(given("path", 0));
+    else if (["extend-attribute", "del-attribute"].includes(op) && fixed(given("path", 0))) found.add(`${given("path", 0)}${op === "extend-attribute" ? "/-" : ""}`);
+    else if (/-trait$/.test(op) && fixed(given("name", 0))) found.add(`trait ${given("name", 0)}`);
+    else if (/-capability$/.test(op) && fixed(given("name", 0))) found.add(`capability ${given("name", 0)}`);
+    else if (/plugin-data$/.test(op) && fixed(given("path", 0))) found.add(`plug-in data ${given("path", 0)}`);
+    else if (/port-attribute$/.test(op) && fixed(given("path", 1))) found.add(`ports ${given("path", 1)}`);
+  }
+  return [...found];
+}
+
+function row({number, rule, counts, writes, fights}, said, again, signal) {
+  const name = rule.name || rule.description || rule.uuid;
+  const isDead = rule.enabled && counts?.matched === 0 && counts.considered > 0;
+  return [
+    {class: "num dim", children: number},
+    {class: "name", children: [
+      rule.sensitive ? name : el("a", {href: address("workbench", rule.uuid)}, name),
+      rule.name && rule.description && el("div", {class: "dim"}, rule.description),
+      el("div", {}, [rule.built_in && "built-in", !rule.enabled && "disabled", rule.sensitive && "sensitive",
+        rule.bundle && `bundle ${rule.bundle}`, rule.scope && `scope ${rule.scope}`,
+        rule.max_nodes && `${rule.nodes_counted} of ${rule.max_nodes} nodes`].filter(Boolean).map((text) => [el("span", {class: "tag"}, text), " "]))]},
+    rule.phase, {class: "num", children: rule.priority},
+    {children: rule.valid ? el("span", {class: "good"}, "yes") : el("div", {class: "bad"}, el("strong", {}, "no"),
+      (rule.problems ?? []).map((problem) => el("div", {}, problem.pointer && [el("code", {}, problem.pointer), ": "], problem.text)))},
+    {class: `num${isDead ? " busy" : ""}`, children: counts ? isDead ? "never" : counts.matched : ""},
+    {class: "num", children: counts?.considered ?? ""},
+    {class: `num${counts?.failed > 0 ? " bad" : ""}`, children: counts?.failed ?? ""},
+    {class: "nowrap", children: [when(counts?.last_matched_at), counts?.last_node && el("div", {},
+      el("a", {href: address("node", counts.last_node)}, "its node"))]},
+    {class: "name", children: [writes.map((path) => el("div", {}, el("code", {}, path))),
+      fights.length > 0 && el("div", {class: "busy"}, "also written by ",
+        [...new Map(fights.map(({other}) => [other.uuid, other])).values()].slice(0, 3).map((other, place) => [place > 0 && ", ", other.name || other.description || other.uuid]))]},
+    {class: "nowrap", children: rule.built_in ? "" : el("button", {
+      "aria-label": `${rule.enabled ? "Disable" : "Enable"} ${name}`, onclick: () => toggle(rule, said, again, signal)},
+    rule.enabled ? "Disable" : "Enable")},
+  ];
+}
+
+async function toggle(rule, said, again, signal) {
+  const path = `${RULES}/${rule.uuid}`;
+  const name = rule.name || rule.description || rule.uuid;
+  if (rule.enabled && !await confirmed(`Disable ${name}?`, "Disable", el("p", {}, "The next inspections run without it."))) return;
+  const {headers, json, error} = await request("GET", `${path}?fields=uuid,enabled`, {signal});
+  let failed = error;
+  if (!error && json.enabled === rule.enabled) {
+    ({error: failed} = await request("PATCH", path, {signal, headers: {"If-Match": headers.get("ETag")},
+      body: [{op: "add", path: "/enabled", value: !rule.enabled}]}));
+  }
+  if (failed) {
+    fill(said, notice(failed));
+    return;
+  }
+  await again();
+  announce(`${name} is ${rule.enabled ? "disabled" : "enabled"}`);
+}
+
+// ---- revisions
+
+function listedRevisions({revisions, next}, again, signal) {
+  if (revisions.length === 0) return [empty("The rules have not been changed since this service began to keep revisions.")];
+  const said = el("div", {});
+  return [said, table("Revisions, the newest first", [{text: "Revision", class: "num"}, "When", "Who", "What", "Way back"],
+    revisions.map(({revision, created_at: at, user, summary}, number) => [
+      {class: "num", children: revision}, {class: "nowrap", children: when(at)},
+      user ?? el("span", {class: "dim"}, "not known"), {class: "long", children: summary},
+      {class: "nowrap", children: number === 0 ? el("span", {class: "dim"}, "current") : el("button", {
+        "aria-label": `Roll back to revision ${revision}`, onclick: () => rollBack(revision, said, again, signal)}, "Roll back …")}])),
+  next && el("p", {class: "dim"}, `These are the last ${REVISIONS}; `, el("code", {}, "openstack baremetal inspection rule revision list"), " has all that are kept.")];
+}
+
+/** Show what a rollback would change, and do it only if that is still so. */
+async function rollBack(revision, said, again, signal) {
+  const path = `${RULES}/revisions/${revision}/rollback`;
+  const {json, headers, error} = await request("POST", path, {body: {dry_run: true}, signal});
+  if (error) {
+    fill(said, notice(error));
+    return;
+  }
+  const parts = ["created", "changed", "replaced", "removed"].filter((name) => json[name].length > 0);
+  if (parts.length === 0) {
+    fill(said, el("div", {class: "notice", role: "status"}, el("p", {}, `The rules are those of revision ${revision} already.`)));
+    return;
+  }
+  const details = el("div", {class: "choices", tabindex: "0"}, parts.map((name) => [el("h3", {}, `Rules that would be ${name === "created" ? "created again" : name}`),
+    el("ul", {}, json[name].map((rule) => el("li", {}, rule.name || rule.description || rule.uuid,
+      rule.patch && patch(null, rule.patch, 20))))]));
+  if (!await confirmed(`Roll back to revision ${revision}?`, "Roll back", details) || signal.aborted) return;
+  const made = await request("POST", path, {signal, headers: {"If-Match": headers.get("ETag")}, body: {}});
+  if (made.error) {
+    fill(said, notice(made.error, made.error.status === 412 ? () => rollBack(revision, said, again, signal) : null));
+    return;
+  }
+  await again();
+  announce(`The rules are those of revision ${revision}, as revision ${made.json.revision}`);
+}

@@ -1,0 +1,185 @@
+// The machines that a rule is tried on: nodes with what they sent last, entries of the journal, samples, pasted reports.
+
+import {announce, el, fill, newId} from "../dom.js";
+import {pages, request} from "../api.js";
+import {empty, notice} from "../parts.js";
+
+/** Machines at a time: each is a dry run after each change of the rule. */
+export const MOST = 50;
+
+/** A machine, whose data are requested when they are first needed. */
+class Machine {
+  /**
+   * @param {string} id unique among machines
+   * @param {string} name for people
+   * @param {string} kind "node", "journal entry", "sample" or "pasted"
+   * @param {object | null} asked what a dry run of it has besides the rules; null: known with the data
+   * @param {function} load(signal) returns a promise of {data: {inventory, plugin_data}, asked, error}
+   */
+  constructor(id, name, kind, asked, load) {
+    this.id = id;
+    this.name = name;
+    this.kind = kind;
+    this.asked = asked;
+    this.data = null;
+    this._load = load;
+  }
+
+  /** Return an error as request() has it, or null when `data` and `asked` are there. */
+  async load(signal) {
+    if (this.data !== null) return null;
+    const {data, asked, error} = await this._load(signal);
+    if (error) return error;
+    this.data = data;
+    this.asked = asked ?? this.asked;
+    return null;
+  }
+}
+
+export function nodeMachine(uuid, name = uuid) {
+  return new Machine(`node ${uuid}`, name, "node", {node: uuid}, async (signal) => {
+    const {json, error} = await request("GET", `/v1/nodes/${encodeURIComponent(uuid)}/inventory`, {signal});
+    return {error, data: error ? null : {inventory: json.inventory, plugin_data: json.plugin_data ?? {}}};
+  });
+}
+
+function reported(id, name, kind, report) {
+  const machine = new Machine(id, name, kind, {report, imagined: true}, async () => ({data: split(report)}));
+  machine.data = split(report);
+  return machine;
+}
+
+/** Return what a report is for rules: everything beside the inventory is plug-in data. */
+function split(report) {
+  const {inventory, ...others} = report;
+  return {inventory: inventory ?? {}, plugin_data: others};
+}
+
+function journalMachine(entry) {
+  const name = entry.macs?.[0] ?? entry.source ?? entry.uuid;
+  return new Machine(`journal ${entry.uuid}`, name, "journal entry", null, async (signal) => {
+    const {json, error} = await request("GET", `/v1/inspection_journal/${entry.uuid}`, {signal});
+    if (error) return {error};
+    if (!json.report) {
+      return {error: {status: 0, text: "The journal has not kept this report: [inspection_journal]keep_reports is false, "
+        + "or the report is longer than 1 MiB.", places: [], retryAfter: null}};
+    }
+    return {data: split(json.report), asked: {report: json.report, imagined: true}};
+  });
+}
+
+let samples = null;
+
+/** Return the machines of the samples: they are part of the service. */
+export async function sampleMachines(signal) {
+  if (samples === null) {
+    const {json, error} = await request("GET", "/v1/inspection_rules/samples", {signal});
+    if (error) return {machines: [], error};
+    samples = json.samples.map(({name, report}) => reported(`sample ${name}`, name, "sample", report));
+  }
+  return {machines: samples, error: null};
+}
+
+let pasted = 0;
+
+/**
+ * Return the machine of a pasted report, or throw an Error whose message says why it is none.
+ *
+ * @param {string} text JSON: what a ramdisk sends, what `GET /v1/nodes/NODE/inventory` returns, or an inventory alone
+ */
+export function pastedMachine(text) {
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`This is not JSON: ${error.message}`, {cause: error});
+  }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error("A report is an object.");
+  const report = value.inventory === undefined ? {inventory: value}
+    : value.plugin_data !== null && typeof value.plugin_data === "object" ? {...value.plugin_data, inventory: value.inventory}
+      : value;
+  pasted += 1;
+  return reported(`pasted ${pasted}`, `pasted ${pasted}`, "pasted", report);
+}
+
+/** Let the person choose machines in a dialog; return a promise of them, null if nothing is to change. */
+export function chooseMachines(current, signal) {
+  return new Promise((resolve) => {
+    const chosen = new Map(current.map((machine) => [machine.id, machine]));
+    const id = newId("machines");
+    const list = el("div", {class: "choices", tabindex: "0", role: "group", "aria-labelledby": id});
+    const told = el("p", {class: "dim", role: "status"});
+    const seek = el("input", {type: "search", autocomplete: "off", spellcheck: "false", oninput: () => draw()});
+    const paste = el("textarea", {spellcheck: "false", "aria-label": "A report or an inventory as JSON"});
+    const mistake = el("div", {});
+    let groups = null;
+    let answer = null;
+
+    function draw() {
+      if (groups === null) return;
+      const sought = seek.value.trim().toLowerCase();
+      fill(list, groups.map(({title, machines, error, hint}) => {
+        const shown = machines.filter((machine) => `${machine.name} ${machine.id}`.toLowerCase().includes(sought)).slice(0, 200);
+        return [el("h3", {}, title), error && notice(error), !error && shown.length === 0 && empty(sought ? "None has this in its name." : hint),
+          shown.map((machine) => el("label", {class: "choice"}, el("input", {type: "checkbox",
+            checked: chosen.has(machine.id), onchange: (event) => {
+              if (event.target.checked) chosen.set(machine.id, machine);
+              else chosen.delete(machine.id);
+              tell();
+            }}), el("span", {}, machine.name, machine.detail && el("span", {class: "dim"}, ` ${machine.detail}`))))];
+      }));
+      tell();
+    }
+
+    function tell() {
+      told.textContent = chosen.size > MOST ? `${chosen.size} are chosen, the first ${MOST} of them are tried.`
+        : `${chosen.size} chosen`;
+    }
+
+    function add() {
+      try {
+        const machine = pastedMachine(paste.value);
+        chosen.set(machine.id, machine);
+        groups?.unshift({title: "Pasted", machines: [machine], hint: ""});
+        paste.value = "";
+        mistake.replaceChildren();
+        announce(`${machine.name} is added`);
+        draw();
+      } catch (error) {
+        fill(mistake, notice({text: error.message}));
+      }
+    }
+
+    const dialog = el("dialog", {class: "wide-dialog", "aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
+      el("h2", {id}, "Machines to try the rule on"),
+      el("label", {class: "field"}, el("span", {}, "Search"), seek), list,
+      el("details", {}, el("summary", {}, "Paste a report"), paste, mistake, el("button", {type: "button", onclick: add}, "Add")),
+      told,
+      el("form", {method: "dialog", class: "buttons", onsubmit: (event) => {
+        if (event.submitter?.value === "yes") answer = [...chosen.values()].slice(0, MOST);
+      }}, el("button", {class: "primary", value: "yes"}, "Try on these"), el("button", {value: "no"}, "Cancel")));
+    document.body.append(dialog);
+    signal.addEventListener("abort", () => dialog.close(), {once: true});
+    dialog.showModal();
+    fill(list, el("p", {class: "dim", "aria-busy": "true"}, "Loading …"));
+    offered(current, signal).then((found) => { groups = found; draw(); }, (error) => {
+      if (error.name !== "AbortError") fill(list, notice({text: String(error.message ?? error)}));
+    });
+  });
+}
+
+async function offered(current, signal) {
+  const [nodes, entries, known] = await Promise.all([
+    pages("/v1/nodes?fields=uuid,name,provision_state&limit=1000", "nodes", {signal, most: 5000}),
+    pages("/v1/inspection_journal?sort_key=seen_at&sort_dir=desc&limit=100", "inspection_journal", {signal, most: 100}),
+    sampleMachines(signal)]);
+  const pastedOnes = current.filter((machine) => machine.kind === "pasted");
+  return [
+    ...pastedOnes.length > 0 ? [{title: "Pasted", machines: pastedOnes, hint: ""}] : [],
+    {title: "Nodes", error: nodes.error, hint: "There are no nodes.", machines: nodes.items.map((node) =>
+      Object.assign(nodeMachine(node.uuid, node.name ?? node.uuid), {detail: node.provision_state}))},
+    {title: "Samples", error: known.error, hint: "There are no samples.", machines: known.machines},
+    {title: "Refused callbacks, in the journal", error: entries.error, hint: "No machine was refused.",
+      machines: entries.items.map((entry) => Object.assign(journalMachine(entry), {detail: entry.reason}))},
+  ];
+}

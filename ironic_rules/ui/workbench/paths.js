@@ -1,0 +1,60 @@
+// Paths into inventories: their templates, and the conditions that are made of a value.
+
+const ROOT = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const KEY = /^[^[\]{}]+$/;
+/** A longer text is not compared with: it is data, not a name. */
+const MAX_TEXT = 255;
+
+/** Return the template of a path, ["inventory", "cpu", "count"]; null if a key cannot be written in one. */
+export function template(path) {
+  if (!ROOT.test(path[0]) || !path.slice(1).every((step) => KEY.test(String(step)))) return null;
+  return `{${path[0]}${path.slice(1).map((step) => `[${step}]`).join("")}}`;
+}
+
+/** Return a text as it is written in a rule, where braces are those of templates. */
+export function literal(value) {
+  return typeof value === "string" ? value.replaceAll("{", "{{").replaceAll("}", "}}") : value;
+}
+
+/**
+ * Return the condition that is true for a value: that it is this value, or, for a list and an object, that it is there.
+ *
+ * Within a list it is a condition about any of its items: in the next inspection the item may have another place.
+ *
+ * @param {Array} path keys and indexes from the root ("inventory" or "plugin_data") to the value
+ * @returns {object | null} null if a key cannot be written in a template
+ */
+export function conditionFor(path, value) {
+  const last = path.findLastIndex((step) => typeof step === "number");
+  const written = last < 0 ? template(path) : template(["item", ...path.slice(last + 1)]);
+  const loop = last < 0 ? undefined : template(path.slice(0, last));
+  if (written === null || loop === null) return null;
+  const condition = compared(written, value);
+  return loop === undefined ? condition : {...condition, loop, multiple: "any"};
+}
+
+function compared(written, value) {
+  if (value === null) return {op: "is-none", args: {value: written}};
+  if (typeof value === "boolean") return {op: value ? "is-true" : "is-false", args: {value: written}};
+  const isPlain = typeof value === "number" || (typeof value === "string" && value.length <= MAX_TEXT && !value.includes("******"));
+  return isPlain && value !== "" ? {op: "eq", args: {values: [written, literal(value)]}}
+    : {op: value === "" ? "is-empty" : "!is-empty", args: {value: written}};
+}
+
+/** Return the value at steps below a value, undefined if there is none. */
+export function at(value, steps) {
+  let found = value;
+  for (const step of steps) {
+    if (found === null || typeof found !== "object") return undefined;
+    found = Object.hasOwn(found, step) ? found[step] : undefined;
+  }
+  return found;
+}
+
+/** Return the type of a value, by the words of the API's traces. */
+export function typeOf(value) {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "list";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return typeof value;
+}

@@ -1,0 +1,142 @@
+// What a dry run did, for people: a rule's conditions and actions, what changes, and what differs.
+
+import {el} from "../dom.js";
+import {short} from "../parts.js";
+
+const VERDICTS = {matched: ["✓", "good", "matches"], not: ["✗", "bad", "does not match"], failed: ["!", "bad", "fails"],
+  absent: ["–", "dim", "does not run"]};
+
+/** Return the kind of verdict of a rule's step: a key of VERDICTS. */
+export function verdictOf(step) {
+  return step === undefined ? "absent" : step.error ? "failed" : step.matched ? "matched" : "not";
+}
+
+export function markOf(verdict) {
+  const [mark, kind, text] = VERDICTS[verdict];
+  return {mark, kind, text};
+}
+
+/**
+ * Return a rule's trace.
+ *
+ * @param {object} step of the dry run's answer
+ * @param {function} goTo called with the pointer of a condition or an action; null: the rule is not in the editor
+ */
+export function trace(step, goTo) {
+  if (step.sensitive) return el("p", {class: "dim"}, "Of a sensitive rule only whether it matches is shown.");
+  return [
+    step.error && el("p", {class: "bad"}, step.error), step.note && el("p", {}, step.note),
+    step.conditions.length === 0 ? el("p", {class: "dim"}, "It has no conditions: it runs for every machine.")
+      : el("ol", {class: "steps", "aria-label": "Conditions"}, step.conditions.map((found) => condition(found, goTo))),
+    step.actions.length > 0 && [el("h3", {}, "Actions"),
+      el("ol", {class: "steps", "aria-label": "Actions"}, step.actions.map((found) => action(found, goTo)))],
+    hasChanges(step.changes) && [el("h3", {}, "What it changes"), changes(step.changes)],
+  ];
+}
+
+function condition(found, goTo) {
+  const isTrue = found.outcome === true;
+  return el("li", {},
+    el("div", {},
+      el("span", {class: `mark ${isTrue ? "good" : "bad"}`, "aria-hidden": "true"}, isTrue ? "✓" : "✗"),
+      el("span", {class: "unseen"}, isTrue ? "true: " : "false: "),
+      pointed(found.pointer, found.op, goTo),
+      found.why && [" ", el("strong", {}, found.why)], found.detail && [" ", el("code", {}, found.detail)],
+      found.short_circuited && el("span", {class: "dim"}, " (an inspection does not come to it)")),
+    found.note && el("p", {}, found.note),
+    found.items ? loop(found) : values(found.arguments));
+}
+
+function loop(found) {
+  if (found.items.length === 0) return null;
+  const decisive = found.items.filter((item) => item.outcome === true).length;
+  const rest = found.items_total - found.items.length;
+  return el("details", {open: found.items.length <= 3},
+    el("summary", {}, `${found.multiple} of ${found.items_total}: true for ${decisive}`, rest > 0 && ` of the first ${found.items.length}`),
+    el("ol", {class: "steps"}, found.items.map((item) => el("li", {class: item.needed ? "" : "dim"},
+      el("span", {class: `mark ${item.outcome ? "good" : "bad"}`, "aria-hidden": "true"}, item.outcome ? "✓" : "✗"),
+      el("span", {class: "unseen"}, item.outcome ? "true: " : "false: "),
+      item.why && el("strong", {}, item.why), item.detail && [" ", el("code", {}, item.detail)],
+      !item.needed && " (not needed)", values(item.arguments)))));
+}
+
+function values(found) {
+  if (!found?.length) return null;
+  return el("dl", {class: "arguments"}, found.map((argument) => [
+    el("dt", {}, argument.name),
+    el("dd", {},
+      argument.written && [el("code", {}, argument.written), " → "],
+      argument.type === "missing" ? el("strong", {class: "bad"}, "missing")
+        : argument.size ? `${argument.size} bytes` : el("code", {}, short(JSON.stringify(argument.value), 400)),
+      argument.type !== "missing" && el("span", {class: "dim"}, ` ${argument.type}`),
+      argument.missing && [el("span", {class: "dim"}, ", there is no "), el("code", {}, argument.missing)])]));
+}
+
+function action(found, goTo) {
+  return el("li", {},
+    el("div", {}, pointed(found.pointer, found.op, goTo), found.times !== 1 && ` ${found.times} times`),
+    found.notes?.map((note) => el("p", {}, note)),
+    found.runs?.slice(0, 20).map(values));
+}
+
+function pointed(pointer, text, goTo) {
+  return goTo ? el("button", {class: "link", onclick: () => goTo(pointer), title: "Go to its line"}, text) : el("span", {}, text);
+}
+
+function hasChanges(found) {
+  return ["node", "plugin_data"].some((name) => found?.[name]?.length > 0) || Object.keys(found?.ports ?? {}).length > 0;
+}
+
+/** Return changes of a step: patches of the node, of its ports and of the plug-in data. */
+function changes(found) {
+  return [
+    found.node?.length > 0 && patch("node", found.node),
+    Object.entries(found.ports ?? {}).map(([address, operations]) => patch(`port ${address}`, operations)),
+    found.plugin_data?.length > 0 && patch("plug-in data", found.plugin_data)];
+}
+
+const SIGNS = {add: "+", remove: "−", replace: "~", move: ">", copy: "+", test: "="};
+
+/** Return a patch (RFC 6902) as lines. */
+export function patch(title, operations, most = 200) {
+  return el("div", {}, title && el("h3", {}, title),
+    el("ul", {class: "patch", "aria-label": title ? `Changes: ${title}` : "Changes"}, operations.slice(0, most).map(({op, path, from, value}) => el("li", {},
+      el("span", {class: op === "remove" ? "bad" : "good", "aria-hidden": "true"}, SIGNS[op] ?? op, " "),
+      el("span", {class: "unseen"}, `${op} `),
+      path || "(all of it)", from && ` from ${from}`,
+      value !== undefined && [": ", short(JSON.stringify(value), 300)]))),
+    operations.length > most && el("p", {class: "dim"}, `and ${operations.length - most} more`));
+}
+
+/** Return what an inspection of the machine would change: the node, its traits, ports and plug-in data. */
+export function effect(reply) {
+  const {node, ports, traits, ports_created: created, ports_removed: removed, would, messages} = reply;
+  const lines = [
+    traits?.added?.length > 0 && el("p", {}, "Traits that it gets: ", traits.added.map((name) => [el("span", {class: "tag"}, name), " "])),
+    traits?.removed?.length > 0 && el("p", {}, "Traits that it loses: ", traits.removed.map((name) => [el("span", {class: "tag"}, name), " "])),
+    node?.patch?.length > 0 && patch("Node", node.patch),
+    created?.length > 0 && patch("Ports that are created", created.map((port) => ({op: "add", path: `/${port.address}`, value: said(port)}))),
+    removed?.length > 0 && patch("Ports that are removed", removed.map((address) => ({op: "remove", path: `/${address}`}))),
+    ports?.map((port) => patch(`Port ${port.address}`, port.patch)),
+    reply.plugin_data?.patch?.length > 0 && el("details", {},
+      el("summary", {}, `Plug-in data: ${reply.plugin_data.patch.length} changes`), patch(null, reply.plugin_data.patch, 50)),
+    would?.length > 0 && [el("h3", {}, "What it would send"), el("ul", {}, would.map((found) => el("li", {}, short(found.text, 300))))],
+    messages?.length > 0 && [el("h3", {}, "What it would log"),
+      el("ul", {}, messages.map(({level, text}) => el("li", {}, el("span", {class: "dim"}, `${level} `), text)))],
+  ].flat().filter(Boolean);
+  return lines.length > 0 ? lines : el("p", {class: "dim"}, "Nothing would be changed.");
+}
+
+/** Return what a port has besides its address and what all ports have. */
+function said(port) {
+  return Object.fromEntries(Object.entries(port).filter(([name, value]) => name !== "address" && value !== null && value !== false
+    && (typeof value !== "object" || Object.keys(value).length > 0)));
+}
+
+/** Return how the result with the rule differs from that of the stored ones. */
+export function difference(found) {
+  const parts = [["Node", found.node], ["Traits", found.traits], ["Ports", found.ports], ["Plug-in data", found.plugin_data]]
+    .filter(([, operations]) => operations?.length > 0).map(([title, operations]) => patch(title, operations));
+  if (found.outcome) parts.unshift(el("p", {}, `The inspection would have ${found.outcome[0]}, and has ${found.outcome[1]} with this rule.`));
+  return parts.length > 0 ? parts : el("p", {class: "dim"}, "Nothing: the stored rules do the same.");
+}

@@ -1,0 +1,297 @@
+"""The views of rules in a browser: a rule is written, tried on machines, stored, and its statistics obey."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from ironic_rules import samples
+from ironic_rules.rules import strict_yaml
+from tests.functional.processes import standalone, wait_for
+from tests.functional.ui.conftest import PATIENCE_MS, Visitor, playwright
+
+expect = playwright.expect
+expect.set_options(timeout=PATIENCE_MS)
+RULES = "/v1/inspection_rules"
+MACHINES = ("dell-r660", "hpe-dl380-gen11", "vm-qemu-bios")
+HOSTILE = "<img src=x onerror=\"console.error('executed')\">\u202egnp.exe"
+MISTAKEN = """\
+name: many-cpus
+conditions:
+  - {op: gt, args: {values: ["{inventory[cpu][count]}", 8]}}
+actions:
+  - {op: set-atribute, args: {path: /extra/cpus, value: "{inventory[cpu][count]}"}}
+"""
+CLIENT: dict[str, Any] = {"headers": {"X-OpenStack-Ironic-API-Version": "1.96"}, "timeout": 60, "trust_env": False}
+
+
+class Service:
+    """A service with nodes that have been inspected, one for each of ``MACHINES``."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = httpx.Client(base_url=url, **CLIENT)
+        self.nodes = {name: self._enroll(name) for name in MACHINES}
+        for name in MACHINES:
+            self.inspect(name)
+
+    def _enroll(self, name: str) -> str:
+        report = samples.inventory(name)
+        node = self.client.post("/v1/nodes", json={
+            "name": name, "driver": "fake-hardware", "inspect_interface": "agent"}).json()
+        for interface in report["inventory"]["interfaces"]:
+            self.client.post("/v1/ports", json={"node_uuid": node["uuid"], "address": interface["mac_address"]})
+        self._ask(name, "manage", "manageable")
+        return str(node["uuid"])
+
+    def _ask(self, name: str, target: str, state: str) -> None:
+        self.client.put(f"/v1/nodes/{name}/states/provision", json={"target": target}).raise_for_status()
+        self._wait(name, state)
+
+    def _wait(self, name: str, state: str) -> None:
+        wait_for(f"{name} in {state}", lambda: self.client.get(f"/v1/nodes/{name}").json()["provision_state"] == state)
+
+    def inspect(self, name: str, **more: Any) -> None:
+        """Inspect a node; ``more`` is added to what its machine sends."""
+        self._ask(name, "inspect", "inspect wait")
+        report = {**samples.inventory(name), "error": None, **more}
+        self.client.post("/v1/continue_inspection", json=report).raise_for_status()
+        self._wait(name, "manageable")
+
+    def create(self, name: str, **more: Any) -> str:
+        """Store a rule; return its UUID."""
+        action = {"op": "set-attribute", "args": {"path": f"/extra/{name}", "value": 1}}
+        reply = self.client.post(RULES, json={"name": name, "actions": [action], **more})
+        assert reply.status_code == 201, reply.text
+        return str(reply.json()["uuid"])
+
+    def statistics(self, rule: str) -> dict[str, Any]:
+        """Return what has become of a rule."""
+        return dict(self.client.get(f"{RULES}/{rule}/statistics").json())
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory) -> Iterator[Service]:
+    config = "[inspection_rules]\nstatistics_interval = 1\n"
+    with standalone(tmp_path_factory.mktemp("workbench"), config=config) as (_, url):
+        served = Service(url)
+        yield served
+        served.client.close()
+
+
+@pytest.fixture
+def open_bench(service, visit) -> Callable[..., Visitor]:
+    """Return a function that opens the workbench for a rule and the three nodes."""
+    def opened(rule: str = "", **options: Any) -> Visitor:
+        her = visit(service.url, width=1500, height=950, **options)
+        her.open(f"#/workbench{f'/{rule}' if rule else ''}?nodes={','.join(service.nodes.values())}")
+        return her
+
+    return opened
+
+
+def write(her: Visitor, text: str) -> None:
+    """Replace the text in the editor."""
+    her.page.get_by_role("textbox", name="Rule, as YAML or JSON").focus()
+    her.page.keyboard.press("Control+A")
+    her.page.keyboard.insert_text(text)
+
+
+def text_of(her: Visitor) -> str:
+    """Return the text in the editor."""
+    return "\n".join(her.page.locator(".cm-line").all_inner_texts())
+
+
+def cell(her: Visitor, machine: str, verdict: str) -> Any:
+    """Return the cell of the matrix that says this of the rule that is written."""
+    return her.page.locator(".matrix tr.draft").get_by_role("button", name=re.compile(f"{verdict} on {machine}"))
+
+
+def test_a_rule_is_written_mended_understood_stored_and_counted(service, open_bench):
+    her = open_bench()
+    write(her, MISTAKEN)
+    # The API's problem, under its line, and in words.
+    problem = her.page.get_by_role("list", name="Problems").get_by_role("listitem")
+    expect(problem).to_contain_text("there is no such action")
+    expect(her.page.locator(".cm-lintRange-error")).to_have_text("set-atribute")
+    problem.get_by_role("button", name="Line 5").click()
+    her.page.keyboard.type("set-at")
+    expect(her.page.get_by_role("option", name="set-attribute")).to_be_visible()
+    her.check_accessibility()
+    her.page.keyboard.press("Tab")
+    her.see("The rule is valid.", ".problems")
+
+    # Three machines: it fails on one of them, and says why.
+    expect(cell(her, "dell-r660", "matches")).to_be_visible()
+    expect(cell(her, "hpe-dl380-gen11", "matches")).to_be_visible()
+    cell(her, "vm-qemu-bios", "does not match").click()
+    her.see("The rule does not match on vm-qemu-bios.", ".verdict")
+    her.see("not greater", ".steps")
+    her.see(re.compile(r"\{inventory\[cpu\]\[count\]\} → \d+ integer"), ".steps")
+    her.check_accessibility()
+    her.picture("workbench")
+
+    # A click on a value makes a condition of it, and the verdict follows.
+    cell(her, "dell-r660", "matches").click()
+    her.page.get_by_label("Search in the inventory of dell-r660").fill("manufacturer")
+    her.page.get_by_role("treeitem", selected=True).locator("[data-pick]").click()
+    expect(cell(her, "hpe-dl380-gen11", "does not match")).to_be_visible()
+    assert '  - {op: eq, args: {values: ["{inventory[system_vendor][manufacturer]}", Dell Inc.]}}' in text_of(her)
+    her.see("/extra/cpus: 128", ".verdicts")
+
+    her.page.get_by_role("button", name="Save as new rule").click()
+    her.see("many-cpus", ".head")
+    rule = re.search("/workbench/([0-9a-f-]{36})", her.page.url).group(1)
+    stored = service.client.get(f"{RULES}/{rule}").json()
+    assert [condition["op"] for condition in stored["conditions"]] == ["gt", "eq"]
+
+    service.inspect("dell-r660")
+    service.inspect("vm-qemu-bios")
+    wait_for("statistics", lambda: service.statistics(rule)["considered"] == 2)
+    her.page.get_by_role("link", name="Rules", exact=True).click()
+    row = her.page.get_by_role("row").filter(has_text="many-cpus")
+    expect(row.get_by_role("cell").nth(5)).to_have_text("1")
+    expect(row.get_by_role("cell").nth(6)).to_have_text("2")
+    expect(row).to_contain_text("/extra/cpus")
+    her.check_accessibility()
+    her.picture("rules", 420)
+    assert her.errors == []
+
+
+def test_a_conflict_of_two_tabs_shows_both_texts_and_loses_nothing(service, open_bench):
+    rule = service.create("contested", description="as it was")
+    one, other = open_bench(rule), open_bench(rule)
+    text = text_of(one)
+    write(one, text.replace("as it was", "of one tab"))
+    write(other, text.replace("as it was", "of the other tab"))
+    one.page.get_by_role("button", name="Save", exact=True).click()
+    one.see("Saved.")
+    other.page.keyboard.press("Control+S")
+    dialog = other.page.get_by_role("dialog", name="Someone has changed this rule")
+    expect(dialog.get_by_label("Yours")).to_contain_text("of the other tab")
+    expect(dialog.get_by_label("Stored now")).to_contain_text("of one tab")
+    other.check_accessibility()
+    dialog.get_by_role("button", name="Back to my text").click()
+    assert "of the other tab" in text_of(other)
+    assert service.client.get(f"{RULES}/{rule}").json()["description"] == "of one tab"
+
+    # Other views, and back: what was typed is still there.
+    other.page.get_by_role("link", name="Rules", exact=True).click()
+    other.see("contested", "table")
+    other.page.go_back()
+    expect(other.page.locator(".cm-content")).to_contain_text("of the other tab")
+    other.page.get_by_role("button", name="Save", exact=True).click()
+    other.page.get_by_role("button", name="Save mine over it").click()
+    other.see("Saved.")
+    assert service.client.get(f"{RULES}/{rule}").json()["description"] == "of the other tab"
+    assert one.errors == other.errors == []
+
+
+def test_a_rollback_says_what_it_would_do_and_does_it_only_when_that_is_confirmed(service, visit):
+    service.create("lasting")
+    before = service.client.get(f"{RULES}/revisions?limit=1").json()["revisions"][0]["revision"]
+    gone = service.create("passing", conditions=[{"op": "is-true", "args": {"value": "{inventory[cpu][nope]}"}}])
+    her = visit(service.url, width=1200)
+    her.open("#/rules")
+    back = her.page.get_by_role("button", name=f"Roll back to revision {before}", exact=True)
+    back.click()
+    dialog = her.page.get_by_role("dialog", name=f"Roll back to revision {before}?")
+    expect(dialog).to_contain_text("passing")
+    dialog.get_by_role("button", name="Cancel").click()
+    assert service.client.get(f"{RULES}/{gone}").status_code == 200
+    back.click()
+    dialog.get_by_role("button", name="Roll back").click()
+    expect(her.page.get_by_role("row").filter(has_text="rolled back")).to_be_visible()
+    assert service.client.get(f"{RULES}/{gone}").status_code == 404
+
+    # A rule is switched off, by keyboard.
+    toggle = her.page.get_by_role("button", name="Disable lasting")
+    toggle.focus()
+    her.page.keyboard.press("Enter")
+    her.page.get_by_role("button", name="Disable", exact=True).press("Enter")
+    expect(her.page.get_by_role("button", name="Enable lasting")).to_be_visible()
+    assert her.errors == []
+
+
+def test_what_machines_and_rules_say_is_text(service, visit):
+    service.create("hostile", description=HOSTILE, conditions=[
+        {"op": "eq", "args": {"values": ["{plugin_data[site]}", HOSTILE.replace("{", "{{").replace("}", "}}")]}}])
+    service.inspect("vm-qemu-bios", site=HOSTILE, **{f"<b>{HOSTILE}": {"x" * 10_000: "\u202e"}})
+    her = visit(service.url, width=360, color_scheme="dark")
+    her.open("#/rules")
+    her.see("<img src=x onerror", "table")
+    her.check_accessibility()
+    her.open(f"#/workbench?nodes={service.nodes['vm-qemu-bios']}")
+    search = her.page.get_by_label("Search in the inventory of vm-qemu-bios")
+    search.fill("site")
+    her.see("⟨U+202E⟩", ".tree")
+    search.press("ArrowDown")
+    her.page.keyboard.press("Enter")
+    her.see("<img src=x", ".steps li:nth-child(2)")
+    her.see("The rule matches on vm-qemu-bios.", ".verdict")
+    her.check_accessibility()
+    assert her.page.locator("img").count() == 0
+    assert her.errors == []
+
+
+def test_a_warning_is_mended_by_its_button_and_the_rule_becomes_a_file_that_apply_takes(service, visit):
+    her = visit(service.url, width=1500)
+    her.open("#/workbench")
+    write(her, MISTAKEN.replace("[count]", "[cuont]", 1).replace("atribute", "attribute"))
+    her.see("did you mean inventory[cpu][count]?", ".problems")
+    her.page.get_by_role("button", name="Write inventory[cpu][count]").first.click()
+    her.see("The rule is valid.", ".problems")
+    rule = strict_yaml.load(text_of(her))
+    assert rule["conditions"][0]["args"]["values"] == ["{inventory[cpu][count]}", 8]
+
+    # As YAML and as JSON, the same rule, which a service takes.
+    for suffix in ("yaml", "json"):
+        with her.page.expect_download() as found:
+            her.page.get_by_role("button", name="Save as file").click()
+        assert found.value.suggested_filename == f"many-cpus.{suffix}"
+        content = found.value.path().read_text()
+        assert strict_yaml.load(content) == [rule]
+        her.page.get_by_role("button", name="YAML ⇄ JSON").click()
+    her.see("openstack baremetal inspection rule apply many-cpus.json")
+    reply = service.client.put(RULES, json={"rules": [rule], "dry_run": True})
+    assert reply.status_code == 200, reply.text
+    assert her.errors == []
+
+
+@pytest.mark.long
+def test_machines_are_chosen_by_keyboard_and_bad_ones_say_why_they_are(service, visit):
+    node = service.client.post("/v1/nodes", json={"name": "silent", "driver": "fake-hardware"}).json()["uuid"]
+    her = visit(service.url, width=1500)
+    her.open(f"#/workbench?nodes={node}")
+    her.see("This node has not been inspected yet")
+    her.page.locator("h1").click()
+    her.page.keyboard.press("m")
+    dialog = her.page.get_by_role("dialog", name="Machines to try the rule on")
+    dialog.get_by_role("searchbox").fill("dell")
+    sample = dialog.get_by_role("checkbox", name="dell-r660", exact=True)
+    expect(sample).to_be_visible()
+    sample.press("Space")
+    dialog.get_by_text("Paste a report").press("Enter")
+    pasted = dialog.get_by_label("A report or an inventory as JSON")
+    pasted.fill("{")
+    dialog.get_by_role("button", name="Add", exact=True).press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("This is not JSON")
+    assert pasted.input_value() == "{"
+    pasted.fill(json.dumps({"cpu": {"count": 3, "architecture": "x86_64"}, "interfaces": [
+        {"name": "eth0", "mac_address": "52:54:00:00:00:09", "ipv4_address": "192.0.2.9"}]}))
+    dialog.get_by_role("button", name="Add", exact=True).press("Enter")
+    her.check_accessibility()
+    dialog.get_by_role("button", name="Try on these").press("Enter")
+    expect(cell(her, "dell-r660", "matches")).to_be_visible()
+    expect(cell(her, "pasted 1", "matches")).to_be_visible()
+    her.see("Without a result: silent", ".verdicts")
+    cell(her, "pasted 1", "matches").press("Enter")
+    her.see("{inventory[cpu][count]} → 3 integer", ".steps")
+    her.page.get_by_label("Compare with the stored rules").press("Space")
+    her.see(re.compile("Compared with the stored rules.*cpus"), ".verdicts section")
+    assert her.errors == []

@@ -1,0 +1,33 @@
+"""The bundle of the page's editor is what its description and its lock file say."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+VENDOR = ROOT / "ironic_rules" / "ui" / "vendor"
+#: Bytes of the whole page, compressed.
+MAX_PAGE = 400_000
+
+
+def test_the_bundle_is_the_described_one_of_locked_versions_with_their_licences():
+    described = json.loads((VENDOR / "editor.json").read_text())
+    content = (VENDOR / described["file"]).read_bytes()
+    lock = json.loads((ROOT / "tools" / "editor" / "package-lock.json").read_text())["packages"]
+    licences = (VENDOR / "editor-licences.txt").read_text()
+
+    assert hashlib.sha256(content).hexdigest() == described["sha256"]
+    for package in described["packages"]:
+        locked = lock[f"node_modules/{package['name']}"]
+        assert (locked["version"], locked["license"]) == (package["version"], package["license"])
+        assert f"{package['name']} {package['version']}\n\n" in licences
+        assert f" * {package['name']} {package['version']} ({package['license']})\n" in content[:4096].decode()
+
+
+def test_the_whole_page_is_small():
+    files = [path for path in (ROOT / "ironic_rules" / "ui").rglob("*") if path.is_file() and path.suffix != ".txt"]
+
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) < MAX_PAGE
