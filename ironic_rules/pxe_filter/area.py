@@ -45,6 +45,8 @@ class Area:
         self._recent: set[str] = set()
         #: ids of nodes of such messages whose change was read at the same time: which one is newer is unknown
         self._unsure: set[int] = set()
+        #: those of these addresses that had no port then
+        self._unsure_macs: set[str] = set()
         #: whether the plan was filled from the database
         self._filled = False
         self._synced = False
@@ -125,7 +127,8 @@ class Area:
         pairs = [(port.address, port.node_id) for port in mine]
         pairs += identifiers.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)
         with self._lock:
-            self._writer.note(self._plan.update(changed, pairs, inspecting, self._recent, refused))
+            self._writer.note(self._plan.update(changed, pairs, inspecting, self._recent, refused,
+                                                 self._unsure_macs))
 
     def finish(self, asked: Collection[int] | None, *, periodic: bool) -> None:
         """A reading is taken over: decide what to read again, and write.
@@ -140,6 +143,7 @@ class Area:
                 self._writer.note(self._plan.forget_gone())
             subjects = {self._plan.node_of(mac) or plan.GONE for mac in self._recent} - {plan.GONE}
             self._unsure = subjects if asked is None else subjects.intersection(asked)
+            self._unsure_macs = {mac for mac in self._recent if self._plan.node_of(mac) == plan.GONE}
             if not self._filled:
                 self._filled = True
                 self._writer.note(self._plan.files)

@@ -335,7 +335,7 @@ class Plan:
         self._by_node[now] = (*others, mac) if others else mac
 
     def update(self, changed: Collection[int], ports: Iterable[tuple[str, int]], inspecting: Collection[int],
-               keep: Collection[str] = (), refused: set[str] | None = None) -> set[str]:
+               keep: Collection[str] = (), refused: set[str] | None = None, again: Collection[str] = ()) -> set[str]:
         """Update the plan by the state of some nodes in the database.
 
         :param changed: ids of the nodes whose ports may have changed
@@ -343,12 +343,14 @@ class Plan:
         :param inspecting: ids of all nodes on inspection
         :param keep: addresses of messages since the database was queried
         :param refused: invalid addresses are added to this set
+        :param again: addresses of earlier messages; for those without a port, the database is newer
         """
         refused = set() if refused is None else refused
         owners = {mac: node_id for address, node_id in ports
                   if (mac := address if identifiers.is_one(address) else usable(address, refused))}
         touched = set(owners)
         touched.update(mac for node_id in changed for mac in self.macs_of(node_id))
+        touched.update(mac for mac in again if self.node_of(mac) == GONE)
         before = {mac: self._was(mac) for mac in touched}
         # For addresses without a change in the database, messages are the latest state until all ports are read again.
         self._told = {mac: allowed for mac, allowed in self._told.items() if mac in keep or mac not in touched}

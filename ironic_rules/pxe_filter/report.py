@@ -53,16 +53,14 @@ def status(settings: FilterSettings, db: Database) -> Iterator[str]:
     They say what would be written for each address, and why, and last, for each target, what is in effect. The lines of
     each target with a name follow one with that name in brackets.
     """
-    refused: set[str] = set()
     for target in settings.targets:
         if target.name:
             yield f"[{target.name}]"
-        yield from _status(settings, target, db, refused)
-    for address in sorted(refused):
-        yield f"{printable(address, 64)}\trefused\tnot a unicast MAC address"
+        yield from _status(settings, target, db)
 
 
-def _status(settings: FilterSettings, target: TargetSettings, db: Database, refused: set[str]) -> Iterator[str]:
+def _status(settings: FilterSettings, target: TargetSettings, db: Database) -> Iterator[str]:
+    refused: set[str] = set()
     layout = plan.Layout(target.files)
     wanted = plan.Plan(layout, deny_unknown=target.deny_unknown, discovery=target.discovery)
     states = []
@@ -89,6 +87,9 @@ def _status(settings: FilterSettings, target: TargetSettings, db: Database, refu
     yield f"{plan.WILDCARD}\t{_verdict(wanted.allows_unknown)}\t{_why_unknown(target, len(inspecting))}"
     for mac, node_id in ports:
         yield f"{mac}\t{_verdict(wanted.is_allowed(mac, node_id))}\t{_why(node_id, nodes, settings)}"
+    for address in sorted(refused):
+        what = "an identifier in hexadecimal that is not made of a MAC address"
+        yield f"{printable(address, 64)}\trefused\tnot {what if address.startswith('id:') else 'a unicast MAC address'}"
     yield from states
 
 

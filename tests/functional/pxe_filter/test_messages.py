@@ -303,3 +303,26 @@ class TestTheSender:
         client = rpc.make_client(rpc_transport.get_transport(conf), conf)
 
         assert (client._client is not None) is sends
+
+
+def test_a_message_about_a_deletion_that_was_read_already_does_not_outlive_the_next_look(site):
+    """The API sends: denied. But an address without a port is as any unknown one, which the next reading confirms."""
+    _, kept = site.machine(states.INSPECTWAIT)
+    node, mac = site.machine()
+    keeper = site.synced()
+    site.drop_node(node)
+    original = keeper._reader.changed
+
+    def changed(conn: Any) -> Any:
+        found = original(conn)
+        keeper.tell([], [mac])
+        keeper.write()
+        return found
+
+    keeper._reader.changed = changed
+    keeper.sync(periodic=False)
+    assert site.verdicts() == {kept: True, mac: False, "*": True}
+
+    keeper._reader.changed = original
+    keeper.sync(periodic=False)
+    assert site.verdicts() == {kept: True, mac: True, "*": True}
