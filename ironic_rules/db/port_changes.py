@@ -39,7 +39,7 @@ def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> No
     if changes.created:
         _create(conn, node_id, changes.created)
     if changes.deleted or changes.created or any(
-            not values.keys().isdisjoint(("address", "physical_network")) for values in changes.updated.values()):
+            not pxe_filter.OF_PORTS.isdisjoint(values) for values in changes.updated.values()):
         pxe_filter.note(conn, node_id)
 
 

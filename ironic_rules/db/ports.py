@@ -114,7 +114,7 @@ def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Port
     :raises MACAlreadyExists, PortAlreadyExists, DuplicatePortName: 409
     """
     statement = sa.update(ports).where(ports.c.id == port_id).values({**values, "updated_at": clock.now()})
-    moves = not values.keys().isdisjoint(("address", "node_id", "physical_network", "extra"))
+    moves = not pxe_filter.OF_PORTS.isdisjoint(values)
     owners = set(conn.scalars(_OWNER, {"port_id": port_id})) if moves else set()
     with _taken(values), references(lambda key: _missing(conn, key, values)):
         conn.execute(statement)

@@ -38,6 +38,8 @@ _CHUNK = 500
 #: Names in ``extra`` of a port that tell how its client identifies itself instead of by its address: the client
 #: identifier of DHCPv4, as Ironic and the agent know it of InfiniBand, and the DUID of DHCPv6.
 IDENTIFIERS = ("client-id", "duid")
+#: Fields of a port whose changes filters have to know.
+OF_PORTS = frozenset({"address", "node_id", "physical_network", "extra"})
 
 _NOTE = sa.insert(pxe_filter_changes)
 _PORTS = sa.select(ports.c.id, ports.c.address, ports.c.node_id).where(

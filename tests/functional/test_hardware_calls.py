@@ -109,7 +109,7 @@ def test_a_target_raid_configuration_is_checked_kept_and_created(whole):
     assert (shown["provision_state"], shown["raid_config"]) == ("active", RAID)
     assert whole.app.put_json(path, {}).status_int == 204
     assert whole.show(node)["target_raid_config"] == {}
-    assert whole.app.put_json(path, RAID, headers=at(11)).status_int == 405
+    assert whole.app.put_json(path, RAID, headers=at(11)).status_int == 406
     unable = whole.enroll(raid_interface="no-raid")
     reply = whole.app.put_json(f"/v1/nodes/{unable}/states/raid", RAID)
     assert (reply.status_int, "does not support" in fault(reply)) == (404, True)
@@ -158,7 +158,7 @@ def test_virtual_media_are_not_changed_while_a_ramdisk_runs_nor_before_their_ver
 
     for reply in (whole.app.post_json(path, body), whole.app.delete(path)):
         assert (reply.status_int, "clean wait" in fault(reply)) == (409, True)
-    assert whole.app.post_json(path, body, headers=at(88)).status_int == 405
+    assert whole.app.post_json(path, body, headers=at(88)).status_int == 404
     assert whole.app.get(path, headers=at(92)).status_int == 404
     assert whole.app.delete(f"{path}?device_types=tape").status_int == 400
 

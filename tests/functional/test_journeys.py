@@ -42,14 +42,18 @@ class Trace:
 
     def __init__(self) -> None:
         self._notes = False
+        self._calls = 0
         #: module -> thread that called it first
         self.modules: dict[str, int] = {}
         self.commits: set[tuple[str, str]] = set()
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        if not self._notes or event != "call" or frame.f_code.co_name == "<module>":
+        if event != "call" or frame.f_code.co_name == "<module>":
             return
         module = self._module(frame)
+        self._calls += bool(module)
+        if not self._notes:
+            return
         if module:
             self.modules.setdefault(module, threading.get_ident())
         if module == "db.session" and frame.f_code.co_name == "write" and frame.f_back:
@@ -60,8 +64,14 @@ class Trace:
         file = frame.f_code.co_filename
         return file.removeprefix(PACKAGE).removesuffix(".py").replace("/", ".") if file.startswith(PACKAGE) else ""
 
+    def _is_idle(self) -> bool:
+        before = self._calls
+        time.sleep(0.3)
+        return self._calls == before
+
     def of(self, travel: Callable[[], None]) -> None:
-        """Note what is called while something travels."""
+        """Note what is called while something travels. Begin when what was before has ended."""
+        wait_for("an idle service", self._is_idle, 60)
         self.modules.clear()
         self.commits.clear()
         self._notes = True
@@ -191,7 +201,7 @@ def test_a_mac(whole: Whole, trace: Trace, tmp_path: Path, monkeypatch: pytest.M
             node = whole.enroll(states.MANAGEABLE, inspect_interface="agent")
             assert whole.app.post_json("/v1/ports", {"node_uuid": node, "address": mac}).status_int == 201
             assert not is_let_in(mac)
-            time.sleep(0.5)  # the filter has read the new port
+            time.sleep(0.5)  # the filter has begun to read the new port
             trace.of(travel)
     finally:
         started.stop()

@@ -77,7 +77,7 @@ def test_what_the_filter_does_not_care_for_is_not_listed(db: Database) -> None:
     port = db.write(lambda conn: int(ports.create(conn, {"node_id": owner, "address": mac()}).id))
     changes = reader(db)
 
-    db.write(lambda conn: ports.update(conn, port, {"extra": {"a": 1}}))
+    db.write(lambda conn: ports.update(conn, port, {"is_smartnic": True}))
     db.write(lambda conn: ports.apply_changes(conn, owner, PortChanges(updated={port: {"pxe_enabled": False}})))
     db.write(lambda conn: nodes.update(conn, owner, {"provision_state": "inspecting"}))
 

@@ -370,11 +370,11 @@ def test_d_22_a_step_without_the_arguments_that_hardware_requires_is_accepted_wi
 
     created = create(whole, name="CUSTOM_BARE", steps=[bare])
 
-    [warning] = created.pop("warnings")
+    [warning] = created["warnings"]
     assert (warning["kind"], warning["pointer"]) == ("arguments", "/steps/0/args/settings")
     assert warning["text"].startswith("the step requires this argument; nodes with the bios interface fake")
-    # Warnings are about what is written: a later reader has none, and a change of the steps has them again.
     assert whole.app.get(f"{TEMPLATES}/CUSTOM_BARE").json == created
+    # A change has those about what it has written.
     assert "warnings" not in patch(whole, "CUSTOM_BARE", {"op": "add", "path": "/extra/a", "value": 1}).json
     changed = patch(whole, "CUSTOM_BARE", {"op": "replace", "path": "/steps/0/priority", "value": 91}).json
     assert changed["warnings"] == [warning]
