@@ -95,7 +95,8 @@ def trace() -> Iterator[Trace]:
 
 @pytest.fixture(scope="module")
 def whole(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
-    text = "[pxe_filter]\nnotify = true\n[conductor]\nheartbeat_interval = 500\nheartbeat_timeout = 600\n"
+    text = ("[pxe_filter]\nnotify = true\n[conductor]\nheartbeat_interval = 500\nheartbeat_timeout = 600\n"
+            "step_poll_interval = 3600\n")
     with running(tmp_path_factory.mktemp("journeys"), text) as started:
         yield started
 
