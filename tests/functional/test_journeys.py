@@ -77,7 +77,7 @@ class Trace:
         self._notes = True
         try:
             travel()
-            time.sleep(0.3)  # the threads that have answered before they are done
+            wait_for("an idle service", self._is_idle, 60)  # threads answer before they are done
         finally:
             self._notes = False
 
@@ -194,7 +194,8 @@ def test_a_mac(whole: Whole, trace: Trace, tmp_path: Path, monkeypatch: pytest.M
 
     def travel() -> None:
         assert whole.ask(node, "inspect").status_int == 202
-        wait_for("the file", lambda: is_let_in(mac), 10, 0.01)
+        wait_for("the file", lambda: is_let_in(mac), 60, 0.01)
+        wait_for("the look at the database", lambda: sum(keeper.statistics.syncs.values()) > looks, 60, 0.01)
 
     try:
         for _ in range(2):
@@ -203,6 +204,7 @@ def test_a_mac(whole: Whole, trace: Trace, tmp_path: Path, monkeypatch: pytest.M
             assert whole.app.post_json("/v1/ports", {"node_uuid": node, "address": mac}).status_int == 201
             assert not is_let_in(mac)
             time.sleep(0.5)  # the filter has begun to read the new port
+            looks = sum(keeper.statistics.syncs.values())
             trace.of(travel)
     finally:
         started.stop()

@@ -170,7 +170,7 @@ def test_files_that_wait_are_written_while_the_database_is_away(site, at_work):
 
     wait_for("the files", lambda: site.verdicts() == {mac: True, "*": True}, 20)
     wait_for("the failure", lambda: filter_.keeper.statistics.syncs["failed"] >= 1, 10)
-    assert filter_.keeper.statistics.unwritten == 0
+    wait_for("all files", lambda: filter_.keeper.statistics.unwritten == 0, 20)
 
 
 def test_a_database_that_was_away_when_a_message_came_is_asked_again_soon(site, at_work):

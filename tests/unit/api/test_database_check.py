@@ -73,6 +73,7 @@ def test_a_silent_database_holds_one_thread_and_is_missed_when_the_last_result_i
     assert [check.state()[:2] for _ in range(20)] == [(True, Found(1, 0))] * 20
     assert database.reads == 2
     monkeypatch.setattr(database_check, "STALE_S", 0.0)
+    monkeypatch.setattr(database_check, "PATIENCE_S", 0.01)
     assert check.state()[:2] == (False, None)
 
     monkeypatch.setattr(database_check, "STALE_S", 60.0)
