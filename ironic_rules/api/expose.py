@@ -78,16 +78,20 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
         @functools.wraps(method)
         def serve(self: Any, *arguments: str) -> Any:
             request, response = core.state.request, core.state.response
-            try:
-                given: dict[str, Any] = {}
-                _check(route, request)
+
+            def call() -> Any:
+                # Read for each attempt: a method may change what it is given.
                 query_values = route.query.load(request.environ.get("QUERY_STRING", ""))
                 body_value = _load_body(route, request)
+                given: dict[str, Any] = {}
                 if takes_query:
                     given["query"] = query_values
                 if takes_body:
                     given["body"] = body_value
-                call = functools.partial(_call, method, self, arguments, given, request)
+                return _call(method, self, arguments, given, request)
+
+            try:
+                _check(route, request)
                 # Ramdisks repeat their requests themselves, and anybody can send such.
                 _fill(response, route.status, call() if route.public else request.lock_patience.call(call))
             except Exception as error:  # noqa: BLE001  (the outermost handler)
