@@ -43,6 +43,12 @@ def of_conductor(host: str, turns: Mapping[str, tuple[int, int]]) -> Condition:
     return sa.or_(nodes.c.reservation == host, sa.and_(nodes.c.reservation.is_(None), sa.or_(sa.false(), *by_turns)))
 
 
+def is_reserved() -> Condition:
+    """Return the condition for nodes that are locked."""
+    # SQLite would not use the index of the column for IS NOT NULL. No host has an empty name.
+    return nodes.c.reservation > ""
+
+
 def has_trait(trait: str) -> Condition:
     """Return the condition for nodes with a trait."""
     return nodes.c.id.in_(sa.select(node_traits.c.node_id).where(node_traits.c.trait == trait))
@@ -55,7 +61,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     "id_in": _one_of("id"),
     "associated": _is_set("instance_uuid"),
     "sharded": _is_set("shard"),
-    "reserved": _is_set("reservation"),
+    "reserved": lambda value: is_reserved() if value else nodes.c.reservation.is_(None),
     "conductor": lambda host_and_turns: of_conductor(*host_and_turns),
     "project": of_project,
     "trait": has_trait,

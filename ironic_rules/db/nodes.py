@@ -352,8 +352,10 @@ def count_resumption(conn: sa.Connection, lock: Lock, most: int) -> int | None:
 def locks(conn: sa.Connection, conductor_group: str) -> list[Held]:
     """Return the locks of the nodes of a conductor group."""
     query = sa.select(nodes.c.id, nodes.c.reservation, nodes.c.reservation_token, nodes.c.uuid)
-    query = query.where(nodes.c.reservation.is_not(None), nodes.c.conductor_group == conductor_group)
-    return [Held(Lock(*lock), uuid) for *lock, uuid in conn.execute(query.order_by(nodes.c.id)).all()]
+    query = query.where(node_filters.is_reserved(), nodes.c.conductor_group == conductor_group)
+    # Sorted here: a database that sorts may read all nodes in the order of their ids, to find the few that are locked.
+    return sorted((Held(Lock(*lock), uuid) for *lock, uuid in conn.execute(query).all()),
+                  key=lambda held: held.lock.node_id)
 
 
 def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,

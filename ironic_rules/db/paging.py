@@ -55,6 +55,39 @@ def _collated(element: _Bytewise, compiler: SQLCompiler, **kwargs: Any) -> str:
     return f'{compiler.process(element.clauses, **kwargs)} COLLATE "C"'
 
 
+class _Ascending(FunctionElement[Any]):
+    """A key of the order, NULL first, in a form that an index can serve."""
+
+    inherit_cache = True
+
+
+class _Descending(FunctionElement[Any]):
+    """The reverse order: NULL last."""
+
+    inherit_cache = True
+
+
+@compiles(_Ascending)
+def _nulls_are_least(element: _Ascending, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return f"{compiler.process(element.clauses, **kwargs)} ASC"
+
+
+@compiles(_Descending)
+def _nulls_are_still_least(element: _Descending, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return f"{compiler.process(element.clauses, **kwargs)} DESC"
+
+
+# By default NULL is greater than every value.
+@compiles(_Ascending, "postgresql")
+def _nulls_first(element: _Ascending, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return f"{compiler.process(element.clauses, **kwargs)} ASC NULLS FIRST"
+
+
+@compiles(_Descending, "postgresql")
+def _nulls_last(element: _Descending, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return f"{compiler.process(element.clauses, **kwargs)} DESC NULLS LAST"
+
+
 @functools.cache
 def sort_keys(table: sa.Table) -> frozenset[str]:
     """Return the columns by which a collection may be sorted: all but JSON and hidden ones."""
@@ -86,11 +119,16 @@ def paginate(query: sa.Select[Any], table: sa.Table, page: Page, marker_row: Row
     ascending = page.sort_dir == "asc"
     key = _Bytewise(column) if isinstance(column.type, (sa.String, sa.Text)) else column
     order: list[sa.ColumnElement[Any]] = [key, last] if column is not last else [last]
-    if column.nullable:
-        order.insert(0, column.is_not(None))
     if marker_row is not None:
         query = query.where(_after(column, key, last, marker_row, ascending))
-    return query.order_by(*(part.asc() if ascending else part.desc() for part in order)).limit(page.limit)
+    return query.order_by(*(_directed(part, ascending, column.nullable and part is key) for part in order)).limit(
+        page.limit)
+
+
+def _directed(part: sa.ColumnElement[Any], ascending: bool, nullable: bool | None) -> sa.ColumnElement[Any]:
+    if nullable:
+        return _Ascending(part) if ascending else _Descending(part)
+    return part.asc() if ascending else part.desc()
 
 
 def _sort_column(table: sa.Table, page: Page) -> sa.Column[Any]:
@@ -111,6 +149,7 @@ def _after(column: sa.Column[Any], key: sa.ColumnElement[Any], last: sa.Column[A
     if marker.value is None:
         same = sa.and_(column.is_(None), beyond)
         return sa.or_(same, column.is_not(None)) if ascending else same
-    farther = key > value if ascending else key < value
-    place = sa.or_(farther, sa.and_(column == value, beyond))
+    # The first half is for the index.
+    reached, farther = (key >= value, key > value) if ascending else (key <= value, key < value)
+    place = sa.and_(reached, sa.or_(farther, beyond))
     return place if ascending or not column.nullable else sa.or_(place, column.is_(None))

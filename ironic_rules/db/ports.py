@@ -35,7 +35,8 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, wit
                      raw_json=raw_json)
     source: Any = ports
     if with_node or "node_uuid" in joined:
-        source = source.join(nodes, ports.c.node_id == nodes.c.id)
+        # Each port has a node. With an inner join, MariaDB may begin with the nodes, and sort the ports of all of them.
+        source = source.outerjoin(nodes, ports.c.node_id == nodes.c.id)
     if "portgroup_uuid" in joined:
         source = source.outerjoin(portgroups, ports.c.portgroup_id == portgroups.c.id)
     return sa.select(*own, *(_JOINED[name] for name in joined)).select_from(source)

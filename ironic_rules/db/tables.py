@@ -144,6 +144,13 @@ nodes = sa.Table(
     Index("nodes_resource_class_idx", "resource_class"),
     Index("nodes_parent_node_idx", "parent_node"),
     Index("nodes_chassis_uuid_idx", "chassis_uuid"),
+    # For lists of the few nodes that have a certain value among many.
+    *[Index(f"nodes_{name}_idx", name) for name in (
+        "conductor_group", "driver", "fault", "inspection_scope", "maintenance", "retired")],
+    # For nodes in the order of these columns; in PostgreSQL NULL first, and text by its bytes, as pages are sorted.
+    # Besides the unique index of names, because MariaDB does not sort by that and the id.
+    Index("nodes_name_order_idx", "name"),
+    Index("nodes_updated_at_order_idx", "updated_at"),
     # For the number of nodes that were discovered in the last minute.
     Index("nodes_auto_discovered_idx", "auto_discovered", "created_at"),
     **_TABLE_ARGS,

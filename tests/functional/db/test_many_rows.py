@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, history, inspection_journal, inspections, operations
+from ironic_rules.db import clock, history, inspection_journal, inspections, nodes, operations, ports
 from ironic_rules.db import tables as t
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
@@ -18,7 +18,8 @@ from tests.functional import databases
 
 #: Rows of each table, and of a page.
 ROWS, PAGE = 20_000, 100
-NODES = 200
+#: The number of nodes, and of those that have inspections.
+MANY_NODES, NODES = 10_000, 200
 #: What reading a page may take. SQLite counts instructions, about ten for each row that is only looked at.
 MOST_ROWS, MOST_INSTRUCTIONS = 1_500, 60_000
 
@@ -53,8 +54,14 @@ def _gather_statistics(db: Database) -> None:
 def _fill(conn: sa.Connection) -> None:
     now = clock.now()
     conn.execute(sa.insert(t.nodes), [
-        {"id": number, "uuid": _uuid(1, number), "driver": "fake-hardware", "provision_state": "manageable",
-         "created_at": now} for number in range(1, NODES + 1)])
+        {"id": number, "uuid": _uuid(1, number), "name": f"n{number * 7919 % MANY_NODES:05d}", "created_at": now,
+         "driver": "d", "provision_state": "manageable", "updated_at": now + datetime.timedelta(seconds=-number),
+         "maintenance": number % 2500 == 0, "fault": "power failure" if number % 2500 == 1 else None,
+         "reservation": "conductor" if number % 5000 == 2 else None} for number in range(1, MANY_NODES + 1)])
+    conn.execute(sa.insert(t.ports), [
+        {"id": number, "uuid": _uuid(6, number), "node_id": number, "created_at": now,
+         "address": f"52:54:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"}
+        for number in range(1, MANY_NODES + 1)])
     numbers = range(ROWS)
     conn.execute(sa.insert(t.node_inspections), [
         {"uuid": _uuid(2, number), "node_id": number % NODES + 1, "created_at": now, "kind": "ramdisk",
@@ -122,7 +129,23 @@ def _page(marker: str | None = None, **given: Any) -> Page:
     return Page(PAGE, marker, **given)
 
 
+def _nodes(page: Page, **filters: Any) -> Callable[[sa.Connection], Any]:
+    return lambda conn: nodes.list_nodes(conn, filters, page, ["uuid", "name"])
+
+
+_MIDDLE = _uuid(1, MANY_NODES // 2 + 1)
+
 LISTS: dict[str, tuple[Callable[[sa.Connection], Any], int]] = {
+    "nodes from the middle": (_nodes(_page(_MIDDLE)), PAGE),
+    "nodes by name": (_nodes(_page(sort_key="name")), PAGE),
+    "nodes by name from the middle": (_nodes(_page(_MIDDLE, sort_key="name")), PAGE),
+    "nodes changed last": (_nodes(_page(sort_key="updated_at", sort_dir="desc")), PAGE),
+    "the few nodes in maintenance": (_nodes(_page(), maintenance=True), 4),
+    "the few nodes with a fault": (_nodes(_page(), fault="power failure"), 4),
+    "the few nodes that are locked": (_nodes(_page(), reserved=True), 2),
+    "locks": (lambda conn: nodes.locks(conn, ""), 2),
+    "ports": (lambda conn: ports.list_ports(conn, {}, _page()), PAGE),
+    "ports of a node": (lambda conn: ports.list_ports(conn, {"node_uuid": _MIDDLE}, _page()), 1),
     "inspections of a node": (lambda conn: inspections.list_for(conn, 7, _page()), PAGE),
     "the next page": (lambda conn: inspections.list_for(conn, 7, _page(_uuid(2, 10_006))), 49),
     "history of a node": (lambda conn: history.list_for(conn, 7, _page()), PAGE),
