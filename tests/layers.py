@@ -23,7 +23,7 @@ LAYERS = (
     ("conf", "policies"),
     ("models", "entry_points"),
     ("metrics",),
-    ("exceptions", "context", "samples", "text"),
+    ("exceptions", "context", "samples", "text", "tracebacks"),
 )
 RANKS = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +21,7 @@ from ironic_rules.api import faults, json_body, versions
 from ironic_rules.api.filters import Query
 from ironic_rules.api.schema import Schema
 from ironic_rules.exceptions import Invalid, MethodNotAllowed, NotAcceptable, NotFound, VersionTooLow
+from ironic_rules.tracebacks import forget_locals
 
 #: For ``body=``: pass the parsed JSON unchanged; the method checks it.
 RAW: Final = Schema(nullable=True)
@@ -98,7 +98,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                 fault = faults.from_error(error, debug=request.conf.pecan_debug,
                                           changes=request.method not in ("GET", "HEAD"))
                 response.set(fault.status, fault.headers, fault.body)
-                _forget_locals(error)
+                forget_locals(error)
             return response
 
         # pecan reads the names of the path's arguments here.
@@ -124,17 +124,6 @@ def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | No
         if request.version >= versions.NO_SUFFIX or not ident or not at_end or ident == arguments[-1]:
             raise
         return method(controller, *arguments[:-1], ident, **given)
-
-
-def _forget_locals(error: BaseException) -> None:
-    """Clear the variables of the frames that an error and its causes have passed.
-
-    Some of those frames refer to the error (SQLAlchemy's do), which refers to the frames: cycles, with the request.
-    """
-    cause: BaseException | None = error
-    while cause is not None:
-        traceback.clear_frames(cause.__traceback__)
-        cause = cause.__cause__ or cause.__context__
 
 
 def _check(route: Route, request: Any) -> None:

@@ -138,13 +138,20 @@ class _Work:
                 raise
             except Exception as exc:  # what rules have written may not be storable
                 refusals = authors.refused_by_save(exc, task)
-                if failure := authors.rule_failure(exc, refusals, sealed=processing.is_sealed):
-                    raise failure from None
+                failure = authors.rule_failure(exc, refusals, sealed=processing.is_sealed)
+                try:
+                    if failure is not None:
+                        raise failure from None
+                finally:
+                    del failure  # it knows this frame, and they would keep the data until cycles are collected
                 if processing.is_sealed:
                     raise _withheld(exc) from None
                 raise
         else:
-            raise last
+            try:
+                raise last
+            finally:
+                del last  # like the failure above
         changes = task.port_changes()
         if changes.created or changes.deleted:
             pxe_filter.look(self.conductor, self.context)

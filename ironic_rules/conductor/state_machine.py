@@ -28,6 +28,7 @@ from ironic_rules.models.watch import Abandoned
 from ironic_rules.rules import RuleRuns
 from ironic_rules.steps import polls, procedures
 from ironic_rules.text import MAX_MESSAGE, printable
+from ironic_rules.tracebacks import forget_locals
 
 LOG = logging.getLogger(__name__)
 
@@ -192,6 +193,7 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> bo
             runs = result.runs
             result = _unsaved(exc, record, task, result.sealed)
             result.runs = runs
+            forget_locals(exc)
             break
     return _save_failure(conductor, lock, record, result, context)
 

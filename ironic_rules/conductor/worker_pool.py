@@ -29,6 +29,7 @@ from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.models import watch as watches
 from ironic_rules.models.watch import Doing, Watch
+from ironic_rules.tracebacks import forget_locals
 
 LOG = logging.getLogger(__name__)
 
@@ -232,7 +233,11 @@ class WorkerPool:
                 job.work(*job.args)
             except BaseException as exc:  # noqa: BLE001  (this thread must serve the next node)
                 error = exc
-            if not self._finished(job, error):
+            goes_on = self._finished(job, error)
+            if error is not None:
+                forget_locals(error)
+            del error
+            if not goes_on:
                 return
 
     def _next(self, threads: _Threads) -> _Job | None:

@@ -80,8 +80,14 @@ class EarlyRules:
         work = _Work(rules, facts)
         work.start()
         if work.ended.wait(self._timeout_s):
-            if work.error is not None:
-                raise work.error
+            # It knows the frames of the thread, and soon this one, in which the work would still know it: a cycle that
+            # keeps the report in memory until the garbage collector runs.
+            error, work.error = work.error, None
+            try:
+                if error is not None:
+                    raise error
+            finally:
+                del error
             return
         # Whatever it does now. Between two actions, the thread ends with the next one.
         while not facts.early_watch.abandon(doing := facts.early_watch.doing):

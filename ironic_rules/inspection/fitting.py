@@ -7,6 +7,7 @@ from ironic_rules.db.session import Database
 from ironic_rules.exceptions import DriverNotFound, InterfaceNotFound
 from ironic_rules.hardware import selection
 from ironic_rules.inspection import authors
+from ironic_rules.models.draft import NodeDraft
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS
 from ironic_rules.models.task import Task
 
@@ -30,13 +31,18 @@ def fit(db: Database, heartbeat_timeout: int, task: Task, *, sealed: bool) -> No
     try:
         chosen = selection.fit_interfaces(offered, node.driver, current, changed)
     except (DriverNotFound, InterfaceNotFound) as exc:
-        error = _of_group(exc, node.conductor_group)
-        fields = _responsible(error, has_conductors=bool(offered))
-        failure = authors.rule_failure(error, [(node, field, str(error)) for field in fields], sealed=sealed)
-        raise failure or error from None
+        raise _told(exc, node, has_conductors=bool(offered), sealed=sealed) from None
     for field, name in chosen.items():
         if current[field] != name:
             setattr(node, field, name)
+
+
+def _told(error: DriverNotFound | InterfaceNotFound, node: NodeDraft, *, has_conductors: bool,
+          sealed: bool) -> Exception:
+    """Return the failure of the rule that has caused an error, or the error."""
+    error = _of_group(error, node.conductor_group)
+    fields = _responsible(error, has_conductors=has_conductors)
+    return authors.rule_failure(error, [(node, field, str(error)) for field in fields], sealed=sealed) or error
 
 
 def _of_group(error: DriverNotFound | InterfaceNotFound, group: str) -> DriverNotFound | InterfaceNotFound:

@@ -39,6 +39,8 @@ def _pattern(words: Iterable[str]) -> re.Pattern[str]:
 
 
 _words = _pattern(WORDS)
+#: Maximum number of characters of a key or path that is remembered: anyone may send some of a megabyte.
+_LONGEST_KEY = 256
 
 
 def configure(words: Iterable[str]) -> None:
@@ -46,12 +48,12 @@ def configure(words: Iterable[str]) -> None:
     global _words
     _words = _pattern(words)
     _is_secret.cache_clear()
-    is_secret_path.cache_clear()
+    _is_secret_path.cache_clear()
 
 
 def is_secret_key(name: object) -> bool:
     """Return whether a value under the key ``name`` is a secret."""
-    return isinstance(name, str) and _is_secret(name)
+    return isinstance(name, str) and (_is_secret(name) if len(name) <= _LONGEST_KEY else _is_secret.__wrapped__(name))
 
 
 # Inventories repeat the same few hundred keys; oslo's search over its word list costs 5 us for each of them.
@@ -63,10 +65,14 @@ def _is_secret(name: str) -> bool:
     return strutils.mask_dict_password({name: 0}, secret=MASK)[name] == MASK
 
 
-# The same rules write to the same paths of all nodes.
-@functools.lru_cache(maxsize=4096)
 def is_secret_path(path: str) -> bool:
     """Return whether a value at a JSON pointer is a secret, or a part of one."""
+    return (_is_secret_path if len(path) <= _LONGEST_KEY else _is_secret_path.__wrapped__)(path)
+
+
+# The same rules write to the same paths of all nodes.
+@functools.lru_cache(maxsize=4096)
+def _is_secret_path(path: str) -> bool:
     return any(map(is_secret_key, pointer.parse(path)))
 
 

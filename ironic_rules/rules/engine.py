@@ -263,9 +263,7 @@ class _Run:
         """
         broken = self._phase.broken_for(self._scope)
         if broken is not None:
-            failure = broken.failure()
-            failure.traces = []  # type: ignore[attr-defined]
-            raise failure
+            raise _traced(broken.failure())
         if self._explain:
             return self._phase.of_scope(self._scope)
         self._rewritten = frozenset()
@@ -398,9 +396,10 @@ class _Run:
                 continue
             self._undo(entry, kept)
             shown = () if rule.sensitive else _action_traces(noted or entry.actions, times, notes)
-            failure.traces = [  # type: ignore[attr-defined]
-                Trace(rule.uuid, rule.description, True, str(failure), conditions, shown)]
-            raise failure
+            try:
+                raise _traced(failure, Trace(rule.uuid, rule.description, True, str(failure), conditions, shown))
+            finally:
+                del failure  # it knows this frame, and they would keep the data in memory until cycles are collected
         return times, notes
 
     def _act_noted(self, entry: Entry, view: View, notes: DryNotes) -> None:
@@ -510,10 +509,13 @@ def _failure(rule: CompiledRule, where: str, reason: str, cause: BaseException) 
     return failure
 
 
-def _failed_condition(rule: CompiledRule, where: str, cause: BaseException) -> RuleFailed:
-    failure = _failure(rule, where, f"{type(cause).__name__}: {printable(cause, MAX_MESSAGE)}", cause)
-    failure.traces = []  # type: ignore[attr-defined]
+def _traced(failure: RuleFailed, *traces: Trace) -> RuleFailed:
+    failure.traces = list(traces)  # type: ignore[attr-defined]
     return failure
+
+
+def _failed_condition(rule: CompiledRule, where: str, cause: BaseException) -> RuleFailed:
+    return _traced(_failure(rule, where, f"{type(cause).__name__}: {printable(cause, MAX_MESSAGE)}", cause))
 
 
 def _overdue(rule: CompiledRule, action: CompiledAction | NotedAction, reason: str) -> RuleFailed:

@@ -66,3 +66,14 @@ def test_the_words_of_secret_keys_can_be_configured() -> None:
     finally:
         secrets.configure(secrets.WORDS)
     assert secrets.is_secret_key("pin")
+
+
+def test_long_keys_and_paths_are_judged_but_not_remembered() -> None:
+    known = secrets._is_secret.cache_info().currsize, secrets._is_secret_path.cache_info().currsize
+    assert secrets.is_secret_key("x" * 1000 + "_password")
+    assert not secrets.is_secret_key("x" * 1000)
+    assert secrets.is_secret_path("/extra/" + "x" * 1000 + "_password")
+    assert not secrets.is_secret_path("/" + "x/" * 1000)
+    # The short parts of the last path are remembered.
+    assert secrets._is_secret.cache_info().currsize <= known[0] + 2
+    assert secrets._is_secret_path.cache_info().currsize == known[1]
