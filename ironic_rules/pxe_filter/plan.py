@@ -137,6 +137,13 @@ class Comparison:
                 if name in self._partly:
                     found[name][mac] = node_id
             return
+        if not tables:  # the first reading, which DHCP may wait for
+            for name, mac, node_id in named:
+                if name in found:
+                    found[name][mac] = node_id
+                else:
+                    found[name] = {mac: node_id}
+            return
         for name, mac, node_id in named:
             table = tables.get(name)
             if table is not None and table.get(mac) == node_id:
@@ -299,6 +306,11 @@ class Plan:
         dirty = set()
         for name, now in files.items():
             before = self._files.get(name, {})
+            if not before:
+                self._take_new(name, now)
+                if now:
+                    dirty.add(name)
+                continue
             for mac in before.keys() - now.keys():
                 now[mac] = GONE
             moved = {mac: node_id for mac, node_id in now.items() if before.get(mac) != node_id}
@@ -313,6 +325,18 @@ class Plan:
                     self._compare(mac, was.get(mac), node_id)
             dirty.add(name)
         return dirty
+
+    def _take_new(self, name: str, macs: dict[str, int]) -> None:
+        """Take over the addresses of a file that had none: the same as in ``take_over``, in half of the time."""
+        if not macs:
+            return
+        self._files[name] = macs
+        by_node, inspecting = self._by_node, self._inspecting
+        for mac, node_id in macs.items():
+            others = by_node.get(node_id)
+            by_node[node_id] = mac if others is None else (others, mac) if isinstance(others, str) else (*others, mac)
+            if node_id in inspecting:
+                self._compare(mac, None, node_id)
 
     def macs_of(self, node_id: int) -> tuple[str, ...]:
         """Return the addresses of a node's ports."""

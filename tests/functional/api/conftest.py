@@ -52,6 +52,7 @@ FAKE_HARDWARE = {"fake-hardware": {kind: {"enabled": ["fake"], "default": "fake"
     "inspect": {"enabled": ["agent", "no-inspect"], "default": "agent"},
     "network": {"enabled": ["noop"], "default": "noop"},
     "storage": {"enabled": ["noop", "fake"], "default": "noop"},
+    "logical_disk_properties": {"fake": {"size_gb": "The size in GiB."}},
 }}
 
 
