@@ -1,65 +1,45 @@
-"""Several API processes of one command, on one port: started, replaced when they die, and stopped together."""
+"""Several API processes of one command, on one port."""
 
 from __future__ import annotations
 
 import socket
 
-import cotyledon
 from cotyledon.types import WorkerId
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from ironic_rules import service
 from ironic_rules.api import auth, server
-from ironic_rules.cmd import lifecycle, systemd, workers
-from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.metrics.numbers import Numbers
+from ironic_rules.cmd import workers
 from ironic_rules.rpc import transport as rpc_transport
-
-LOG = logging.getLogger(__name__)
 
 #: Seconds that a process needs at most to end.
 _GRACE_S = 1
 
 
-class APIProcess(cotyledon.Service):
-    """The service that runs in each of the processes.
+class APIProcess(workers.Process):
+    """One of the processes that serve the API.
 
-    :param worker_id: counts from 0; a restarted process gets the number of the one that died
     :param shared: the socket of all processes
     """
 
     name = "api"
 
     def __init__(self, worker_id: WorkerId, conf: cfg.ConfigOpts, shared: socket.socket) -> None:
-        super().__init__(worker_id)
-        self._conf = conf
-        self._name = f"{worker_id + 1} of {conf.api.workers}"
-        self._port = conf.api.metrics_port + worker_id
-        self._numbers = Numbers()
-        # Connections to the database and the broker do not survive a fork, so each process makes its own.
+        super().__init__(worker_id, conf, conf.api)
+        self._place = f"{worker_id + 1} of {conf.api.workers}"
         self._api = service.make_api(conf, service.make_database(conf), rpc_transport.get_transport(conf),
                                      numbers=self._numbers, shared=shared)
 
-    def run(self) -> None:
-        """Serve, in threads."""
-        try:
-            service.serve_metrics(self._numbers, self._conf.api, self._port)
-        except ConfigurationError as exc:  # no reason to end, and be started again without end
-            LOG.error("%s", exc)
+    def start(self) -> str:
         self._api.start()
-        print(f"ironic-rules-api process {self._name} listens on {self._api.url}", flush=True)
-        lifecycle.settle()
-        systemd.ready(self._api.is_answering)  # when the first of them serves
+        return f"process {self._place} listens on {self._api.url}"
 
-    def reload(self) -> None:
-        """Reload the configuration; called on SIGHUP. Options that are read only at start-up do not change."""
-        lifecycle.reload(self._conf)
+    def stop(self) -> int:
+        self._api.stop()  # requests that are being processed have a moment to finish
+        return 0
 
-    def terminate(self) -> None:
-        """Stop serving; called on SIGTERM. Requests that are being processed have a moment to finish."""
-        self._api.stop()
-        lifecycle.exit_now()
+    def is_well(self) -> bool:
+        return self._api.is_answering()
 
 
 def run(conf: cfg.ConfigOpts) -> int:

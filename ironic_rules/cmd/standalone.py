@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from ironic_rules import service
 from ironic_rules.api import auth
@@ -16,6 +17,8 @@ from ironic_rules.cmd import lifecycle, systemd
 from ironic_rules.inspection import rule_settings
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
+
+LOG = logging.getLogger(__name__)
 
 _CLI_OPTS: list[cfg.Opt] = [
     *lifecycle.LISTEN_OPTS,
@@ -67,7 +70,7 @@ def _run(argv: Sequence[str]) -> int:
     service.serve_metrics(numbers, conf.api)
     try:
         conductor.start()
-        if warning := auth.warn_if_open(conf):
+        for warning in filter(None, (auth.warn_if_open(conf), *_without_effect(conf))):
             print(f"WARNING: {warning}", file=sys.stderr, flush=True)  # the log is a file
         api.start()
         log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"
@@ -87,6 +90,17 @@ def _run(argv: Sequence[str]) -> int:
           "ironic-rules has stopped; unfinished work is stored and continues at the next start.")
     lifecycle.exit_now(1 if conductor.is_displaced else 0)
     return 0
+
+
+def _without_effect(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Log and yield what is set for several processes."""
+    for group in ("api", "conductor"):
+        if (number := conf[group].workers) > 1:
+            text = service.placed(
+                f"[{group}]workers is {number}, which has no effect: ironic-rules is one process. Several processes "
+                f"are started by ironic-rules-{group}, which needs a database and a broker that processes can share.")
+            LOG.warning("%s", text)
+            yield text
 
 
 def _suggestions(url: str) -> Iterator[str]:

@@ -16,7 +16,8 @@ OPTS: list[cfg.Opt] = [
                help="Number of processes of ironic-rules-api, with its own HTTP server. They share the port; each has "
                     "threads and connections to the database of its own, and the limits max_connections, "
                     "max_connections_per_source, max_large_bodies and max_bodies_size are those of each. A process "
-                    "that dies is replaced. ironic-rules, the service in one process, does not use it."),
+                    "that dies is replaced. ironic-rules, the service in one process, warns that it has no effect "
+                    "there."),
     cfg.IntOpt("threads", default=10, min=1, max=500,
                help="Number of requests that one API process serves at the same time."),
     cfg.FloatOpt("lock_patience", default=3.0, min=0.0, max=30.0,

@@ -12,7 +12,8 @@ OPTS: list[cfg.Opt] = [
                help="Group of this conductor; it manages the nodes with the same conductor_group."),
     cfg.IntOpt("workers", default=1, min=1, max=256,
                help="Number of processes of ironic-rules-conductor. Each is a separate conductor: the name of the "
-                    "first is [DEFAULT]host, that of the next host:2, then host:3 and so on."),
+                    "first is [DEFAULT]host, that of the next host:2, then host:3 and so on. ironic-rules, the "
+                    "service in one process, warns that it has no effect there."),
     cfg.IntOpt("workers_pool_size", default=32, min=2, max=1000,
                help="Maximum number of nodes that one process works on at the same time."),
     cfg.IntOpt("queue_size", default=1000, min=0,

@@ -144,20 +144,25 @@ def test_a_bad_configuration_is_told_in_one_line(tmp_path):
         process.close()
 
 
-def test_listening_for_everybody_without_authentication_is_warned_of(tmp_path):
+def test_listening_for_everybody_without_authentication_and_options_without_effect_are_warned_of(tmp_path):
     # 192.0.2.1 is not an address of this machine: the warning is logged before binding to it fails.
     config = tmp_path / "api.conf"
     config.write_text(f"[DEFAULT]\ntransport_url = {memory.DEFAULT_URL}\n"
                       f"[database]\nconnection = sqlite:///{tmp_path}/api.sqlite\n")
     assert dbsync.main(["--config-file", str(config), "upgrade"]) == 0
+    one = tmp_path / "one.conf"
+    one.write_text("[conductor]\nworkers = 3\n[api]\nworkers = 1\n")
     listen = ["--host", "192.0.2.1", "--port", "0"]
-    for module, arguments in (("standalone", ["--state-dir", str(tmp_path / "s")]),
+    for module, arguments in (("standalone", ["--config-file", str(one), "--state-dir", str(tmp_path / "s")]),
                               ("api", ["--config-file", str(config)])):
         process = Process(f"ironic_rules.cmd.{module}", [*arguments, *listen], tmp_path, module)
         try:
             wait_for("the end of the process", lambda process=process: not process.is_running())
             assert "noauth and the API listens on 192.0.2.1: every client that can reach its port" in process.text()
             assert "Cannot listen on 192.0.2.1" in process.text()
+            assert (f"{one}: [conductor]workers is 3, which has no effect" in process.text()) == (
+                module == "standalone")
+            assert "[api]workers" not in process.text()
         finally:
             process.close()
 
