@@ -31,6 +31,10 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("agent_power_off_timeout", default=30, min=0,
                help="Seconds that a ramdisk may take to switch its machine off after a deployment; after that the BMC "
                     "does it. 0: the BMC does it at once."),
+    cfg.IntOpt("agent_silence_timeout", default=600, min=0,
+               help="Seconds that a ramdisk which sends heartbeats may leave the requests for a step unanswered, such "
+                    "as after a time-out or a closed connection. Such a request is repeated after the next heartbeat; "
+                    "after this time the step fails. 0: it fails at once."),
     cfg.IntOpt("image_check_timeout", default=10, min=0,
                help="Seconds that the web server of an image may take to answer the conductor before a deployment "
                     "begins. If it does not answer, or with an error, the deployment is refused. 0: images are not "
