@@ -358,3 +358,24 @@ def test_an_agent_that_no_longer_answers_fails_its_step(whole, images, ramdisk):
     assert shown["last_error"].startswith("Deploy step deploy.write_image (2 of 6, code) failed: The agent does not "
                                           "answer (RemoteProtocolError). It has not answered for ")
     assert "[deploy]agent_silence_timeout" in shown["last_error"]
+
+
+def test_an_agent_is_told_how_to_erase_disks(whole, images, ramdisk):
+    node = enrolled(whole, images, state="manageable")
+    with whole.option("deploy", "shred_random_overwrite_iterations", 3), whole.option(
+            "deploy", "enable_nvme_secure_erase", False):
+        whole.provision(node, "clean", clean_steps=[{"interface": "deploy", "step": "burnin_cpu", "args": {}}])
+    told = {"agent_continue_if_secure_erase_failed": False, "agent_enable_ata_secure_erase": True,
+            "agent_enable_nvme_secure_erase": False, "agent_erase_devices_iterations": 3,
+            "agent_erase_devices_zeroize": True, "agent_erase_skip_read_only": False, "disk_erasure_concurrency": 4}
+
+    # The agent reads them of the answer to its lookup, and of the node that comes with each command.
+    looked_up = whole.app.get(f"/v1/lookup?node_uuid={node}").json
+    assert looked_up["node"]["driver_internal_info"] == told
+    token = beat(whole, node, ramdisk, looked_up["config"]["agent_token"])
+    assert ramdisk.parameters("clean.execute_clean_step")["node"]["driver_internal_info"].items() >= told.items()
+    ramdisk.end()
+    beat(whole, node, ramdisk, token)
+
+    assert whole.show(node)["provision_state"] == "manageable"
+    assert not told.keys() & whole.show(node)["driver_internal_info"].keys()

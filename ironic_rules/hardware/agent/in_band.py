@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
-from ironic_rules.hardware.agent import booting, silence, unsupported
+from ironic_rules.hardware.agent import booting, erasure, silence, unsupported
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, AgentClient, failure
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.hardware.boot.device import PROPERTIES, forced_persistence
@@ -58,7 +58,9 @@ class AgentSteps(DeployInterface):
     @clean_step(priority=0, core=True, rerunnable=True, abortable=True)
     def prepare_cleaning(self, task: Task) -> str:
         """Boot the ramdisk, and request its clean steps when it runs."""
-        return self._boot(task)
+        waits = self._boot(task)
+        erasure.tell(task, self.conf)
+        return waits
 
     @service_step(priority=0, core=True, rerunnable=True, abortable=True)
     def prepare_service(self, task: Task) -> str:
@@ -164,7 +166,7 @@ class AgentSteps(DeployInterface):
 
 def forget(task: Task) -> None:
     """Remove the stored data of the node's agent."""
-    for key in (*map(_steps_key, ALL), VERSIONS, LAST, STARTED, REBOOTS, silence.SINCE, "agent_url",
+    for key in (*map(_steps_key, ALL), *erasure.OPTIONS, VERSIONS, LAST, STARTED, REBOOTS, silence.SINCE, "agent_url",
                 "agent_verify_ca"):
         task.node.driver_internal_info.pop(key, None)
 
