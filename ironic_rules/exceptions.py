@@ -567,7 +567,7 @@ class AgentChanged(IronicRulesError):
 class AgentSilent(IronicRulesError):
     """An agent has not answered a request; whether it has received it is unknown."""
 
-    message = "The agent does not answer ({reason})."
+    message = "The agent does not respond ({reason})."
 
 
 class BMCError(IronicRulesError):

@@ -356,7 +356,7 @@ def test_an_agent_that_no_longer_answers_fails_its_step(whole, images, ramdisk):
     shown = whole.show(node)
     assert shown["provision_state"] == "deploy failed"
     assert shown["last_error"].startswith("Deploy step deploy.write_image (2 of 6, code) failed: The agent does not "
-                                          "answer (RemoteProtocolError). It has not answered for ")
+                                          "respond (RemoteProtocolError). It has not answered for ")
     assert "[deploy]agent_silence_timeout" in shown["last_error"]
 
 
