@@ -32,7 +32,6 @@ class Route:
         environ["ironic_rules.found"] = _find(self._root, environ["REQUEST_METHOD"], path)
         return self._app(environ, start_response)
 
-
     def _may_have_suffix(self, environ: dict[str, Any], plain: str) -> bool:
         """Return whether ``plain``, a path without its ``.json``, is that of the resource that is meant.
 
