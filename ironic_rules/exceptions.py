@@ -26,6 +26,7 @@
     ├── RequestRepeated                                     (it was accepted before; never reaches HTTP)
     ├── RuleSpent ── LegacyRuleGone                         (repeats an inspection; never reaches HTTP)
     ├── AgentChanged (500)                                  (becomes last_error, or cleaning begins again)
+    ├── AgentSilent (500)                                   (the step waits, or it becomes last_error)
     ├── BMCError (502) ── HardwareFailed                    (mostly becomes last_error)
     └── ConfigurationError                                  (the process does not start)
 
@@ -561,6 +562,12 @@ class HookFailed(IronicRulesError):
 
 class AgentChanged(IronicRulesError):
     message = "The agent's hardware managers are not those whose steps were planned: {reason}"
+
+
+class AgentSilent(IronicRulesError):
+    """An agent has not answered a request; whether it has received it is unknown."""
+
+    message = "The agent does not respond ({reason})."
 
 
 class BMCError(IronicRulesError):

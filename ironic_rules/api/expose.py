@@ -27,7 +27,6 @@ from ironic_rules.tracebacks import forget_locals
 RAW: Final = Schema(nullable=True)
 _NO_QUERY = Query()
 _JSON = [faults.CONTENT_TYPE]
-_SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +118,8 @@ def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | No
         return method(controller, *arguments, **given)
     except NotFound:
         # The last one is None where it is optional.
-        ident = (arguments[-1] or "").removesuffix(_SUFFIX) if arguments else ""
-        at_end = request.environ["PATH_INFO"].endswith(_SUFFIX)
+        ident = (arguments[-1] or "").removesuffix(versions.SUFFIX) if arguments else ""
+        at_end = request.environ["PATH_INFO"].endswith(versions.SUFFIX)
         if request.version >= versions.NO_SUFFIX or not ident or not at_end or ident == arguments[-1]:
             raise
         return method(controller, *arguments[:-1], ident, **given)

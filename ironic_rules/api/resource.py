@@ -60,6 +60,28 @@ class Walked(NamedTuple):
 
 def find(root: Resource, method: str, path: str) -> Found:
     """Return the controller for a request. Trailing slashes are allowed; HEAD is served as GET."""
+    resource, arguments, rest = _walk(root, path)
+    arguments += rest
+    table = resource.methods
+    count = len(arguments)
+    for fewest, most, name in table.get("GET" if method == "HEAD" else method, ()):
+        if fewest <= count <= most:
+            return Found(getattr(resource, name), tuple(arguments))
+    others = {verb: getattr(resource, name).route for verb, entries in table.items()
+              for fewest, most, name in entries if fewest <= count <= most}
+    writing = [route for verb, route in others.items() if verb != "GET"]
+    hidden = bool(writing) and all(route.hidden for route in writing)
+    return Found(None, allow=tuple(others), since=min(route.since for route in others.values()) if hidden else 0)
+
+
+def ends_with_name(root: Resource, path: str) -> bool:
+    """Return whether the last segment of a path is the name of a resource, not an ident."""
+    resource, _, rest = _walk(root, path)
+    return resource is not root and not rest
+
+
+def _walk(root: Resource, path: str) -> tuple[Resource, list[str], list[str]]:
+    """Return the resource to which the names in a path lead, the idents before it, and the segments after it."""
     resource = root
     segments = [segment for segment in path.split("/") if segment]
     arguments: list[str] = []
@@ -76,17 +98,7 @@ def find(root: Resource, method: str, path: str) -> Found:
         arguments.append(segments[position])
         resource = child
         position += 2
-    arguments += segments[position:]
-    table = resource.methods
-    count = len(arguments)
-    for fewest, most, name in table.get("GET" if method == "HEAD" else method, ()):
-        if fewest <= count <= most:
-            return Found(getattr(resource, name), tuple(arguments))
-    others = {verb: getattr(resource, name).route for verb, entries in table.items()
-              for fewest, most, name in entries if fewest <= count <= most}
-    writing = [route for verb, route in others.items() if verb != "GET"]
-    hidden = bool(writing) and all(route.hidden for route in writing)
-    return Found(None, allow=tuple(others), since=min(route.since for route in others.values()) if hidden else 0)
+    return resource, arguments, segments[position:]
 
 
 def walk_routes(root: Resource, path: str = "") -> Iterator[Walked]:

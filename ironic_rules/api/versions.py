@@ -56,7 +56,7 @@ CONTINUE_INSPECTION = 84
 FIRMWARE = 86
 PORT_NAME = 88
 VMEDIA = 89
-NO_SUFFIX = 91  # URLs must not end in ".json" any more
+NO_SUFFIX = 91  # URLs must not end in SUFFIX any more
 RUNBOOKS = 92
 VMEDIA_GET = 93
 INSPECTION_RULES = 96
@@ -66,6 +66,7 @@ MAX_STRING = f"1.{MAX}"
 HEADER = "X-OpenStack-Ironic-API-Version"
 HEADER_MIN = "X-OpenStack-Ironic-API-Minimum-Version"
 HEADER_MAX = "X-OpenStack-Ironic-API-Maximum-Version"
+SUFFIX = ".json"
 SERVICE_TYPES = ("baremetal", "ironic")
 
 

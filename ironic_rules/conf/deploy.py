@@ -31,6 +31,10 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("agent_power_off_timeout", default=30, min=0,
                help="Seconds that a ramdisk may take to switch its machine off after a deployment; after that the BMC "
                     "does it. 0: the BMC does it at once."),
+    cfg.IntOpt("agent_silence_timeout", default=600, min=0,
+               help="Seconds that a ramdisk which sends heartbeats may leave the requests for a step unanswered, such "
+                    "as after a time-out or a closed connection. Such a request is repeated after the next heartbeat; "
+                    "after this time the step fails. 0: it fails at once."),
     cfg.IntOpt("image_check_timeout", default=10, min=0,
                help="Seconds that the web server of an image may take to answer the conductor before a deployment "
                     "begins. If it does not answer, or with an error, the deployment is refused. 0: images are not "
@@ -51,6 +55,20 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("erase_devices_metadata_priority", min=0, max=MAX_PRIORITY,
                help="Priority of the clean step deploy.erase_devices_metadata in automated cleaning. 0: it does not "
                     "run. Default: that of the hardware or the ramdisk."),
+    cfg.BoolOpt("enable_ata_secure_erase", default=True,
+                help="Let ramdisks erase disks by ATA Secure Erase where the disks support it."),
+    cfg.BoolOpt("enable_nvme_secure_erase", default=True,
+                help="Let ramdisks erase NVMe disks by their own format command where the disks support it."),
+    cfg.BoolOpt("continue_if_disk_secure_erase_fails", default=False,
+                help="Let ramdisks overwrite a disk whose own erasure has failed. False: the clean step fails."),
+    cfg.IntOpt("shred_random_overwrite_iterations", default=1, min=0,
+               help="How many times ramdisks overwrite a disk with random data, where it is not erased by the disk."),
+    cfg.BoolOpt("shred_final_overwrite_with_zeros", default=True,
+                help="Let ramdisks overwrite disks with zeros after that."),
+    cfg.BoolOpt("erase_skip_read_only", default=False,
+                help="Let ramdisks leave out disks that are read-only. False: the clean step fails."),
+    cfg.IntOpt("disk_erasure_concurrency", default=4, min=1,
+               help="How many disks of a machine a ramdisk erases at the same time."),
 ]
 
 

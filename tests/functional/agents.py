@@ -16,6 +16,9 @@ from typing import Any
 SUCCEEDED, RUNNING, FAILED = "SUCCEEDED", "RUNNING", "FAILED"
 #: Commands that end before they are answered -> their result.
 _SYNCHRONOUS: dict[str, Any] = {
+    **{f"{name}.get_{name}_steps": {f"{name}_steps": {"generic": [
+        {"step": "burnin_cpu", "interface": "deploy", "priority": 0, "reboot_requested": False, "abortable": True}]},
+        "hardware_manager_version": {"generic": "1"}} for name in ("clean", "service")},
     "deploy.get_deploy_steps": {"deploy_steps": {"generic": []}, "hardware_manager_version": {"generic": "1"}},
     "standby.get_partition_uuids": {"root uuid": "0x1f0d15c5"},
     "standby.sync": None,
@@ -26,12 +29,15 @@ class Agent:
     """The state of one agent.
 
     :ivar asked: name and parameters of each command, in order
+    :ivar drops: for each of the next requests: None to answer it; else the connection is closed without an answer,
+        "unread" before the request takes effect, "done" after that
     :ivar errors: name of a command -> the error with which it ends
     """
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.errors: dict[str, str] = {}
+        self.drops: list[str | None] = []
         self.url = ""
         self._commands: list[dict[str, Any]] = []
 
@@ -76,7 +82,13 @@ def agent() -> Iterator[Agent]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def _serve(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
-            content = json.dumps(running.answer(self.command, json.loads(self.rfile.read(length) or b"{}"))).encode()
+            body = json.loads(self.rfile.read(length) or b"{}")
+            drop = running.drops.pop(0) if running.drops else None
+            if drop == "unread":
+                return
+            content = json.dumps(running.answer(self.command, body)).encode()
+            if drop == "done":
+                return
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

@@ -290,3 +290,92 @@ def test_what_can_not_be_written_is_refused_before_anything_starts(whole, images
         shown = whole.app.get(f"/v1/nodes/{node}/validate").json["deploy"]
         assert (shown["result"], where in shown["reason"]) == (False, True)
     assert whole.row(node).power_state == "power off"
+
+
+@pytest.mark.parametrize("drop", ["unread", "done"])
+def test_requests_that_the_agent_does_not_answer(whole, images, ramdisk, monkeypatch, drop):
+    monkeypatch.setattr(FakePower, "get_power_state", lambda power, task: (
+        "power off" if "standby.power_off" in ramdisk.names() else "power on"))
+    node = enrolled(whole, images)
+    whole.provision(node, "active")
+    token, silent = None, []
+
+    # In its turn, each request is the one that is dropped.
+    with whole.option("deploy", "agent_power_off_timeout", 60):
+        for count in range(40):
+            ramdisk.drops[:] = [*[None] * (count % 4), drop]
+            token = beat(whole, node, ramdisk, token)
+            ramdisk.end()
+            if whole.row(node).provision_state != "wait call-back":
+                break
+            silent.append("agent_silent_since" in whole.row(node).driver_internal_info)
+
+    shown = whole.show(node)
+    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
+    assert set(silent) == {True, False}
+    assert finished(whole, node) == CORE
+    # What is not safe to repeat has taken effect once.
+    assert [ramdisk.names().count(name) for name in (
+        "standby.prepare_image", "image.install_bootloader", "standby.power_off")] == [1, 1, 1]
+    assert "agent_silent_since" not in shown["driver_internal_info"]
+
+
+@pytest.mark.parametrize("verb", ["clean", "service"])
+def test_a_step_of_the_agent_survives_requests_without_answer(whole, images, ramdisk, verb):
+    node = enrolled(whole, images, state="manageable" if verb == "clean" else "active")
+    step = {"interface": "deploy", "step": "burnin_cpu", "args": {}}
+    waits, ends = whole.provision(node, verb, **{f"{verb}_steps": [step]})["provision_state"], {"manageable", "active"}
+    assert waits == f"{verb} wait"
+    token = None
+    for count in range(20):
+        ramdisk.drops[:] = [*[None] * (count % 3), ("unread", "done")[count % 2]]
+        token = beat(whole, node, ramdisk, token)
+        ramdisk.end()
+        if whole.row(node).provision_state != waits:
+            break
+
+    shown = whole.show(node)
+    assert (shown["provision_state"] in ends, shown["last_error"]) == (True, None)
+    assert ramdisk.names().count(f"{verb}.execute_{verb}_step") == 1
+
+
+def test_an_agent_that_no_longer_answers_fails_its_step(whole, images, ramdisk):
+    node = enrolled(whole, images)
+    whole.provision(node, "active")
+    token = beat(whole, node, ramdisk)
+    ramdisk.drops[:] = ["unread"] * 9
+    beat(whole, node, ramdisk, token)
+    first = whole.row(node).driver_internal_info["agent_silent_since"]
+    beat(whole, node, ramdisk, token)
+    assert (whole.row(node).provision_state, whole.row(node).driver_internal_info["agent_silent_since"]) == (
+        "wait call-back", first)
+
+    with whole.option("deploy", "agent_silence_timeout", 0):
+        beat(whole, node, ramdisk, token)
+
+    shown = whole.show(node)
+    assert shown["provision_state"] == "deploy failed"
+    assert shown["last_error"].startswith("Deploy step deploy.write_image (2 of 6, code) failed: The agent does not "
+                                          "respond (RemoteProtocolError). It has not answered for ")
+    assert "[deploy]agent_silence_timeout" in shown["last_error"]
+
+
+def test_an_agent_is_told_how_to_erase_disks(whole, images, ramdisk):
+    node = enrolled(whole, images, state="manageable")
+    with whole.option("deploy", "shred_random_overwrite_iterations", 3), whole.option(
+            "deploy", "enable_nvme_secure_erase", False):
+        whole.provision(node, "clean", clean_steps=[{"interface": "deploy", "step": "burnin_cpu", "args": {}}])
+    told = {"agent_continue_if_secure_erase_failed": False, "agent_enable_ata_secure_erase": True,
+            "agent_enable_nvme_secure_erase": False, "agent_erase_devices_iterations": 3,
+            "agent_erase_devices_zeroize": True, "agent_erase_skip_read_only": False, "disk_erasure_concurrency": 4}
+
+    # The agent reads them of the answer to its lookup, and of the node that comes with each command.
+    looked_up = whole.app.get(f"/v1/lookup?node_uuid={node}").json
+    assert looked_up["node"]["driver_internal_info"] == told
+    token = beat(whole, node, ramdisk, looked_up["config"]["agent_token"])
+    assert ramdisk.parameters("clean.execute_clean_step")["node"]["driver_internal_info"].items() >= told.items()
+    ramdisk.end()
+    beat(whole, node, ramdisk, token)
+
+    assert whole.show(node)["provision_state"] == "manageable"
+    assert not told.keys() & whole.show(node)["driver_internal_info"].keys()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironic_rules import context
-from ironic_rules.exceptions import IronicRulesError
+from ironic_rules.exceptions import AgentSilent, IronicRulesError
 from ironic_rules.hardware.request_deadline import RequestDeadline
 from ironic_rules.text import printable
 
@@ -42,7 +42,7 @@ class AgentClient:
     def commands(self) -> list[dict[str, Any]]:
         """Return all commands, oldest first: dicts with ``id``, ``command_name``, ``command_status``, ….
 
-        :raises IronicRulesError: the agent does not respond, or its response is invalid
+        :raises AgentSilent: the agent does not respond;  IronicRulesError: its response is invalid
         """
         found = self._call("GET").get("commands")
         if not isinstance(found, list) or not all(isinstance(command, dict) for command in found):
@@ -52,7 +52,8 @@ class AgentClient:
     def start(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Start a command, e.g. ``deploy.execute_deploy_step``; return it as :meth:`commands` does.
 
-        :raises IronicRulesError: the agent refuses it or does not respond, or its response is invalid
+        :raises AgentSilent: the agent does not respond; it may have received the command
+        :raises IronicRulesError: the agent refuses it, or its response is invalid
         """
         return self._call("POST", {"name": name, "params": dict(parameters)})
 
@@ -87,7 +88,9 @@ class AgentClient:
                 status = answer.status_code
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as exc:
             if limit.is_over:
-                raise IronicRulesError("The agent's response takes too long.") from None
+                raise AgentSilent("The agent's response takes too long.") from None
+            if isinstance(exc, httpx.TransportError) and not isinstance(exc, httpx.UnsupportedProtocol):
+                raise AgentSilent(reason=type(exc).__name__) from None
             # The text of the error may contain the URL, and the URL the token.
             raise IronicRulesError(f"The agent does not respond as expected ({type(exc).__name__}).") from None
         if status >= 400:

@@ -12,9 +12,9 @@ from typing import Any
 from oslo_log import log
 from oslo_utils import strutils
 
-from ironic_rules.exceptions import BMCError, InvalidParameterValue, IronicRulesError, Problem
+from ironic_rules.exceptions import AgentSilent, BMCError, InvalidParameterValue, IronicRulesError, Problem
 from ironic_rules.hardware import polling
-from ironic_rules.hardware.agent import config_drive, image, image_check, instance
+from ironic_rules.hardware.agent import config_drive, image, image_check, instance, silence
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, failure
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
 from ironic_rules.hardware.agent.in_band import LAST, STARTED, client_of, forget
@@ -71,11 +71,13 @@ class DirectDeploy(CustomAgentDeploy):
         return super().deploy(task)
 
     @deploy_step(priority=80, core=True, rerunnable=True)
+    @silence.tolerated
     def write_image(self, task: Task) -> str | None:
         """Let the agent write the image and the config drive to the disk."""
         return self._run(task, "standby.prepare_image", lambda: self._image(task))
 
     @deploy_step(priority=60, core=True, rerunnable=True)
+    @silence.tolerated
     def prepare_instance_boot(self, task: Task) -> str | None:
         """Let the agent register the image's boot loader in UEFI mode, and make the disk the boot device."""
         client = client_of(task)
@@ -95,6 +97,7 @@ class DirectDeploy(CustomAgentDeploy):
         return None
 
     @deploy_step(priority=40, core=True, rerunnable=True)
+    @silence.tolerated
     def tear_down_agent(self, task: Task) -> str | None:
         """Let the agent flush its buffers and switch the machine off; with ``disable_power_off``, reboot it."""
         power, node = self.interface_of(task.node, "power"), task.node
@@ -110,7 +113,10 @@ class DirectDeploy(CustomAgentDeploy):
             else:
                 timeout_s = self.conf.deploy.agent_power_off_timeout
                 if timeout_s and not strutils.bool_from_string(node.driver_info.get(_BY_BMC)):
-                    client.start("standby.power_off", {})
+                    try:
+                        client.start("standby.power_off", {})
+                    except AgentSilent as exc:  # also if the machine is off before the answer is sent
+                        LOG.info("Node %s: the request to switch the machine off: %s", node.uuid, exc)
                     self._await_power_off(task, timeout_s)
                 power.set_power_state(task, states.POWER_OFF)
         self._undo_boot(task)

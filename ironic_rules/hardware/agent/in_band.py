@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
-from ironic_rules.hardware.agent import booting, unsupported
+from ironic_rules.hardware.agent import booting, erasure, silence, unsupported
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, AgentClient, failure
 from ironic_rules.hardware.base import DeployInterface
 from ironic_rules.hardware.boot.device import PROPERTIES, forced_persistence
@@ -58,7 +58,9 @@ class AgentSteps(DeployInterface):
     @clean_step(priority=0, core=True, rerunnable=True, abortable=True)
     def prepare_cleaning(self, task: Task) -> str:
         """Boot the ramdisk, and request its clean steps when it runs."""
-        return self._boot(task)
+        waits = self._boot(task)
+        erasure.tell(task, self.conf)
+        return waits
 
     @service_step(priority=0, core=True, rerunnable=True, abortable=True)
     def prepare_service(self, task: Task) -> str:
@@ -92,6 +94,7 @@ class AgentSteps(DeployInterface):
         booting.boot(self, task)
         return states.DEPLOYWAIT
 
+    @silence.tolerated
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
         """Request the agent's steps, which completes the step that has booted the ramdisk."""
         procedure = next(known for known in ALL if known.boot_step == step)
@@ -112,6 +115,7 @@ class AgentSteps(DeployInterface):
         return [StepInfo.from_wire(step["interface"], step["offers"])
                 for step in task.node.driver_internal_info.get(_steps_key(procedure)) or ()]
 
+    @silence.tolerated
     def run_in_band(self, task: Task, step: Mapping[str, Any], procedure: Procedure = DEPLOYMENT) -> str | None:
         """Let the agent run one of its steps: start it, or check its progress. Safe to repeat.
 
@@ -162,7 +166,8 @@ class AgentSteps(DeployInterface):
 
 def forget(task: Task) -> None:
     """Remove the stored data of the node's agent."""
-    for key in (*map(_steps_key, ALL), VERSIONS, LAST, STARTED, REBOOTS, "agent_url", "agent_verify_ca"):
+    for key in (*map(_steps_key, ALL), *erasure.OPTIONS, VERSIONS, LAST, STARTED, REBOOTS, silence.SINCE, "agent_url",
+                "agent_verify_ca"):
         task.node.driver_internal_info.pop(key, None)
 
 

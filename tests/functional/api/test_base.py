@@ -343,3 +343,31 @@ def test_until_1_90_the_url_of_a_resource_may_end_in_json(app, make_node, db):
     app.patch_json("/v1/nodes/a.json", [{"op": "add", "path": "/extra/a", "value": 1}], headers=at(90))
     app.delete("/v1/nodes/a.json", headers=at(90), status=204)
     assert named("a") == 404
+
+
+@pytest.mark.parametrize("path", [
+    "/v1", "/v1/nodes", "/v1/nodes/detail", "/v1/nodes/a/states", "/v1/nodes/a/traits", "/v1/ports", "/nodes",
+    "/v1/nodes/a/ports", "/v1/chassis", "/v1/deploy_templates", "/v1/drivers"])
+def test_until_1_90_the_url_of_a_collection_may_end_in_json(app, make_node, path):
+    make_node(name="a")
+    make_node(name="b.json")
+    plain = app.get(path, headers=at(90))
+
+    assert [app.get(f"{path}.json{end}", headers=at(90)).json for end in ("", "/")] == [plain.json] * 2
+    app.get(f"{path}.json", headers=at(91), status=404)
+    app.get(f"{path}.json.json", headers=at(90), status=404)
+
+
+def test_a_suffix_changes_no_other_part_of_the_url(app, make_node):
+    for name in ("a", "b.json", "states.json"):
+        make_node(name=name)
+
+    shown = app.get("/v1/nodes.json?limit=1", headers=at(90)).json
+    assert shown["next"].partition("?")[0] == "http://localhost/v1/nodes"
+    assert len(app.get(shown["next"], headers=at(90)).json["nodes"]) == 1
+    assert app.get("/v1/nodes/b.json/states.json", headers=at(90)).json["provision_state"]
+    app.get("/v1/nodes/a.json/states.json", headers=at(90), status=404)
+    assert app.get("/v1/nodes/states.json", headers=at(90)).json["name"] == "states.json"
+    app.post_json("/v1/chassis.json", {}, headers=at(90), status=201)
+    app.put_json("/v1/nodes/a/maintenance.json", {"reason": "x"}, headers=at(90), status=202)
+    app.put_json("/v1/nodes/a/maintenance.json", {"reason": "x"}, headers=at(91), status=404)
