@@ -130,7 +130,7 @@ def _demo(url: str, has_page: bool) -> None:
     console.print(f"Still serving on {url}; Ctrl-C stops it.")
     if has_page:
         # Of the machine that failed, if there is one. Not wrapped: terminals make a link of it.
-        console.print(f"Why it failed: {url}/ui/#/node/{failed[0]}" if failed else f"The page: {url}/ui/",
+        console.print(f"Why it failed: {url}/ui/#/node/{failed[0]}?guide" if failed else f"The page: {url}/ui/",
                       soft_wrap=True, markup=False, highlight=False)
 
 

@@ -4,6 +4,7 @@
 const BASE = new URL("../", document.baseURI);
 const VERSION = "1.96";
 const VERSION_HEADER = "X-OpenStack-Ironic-API-Version";
+const NO_TAG = '"none"'; // matches nothing
 
 let credentials = null; // header -> value; only ever here, in memory
 let onSession = () => {};
@@ -160,8 +161,8 @@ export function fromLink(link) {
 }
 
 /**
- * Request again and again until `signal` is aborted: with If-None-Match if the answer had an ETag, seldom while the page
- * is hidden, and as late as Retry-After says.
+ * Request again and again until `signal` is aborted: with If-None-Match, for which the API gives an ETag and answers 304
+ * without a body while nothing has changed; seldom while the page is hidden, and as late as Retry-After says.
  *
  * @param {function} show called with each reply that differs from the one before, and with errors
  * @param {number} seconds between two requests
@@ -172,7 +173,7 @@ export async function poll(path, {signal, seconds = 5}, show) {
   while (!signal.aborted) {
     let wait = seconds;
     try {
-      const reply = await request("GET", path, {signal, headers: tag ? {"If-None-Match": tag} : {}});
+      const reply = await request("GET", path, {signal, headers: {"If-None-Match": tag ?? NO_TAG}});
       if (reply.error) {
         before = null;
         tag = null;

@@ -14,6 +14,7 @@
 //   parts.js      notice(error, retry), table, spinner and others: small elements that several views have
 //   router.js     address(name, ...parts, {query}), go, guardLeaving(signal, isDirty)
 //   shortcuts.js  shortcut(keys, text, action, signal)
+//   guide.js      begin(node): a first rule in five steps
 //
 // Rules: data become text (el); no innerHTML, no style attributes in markup (`style` of el is fine), nothing in
 // localStorage, nothing in addresses but identifiers and filters; each view has one h1; what is loading says so
@@ -25,6 +26,7 @@ import {address, go, here, isDirty, knowViews} from "./router.js";
 import {shortcut, showShortcuts} from "./shortcuts.js";
 import {signIn} from "./sign_in.js";
 import {notice} from "./parts.js";
+import {begin} from "./guide.js";
 
 const VIEWS = {
   fleet: () => import("./views/fleet.js"),
@@ -66,6 +68,11 @@ async function show() {
   const {name, path, query} = here();
   if (!Object.hasOwn(VIEWS, name)) {
     go(address(FIRST), {replace: true});
+    return;
+  }
+  if (name === "node" && query.has("guide")) {
+    begin(path[0]);
+    go(address(name, ...path), {replace: true});
     return;
   }
   left.abort();

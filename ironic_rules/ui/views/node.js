@@ -10,6 +10,7 @@ import {giversOfTraits} from "../traits.js";
 import {differences} from "../differences.js";
 import {changeList} from "../changes.js";
 import {stepTable} from "../steps.js";
+import {begin} from "../guide.js";
 
 export const title = "Node";
 
@@ -93,7 +94,8 @@ export async function show(main, {path}, signal) {
       el("div", {class: "buttons"},
         el("button", {onclick: () => timeline.querySelector("details.failed")?.toggleAttribute("open", true)
           || timeline.querySelector("details")?.scrollIntoView({block: "nearest"})}, "Show that inspection"),
-        el("button", {onclick: () => main.querySelector(".tree-frame")?.focusSearch()}, "Search the inventory"))));
+        el("button", {onclick: () => main.querySelector(".tree-frame")?.focusSearch()}, "Search the inventory"),
+        el("button", {onclick: () => begin(node.name ?? node.uuid)}, "Write a first rule"))));
   }
 
   shortcut("/", "Search the inventory", () => main.querySelector(".tree-frame")?.focusSearch(), signal);

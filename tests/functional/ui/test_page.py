@@ -33,6 +33,45 @@ def report_of(name: str) -> dict:
     return samples.inventory(name)
 
 
+def test_a_guide_leads_from_the_failure_to_a_rule_and_can_be_skipped(demo, visit):
+    her = visit(demo.link.partition("/ui/")[0])
+    her.page.goto(demo.link)
+    guide = her.page.get_by_role("complementary", name="A first rule")
+    expect(guide).to_contain_text("1 of 5: See why")
+    her.see("no disk is suitable as root device", "#why")
+    her.check_accessibility()
+
+    # By keys alone: the button of the next step keeps the focus. The view below stays, and links lead to others.
+    guide.get_by_role("button", name="Next step").focus()
+    her.page.keyboard.press("Enter")
+    expect(guide).to_contain_text("2 of 5: Open the workbench")
+    expect(guide.get_by_role("button", name="Next step")).to_be_focused()
+    guide.get_by_role("link", name="The workbench with this machine").click()
+    her.see("demo-ramdisk-error")
+    her.settle()
+    expect(guide).to_contain_text("2 of 5")
+    her.check_accessibility()
+    guide.get_by_role("button", name="Next step").click()
+    guide.get_by_role("button", name="Step back").click()
+    expect(guide).to_contain_text("2 of 5")
+    for title in ("Click a value", "Choose what happens", "Save, and watch"):
+        guide.get_by_role("button", name="Next step").click()
+        expect(guide).to_contain_text(title)
+    guide.get_by_role("link", name="The rules").click()
+    expect(her.page.get_by_role("heading", name="Rules", level=1)).to_be_visible()
+    guide.get_by_role("button", name="Done").click()
+    expect(guide).to_be_hidden()
+
+    # It does not come back by itself, and begins again beside the reason.
+    her.page.go_back()
+    expect(guide).to_be_hidden()
+    her.page.goto(demo.link.partition("?")[0])
+    her.page.get_by_role("button", name="Write a first rule").click()
+    expect(guide).to_contain_text("1 of 5")
+    guide.get_by_role("button", name="Skip the guide").click()
+    expect(guide).to_be_hidden()
+
+
 def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(demo, visit):
     # The link that the demo prints opens on the reason.
     her = visit(demo.link.partition("/ui/")[0])
