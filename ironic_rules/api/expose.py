@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import pecan
 from pecan import core
 
 from ironic_rules import policy as policy_module
-from ironic_rules.api import faults, json_body, versions
+from ironic_rules.api import etags, faults, json_body, versions
 from ironic_rules.api.filters import Query
 from ironic_rules.api.schema import Schema
 from ironic_rules.exceptions import Invalid, MethodNotAllowed, NotAcceptable, NotFound, VersionTooLow
@@ -92,7 +92,8 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
             try:
                 _check(route, request)
                 # Ramdisks repeat their requests themselves, and anybody can send such.
-                _fill(response, route.status, call() if route.public else request.lock_patience.call(call))
+                _fill(response, route.status, call() if route.public else request.lock_patience.call(call),
+                      request.environ)
             except Exception as error:  # noqa: BLE001  (the outermost handler)
                 fault = faults.from_error(error, debug=request.conf.pecan_debug,
                                           changes=request.method not in ("GET", "HEAD"))
@@ -152,11 +153,20 @@ def _load_body(route: Route, request: Any) -> Any:
     return None
 
 
-def _fill(response: Any, status: int, result: Any) -> None:
+def _fill(response: Any, status: int, result: Any, environ: Mapping[str, Any]) -> None:
     status = response.status_override or status
+    headers = response.extra_headers
     if result is None:
-        response.set(status, [*response.extra_headers], b"")
-    else:
-        body = result if isinstance(result, bytes) else orjson.dumps(result)
-        kind = _JSON if response.media_type is None else [("Content-Type", response.media_type)]
-        response.set(status, kind + response.extra_headers, body)
+        response.set(status, [*headers], b"")
+        return
+    body = result if isinstance(result, bytes) else orjson.dumps(result)
+    if ("HTTP_IF_NONE_MATCH" in environ and status == 200 and environ["REQUEST_METHOD"] in ("GET", "HEAD")
+            and all(name != "ETag" for name, _ in headers)):
+        # Only for those who ask: a tag of a large list takes some of the time that the list takes.
+        tag = etags.tag(body)
+        headers = [*headers, ("ETag", tag)]
+        if etags.read(environ).has(tag):
+            response.set(304, headers, b"")
+            return
+    kind = _JSON if response.media_type is None else [("Content-Type", response.media_type)]
+    response.set(status, kind + headers, body)
