@@ -33,7 +33,7 @@ def message(refused, db, caplog, error, uuid, macs, addresses):
     with db.reader() as conn:
         found = machine_matches.find(conn, uuid, macs, addresses)
         refused.log(logging.getLogger("ironic_rules.test"), error, uuid, macs, addresses, found, Unlogged(3, 0))
-    record, = caplog.records
+    record, = (record for record in caplog.records if record.name == "ironic_rules.test")
     return record.levelname, record.getMessage()
 
 
