@@ -7,7 +7,7 @@
     │   ├── InvalidRule, InvalidParameterValue, InvalidPatch, FieldNotWritable, SecretMasked, InvalidState
     │   ├── InvalidInventory, DryRunTooLong
     │   └── UnsupportedDriverExtension, DriverNotFound, InterfaceNotFound
-    ├── Unauthorized (401), Forbidden (403)
+    ├── Unauthorized, LoginRefused (401), Forbidden (403)
     ├── NotFound (404)
     │   ├── NodeNotFound, PortNotFound, PortgroupNotFound, TraitNotFound, InspectionRuleNotFound, ConductorNotFound
     │   ├── BIOSSettingNotFound
@@ -134,6 +134,11 @@ class InterfaceNotFound(Invalid):
 class Unauthorized(IronicRulesError):
     code = 401
     message = "The request needs authentication."
+
+
+class LoginRefused(IronicRulesError):
+    code = 401
+    message = "The identity service does not accept this user, password and scope."
 
 
 class Forbidden(IronicRulesError):

@@ -25,6 +25,7 @@ from ironic_rules.api.middleware.request_id import RequestId
 from ironic_rules.api.middleware.request_log import RequestLog
 from ironic_rules.api.middleware.request_metrics import RequestMetrics
 from ironic_rules.api.middleware.route import Route
+from ironic_rules.api.middleware.session import Session
 from ironic_rules.api.resource import Found
 from ironic_rules.db.session import Database
 from ironic_rules.inspection.pipeline import Pipeline
@@ -60,7 +61,7 @@ def make_app(conf: cfg.ConfigOpts, db: Database, rpc: Any, rules: RuleSettings |
     app = ComputeFaults(app, enabled=conf.api.enable_compute_flavors)
     app = InspectorClients(app)
     if conf.api.enable_ui:
-        app = Page(app)
+        app = Session(Page(app), conf)
     app = RequestMetrics(app, root, numbers)
     app = RequestLog(app)
     return RequestId(app)

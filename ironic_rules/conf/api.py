@@ -71,6 +71,10 @@ OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("enable_ui", default=False,
                 help="Serve the page for people at /ui/. Its files are public; the data it shows are requested from "
                      "the API with the credentials of its user. In ironic-rules, the default is true."),
+    cfg.BoolOpt("ui_password_login", default=False,
+                help="Let users of the page log in with a password, which the API forwards to the identity service "
+                     "([keystone_authtoken]www_authenticate_uri) and does not keep. Without it they paste a token. "
+                     "Only with auth_strategy = keystone; use TLS."),
     cfg.BoolOpt("enable_healthcheck", default=True, help="Serve /healthcheck (no authentication)."),
     cfg.HostAddressOpt("metrics_host", default="127.0.0.1", help="Address on which the Prometheus metrics are served."),
     cfg.PortOpt("metrics_port", default=0, min=0,

@@ -2,12 +2,28 @@
 
 import {el, newId} from "./dom.js";
 
+const REFUSED = "The service did not accept these credentials.";
+
 /** Ask, and return a promise of the headers to send, or of null if the person does not want to. */
-export function signIn(error, wasRefused) {
-  return /keystone/i.test(error.authenticate ?? "") ? askForToken(wasRefused) : askForPassword(wasRefused);
+export async function signIn(error, wasRefused) {
+  if (!/keystone/i.test(error.authenticate ?? "")) return askForPassword(wasRefused);
+  return await takesPasswords() ? logIn() : askForToken(wasRefused);
 }
 
-function ask(title, hint, wasRefused, fields, headersOf) {
+// Relative to the page, as everything else.
+const SESSION = new URL("session", document.baseURI);
+const PLAIN = {credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer"};
+
+/** Return a promise of whether the service forwards passwords to Keystone. */
+async function takesPasswords() {
+  try {
+    return (await (await fetch(SESSION, PLAIN)).json()).password === true;
+  } catch {
+    return false;
+  }
+}
+
+function ask(title, hint, problem, fields, headersOf) {
   return new Promise((resolve) => {
     const titleId = newId("sign-in");
     let given = null;
@@ -16,7 +32,7 @@ function ask(title, hint, wasRefused, fields, headersOf) {
     }},
     el("h2", {id: titleId}, title),
     el("p", {}, hint),
-    wasRefused && el("p", {class: "bad", role: "alert"}, "The service did not accept these credentials."),
+    problem && el("p", {class: "bad", role: "alert"}, problem),
     fields.map(([text, input]) => el("label", {class: "field"}, el("span", {}, text), input)),
     el("div", {class: "buttons"},
       el("button", {class: "primary", value: "yes"}, "Sign in"),
@@ -32,14 +48,45 @@ function askForPassword(wasRefused) {
   const user = el("input", {autocomplete: "username", required: true, spellcheck: "false"});
   const password = el("input", {type: "password", autocomplete: "current-password", required: true});
   return ask("Sign in", "The service asks for a user and a password. They are kept until this page is closed.",
-    wasRefused, [["User", user], ["Password", password]], () => {
+    wasRefused && REFUSED, [["User", user], ["Password", password]], () => {
       const bytes = new TextEncoder().encode(`${user.value}:${password.value}`);
       return {Authorization: `Basic ${btoa(String.fromCharCode(...bytes))}`};
     });
 }
 
+/** Ask for a user of Keystone until it gives a token; return a promise of the headers, or of null. */
+async function logIn() {
+  const user = el("input", {autocomplete: "username", required: true, spellcheck: "false"});
+  const password = el("input", {type: "password", autocomplete: "current-password", required: true});
+  const project = el("input", {autocomplete: "off", spellcheck: "false", placeholder: "the whole system"});
+  const domain = el("input", {autocomplete: "off", required: true, spellcheck: "false", value: "Default"});
+  let problem = "";
+  for (;;) {
+    const given = await ask("Sign in", "The service forwards them to Keystone, whose token is kept until this page is closed.",
+      problem, [["User", user], ["Password", password], ["Project", project], ["Domain of both", domain]], () => ({
+        user: user.value, password: password.value, user_domain: domain.value,
+        ...(project.value ? {project: project.value, project_domain: domain.value} : {system: true})}));
+    if (given === null) return null;
+    const {token, text} = await forwarded(given);
+    if (token) return {"X-Auth-Token": token};
+    problem = text;
+    password.value = "";
+  }
+}
+
+async function forwarded(given) {
+  try {
+    const reply = await fetch(SESSION, {...PLAIN, method: "POST", body: JSON.stringify(given),
+      headers: {"Content-Type": "application/json", Accept: "application/json"}});
+    const json = await reply.json();
+    return reply.ok ? {token: json.token} : {text: JSON.parse(json.error_message).faultstring};
+  } catch {
+    return {text: "The service does not answer."};
+  }
+}
+
 function askForToken(wasRefused) {
   const token = el("input", {type: "password", autocomplete: "off", required: true, spellcheck: "false"});
   return ask("Sign in", "The service asks for a token of Keystone, from “openstack token issue -f value -c id”. It is "
-    + "kept until this page is closed.", wasRefused, [["Token", token]], () => ({"X-Auth-Token": token.value.trim()}));
+    + "kept until this page is closed.", wasRefused && REFUSED, [["Token", token]], () => ({"X-Auth-Token": token.value.trim()}));
 }

@@ -18,16 +18,12 @@ import bcrypt
 from oslo_log import log as logging
 
 from ironic_rules.api import faults
+from ironic_rules.api.middleware.attempts import Sources
 from ironic_rules.exceptions import ConfigurationError, TooManyAttempts, Unauthorized, Unavailable
 
 LOG = logging.getLogger(__name__)
 
 _REMEMBERED = 1000
-#: Wrong passwords that an address may send before it has to wait so many seconds between two, until it has sent none
-#: for a minute.
-_FREE_ATTEMPTS = 5
-_WAIT_S = 1.0
-_FORGOTTEN_S = 60.0
 #: Checked if the user does not exist, with the cost factor of the existing users, so that both take the same time.
 _NOBODY = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(10))
 _HASH = re.compile(rb"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
@@ -48,7 +44,7 @@ class BasicAuth:
         self._app = app
         self._waiting = threading.Semaphore(max(1, threads // 2))
         self._checking = threading.Semaphore(checks)
-        self._sources = _Sources(clock)
+        self._sources = Sources(clock)
         self._path = Path(path)
         self._salt = secrets.token_bytes(32)
         self._version: tuple[int, int] | None = None
@@ -125,45 +121,6 @@ class BasicAuth:
             cost = max((known[4:6] for known in users.values()), default=_NOBODY[4:6])
             self._nobody = _NOBODY[:4] + cost + _NOBODY[6:]
             self._users, self._right, self._version = users, set(), version
-
-
-class _Sources:
-    """Addresses from which wrong passwords came: after some of them, one is checked per second, right or wrong.
-
-    Passwords that were right before are not checked again, so that users behind the same proxy are not affected.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        #: Address -> (wrong passwords, time of the last attempt); the one that failed longest ago is first.
-        self._failed: dict[str, tuple[int, float]] = {}
-
-    def check(self, source: str) -> None:
-        """Count an attempt.
-
-        :raises TooManyAttempts: 429, there was one within the last second
-        """
-        now = self._clock()
-        with self._lock:
-            failures, last = self._failed.get(source, (0, now))
-            if now - last >= _FORGOTTEN_S:
-                self._failed.pop(source, None)
-            elif failures >= _FREE_ATTEMPTS:
-                if now - last < _WAIT_S:
-                    raise TooManyAttempts()
-                self._failed[source] = (failures, now)
-
-    def note(self, source: str, is_right: bool) -> None:
-        with self._lock:
-            failures, _ = self._failed.pop(source, (0, 0.0))
-            if is_right:
-                return
-            self._failed[source] = (failures + 1, self._clock())
-            if len(self._failed) > _REMEMBERED:
-                del self._failed[next(iter(self._failed))]
-        LOG.log(logging.WARNING if failures + 1 == _FREE_ATTEMPTS else logging.INFO,
-                "Wrong user name or password from %s (%d in a row).", source, failures + 1)
 
 
 def _is_hash(known: bytes) -> bool:

@@ -15,6 +15,11 @@ from typing import Any
 TOKENS = {"admin": ("admin", "member", "reader"), "reader": ("reader",), "member": ("member", "reader")}
 
 
+def password_of(user: str) -> str:
+    """Return the password of a user, who gets the token of the same name."""
+    return f"password of {user}"
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: ThreadingHTTPServer
 
@@ -28,8 +33,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(404, {"error": {"code": 404, "message": "no such token", "title": "Not Found"}})
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self._reply(201, {"token": self._token("service")}, {"X-Subject-Token": "of-the-service"})
+        auth = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["auth"]
+        user = auth["identity"]["password"]["user"]
+        if user["name"] == "ironic":  # the service's own
+            self._reply(201, {"token": self._token("service")}, {"X-Subject-Token": "of-the-service"})
+        elif user["name"] in TOKENS and user["password"] == password_of(user["name"]) and (
+                ("system" in auth["scope"]) == (user["name"] == "reader")):
+            self._reply(201, {"token": self._token(user["name"])}, {"X-Subject-Token": user["name"]})
+        else:
+            self._reply(401, {"error": {"code": 401, "message": "wrong", "title": "Unauthorized"}})
 
     def _token(self, name: str) -> dict[str, Any]:
         now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

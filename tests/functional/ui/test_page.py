@@ -284,6 +284,24 @@ def test_a_password_stays_in_memory_even_while_the_service_is_restarted(tmp_path
         assert her.errors == []
 
 
+def test_a_password_of_keystone_is_forwarded_and_a_wrong_one_asked_again(tmp_path, visit):
+    with identity.configuration() as keystone, standalone(
+            tmp_path, config=f"{keystone}[api]\nui_password_login = true\n") as (_, url):
+        her = visit(url)
+        her.page.goto(f"{url}/ui/")
+        her.page.get_by_label("User").fill("reader")
+        her.page.get_by_label("Password").fill("guess")
+        her.page.keyboard.press("Enter")
+        her.see("does not accept this user", "dialog [role=alert]")
+        her.check_accessibility()
+        expect(her.page.get_by_label("User")).to_have_value("reader")
+        her.page.get_by_label("Password").fill(identity.password_of("reader"))
+        her.page.keyboard.press("Enter")
+        her.see("There is no node yet")
+        secret = identity.password_of("reader").encode()
+        assert not [file for file in tmp_path.rglob("*") if file.is_file() and secret in file.read_bytes()]
+
+
 def test_a_reader_of_keystone_sees_and_is_told_what_she_may_not_do(tmp_path, visit):
     with identity.configuration() as keystone, standalone(tmp_path, config=keystone) as (_, url):
         her = visit(url)
