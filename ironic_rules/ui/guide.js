@@ -19,8 +19,8 @@ const STEPS = [
     + "what the condition found, and why it holds or does not.", null],
   ["Choose what happens", "Add an action, such as add-trait or set-attribute: while you type, names, paths and values are "
     + "offered. Below the verdicts is what the machine would get. Nothing is changed yet.", null],
-  ["Save, and watch", "Save the rule. Then inspect the machine again, or choose \u201cApply again\u201d in the fleet: its time line names "
-    + "your rule, and the rules show how often it matched.",
+  ["Save, and watch", "Save the rule. The next inspection of a machine applies it, and \u201cApply again\u201d in the fleet does so now, with what "
+    + "machines have sent before: their time lines name your rule, and the rules show how often it matched.",
   () => ["The rules", address("rules")]],
 ];
 

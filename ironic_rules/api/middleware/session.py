@@ -142,6 +142,8 @@ def _given(environ: dict[str, Any]) -> dict[str, Any]:
         problems.append(Problem("/system", "must be true or false"))
     elif value.get("system", False) == ("project" in value):
         problems.append(Problem("/project", "expected either a project, or system = true"))
+    elif value.get("system", False) and "project_domain" in value:
+        problems.append(Problem("/project_domain", "expected only with a project"))
     if problems:
         raise Invalid(problems=problems)
     return value

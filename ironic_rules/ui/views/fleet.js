@@ -2,7 +2,7 @@
 // API filters, sorts and pages. Numbers and rows are requested again every few seconds.
 
 import {announce, el, fill, shown, when} from "../dom.js";
-import {fromLink, poll, request, setPath} from "../api.js";
+import {fromLink, poll, repeat, request, setPath} from "../api.js";
 import {address, go} from "../router.js";
 import {shortcut} from "../shortcuts.js";
 import {ago, empty, keepingFocus, loading, nodeLink, notice, section, short, startOperation, state, table, timeOf} from "../parts.js";
@@ -37,7 +37,10 @@ export async function show(main, {query}, signal) {
   const wanted = new URLSearchParams({...filters, fields: FIELDS, sort_dir: direction, limit: PAGE});
   if (sorted) wanted.set("sort_key", sorted);
   if (query.get("marker")) wanted.set("marker", query.get("marker"));
+  let refresh = () => null;
   const tasks = [
+    // A node may fail for another reason, or another one may wait, while the numbers stay the same.
+    repeat(() => refresh(), {signal, seconds: 3 * EVERY_S}),
     poll("/v1/node_states", {signal, seconds: EVERY_S}, ({json, error, headers}) => {
       if (error) {
         fill(counts, notice(error));
@@ -50,8 +53,11 @@ export async function show(main, {query}, signal) {
           filters.provision_state === name, name))));
       if (isWhole) {
         const states = json.node_states.map((entry) => entry.provision_state);
-        showFailures(failures, states.filter((name) => /fail|error/.test(name)), signal).catch(left);
-        showWaiting(waiting, states.filter((name) => /wait/.test(name)), timeOf(headers), signal).catch(left);
+        const [at, seen] = [timeOf(headers), performance.now()];
+        refresh = () => Promise.all([
+          showFailures(failures, states.filter((name) => /fail|error/.test(name)), signal),
+          showWaiting(waiting, states.filter((name) => /wait/.test(name)), at + performance.now() - seen, signal)]);
+        refresh().catch(left);
       }
     }),
     poll(`/v1/nodes?${wanted}`, {signal, seconds: EVERY_S}, ({json, error}) => {
