@@ -125,6 +125,20 @@ def test_a_machine_that_has_changed_shows_what_came_and_went_and_which_rules_mat
     assert her.errors == []
 
 
+def test_reasons_of_failures_follow_though_their_numbers_stay(demo, visit):
+    her = visit(demo.url)
+    her.page.clock.install()
+    her.open("#/fleet")
+    reasons = "section:has-text('Failed, by reason')"
+    her.see("no disk is suitable", reasons)
+    demo.inspect("demo-ramdisk-error", {**report_of("ramdisk-error"), "error": "the fans are missing"})
+    her.page.clock.fast_forward(20_000)
+    her.see("the fans are missing", reasons)
+    demo.inspect("demo-ramdisk-error", report_of("ramdisk-error"))
+    her.page.clock.fast_forward(20_000)
+    her.see("no disk is suitable", reasons)
+
+
 def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
     name = "demo-vm-qemu-bios"
     demo.client.patch(f"/v1/nodes/{name}", json=[
