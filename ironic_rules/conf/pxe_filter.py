@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Iterable
 
 from oslo_config import cfg
 
@@ -90,11 +91,27 @@ def register_targets(conf: cfg.ConfigOpts) -> None:
     with contextlib.suppress(cfg.Error, ValueError):  # the check of all options reports it
         names = conf.pxe_filter.targets
     for name in names:
-        for option in TARGET_OPTS:
-            own = copy.copy(option)
-            with contextlib.suppress(cfg.Error, ValueError):
-                own.default = conf.pxe_filter[option.dest]
-            conf.register_opt(own, group=cfg.OptGroup(group_of(name)))
+        _register(conf, name, TARGET_OPTS)
+
+
+def register_own(conf: cfg.ConfigOpts, name: str, opts: Iterable[cfg.Opt]) -> None:
+    """Register options of a target that another package provides, for one of ``[pxe_filter]targets`` or the only one.
+
+    :raises cfg.DuplicateOptError: the group has another option of that name
+    """
+    opts = list(opts)
+    conf.register_opts(opts, group=GROUP)
+    if name:
+        _register(conf, name, opts)
+
+
+def _register(conf: cfg.ConfigOpts, name: str, opts: Iterable[cfg.Opt]) -> None:
+    """Register options of ``[pxe_filter:NAME]``, with the values of ``[pxe_filter]`` as defaults."""
+    for option in opts:
+        own = copy.copy(option)
+        with contextlib.suppress(cfg.Error, ValueError):
+            own.default = conf.pxe_filter[option.dest]
+        conf.register_opt(own, group=cfg.OptGroup(group_of(name)))
 
 
 def list_opts() -> dict[str, list[cfg.Opt]]:

@@ -60,8 +60,8 @@ _AFTER = sa.select(pxe_filter_changes.c.id, pxe_filter_changes.c.node_id).where(
     pxe_filter_changes.c.id > sa.bindparam("floor")).limit(LIMIT + 1)
 
 
-#: address, id of the node whose port has it
-Address = tuple[str, int]
+#: Addresses, and for each the id of the node whose port has it.
+Columns = tuple[Sequence[str], Sequence[int]]
 
 
 class Scope(NamedTuple):
@@ -142,8 +142,8 @@ def nodes_by_id(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, Nod
     return {row.id: Node(*row) for row in found}
 
 
-def all_ports(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> Iterator[list[Iterable[Address]]]:
-    """Yield the ports in pages: for each scope, in their order, the (address, node id) pairs that it has of the page.
+def all_ports(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> Iterator[list[Columns]]:
+    """Yield the ports in pages: for each scope, in their order, the ports that it has of the page.
 
     A port that changes meanwhile may be read before or after its change; the list of changes has its node.
     """
@@ -151,15 +151,17 @@ def all_ports(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> I
     query = _PORTS.where(*whole.of_ports())
     if set(scopes) == {whole}:
         for page in _pages(conn, query):
-            yield [((address, node_id) for _, address, node_id in page) for _ in scopes]
+            _, addresses, node_ids = zip(*page, strict=True)
+            yield [(addresses, node_ids)] * len(scopes)
         return
     query = query.add_columns(*_PLACE).join(nodes, nodes.c.id == ports.c.node_id)
     for page in _pages(conn, query):
         yield [_within(page, scope) for scope in scopes]
 
 
-def _within(page: Iterable[Any], scope: Scope) -> Iterator[Address]:
-    return ((address, node_id) for _, address, node_id, *place in page if scope.has(*place))
+def _within(page: Iterable[Any], scope: Scope) -> Columns:
+    found = [(address, node_id) for _, address, node_id, *place in page if scope.has(*place)]
+    return [address for address, _ in found], [node_id for _, node_id in found]
 
 
 def _pages(conn: sa.Connection, query: sa.Select[Any]) -> Iterator[list[Any]]:

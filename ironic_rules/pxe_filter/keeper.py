@@ -153,10 +153,10 @@ class Keeper:
     def _read(self, conn: sa.Connection, comparisons: Sequence[plan.Comparison],
               keys: Sequence[list[tuple[str, int]]]) -> None:
         for comparison, known in zip(comparisons, keys, strict=True):
-            comparison.take((), known)
+            comparison.take(((), ()), known)
         for page in records.all_ports(conn, self._scopes):
-            for comparison, pairs in zip(comparisons, page, strict=True):
-                comparison.take(pairs)
+            for comparison, ports in zip(comparisons, page, strict=True):
+                comparison.take(ports)
 
     def _refuse(self, refused: Collection[str], *, everything: bool) -> None:
         for address in sorted(set(refused) - self._refused)[:_MAX_REFUSED]:

@@ -75,9 +75,9 @@ def _status(settings: FilterSettings, target: TargetSettings, db: Database) -> I
         [identified] = records.identified(conn, [target.scope])
         keys = dict(identifiers.keys(identified, refused))
         for _ in range(2):
-            comparison.take((), keys.items())
-            for [ports] in records.all_ports(conn, [target.scope]):
-                comparison.take(ports)
+            comparison.take(((), ()), keys.items())
+            for [columns] in records.all_ports(conn, [target.scope]):
+                comparison.take(columns)
             if not comparison.needs_again():
                 break
         wanted.begin(inspecting)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from ironic_rules.conf.pxe_filter import group_of
+from ironic_rules.conf import validation
+from ironic_rules.conf.pxe_filter import group_of, register_own
 from ironic_rules.db.pxe_filter import Scope
 from ironic_rules.exceptions import ConfigurationError
 
@@ -30,6 +32,8 @@ class TargetSettings:
     #: name of the target in the entry point group, and all options of the group, for targets of third parties
     target: str
     options: Any
+    #: adds options to that group, whose values ``options`` has then; raises ConfigurationError for wrong ones
+    register: Callable[[Sequence[cfg.Opt]], None]
     scope: Scope
     kea_connection: str | None
     kea_sockets: tuple[str, ...]
@@ -69,10 +73,18 @@ def _of_target(conf: cfg.ConfigOpts, name: str, group: str) -> TargetSettings:
     return TargetSettings(
         name=name, folders=folders, pid_files=pid_files, files=options.hosts_files,
         deny_unknown=options.deny_unknown_macs, discovery=discovery, reload_after=options.reload_after,
-        target=options.target, options=options,
+        target=options.target, options=options, register=functools.partial(_register, conf, name),
         scope=Scope(frozenset(one.lower() for one in options.conductor_groups), frozenset(options.physical_networks)),
         kea_connection=options.kea_connection, kea_sockets=tuple(options.kea_control_sockets),
         kea_identifiers=tuple(options.kea_identifiers))
+
+
+def _register(conf: cfg.ConfigOpts, name: str, opts: Sequence[cfg.Opt]) -> None:
+    try:
+        register_own(conf, name, opts)
+    except cfg.Error as exc:
+        raise ConfigurationError(f"[{group_of(name)}]: options of the target cannot be registered: {exc}") from exc
+    validation.check(conf, groups=[group_of(name)])
 
 
 def _check_together(made: Sequence[TargetSettings]) -> None:

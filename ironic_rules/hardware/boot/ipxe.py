@@ -13,9 +13,8 @@ from pathlib import Path
 from oslo_log import log
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
-from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.base import BootInterface
-from ironic_rules.hardware.boot import images
+from ironic_rules.hardware.boot import images, kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder, write_atomically
 from ironic_rules.models import mac
@@ -53,7 +52,7 @@ class IPXEBoot(BootInterface):
     properties = {
         "deploy_kernel": "URL of the ramdisk's kernel. Default: [deploy]deploy_kernel.",
         "deploy_ramdisk": "URL of the ramdisk. Default: [deploy]deploy_ramdisk.",
-        ramdisk.APPEND: ramdisk.APPEND_TEXT,
+        kernel_parameters.APPEND: kernel_parameters.APPEND_TEXT,
     }
 
     def validate_inspection(self, task: Task) -> None:
@@ -64,7 +63,7 @@ class IPXEBoot(BootInterface):
             raise InvalidParameterValue(_no_port(task))
 
     def prepare_ramdisk(self, task: Task, parameters: Mapping[str, str]) -> None:
-        ramdisk.check(parameters)
+        kernel_parameters.check(parameters)
         kernel, image = (images.url(self.conf, task, key) for key in ("deploy_kernel", "deploy_ramdisk"))
         self._write_boot_script()
         addresses = _addresses(task)
@@ -136,7 +135,7 @@ def _instance_script(task: Task) -> str:
         images.refuse_with_iso(task)
         return (f"#!ipxe\nsanboot {images.of_instance(task, 'boot_iso')} || goto failed\n{_FAILED}")
     kernel, image = images.of_instance(task, "kernel"), images.of_instance(task, "ramdisk")
-    return _script(kernel, image, ramdisk.parameters_of(info.get("kernel_append_params")))
+    return _script(kernel, image, kernel_parameters.parameters_of(info.get("kernel_append_params")))
 
 
 def _addresses(task: Task, *, every: bool = False) -> list[str]:
@@ -159,7 +158,7 @@ def _dashed(address: str) -> str:
 
 
 def _script(kernel: str, image: str, parameters: Mapping[str, str]) -> str:
-    line = ramdisk.command_line({**parameters, "initrd": "ramdisk"})
+    line = kernel_parameters.command_line({**parameters, "initrd": "ramdisk"})
     return (
         "#!ipxe\n"
         f"kernel --name kernel {kernel} {line} || goto failed\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ironic_rules import entry_points
 from ironic_rules.conf.pxe_filter import group_of
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.pxe_filter.plan import Layout
 from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.targets.base import GROUP, Target
@@ -12,8 +13,15 @@ from ironic_rules.pxe_filter.targets.base import GROUP, Target
 def make(settings: TargetSettings, layout: Layout) -> list[Target]:
     """Return the targets of the settings, not opened.
 
-    :raises ConfigurationError: nothing installed provides the target, or its options are not usable
+    :raises ConfigurationError: nothing installed provides the target, it does not work, or its options are not usable
     """
     option = f"[{group_of(settings.name)}]target"
     found = entry_points.load(GROUP, [settings.target], Target, option)  # type: ignore[type-abstract]
-    return list(found[settings.target].make(settings, layout))
+    kind = found[settings.target]
+    try:
+        settings.register(kind.opts)
+        return list(kind.make(settings, layout))
+    except ConfigurationError:
+        raise
+    except Exception as exc:  # code of any package
+        raise ConfigurationError(f"{option}: '{settings.target}' cannot be used: {exc!r}") from exc

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+from oslo_config import cfg
 
 from ironic_rules.pxe_filter.plan import Layout
 from ironic_rules.pxe_filter.settings import TargetSettings
@@ -74,6 +76,8 @@ class Target(abc.ABC):
 
     #: for the log and the metrics, such as the path of a folder
     name: str
+    #: options of ``[pxe_filter]`` and ``[pxe_filter:NAME]`` that the package adds; registered before ``make``
+    opts: ClassVar[Sequence[cfg.Opt]] = ()
     #: whether an address without a port must still be written until the server reloads
     lingers = False
     #: maximum number of groups in a batch

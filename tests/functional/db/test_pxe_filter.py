@@ -176,7 +176,7 @@ def test_all_ports_are_read_in_pages(db: Database, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pxe_filter, "_PORTS", pxe_filter._PORTS.limit(10))
 
     with db.reader() as conn:
-        pages = [list(pairs) for [pairs] in pxe_filter.all_ports(conn)]
+        pages = [list(zip(*columns, strict=True)) for [columns] in pxe_filter.all_ports(conn)]
         assert [len(page) for page in pages] == [10, 10, 5]
         assert sorted(itertools.chain(*pages)) == [(address, owner) for address in sorted(addresses)]
         assert len(pxe_filter.ports_of(conn, [owner, owner + 1])) == 25

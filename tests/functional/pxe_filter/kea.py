@@ -21,13 +21,13 @@ from tests.functional.databases import temporary_database
 from tests.functional.processes import wait_for
 
 _SCRIPTS = Path("/usr/share/kea/scripts")
-_PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))
+PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))
 _DROP_UNKNOWN = [{"name": "DROP", "test": "member('UNKNOWN')"}]
 
 
 def require() -> None:
     """Skip the test if Kea is not installed; fail if it must be."""
-    lacking = [name for name in ("kea-dhcp4", "kea-dhcp6") if shutil.which(name, path=_PATH) is None]
+    lacking = [name for name in ("kea-dhcp4", "kea-dhcp6") if shutil.which(name, path=PATH) is None]
     if not lacking and _SCRIPTS.is_dir():
         return
     if os.environ.get("IRONIC_RULES_TEST_REQUIRE_SERVERS") == "1" and os.geteuid() == 0:
@@ -38,7 +38,7 @@ def require() -> None:
 def check(program: str, config: Path) -> None:
     """Let the server check a configuration file; fail with what it says."""
     done = subprocess.run([program, "-t", str(config)], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "PATH": _PATH, "KEA_LOCKFILE_DIR": str(config.parent)})
+                          env={**os.environ, "PATH": PATH, "KEA_LOCKFILE_DIR": str(config.parent)})
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -98,9 +98,11 @@ class Kea:
     """``kea-dhcp4`` or ``kea-dhcp6`` in the namespace of the server.
 
     :param policy: ``open`` or ``closed``
+    :param text: a configuration with the interface and control socket of the sample files; empty: one of the tests
     """
 
-    def __init__(self, version: int, namespace: str, interface: str, folder: Path, url: str, policy: str) -> None:
+    def __init__(self, version: int, namespace: str, interface: str, folder: Path, url: str, policy: str,
+                 text: str = "") -> None:
         self.folder = folder
         self.control = folder / f"control{version}"
         self._program = f"kea-dhcp{version}"
@@ -110,7 +112,8 @@ class Kea:
         door = folder / (f"mysql{version}" if mysql else ".s.PGSQL.5432")
         self._door = None if door.exists() else Door(door, str(parsed.host), parsed.port or (3306 if mysql else 5432))
         self._config = folder / f"{self._program}.json"
-        self._config.write_text(json.dumps(self._configuration(version, interface, parsed, policy)))
+        text = text.replace("enp1s0", interface).replace(f"/run/kea/kea{version}-ctrl-socket", str(self.control))
+        self._config.write_text(text or json.dumps(self._configuration(version, interface, parsed, policy)))
         self._command = ["ip", "netns", "exec", namespace, "env", f"MYSQL_UNIX_PORT={door}",
                          f"KEA_PIDFILE_DIR={folder}", f"KEA_LOCKFILE_DIR={folder}", self._program, "-c",
                          str(self._config)]
@@ -144,7 +147,7 @@ class Kea:
 
     def start(self) -> None:
         with self._log.open("ab") as log:
-            self._popen = subprocess.Popen(self._command, stdout=log, stderr=log, env={**os.environ, "PATH": _PATH})
+            self._popen = subprocess.Popen(self._command, stdout=log, stderr=log, env={**os.environ, "PATH": PATH})
         self._starts += 1
         wait_for("Kea to start or fail", lambda: self._popen.poll() is not None or
                  self.text().count("_STARTED") == self._starts, timeout_s=60)

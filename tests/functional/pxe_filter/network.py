@@ -165,9 +165,9 @@ class Network:
         server.start()
         return server
 
-    def kea(self, version: int, url: str, policy: str) -> Kea:
-        """Start a Kea on the network that reads the host database ``url``."""
-        made = Kea(version, self._server, self._server_end, self._folder, url, policy)
+    def kea(self, version: int, url: str, policy: str, text: str = "") -> Kea:
+        """Start a Kea on the network that reads the host database ``url``; ``text`` as of ``Kea``."""
+        made = Kea(version, self._server, self._server_end, self._folder, url, policy, text)
         self._keas.append(made)
         made.start()
         return made

@@ -118,6 +118,41 @@ def test_lines_that_are_not_needed_are_forgotten_without_a_periodic_sync(site: S
     assert net.gets(macs[3])
 
 
+def test_the_number_of_lines_is_right_after_a_restart_of_either(site: Site, net: Network, tmp_path: Path) -> None:
+    machines = [site.machine() for _ in range(20)]
+    options = {"hosts_files": 4, "dnsmasq_pid_file": tmp_path / "dnsmasq-0" / "dnsmasq.pid"}
+
+    def is_right(keeper: Keeper, count: int) -> None:
+        settled(keeper)
+        [target] = keeper.areas[0].targets
+        assert isinstance(target, HostsdirTarget)
+        in_files = sum(text.count("\n") for text in lines(site.folder).values())
+        assert (in_files, target._folder.lines, target.needed, target.surplus) == (count, count, count, 0)
+
+    keeper = site.synced(**options)
+    dnsmasq = net.dnsmasq(site.folder)
+    is_right(keeper, 21)
+    keeper.tell([machines[0][1]], [])
+    keeper.write()
+    settled(keeper)
+    assert keeper.areas[0].targets[0].surplus > 0
+    site.close(keeper)
+
+    # What dnsmasq has read of the filter before is unknown, so it reloads.
+    site.drop_port(machines[1][1])
+    site.machine(states.INSPECTWAIT)
+    keeper = site.synced(**options)
+    is_right(keeper, 21)
+
+    dnsmasq.stop()
+    wait_for("its end to be seen", lambda: not in_force(keeper), timeout_s=20)
+    _, mac = site.machine(states.INSPECTWAIT)
+    keeper.sync(periodic=False)
+    dnsmasq.start()
+    is_right(keeper, 22)
+    assert net.gets(mac)
+
+
 def test_a_file_that_is_never_read_is_waited_for_once(
         site: Site, net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keeper = site.synced(dnsmasq_pid_file=tmp_path / "dnsmasq-0" / "dnsmasq.pid")

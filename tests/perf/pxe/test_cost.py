@@ -18,6 +18,8 @@ from rich.table import Table
 
 from ironic_rules import context
 from ironic_rules.db.tables import nodes
+from ironic_rules.pxe_filter.plan import Layout
+from ironic_rules.pxe_filter.watch import Watch
 from tests.functional.pxe_filter.network import Wire
 from tests.perf.pxe import population
 from tests.perf.pxe.test_burst import burst
@@ -86,6 +88,58 @@ def test_from_the_commit_to_the_answer(tmp_path: Path, server: str, policy: str)
         table.add_column(column, justify="right")
     table.add_row(*(f"{figure * 1000:.1f}" for figure in (
         statistics.median(delays), delays[int(len(delays) * 0.95)], delays[-1])))
+    Console(width=100).print(table)
+
+
+@pytest.mark.servers
+def test_an_answer_beside_dnsmasq_alone(tmp_path: Path) -> None:
+    """With the open policy, and with as many lines, in turns: the filter writes the file, and this program does.
+
+    The client asks as soon as dnsmasq has read the file, so no wait of its own is in the figures.
+    """
+    with burst(tmp_path, "dnsmasq", "open", _KNOWN) as made:
+        layout, folder, seen = Layout(1024), made.site.folder, Watch()
+        seen.open(str(folder))
+        made.net.wire.ask({"v": 4, "mac": "52:55:00:00:00:01", "wait": 0.1})
+
+        def delay(node: int, *, alone: bool) -> float:
+            number = (node - 1) * population.PORTS_PER_NODE
+            macs = [population.address(number + one) for one in range(population.PORTS_PER_NODE)]
+            file = folder / layout.file_of(macs[0])
+            text = file.read_text()
+            for mac in macs:
+                text = text.replace(f"{mac},ignore\n", f"{mac}\n")
+            with made.site.db.writer() as conn:
+                conn.execute(sa.update(nodes).where(nodes.c.id == 1_000_000 + node).values(
+                    provision_state="inspect wait"))
+            seen.begin()
+            seen.take_reads()
+            began = time.monotonic()
+            if alone:
+                new = folder / ".new"
+                new.write_text(text)
+                new.rename(file)
+            else:
+                made.client.update_pxe_filters(context.admin(), allow=macs)
+            while not seen.take_reads()[file.name] and file.name not in seen.doubtful:
+                seen.wait(1)
+            [answer] = made.net.wire.answers({"v": 4, "mac": macs[0], "wait": 20})
+            assert answer["offered"], (node, alone)
+            return time.monotonic() - began
+
+        chosen = [2 + 7 * one + (7 * one) // 99 for one in range(_ROUNDS + _WARM_UP)]
+        delays = [(delay(node, alone=False), delay(node + 12_000, alone=True)) for node in chosen][_WARM_UP:]
+        seen.close()
+    table = Table(title=f"From the commit to the answer, {_KNOWN:,} known addresses: dnsmasq, open policy, ms")
+    for column in ("who writes", "median", "p95", "max"):
+        table.add_column(column, justify="left" if column == "who writes" else "right")
+    medians = []
+    for who, measured in zip(("the filter", "this program: dnsmasq alone"), zip(*delays, strict=True), strict=True):
+        ordered = sorted(measured)
+        medians.append(statistics.median(ordered))
+        table.add_row(who, *(f"{figure * 1000:.1f}" for figure in (
+            medians[-1], ordered[int(len(ordered) * 0.95)], ordered[-1])))
+    table.caption = f"ratio of the medians: {medians[0] / medians[1]:.2f}"
     Console(width=100).print(table)
 
 

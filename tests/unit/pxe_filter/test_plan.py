@@ -10,18 +10,23 @@ from ironic_rules.pxe_filter.plan import GONE, UNKNOWN_FILE, Change, Layout, Pla
 A, B, C = "52:54:00:00:00:01", "52:54:00:00:00:02", "52:54:00:00:00:03"
 
 
+def columns(pairs):
+    """Return (address, node id) pairs as two lists."""
+    return [address for address, _ in pairs], [node_id for _, node_id in pairs]
+
+
 def filled(ports, inspecting=(), files=0, **options):
     made = Plan(Layout(files), **options)
-    made.replace(made.layout.arrange(ports, set()), inspecting)
+    made.replace(made.layout.arrange(columns(ports), set()), inspecting)
     return made
 
 
 def different(made, ports):
     """Return the files whose addresses are not these, as after a full reading."""
     comparison = made.compare(set())
-    comparison.take(ports)
+    comparison.take(columns(ports))
     if comparison.needs_again():
-        comparison.take(ports)
+        comparison.take(columns(ports))
     return comparison.different
 
 
@@ -37,10 +42,22 @@ def said(made):
 def test_what_is_no_unicast_address_is_refused(bad):
     refused = set()
 
-    assert Layout(8).arrange([(bad, 1)], refused) == {}
-    assert Layout(0).arrange([(bad, 1)], refused) == {}
+    assert Layout(8).arrange(columns([(bad, 1)]), refused) == {}
+    assert Layout(0).arrange(columns([(bad, 1)]), refused) == {}
     assert plan.usable(bad, refused) is None
     assert refused == {bad}
+
+
+@pytest.mark.parametrize("bad", [
+    ["01:00:5e:00:00:01"], ["00:00:00:00:00:00"], ["52:54:00:00:00:1 "], ["*:*:*:*:*:*"], ["５2:54:00:00:00:01"],
+    ["52:54:00:00:00", "52:54:00:00:00:01:02"]])
+def test_one_bad_address_keeps_none_of_its_page_out(bad):
+    refused = set()
+    page = [A, *bad, "52-54-00-00-00-02", C]
+
+    assert plan.normalized(page, range(len(page)), refused) == ([A, B, C], [0, len(page) - 2, len(page) - 1])
+    assert refused == set(bad)
+    assert plan.normalized([A, C], [1, 3], refused) == ([A, C], [1, 3])
 
 
 @pytest.mark.parametrize("text", ["52:54:00:AA:BB:01", "52-54-00-aa-bb-01"])
@@ -51,7 +68,7 @@ def test_other_spellings_become_the_one(text):
 def test_addresses_are_spread_evenly_and_neighbours_stay_together():
     layout = Layout(64)
     macs = [f"52:54:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}" for number in range(32000)]
-    files = layout.arrange([(mac, 1) for mac in macs], set())
+    files = layout.arrange(columns([(mac, 1) for mac in macs]), set())
 
     assert len(files) == 64
     assert max(map(len, files.values())) < 2 * 32000 / 64
@@ -65,7 +82,7 @@ def test_arranging_and_looking_up_agree(number, files):
     mac = "02:" + ":".join(f"{byte:02x}" for byte in number.to_bytes(5, "big"))
     layout = Layout(files)
 
-    assert layout.arrange([(mac, 7)], set()) == {layout.file_of(mac): {mac: 7}}
+    assert layout.arrange(columns([(mac, 7)]), set()) == {layout.file_of(mac): {mac: 7}}
 
 
 @pytest.mark.parametrize(("name", "ours"), [
@@ -111,7 +128,7 @@ def test_an_address_that_loses_its_port_goes_with_the_unknown_ones():
 def test_an_address_that_a_full_reading_does_not_find_goes_with_the_unknown_ones():
     made = filled([(A, 1), (B, 2)], {2})
 
-    made.replace(made.layout.arrange([(B, 2)], set()), {2})
+    made.replace(made.layout.arrange(columns([(B, 2)]), set()), {2})
 
     assert said(made) == {A: True, B: True, plan.WILDCARD: True}
     assert made.gone_macs() == [A]
@@ -151,9 +168,9 @@ def test_messages_of_the_meantime_are_kept():
 
     made.forget_told(keep={B})
     assert said(made) == {A: False, B: True, plan.WILDCARD: True}
-    made.replace(made.layout.arrange([(A, 1), (B, 2)], set()), (), keep={B})
+    made.replace(made.layout.arrange(columns([(A, 1), (B, 2)]), set()), (), keep={B})
     assert made.told == {B: True}
-    made.replace(made.layout.arrange([(A, 1), (B, 2)], set()), ())
+    made.replace(made.layout.arrange(columns([(A, 1), (B, 2)]), set()), ())
     assert said(made) == {A: False, B: False, plan.WILDCARD: False}
 
 
@@ -197,7 +214,7 @@ def test_small_steps_lead_where_a_full_reading_does(before, inspecting, after, i
 
     dirty = stepwise.update(changed, [(mac, node) for mac, node in after
                                       if node in changed | (inspecting ^ inspecting_then)], inspecting_then)
-    whole.replace(whole.layout.arrange(after, set()), inspecting_then)
+    whole.replace(whole.layout.arrange(columns(after), set()), inspecting_then)
 
     assert said(stepwise) == said(whole)
     sliced.begin(inspecting_then)
