@@ -34,10 +34,13 @@ def wanted(small: int) -> int:
     return int(os.environ.get(OPTION) or small)
 
 
-def batches(small: int) -> list[Any]:
-    """Return ``(seed, number of examples)`` for each run of a test: one of ``small`` examples without the option."""
+def batches(small: int, most: int = BATCH) -> list[Any]:
+    """Return ``(seed, number of examples)`` for each run of a test: one of ``small`` examples without the option.
+
+    :param most: maximum number of examples of a run
+    """
     total = wanted(small)
-    sizes = [min(BATCH, total - done) for done in range(0, total, BATCH)]
+    sizes = [min(most, total - done) for done in range(0, total, most)]
     return [pytest.param((number, size), id=f"{number}-{size}") for number, size in enumerate(sizes)]
 
 

@@ -268,6 +268,8 @@ def _pairwise_call(compare: Callable[[Any, Any], bool], bound: Bound) -> Callabl
         values = [_as_text(value) for value in values]
     if len(values) == 2:
         return _two_values_call(compare, *values)
+    if len(values) == 3:
+        return _three_values_call(compare, *map(as_getter, values))
     first, *others = [as_getter(value) for value in values]
 
     def call(view: View) -> bool:
@@ -277,6 +279,16 @@ def _pairwise_call(compare: Callable[[Any, Any], bool], bound: Bound) -> Callabl
             holds = holds and compare(before, value)
             before = value
         return holds
+
+    return call
+
+
+def _three_values_call(compare: Callable[[Any, Any], bool], first: Getter, second: Getter,
+                       third: Getter) -> Callable[[View], bool]:
+    # A range is written so, and tested without a loop.
+    def call(view: View) -> bool:
+        low, value, high = first(view), second(view), third(view)
+        return compare(low, value) and compare(value, high)
 
     return call
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -274,12 +275,22 @@ class _Run:
         entries, traces, plain, sensitive = self._phase.entries, self._traces, self._plain, self._sensitive
         is_scoped, reads_data = self._phase.is_scoped, self._phase.reads_data(self._scope)
         notes = self._facts.notes
-        for place, number in enumerate(remaining):
+        for number in remaining:
             entry = entries[number]
             view = sensitive if entry.sensitive else plain
-            steps = entry.steps if entry.data_key is None else self._steps(entry)
-            if steps and not _hold(entry.rule, steps, view):
-                continue
+            if entry.only is not None:
+                # As _hold does, in the shortest way: a rule that cannot be looked up takes only this.
+                try:
+                    if not entry.only(view):
+                        continue
+                except CannotEvaluate:
+                    continue
+                except BaseException as exc:  # noqa: BLE001  (as in _hold)
+                    raise _failed_check(entry.rule, entry.only, exc) from None
+            else:
+                steps = entry.steps if entry.data_key is None else self._steps(entry)
+                if steps and not _hold(entry.rule, steps, view):
+                    continue
             if entry.limited and entry.rule.uuid in self._facts.spent():
                 continue
             if notes is None:
@@ -290,7 +301,7 @@ class _Run:
             if is_scoped and entry.moves and _scope(self._task) != self._scope:
                 return self._moved(number)
             if reads_data and entry.keeps_data:
-                return self._found_again(entry, remaining[place + 1:])
+                return self._found_again(entry, remaining[bisect.bisect_right(remaining, number):])
         return []
 
     def _explain_all(self, remaining: list[int]) -> list[int]:
@@ -477,9 +488,13 @@ def _hold(rule: CompiledRule, steps: tuple[Step, ...], view: View) -> bool:
     except CannotEvaluate:
         return False
     except BaseException as exc:  # noqa: BLE001  (also SystemExit; a sensitive rule must not leak)
-        where = next((condition.where for condition in rule.conditions if condition.check.call is call), "/conditions")
-        raise _failed_condition(rule, where, exc) from None
+        raise _failed_check(rule, call, exc) from None
     return True
+
+
+def _failed_check(rule: CompiledRule, call: Callable[[View], bool] | None, cause: BaseException) -> RuleFailed:
+    where = next((condition.where for condition in rule.conditions if condition.check.call is call), "/conditions")
+    return _failed_condition(rule, where, cause)
 
 
 def _action_traces(actions: Iterable[CompiledAction | NotedAction], times: list[int],
@@ -579,11 +594,22 @@ def difference(before: State, after: State) -> dict[str, Any]:
             patches = {address: difference_of_port(before[root].get(address), value.get(address))
                        for address in dict.fromkeys((*before[root], *value))}
             patch: Any = {address: patch for address, patch in patches.items() if patch}
+        elif root == "node":
+            patch = difference_of_node(before[root], value)
         else:
             patch = json_patch.difference(before[root], value)
         if patch:
             found[root] = patch
     return found
+
+
+def difference_of_node(before: JSONObject, after: JSONObject) -> list[JSONObject]:
+    """Return the patch of a node; each trait that came or went is one operation of it."""
+    old, new = before.get("traits", []), after.get("traits", [])
+    if old == new:
+        return json_patch.difference(before, after)
+    rest = {**after, "traits": old} if "traits" in before else {name: after[name] for name in after if name != "traits"}
+    return [*json_patch.difference(before, rest), *json_patch.difference_of_sets(old, new, ("traits",))]
 
 
 def difference_of_port(before: JSONObject | None, after: JSONObject | None) -> list[JSONObject]:

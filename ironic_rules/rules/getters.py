@@ -31,9 +31,13 @@ def path_getter(used: template.Field, strict: bool) -> Getter:
     part = View.shown
     if any(map(secrets.is_secret_key, used.steps)):
         return _secret_getter(used, strict, part)
-    if any(step.isdecimal() for step in used.steps):
-        return _index_getter(used, strict, part)
-    return _key_getter(used, strict, part)
+    is_index = tuple(step.isdecimal() for step in used.steps)
+    # Most conditions of rules read one of these two forms: {inventory[cpu][count]}, {inventory[disks][0][name]}.
+    if is_index == (False, False):
+        return _two_keys_getter(used, strict, part)
+    if is_index == (False, True, False):
+        return _element_getter(used, strict, part)
+    return (_index_getter if any(is_index) else _key_getter)(used, strict, part)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -88,6 +92,45 @@ def _key_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
             for key in keys:
                 value = value[key]
         except (KeyError, TypeError):
+            if strict:
+                raise MissingPath(text) from None
+            return None
+        if value.__class__ is str:
+            return value if "://" not in value else part(view, root, text, value)
+        return value if value.__class__ in _SCALARS else part(view, root, text, value)
+
+    return walk
+
+
+def _two_keys_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
+    # Without a loop over the keys.
+    (first, second), root, text = used.steps, used.root, used.text
+
+    def walk(view: View) -> Any:
+        value = view[root]
+        try:
+            value = value[first][second]
+        except (KeyError, TypeError):
+            if strict:
+                raise MissingPath(text) from None
+            return None
+        if value.__class__ is str:
+            return value if "://" not in value else part(view, root, text, value)
+        return value if value.__class__ in _SCALARS else part(view, root, text, value)
+
+    return walk
+
+
+def _element_getter(used: template.Field, strict: bool, part: _Part) -> Getter:
+    # Likewise, for an object in a list.
+    ((first, _), (key, index), (last, _)), root, text = _steps(used), used.root, used.text
+
+    def walk(view: View) -> Any:
+        value = view[root]
+        try:
+            value = value[first]
+            value = value[key if index is None or value.__class__ not in _LISTS else index][last]
+        except (IndexError, KeyError, TypeError):
             if strict:
                 raise MissingPath(text) from None
             return None

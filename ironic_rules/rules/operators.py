@@ -168,6 +168,10 @@ def _less(a: Any, b: Any) -> bool:
 
 
 def _greater(a: Any, b: Any) -> bool:
+    # As _less(b, a), without another call.
+    kind, other = a.__class__, b.__class__
+    if kind in _PLAIN_NUMBERS and other in _PLAIN_NUMBERS:
+        return bool(a > b)
     return _less(b, a)
 
 

@@ -30,6 +30,7 @@ class Entry:
     :ivar number: its place in the order of the phase, where numbers increase
     :ivar chosen: the lookup by which the index finds it; None: it is always found
     :ivar steps: those of its conditions that the index does not decide
+    :ivar only: the call of the only one of them, if it is evaluated for this rule alone, and always
     :ivar data_key: the first key of the plugin data that ``chosen`` tests
     :ivar all_steps: those of all conditions, for when that key was written since the rule was found
     :ivar limited: whether it runs on a limited number of nodes
@@ -44,6 +45,7 @@ class Entry:
     chosen: Lookup | None
     actions: tuple[CompiledAction, ...]
     steps: tuple[Step, ...]
+    only: Callable[[View], bool] | None
     data_key: str | None
     all_steps: tuple[Step, ...]
     sensitive: bool
@@ -256,12 +258,16 @@ def _entry(number: int, rule: CompiledRule, chooser: Chooser) -> Entry:
         undecided = steps[:place] + steps[place + 1:]
     keeps_task = not rule.touches <= {"node", "plugin_data"}
     limited = rule.max_nodes is not None
+    key = data_key(chosen.steps) if chosen is not None and chosen.root == "plugin_data" else None
     return Entry(
-        rule, number, chosen, rule.actions, undecided,
-        data_key(chosen.steps) if chosen is not None and chosen.root == "plugin_data" else None, steps, rule.sensitive,
-        limited, "node" in rule.touches and not keeps_task, keeps_task, "plugin_data" in rule.touches,
+        rule, number, chosen, rule.actions, undecided, _only(undecided, key), key, steps, rule.sensitive, limited,
+        "node" in rule.touches and not keeps_task, keeps_task, "plugin_data" in rule.touches,
         any(action.moves for action in rule.actions),
         Trace(rule.uuid, rule.description, True, sensitive=rule.sensitive, limited=limited))
+
+
+def _only(steps: tuple[Step, ...], key: str | None) -> Callable[[View], bool] | None:
+    return steps[0][0] if len(steps) == 1 and steps[0][1] is None and key is None else None
 
 
 def _share(entries: dict[int, Entry], users: dict[Check, tuple[int, int]], change: _Change) -> None:
@@ -292,7 +298,8 @@ def _with_shared(entry: Entry, users: Mapping[Check, tuple[int, int]]) -> Entry:
     stable = {check.call: check.stable for check in _undecided(entry) if users.get(check, (0, 0))[1] > 1}
     if not stable:
         return entry
-    return replace(entry, steps=tuple((call, stable.get(call, known)) for call, known in entry.steps),
+    steps = tuple((call, stable.get(call, known)) for call, known in entry.steps)
+    return replace(entry, steps=steps, only=_only(steps, entry.data_key),
                    all_steps=tuple((call, stable.get(call, known)) for call, known in entry.all_steps))
 
 

@@ -14,6 +14,8 @@ import yaml
 
 #: Maximum number of levels of lists and mappings. PyYAML's fast loader crashes the process if there are very many.
 MAX_DEPTH = 200
+#: What libyaml as of PyYAML 6.0.4 says of a thousand levels: it looks ahead for keys before it yields the first one.
+_TOO_DEEP = "exceeded maximum nesting depth"
 #: Maximum number of values of a document with its aliases expanded; a few hundred bytes can expand to billions.
 MAX_VALUES = 1_000_000
 
@@ -100,6 +102,8 @@ def _read(text: str, read: Callable[[], Any]) -> Any:
 def _reason(exc: yaml.YAMLError) -> str:
     # Not str(exc): that quotes the line, which may be a secret.
     reason = getattr(exc, "problem", None) or getattr(exc, "reason", None) or "not YAML"
+    if reason == _TOO_DEEP:
+        return f"nested deeper than {MAX_DEPTH} levels"
     mark = getattr(exc, "problem_mark", None)
     return f"line {mark.line + 1}, column {mark.column + 1}: {reason}" if mark is not None else str(reason)
 

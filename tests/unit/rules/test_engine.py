@@ -287,6 +287,45 @@ def test_whatever_a_plugin_raises_fails_the_rule(monkeypatch: pytest.MonkeyPatch
     assert ("calvin" in "".join(traceback.format_exception(caught.value))) is not sensitive
 
 
+@pytest.mark.parametrize("others", [[], ["{node.name}"], [1, "{node.name}"]])
+def test_what_an_operator_must_not_raise_fails_the_rule_at_its_condition(monkeypatch: pytest.MonkeyPatch,
+                                                                         others: list[Any]) -> None:
+    """Also of a rule that has only one condition, which is evaluated without a loop."""
+
+    def broken(value: Any) -> bool:
+        raise RuntimeError("an error of the operator")
+
+    registry = Registry("operator", rules.OPERATORS._read)
+    for operator in rules.OPERATORS:
+        registry.add(operator.name, operator.call)
+    registry.add("broken", broken)
+    monkeypatch.setattr("ironic_rules.rules.compiler.OPERATORS", registry)
+    holds = [{"op": "!is-none", "args": [other]} for other in others]
+    rule = world.rule(conditions=[*holds, {"op": "broken", "args": ["{node.uuid}"]}])
+    with pytest.raises(RuleFailed, match=f"failed at /conditions/{len(others)}: RuntimeError: an error of the"):
+        world.run(rule)
+
+
+@pytest.mark.parametrize(("steps", "expected"), [
+    ("[a][b]", 1), ("[a][b][c]", None), ("[a][c]", None), ("[text][b]", None), ("[list][b]", None), ("[none][b]", None),
+    ("[list][0][x]", 2), ("[list][9][x]", None), ("[list][-1][x]", None), ("[list][00][x]", 2), ("[a][0][x]", 3),
+    ("[a][00][x]", None), ("[text][0][x]", None), ("[none][0][x]", None), ("[list][1][x]", None),
+    ("[list][0][password]", "******"), ("[a][password]", "******"), ("[list][0][url]", "http://u:******@h/"),
+    ("[a][url]", "http://u:******@h/"), ("[list][99999999999][x]", None),
+])
+def test_values_are_found_at_the_most_frequent_forms_of_paths(steps: str, expected: Any) -> None:
+    """Two keys, and an object in a list, have getters of their own."""
+    url = "http://u:s3cret@h/"
+    data = {"a": {"b": 1, "0": {"x": 3}, "password": "s3cret", "url": url}, "text": "abc", "none": None,
+            "list": [{"x": 2, "password": "s3cret", "url": url}, None]}
+    given = world.facts(plugin_data={"d": data["a"], **data})
+    found = world.rule(actions=[{"op": "set-attribute", "args": ["/extra/found", True]}],
+                       conditions=[{"op": "eq", "args": {"values": [f"{{plugin_data{steps}}}", expected, expected]}}])
+    world.run(found, given=given)
+    assert given.task is not None
+    assert given.task.node.extra.get("found") is True
+
+
 def copies(count: int) -> list[int]:
     """Return items for a loop that would increase a value by a factor of 2 to the power of ``count``."""
     return list(range(count))
