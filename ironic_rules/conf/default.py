@@ -37,6 +37,11 @@ OPTS: list[cfg.Opt] = [
                      "between the underscores and hyphens of the key, in either case: api_key matches bmc-api-key and "
                      "api_key_2, pin does not match cpu_pinning. Keys that oslo.utils masks (*password*, *token*, "
                      "*secret*, ...) are secret in any case. Must be the same for all processes."),
+    cfg.BoolOpt("infiniband_addresses", default=False,
+                help="Accept InfiniBand addresses, of 20 octets, and GUIDs as addresses of ports, from clients and "
+                     "ramdisks. The port has the MAC address that stands for it: the GUID without its two middle "
+                     "octets. DHCP clients on InfiniBand are told by extra/client-id of the port. Must be the same "
+                     "for all processes."),
     cfg.BoolOpt("pecan_debug", default=False,
                 help="Show tracebacks of API faults in error bodies. Do not use in production."),
 ]

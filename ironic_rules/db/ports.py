@@ -43,6 +43,8 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, wit
 
 _ALL = _select()
 _OF_NODE = _ALL.where(ports.c.node_id == sa.bindparam("node_id")).order_by(ports.c.id)
+_BY_ID = _ALL.where(ports.c.id == sa.bindparam("port_id"))
+_INSERT = sa.insert(ports)
 _OWNER = sa.select(ports.c.node_id).where(ports.c.id == sa.bindparam("port_id"))
 _IS_ONE_OF = ports.c.address.in_(sa.bindparam("macs", expanding=True))
 _OWNERS = sa.select(ports.c.address, ports.c.node_id).where(_IS_ONE_OF)
@@ -103,9 +105,9 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
     """
     row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
     with _taken(row), references(lambda key: _missing(conn, key, row)):
-        port_id = conn.execute(sa.insert(ports).values(row)).inserted_primary_key[0]  # type: ignore[index]
+        port_id = conn.execute(_INSERT, row).inserted_primary_key[0]  # type: ignore[index]
     pxe_filter.note(conn, row["node_id"])
-    return _one(conn, ports.c.id == port_id, row["uuid"])
+    return conn.execute(_BY_ID, {"port_id": port_id}).one()
 
 
 def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Port:

@@ -10,6 +10,7 @@ import re
 
 _FORM = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 _INFINIBAND = re.compile(r"[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){19}")
+_GUID = re.compile(r"[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){7}")
 
 
 def normalize(text: object) -> str:
@@ -63,6 +64,32 @@ def from_pxelinux(text: object) -> str | None:
 def is_infiniband(address: object) -> bool:
     """Return whether ``address`` is an InfiniBand address: 20 octets, separated by colons or hyphens.
 
-    Agents report them among the MAC addresses, but no port can have one.
+    Agents report them among the MAC addresses. A port has them as :func:`of_infiniband` returns them.
     """
     return isinstance(address, str) and _INFINIBAND.fullmatch(address) is not None
+
+
+def of_infiniband(text: object) -> str | None:
+    """Return the MAC address that stands for an InfiniBand port; None if ``text`` is no address of one.
+
+    It is the GUID without its two middle octets, as the agent's hardware manager for such cards has it. The octets
+    before the GUID are not in it: the number of the queue pair may be another one after each boot.
+
+    :param text: an address of 20 octets, which ends with the GUID, or the GUID of 8 octets; colons or hyphens
+    """
+    if not isinstance(text, str) or not (is_infiniband(text) or _GUID.fullmatch(text)):
+        return None
+    guid = text.lower().replace("-", ":").split(":")[-8:]
+    return ":".join(guid[:3] + guid[5:])
+
+
+def of_interface(address: object, *, infiniband: bool) -> str | None:
+    """Return the MAC address by which an interface with ``address`` is known; None if no port can have it.
+
+    :param infiniband: whether addresses of InfiniBand are known
+    """
+    found = of_infiniband(address) if infiniband and is_infiniband(address) else address
+    try:
+        return normalize(found)
+    except ValueError:
+        return None

@@ -28,3 +28,24 @@ def test_normalize_refuses_everything_else(text):
 ])
 def test_from_pxelinux_reads_both_forms(text, expected):
     assert mac.from_pxelinux(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("A0:00:02:20:fe:80:00:00:00:00:00:00:7C:fe:90:03:00:29:26:52", "7c:fe:90:29:26:52"),
+    ("a0-00-02-20-fe-80-00-00-00-00-00-00-7c-fe-90-03-00-29-26-52", "7c:fe:90:29:26:52"),
+    ("7c:fe:90:03:00:29:26:52", "7c:fe:90:29:26:52"), ("7c:fe:90:29:26:52", None),
+    ("7c:fe:90:03:00:29:26:52\n", None), ("7c:fe:90:03:00:29:26", None), ("", None), (None, None), (5, None),
+])
+def test_an_infiniband_port_has_a_mac_address(text, expected):
+    assert mac.of_infiniband(text) == expected
+
+
+@pytest.mark.parametrize("infiniband", [False, True])
+@pytest.mark.parametrize(("text", "expected", "with_infiniband"), [
+    ("52-54-00-12-34-AB", "52:54:00:12:34:ab", "52:54:00:12:34:ab"),
+    ("a0:00:02:20:fe:80:00:00:00:00:00:00:7c:fe:90:03:00:29:26:52", None, "7c:fe:90:29:26:52"),
+    ("a0:00:02:20:fe:80:00:00:00:00:00:00:7d:fe:90:03:00:29:26:52", None, None),
+    ("01:00:5e:00:00:01", None, None), ("", None, None), (None, None, None),
+])
+def test_what_an_interface_is_known_by(text, expected, with_infiniband, infiniband):
+    assert mac.of_interface(text, infiniband=infiniband) == (with_infiniband if infiniband else expected)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 from oslo_utils import uuidutils
 
-from ironic_rules.api import masks, patch, schema, versions
+from ironic_rules.api import masks, patch, port_addresses, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
@@ -69,6 +69,7 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     values = {name: value for name, value in body.items() if value is not None}
     versions.refuse_fields(PORT, values, minor)
     masks.refuse(values)
+    port_addresses.check(values)
     if ("node_uuid" in values) == ("node_ident" in values):
         problem = "give one of node_uuid and node_ident" if "node_ident" in values else "is required"
         raise InvalidParameterValue(problems=[Problem("/node_uuid", problem)])
@@ -104,6 +105,7 @@ class Update:
         result = patch.apply(document, self._operations, defaults=PORT.defaults(), required=PORT.required)
         masks.refuse(result, document)
         values = _PATCHED.load({name: result[name] for name in patch.touched(self._operations)})
+        port_addresses.check(values)
         defaults = PORT.defaults()
         values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
         node_id = row.node_id

@@ -7,7 +7,7 @@ from typing import Any
 import pecan
 import sqlalchemy as sa
 
-from ironic_rules.api import links, masks, patch, schema, versions
+from ironic_rules.api import links, masks, patch, port_addresses, schema, versions
 from ironic_rules.api.controllers.v1 import node_access, port_lists
 from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
 from ironic_rules.api.expose import expose
@@ -88,6 +88,7 @@ class PortgroupsController(Resource):
         values = {name: value for name, value in body.items() if value is not None}
         versions.refuse_fields(PORT_GROUP, values, pecan.request.version)
         masks.refuse(values)
+        port_addresses.check(values)
         node_uuid = values.pop("node_uuid")
 
         def create(conn: sa.Connection) -> PortGroup:
@@ -156,6 +157,7 @@ def _changes(conn: sa.Connection, row: PortGroup, operations: list[patch.Operati
     result = patch.apply(document, operations, defaults=PORT_GROUP.defaults(), required=PORT_GROUP.required)
     masks.refuse(result, document)
     values = _PATCHED.load({name: result[name] for name in patch.touched(operations)})
+    port_addresses.check(values)
     defaults = PORT_GROUP.defaults()
     values = {name: defaults.get(name) if value is None else value for name, value in values.items()}
     if "node_uuid" in values:
