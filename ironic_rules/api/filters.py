@@ -74,8 +74,8 @@ def moment(value: str) -> datetime.datetime:
 
 
 def mac(value: str) -> str:
-    """A MAC address, normalised."""
-    return mac_addresses.check_form(value)
+    """A MAC address, normalised, or an InfiniBand address that it stands for."""
+    return mac_addresses.of_infiniband(value) or mac_addresses.check_form(value)
 
 
 def json_pointer(value: str) -> str:

@@ -88,6 +88,11 @@ def too_new(name: str, since: int) -> NotAcceptable:
     return NotAcceptable(f"Request not acceptable. {name} needs at least API version 1.{since}.")
 
 
+def required(since: int) -> str:
+    """Return the text for a request that has a lower version than its route, often because it names none."""
+    return f"API version 1.{since} or newer is required, as in the header {HEADER}: 1.{since}."
+
+
 def refuse_fields(table: Fields, named: Iterable[str], minor: int) -> None:
     """Check that version ``minor`` supports every field that a request names.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ironic_rules.db import node_failures
 from ironic_rules.db.tables import node_traits, nodes
 from ironic_rules.models.nodes import NODE
 
@@ -65,6 +66,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     "conductor": lambda host_and_turns: of_conductor(*host_and_turns),
     "project": of_project,
     "trait": has_trait,
+    "failure": node_failures.condition,
     # Case-insensitive on every database.
     "description_contains": lambda text: nodes.c.description.icontains(text, autoescape=True),
     "include_children": lambda included: None if included else nodes.c.parent_node.is_(None),
@@ -77,7 +79,8 @@ def conditions(filters: Mapping[str, Any]) -> list[Condition]:
     """Return the WHERE conditions for ``filters``; None as a value means NULL.
 
     ``provision_state``, ``shard`` and ``id_in`` take one value or several. ``include_children=False``
-    omits nodes that have a parent. ``conductor`` takes the arguments of :func:`of_conductor`.
+    omits nodes that have a parent. ``conductor`` takes the arguments of :func:`of_conductor`, ``failure`` a group of
+    failed nodes.
 
     :raises ValueError: a filter that does not exist (an error of the caller: the API checks those of users)
     """

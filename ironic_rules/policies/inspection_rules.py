@@ -19,8 +19,9 @@ _REVISIONS = "/v1/inspection_rules/revisions"
 _REVISION = "/v1/inspection_rules/revisions/{revision}"
 _ROLLBACK = "/v1/inspection_rules/revisions/{revision}/rollback"
 RULES = [
-    documented(LIST, READER, "List inspection rules, and what they can be written with",
-               ("GET", _ALL), ("GET", "/v1/inspection_rules/vocabulary"), ("GET", "/v1/inspection_rules/samples")),
+    documented(LIST, READER, "List inspection rules, what they write, and what they can be written with",
+               ("GET", _ALL), ("GET", "/v1/inspection_rules/conflicts"), ("GET", "/v1/inspection_rules/vocabulary"),
+               ("GET", "/v1/inspection_rules/samples")),
     documented(GET, READER, "Show an inspection rule", ("GET", _ONE)),
     documented(REVISIONS, READER, "List and show the kept revisions of the inspection rules",
                ("GET", _REVISIONS), ("GET", _REVISION)),

@@ -45,7 +45,7 @@ LIST_LEGACY_VALUES = "baremetal:node:legacy_value:list"
 _NODE = "/v1/nodes/{node_ident}"
 RULES = [
     documented(LIST, READER, "List nodes", ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail"),
-               ("GET", "/v1/node_states")),
+               ("GET", "/v1/node_states"), ("GET", "/v1/node_failures")),
     documented(GET, READER, "Show a node", ("GET", _NODE)),
     documented(CREATE, ADMIN, "Create a node", ("POST", "/v1/nodes")),
     documented(UPDATE, MEMBER, "Change a node", ("PATCH", _NODE)),
@@ -88,7 +88,8 @@ RULES = [
     documented(GET_HISTORY, READER, "Show a node's history",
                ("GET", f"{_NODE}/history"), ("GET", f"{_NODE}/history/{{event}}")),
     documented(GET_INSPECTIONS, READER, "Show a node's past inspections, and what rules changed in them",
-               ("GET", f"{_NODE}/inspections"), ("GET", f"{_NODE}/inspections/{{inspection}}")),
+               ("GET", f"{_NODE}/inspections"), ("GET", f"{_NODE}/inspections/{{inspection}}"),
+               ("GET", f"{_NODE}/trait_origins")),
     documented(GET_INVENTORY, READER, "Show the data of a node's inspections, and how they differ",
                ("GET", f"{_NODE}/inventory"), ("GET", f"{_NODE}/inventory/versions"),
                ("GET", f"{_NODE}/inventory/diff")),

@@ -20,6 +20,7 @@ from ironic_rules.api.controllers.v1.heartbeat import HeartbeatController
 from ironic_rules.api.controllers.v1.inspection_journal import InspectionJournalController
 from ironic_rules.api.controllers.v1.inspection_rules import InspectionRulesController
 from ironic_rules.api.controllers.v1.lookup import LookupController
+from ironic_rules.api.controllers.v1.node_failures import NodeFailuresController
 from ironic_rules.api.controllers.v1.nodes import NodesController
 from ironic_rules.api.controllers.v1.operations import OperationsController
 from ironic_rules.api.controllers.v1.portgroups import PortgroupsController
@@ -53,6 +54,7 @@ class V1Controller(Resource):
         "runbooks": RunbooksController(), "shards": ShardsController(),
         "allocations": AllocationsController(), "chassis": ChassisController(),
         "nodes": NodesController(), "node_states": StateCountsController(),
+        "node_failures": NodeFailuresController(),
         "ports": PortsController(), "portgroups": PortgroupsController(),
         "drivers": DriversController(), "conductors": ConductorsController(), "volume": VolumeController(),
         # Document 003 has a hyphen and shows all fields; Ironic and its clients use the underscore.

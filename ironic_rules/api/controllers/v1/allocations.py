@@ -33,9 +33,13 @@ class NodeAllocationController(Resource):
     def get_all(self, node: str, query: dict[str, Any]) -> dict[str, Any]:
         """Return the allocation that has the node.
 
-        :raises NodeNotFound, AllocationNotFound: 404
+        :raises Invalid: 400, the node does not exist, as in Ironic;  AllocationNotFound: 404
         """
-        return _ALLOCATIONS.get_one(_of_node(node), query)
+        with pecan.request.db.reader() as conn:
+            with node_access.named_by("node"):
+                found = node_access.find(conn, node)
+            uuid = allocations.of_node(conn, found).uuid
+        return _ALLOCATIONS.get_one(uuid, query)
 
     @expose(since=versions.ALLOCATIONS, policy=policies.DELETE, status=204, hidden=True)
     def delete(self, node: str) -> None:

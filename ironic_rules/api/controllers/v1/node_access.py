@@ -80,6 +80,8 @@ def resolve(conn: sa.Connection, wanted: dict[str, Any]) -> None:
         wanted["chassis_uuid"] = chassis.CHASSIS.get(conn, wanted["chassis_uuid"]).uuid
     if "conductor" in wanted:
         wanted["conductor"] = wanted["conductor"], turns_of(conn, wanted["conductor"])
+    if "failure" in wanted:
+        wanted["failure"] = pecan.request.node_failures.find(conn, wanted["failure"])
 
 
 def hold(conn: sa.Connection, ident: str) -> Node:

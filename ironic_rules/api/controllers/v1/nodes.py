@@ -21,6 +21,7 @@ from ironic_rules.api.controllers.v1.node_maintenance import MaintenanceControll
 from ironic_rules.api.controllers.v1.node_management import ManagementController
 from ironic_rules.api.controllers.v1.node_reapply import NodesReapplyController
 from ironic_rules.api.controllers.v1.node_states import StatesController
+from ironic_rules.api.controllers.v1.node_trait_origins import TraitOriginsController
 from ironic_rules.api.controllers.v1.node_traits import TraitsController
 from ironic_rules.api.controllers.v1.node_vendor import VendorPassthruController
 from ironic_rules.api.controllers.v1.node_vifs import VifsController
@@ -135,7 +136,8 @@ class NodesController(Resource):
         "maintenance": MaintenanceController(),
         "management": ManagementController(),
         "portgroups": NodePortgroupsController(), "ports": NodePortsController(), "states": StatesController(),
-        "traits": TraitsController(), "validate": ValidateController(), "vifs": VifsController(),
+        "traits": TraitsController(), "trait_origins": TraitOriginsController(), "validate": ValidateController(),
+        "vifs": VifsController(),
         "vendor_passthru": VendorPassthruController(),
         "vmedia": VmediaController(), "volume": NodeVolumeController(),
     }

@@ -1,0 +1,34 @@
+"""Reasons of failures."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironic_rules.models import failures
+from ironic_rules.models.json_patch import difference_of_sets
+
+UUID = "0d4a7b12-64c5-4f0d-9a35-5d8a6a1cbb01"
+
+
+@pytest.mark.parametrize(("error", "reason"), [
+    ("", ""),
+    (f"Node {UUID} of 10.0.0.7 is silent", "Node … of … is silent"),
+    ("eth0 of 52:54:00:AB:cd:01 has no link", "eth0 of … has no link"),
+    ("a" * 299, "a" * 299),
+    (f"{'a' * 270} {UUID} is cut off", "a" * 270 + " …"),
+    ("8 " * 100, "… " * 15 + "…"),
+])
+def test_what_is_a_machines_own_is_left_out(error, reason):
+    assert failures.reason(error) == reason
+    assert len(failures.reason(error)) <= failures.LENGTH + 1
+
+
+@pytest.mark.parametrize(("before", "after", "patch"), [
+    ({"B"}, {"B"}, []),
+    ({"B"}, {"A", "B", "C"}, [("add", "/t/0", "A"), ("add", "/t/-", "C")]),
+    ({"A", "B", "C", "D"}, {"B", "E"}, [
+        ("remove", "/t/3", None), ("remove", "/t/2", None), ("remove", "/t/0", None), ("add", "/t/-", "E")]),
+])
+def test_a_set_differs_by_one_operation_for_each_text(before, after, patch):
+    found = difference_of_sets(before, after, ("t",))
+    assert [(each["op"], each["path"], each.get("value")) for each in found] == patch
