@@ -1,12 +1,16 @@
 """The demo: the main use case for new users, over HTTP with the samples in the package.
 
 Loads the example rules, enrols a node per sample inventory, starts their inspection, lets simulated ramdisks report,
-and shows what the hooks and the rules changed on each node. All names are fixed, so it can be run repeatedly.
+and shows what the hooks and the rules changed on each node. All names are fixed, so it can be run repeatedly. Then the
+machines boot whenever another user inspects them, and the one that failed has been repaired.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import re
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +27,8 @@ from ironic_rules.simulator import node_setup
 from ironic_rules.simulator.client import ApiError, Client, ClientError, Retry
 from ironic_rules.simulator.inventories import Machine, Sample, machine
 
+LOG = logging.getLogger(__name__)
+
 DRIVER = "fake-hardware"
 _TIMEOUT_S = 60.0
 #: Width in characters that the wide table needs, and the one that is used without a terminal.
@@ -31,6 +37,12 @@ _LOG_WIDTH = 140
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 #: In events about rules; others may contain a UUID for other reasons.
 _INSPECTION_EVENT = "inspection"
+#: Seconds between two looks at which machines are to boot.
+_BOOT_S = 2.0
+#: What the machine without a disk gets.
+_DISK = {"name": "/dev/sda", "model": "MZ7KH480HAHQ0D3", "size": 480103981056, "rotational": False, "vendor": "SAMSUNG",
+         "wwn": "0x5002538e00a1b2c3", "serial": "S47RNA0N100064", "hctl": "0:0:0:0", "logical_sectors": 512,
+         "physical_sectors": 4096, "by_path": "/dev/disk/by-path/pci-0000:00:17.0-ata-1"}
 _REST = {states.MANAGEABLE, states.INSPECTFAIL}
 _PASSING = {states.INSPECTWAIT, states.INSPECTING}
 
@@ -84,6 +96,29 @@ def run(endpoint: str, console: Console) -> list[Row]:
         console.width = max(console.width, _LOG_WIDTH)  # a file or pipe has no width
     console.print(table(rows, console.width))
     return rows
+
+
+def boot_machines(endpoint: str, stop: threading.Event) -> None:
+    """Let the ramdisks of the demo report when their nodes wait for them, until ``stop`` is set.
+
+    A node in maintenance is left alone, for those who want to report for it themselves.
+    """
+    machines = {f"demo-{name}": repaired(samples.inventory(name)) for name in samples.inventory_names()}
+    with Client(endpoint, connections=1) as client:
+        while not stop.wait(_BOOT_S):
+            try:
+                waiting = client.get("/v1/nodes", provision_state=states.INSPECTWAIT, maintenance=False, fields="name")
+                for node in waiting["nodes"]:
+                    if node["name"] in machines:
+                        client.send_inventory(json.dumps(machines[node["name"]]).encode())
+            except ClientError as exc:  # the service may be busy, or stop
+                LOG.debug("The machines of the demo do not boot: %s", exc)
+
+
+def repaired(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what a machine sends when nothing is missing any more: no error, and a disk if it had none."""
+    inventory = {**body["inventory"], "disks": body["inventory"]["disks"] or [_DISK]}
+    return {**{key: value for key, value in body.items() if key != "error"}, "inventory": inventory}
 
 
 def load_rules(client: Client) -> int:

@@ -3,6 +3,7 @@
 import {el} from "./dom.js";
 import {short} from "./parts.js";
 
+const TRAIT = /^\/traits\/(?:-|\d+)$/;
 const SIGNS = {add: "+", remove: "−"};
 
 /**
@@ -16,13 +17,17 @@ export function changeList(told) {
     ...Object.entries(told?.ports ?? {}).flatMap(([key, port]) => patchOf(port).map((change) => [
       `port ${port.address ?? key} `, change])),
     ...patchOf(told?.plugin_data).map((change) => ["data ", change])];
-  const lines = found.map(([where, {op, path, value}]) => el("li", {},
-    el("span", {class: "dim"}, `${SIGNS[op] ?? "→"} ${where}`), el("code", {}, path), value !== undefined && [" ", el("code", {class: "value"}, short(value))]));
-  for (const trait of told?.traits?.added ?? []) lines.push(el("li", {}, el("span", {class: "dim"}, "+ trait "), el("code", {}, trait)));
-  for (const trait of told?.traits?.removed ?? []) lines.push(el("li", {}, el("span", {class: "dim"}, "− trait "), el("code", {}, trait)));
+  const lines = found.map(([where, {op, path, value}]) => (where === "" && op === "add" && TRAIT.test(path) ? trait("+", value) : el("li", {},
+    el("span", {class: "dim"}, `${SIGNS[op] ?? "→"} ${where}`), el("code", {}, path), value !== undefined && [" ", el("code", {class: "value"}, short(value))])));
+  for (const name of told?.traits?.added ?? []) lines.push(trait("+", name));
+  for (const name of told?.traits?.removed ?? []) lines.push(trait("−", name));
   for (const port of told?.ports_created ?? []) lines.push(el("li", {}, el("span", {class: "dim"}, "+ port "), el("code", {}, short(port))));
   for (const port of told?.ports_removed ?? []) lines.push(el("li", {}, el("span", {class: "dim"}, "− port "), el("code", {}, short(port))));
   return lines.length > 0 ? el("ul", {class: "patch"}, lines) : el("span", {class: "dim"}, "nothing new");
+}
+
+function trait(sign, name) {
+  return el("li", {}, el("span", {class: "dim"}, `${sign} trait `), el("code", {}, name));
 }
 
 /** Return the operations of a patch, which may be within an object with other things about what it changes. */

@@ -1,11 +1,13 @@
 // A first rule in five steps, for those who see the page for the first time. It stays while they walk through the views,
 // and ends when they say so; nothing of it is kept.
 
+import {request} from "./api.js";
 import {announce, el, fill} from "./dom.js";
 import {address} from "./router.js";
 
 const place = document.getElementById("guide");
 let ident = null; // of the node with which it began
+let other = null; // the UUID of a node that has not failed: where an inspection fails in a hook, no rule runs
 let step = 0;
 
 // [title, text, [text of a link, its address]]
@@ -13,23 +15,32 @@ const STEPS = [
   ["See why", "The reason of the failure is at the top of the machine's page. The time line has its inspections with what each "
     + "rule did, and the inventory has all that the machine has sent.",
   () => ["The machine", address("node", ident)]],
-  ["Open the workbench", "There, a rule stands between what machines have sent and what it does with them.",
-    () => ["The workbench with this machine", address("workbench", {nodes: ident})]],
-  ["Click a value", "A value of the machine, clicked in the tree on the left, becomes a condition of the rule. The right side says "
+  ["Open the workbench", "There, a rule stands between what machines have sent and what it does with them. Beside this machine is one that "
+    + "has not failed, because no rule runs where a hook has ended the inspection.",
+    () => ["The workbench with this machine", address("workbench", {nodes: other === null ? ident : `${other},${ident}`})]],
+  ["Click a value", "A value of a machine, clicked in the tree on the left, becomes a condition of the rule. The right side says "
     + "what the condition found, and why it holds or does not.", null],
   ["Choose what happens", "Add an action, such as add-trait or set-attribute: while you type, names, paths and values are "
     + "offered. Below the verdicts is what the machine would get. Nothing is changed yet.", null],
-  ["Save, and watch", "Save the rule. The next inspection of a machine applies it, and \u201cApply again\u201d in the fleet does so now, with what "
-    + "machines have sent before: their time lines name your rule, and the rules show how often it matched.",
-  () => ["The rules", address("rules")]],
+  ["Save, and inspect", "Save the rule, and let the machine be inspected again. In the demo, somebody has given it a disk meanwhile: it "
+    + "turns green, and its time line names your rule. \u201cApply again\u201d does without a reboot, with what the machine has sent before.",
+  () => ["The machine", address("node", ident)]],
 ];
 
 /** Begin with the node of that UUID or name. */
 export function begin(node) {
   ident = node;
   step = 0;
+  other = null;
   place.hidden = false;
   draw();
+  findOther(node);
+}
+
+async function findOther(begun) {
+  const {json} = await request("GET", "/v1/nodes?provision_state=manageable&fields=uuid&limit=1");
+  if (ident !== begun) return;
+  other = json?.nodes?.[0]?.uuid ?? null;
 }
 
 function end() {

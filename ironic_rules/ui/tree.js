@@ -27,7 +27,7 @@ export function tree(value, {label, root = "", actions = () => [], pick = null} 
   const box = el("div", {class: "tree", role: "tree", tabindex: "0", "aria-label": label, onkeydown: press, onclick: click,
     onscroll: () => requestAnimationFrame(draw)}, space);
   const chosenPath = el("code", {});
-  const chosenValue = el("pre", {class: "tree-value", tabindex: "0", "aria-label": "The chosen value"});
+  const chosenValue = el("pre", {class: "tree-value", tabindex: "0", role: "group", "aria-label": "The chosen value"});
   const chosenActions = el("span", {class: "buttons-inline"});
   const count = el("span", {class: "dim", role: "status"});
   const search = el("input", {type: "search", class: "grow", "aria-label": `Search in ${label}`, placeholder: "Search names and values",

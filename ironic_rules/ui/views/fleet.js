@@ -10,12 +10,10 @@ import {ago, empty, keepingFocus, loading, nodeLink, notice, section, short, sta
 export const title = "Fleet";
 
 const FIELDS = "uuid,name,provision_state,provision_updated_at,last_error,resource_class,maintenance";
-const FILTERS = ["provision_state", "resource_class", "owner", "description_contains"];
+const FILTERS = ["provision_state", "failure", "resource_class", "owner", "description_contains"];
 const PAGE = 100;
-const MOST_FAILED = 1000;
+const MOST_REASONS = 20;
 const EVERY_S = 5;
-// What differs between machines that failed for the same reason.
-const OWN = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|\b\d+(?:\.\d+)*\b/gi;
 
 export async function show(main, {query}, signal) {
   const filters = Object.fromEntries(FILTERS.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));
@@ -27,10 +25,11 @@ export async function show(main, {query}, signal) {
   const failures = el("div", {}, loading("Loading …", 3));
   const waiting = el("div", {}, loading("Loading …", 3));
   const refused = el("div", {}, loading("Loading …", 3));
+  const common = el("div", {class: "common"}, filters.failure && loading("Loading the reason …", 2));
   const list = el("div", {class: "list"}, loading("Loading nodes …", 14));
   fill(main, el("div", {class: "head"}, el("h1", {}, title), total), counts,
-    isWhole && el("div", {class: "columns"}, section("Failed, by reason", failures), section("Waiting longest", waiting),
-      section("Refused callbacks", refused)),
+    isWhole && el("div", {class: "columns panels"}, section("Failed, by reason", failures), section("Waiting longest", waiting),
+      section("Refused callbacks", refused)), common,
     bar(filters, sorted, direction), list);
   shortcut("/", "Filter the nodes", () => main.querySelector("form input")?.focus(), signal);
 
@@ -39,11 +38,13 @@ export async function show(main, {query}, signal) {
   if (query.get("marker")) wanted.set("marker", query.get("marker"));
   let refresh = () => null;
   const tasks = [
-    // A node may fail for another reason, or another one may wait, while the numbers stay the same.
+    filters.failure && explain(common, filters.failure, signal),
+    // Another node may wait while the numbers stay the same.
     repeat(() => refresh(), {signal, seconds: 3 * EVERY_S}),
     poll("/v1/node_states", {signal, seconds: EVERY_S}, ({json, error, headers}) => {
       if (error) {
         fill(counts, notice(error));
+        if (isWhole) fill(waiting, refusal(error));
         return;
       }
       const all = json.node_states.reduce((sum, entry) => sum + entry.count, 0);
@@ -54,9 +55,7 @@ export async function show(main, {query}, signal) {
       if (isWhole) {
         const states = json.node_states.map((entry) => entry.provision_state);
         const [at, seen] = [timeOf(headers), performance.now()];
-        refresh = () => Promise.all([
-          showFailures(failures, states.filter((name) => /fail|error/.test(name)), signal),
-          showWaiting(waiting, states.filter((name) => /wait/.test(name)), at + performance.now() - seen, signal)]);
+        refresh = () => showWaiting(waiting, states.filter((name) => /wait/.test(name)), at + performance.now() - seen, signal);
         refresh().catch(left);
       }
     }),
@@ -71,6 +70,8 @@ export async function show(main, {query}, signal) {
     }),
   ];
   if (isWhole) {
+    tasks.push(poll(`/v1/node_failures?limit=${MOST_REASONS}`, {signal, seconds: EVERY_S}, ({json, error}) => keepingFocus(
+      failures, () => fill(failures, error ? refusal(error) : json.groups === 0 ? empty("No node has failed.") : listFailures(json)))));
     tasks.push(poll("/v1/inspection_journal?sort_key=seen_at&sort_dir=desc&limit=5", {signal, seconds: EVERY_S},
       ({json, error, headers}) => keepingFocus(refused, () => fill(refused, error ? refusal(error) : json.inspection_journal.length === 0
         ? empty("None: every machine that called was let in.") : el("ul", {class: "plain"}, json.inspection_journal.map((entry) => el("li", {},
@@ -102,7 +103,7 @@ function bar(filters, sorted, direction) {
     const wanted = Object.fromEntries(new FormData(form));
     const {ident, ...others} = wanted;
     if (ident) go(address("node", ident.trim()));
-    else go(address("fleet", {...(filters.provision_state ? {provision_state: filters.provision_state} : {}), ...others}));
+    else go(address("fleet", {provision_state: filters.provision_state, failure: filters.failure, ...others}));
   }},
   el("label", {class: "field"}, el("span", {}, "Open a node by name or UUID"), input("ident", {size: 30})),
   el("label", {class: "field"}, el("span", {}, "Resource class"), input("resource_class", {size: 14})),
@@ -141,32 +142,23 @@ function nodes(json, filters, sorted, direction) {
   marker && el("p", {}, el("a", {class: "button", href: address("fleet", {...filters, sort_key: sorted, sort_dir: direction, marker})}, "Next page"))];
 }
 
-async function showFailures(place, states, signal) {
-  const groups = new Map();
-  let more = false;
-  for (const name of states) {
-    const {json, error} = await request("GET", `/v1/nodes?provision_state=${encodeURIComponent(name)}&fields=uuid,name,last_error`
-      + `&sort_key=provision_updated_at&sort_dir=desc&limit=${MOST_FAILED}`, {signal});
-    if (error) {
-      fill(place, notice(error));
-      return;
-    }
-    more ||= Boolean(json.next);
-    for (const node of json.nodes) {
-      const key = `${name} ${(node.last_error ?? "").replace(OWN, "…")}`;
-      if (!groups.has(key)) groups.set(key, {name, text: node.last_error ?? "no error is stored", nodes: []});
-      groups.get(key).nodes.push(node);
-    }
-  }
-  const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.key));
-  const largest = [...groups].sort(([, a], [, b]) => b.nodes.length - a.nodes.length);
-  keepingFocus(place, () => fill(place, largest.length === 0 ? empty("No node has failed.")
-    : el("ul", {class: "plain"}, largest.slice(0, 12).map(([key, group]) => el("li", {},
-      el("details", {"data-key": key, open: opened.has(key) || (largest.length === 1 && group.nodes.length <= 3)},
-        el("summary", {}, el("strong", {class: "bad"}, group.nodes.length), " ", el("span", {class: "clamp"}, short(group.text.replaceAll("\\n", " "), 400))),
-        el("p", {class: "names"}, group.nodes.slice(0, 60).map((node) => [nodeLink(node), " "]),
-          group.nodes.length > 60 && el("a", {href: address("fleet", {provision_state: group.name})}, "and more")))))),
-  more && empty(`Of the ${MOST_FAILED.toLocaleString()} that failed last in each state.`)));
+function listFailures({groups, node_failures: found}) {
+  return [el("ul", {class: "plain"}, found.map((group) => el("li", {},
+    el("a", {href: address("fleet", {failure: group.failure})}, el("strong", {}, group.count.toLocaleString()), ` ${group.provision_state}`),
+    " ", said(group)))),
+  groups > found.length && empty(`These are the ${found.length} most frequent of ${groups.toLocaleString()} reasons.`)];
+}
+
+function said({reason}) {
+  return reason === "" ? "no error is stored" : short(reason.replaceAll("\\n", " "), 400);
+}
+
+/** Say which reason the nodes of the list have in common. */
+async function explain(place, failure, signal) {
+  const {json, error} = await request("GET", "/v1/node_failures", {signal});
+  const group = json?.node_failures?.find((each) => each.failure === failure);
+  fill(place, error ? notice(error) : el("div", {class: "notice"}, el("p", {}, group
+    ? [state(group.provision_state), " ", said(group)] : "No node has failed for this reason any more.")));
 }
 
 async function showWaiting(place, states, now, signal) {

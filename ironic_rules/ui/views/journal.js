@@ -88,9 +88,12 @@ async function showEntry(main, uuid, signal) {
       section("Enrol this machine", enrolment)),
     entry.report && section("What it sent", tree(entry.report, {label: "the report"})));
 
-  const drivers = await request("GET", "/v1/drivers", {signal});
-  if (drivers.error) fill(enrolment, notice(drivers.error));
-  else showEnrolment(enrolment, entry, drivers.json.drivers.map((driver) => driver.name), signal);
+  const offer = async () => {
+    const {json, error} = await request("GET", "/v1/drivers", {signal});
+    if (error) fill(enrolment, notice(error, offer));
+    else showEnrolment(enrolment, entry, json.drivers.map((driver) => driver.name), signal);
+  };
+  await offer();
 }
 
 function showEnrolment(place, entry, drivers, signal) {

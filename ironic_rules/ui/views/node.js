@@ -1,12 +1,11 @@
 // One node: why it failed, what its inspections did, and what it is made of.
 
-import {el, fill, shown, when} from "../dom.js";
+import {announce, el, fill, shown, when} from "../dom.js";
 import {pages, poll, request} from "../api.js";
 import {address, go} from "../router.js";
 import {shortcut} from "../shortcuts.js";
-import {empty, loading, notice, ruleLink, section, short, state, table} from "../parts.js";
+import {confirmed, empty, keepingFocus, loading, notice, ruleLink, section, short, startOperation, state, table} from "../parts.js";
 import {tree} from "../tree.js";
-import {giversOfTraits} from "../traits.js";
 import {differences} from "../differences.js";
 import {changeList} from "../changes.js";
 import {stepTable} from "../steps.js";
@@ -15,24 +14,29 @@ import {begin} from "../guide.js";
 export const title = "Node";
 
 const STAGES = ["wait", "lookup", "queue", "receive", "hooks", "rules", "finish", "commit"];
+// What can be begun here, and in which states the service accepts it.
+const REST = ["manageable", "available", "inspect failed"];
+const ACTIONS = {manage: ["enroll"], inspect: REST, reapply: ["enroll", ...REST], abort: ["inspect wait"]};
 const KINDS = {ramdisk: "inspection", "out-of-band": "out-of-band inspection", reapply: "rules applied again"};
 
 export async function show(main, {path}, signal) {
   const [ident] = path;
   const base = `/v1/nodes/${encodeURIComponent(ident)}`;
   const head = el("div", {class: "head"}, el("h1", {}, "Node"), el("span", {class: "dim"}, ident));
+  const actions = el("div", {class: "buttons"});
+  const refused = el("div", {});
   const why = el("div", {});
-  const timeline = el("div", {}, loading("Loading inspections …", 5));
-  const traits = el("div", {}, loading("Loading traits …", 2));
-  const ports = el("div", {}, loading("Loading ports …", 2));
-  const steps = el("div", {}, loading("Loading steps …", 4));
-  const callbacks = el("div", {}, loading("Loading …", 1));
+  const [timeline, traits, ports, steps, callbacks] = Array.from({length: 5}, () => el("div", {}));
   const inventory = el("div", {}, loading("Loading the inventory …", 16));
-  fill(main, head, why,
+  // All parts at once, so that nothing that is read already moves: the reason first, then what there is to know.
+  const parts = [
     el("div", {class: "columns"}, section("Time line", timeline),
       el("div", {class: "stack sections"}, section("Traits", traits), section("Ports", ports),
         section("What a deployment runs", steps), section("Refused callbacks that came near", callbacks))),
-    section("Inventory", inventory));
+    section("Inventory", inventory)];
+  const below = el("div", {});
+  const wait = () => fill(below, loading("Loading the node …", 40));
+  fill(main, head, wait());
 
   const names = rules(signal);
   let version = null; // of the inspection that the time line shows as the newest
@@ -46,6 +50,7 @@ export async function show(main, {path}, signal) {
           port.local_link_connection?.port_id ? ` ${port.local_link_connection.port_id}` : ""]],
       "No port. An inspection adds those that the machine reports.", signal),
       showSteps(steps, base, signal),
+      showTraits(traits, base, names, signal),
       showTable(callbacks, `${base}/inspection_journal`, "inspection_journal", "Refused callbacks",
         ["Last", "Why", "From", "Times"], (entry) => [
           {class: "nowrap", children: el("a", {href: address("journal", entry.uuid)}, when(entry.seen_at))},
@@ -53,7 +58,7 @@ export async function show(main, {path}, signal) {
           {class: "num", children: entry.times}],
         "None: no machine with an address of this node was turned away.", signal),
     ]);
-    await showTraits(traits, base, newest, names, signal);
+    if (!below.contains(timeline)) fill(below, parts);
     const seen = newest?.[0]?.inventory_id ?? null;
     if (version === null || seen !== version) {
       version = seen ?? 0;
@@ -61,12 +66,14 @@ export async function show(main, {path}, signal) {
     }
   };
 
-  await poll(base, {signal, seconds: 5}, ({json: node, error}) => {
+  let before = null; // the provision state
+  const update = ({json: node, error}) => {
     if (error) {
       if (stamp === null) fill(main, el("h1", {}, "Node"), notice(error, () => show(main, {path}, signal)));
       else fill(why, notice(error));
       return;
     }
+    if (stamp === null) fill(main, head, actions, refused, why, wait());
     document.title = `${shown(node.name ?? node.uuid)} – ironic-rules`;
     fill(head, el("h1", {}, node.name ?? node.uuid), state(node.provision_state),
       node.target_provision_state && el("span", {class: "dim"}, `→ ${node.target_provision_state}`),
@@ -76,12 +83,44 @@ export async function show(main, {path}, signal) {
       node.provision_updated_at && el("span", {class: "dim"}, "since ", when(node.provision_updated_at)));
     why.dataset.error = node.last_error ?? "";
     explain(why, node);
+    if (before !== node.provision_state) {
+      if (before !== null) announce(`${node.name ?? node.uuid} is ${node.provision_state}`);
+      before = node.provision_state;
+      keepingFocus(actions, () => fill(actions, offered(node)));
+    }
     const now = [node.provision_state, node.provision_updated_at, node.inspection_finished_at, node.updated_at].join();
     if (now !== stamp) {
       stamp = now;
       reload().catch((problem) => { if (problem.name !== "AbortError") throw problem; });
     }
-  });
+  };
+  await poll(base, {signal, seconds: 5}, update);
+
+  function offered(node) {
+    const name = node.name ?? node.uuid;
+    const can = (action) => ACTIONS[action].includes(node.provision_state);
+    const reboots = node.inspect_interface === "agent"
+      ? "It is rebooted into the ramdisk, which reports what it has; hooks and rules run on the report."
+      : "Its data are read from its BMC; hooks and rules run on them.";
+    return [
+      can("manage") && el("button", {onclick: () => change("manage")}, "Manage"),
+      can("inspect") && el("button", {onclick: async () => {
+        if (await confirmed(`Inspect ${name}?`, "Inspect", el("p", {}, reboots))) await change("inspect");
+      }}, node.inspection_started_at ? "Inspect again \u2026" : "Inspect \u2026"),
+      can("reapply") && el("button", {class: "quiet", onclick: () => startOperation(`Apply hooks and rules again to ${name}?`,
+        "Over the data of its last inspection, without a reboot. What they change is saved.", "Apply",
+        `${base}/inventory/reapply`, {})}, "Apply again \u2026"),
+      can("abort") && el("button", {onclick: () => change("abort")}, "Abort the inspection"),
+    ];
+  }
+
+  async function change(target) {
+    const {error} = await request("PUT", `${base}/states/provision`, {body: {target}});
+    fill(refused, error && notice(error));
+    if (error) return;
+    const reply = await request("GET", base);
+    if (!signal.aborted) update(reply); // otherwise the person has gone to another view
+  }
 
   function explain(place, node) {
     if (!node.last_error) {
@@ -119,15 +158,16 @@ async function rules(signal) {
 async function showTimeline(place, base, names, signal) {
   const {json, error} = await request("GET", `${base}/inspections?detail=true&sort_key=id&sort_dir=desc&limit=30`, {signal});
   if (error) {
-    fill(place, notice(error));
+    fill(place, notice(error, () => showTimeline(place, base, names, signal)));
     return null;
   }
   const known = await names;
-  const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.uuid));
+  // What was opened or closed stays so; an inspection that has just ended is open.
+  const drawn = new Map([...place.querySelectorAll("details[data-uuid]")].map((each) => [each.dataset.uuid, each.open]));
   fill(place, json.inspections.length === 0
-    ? empty("No inspection has ended. Start one with ", el("code", {}, "openstack baremetal node inspect"), ".")
+    ? empty("No inspection has ended yet.")
     : el("ol", {class: "timeline"}, json.inspections.map((entry, index) => el("li", {},
-      inspection(entry, known, opened.has(entry.uuid) || (opened.size === 0 && index === 0))))),
+      inspection(entry, known, drawn.get(entry.uuid) ?? index === 0)))),
   json.next && empty("Older ones are kept, too; this list has the newest 30."));
   return json.inspections;
 }
@@ -178,20 +218,21 @@ function stages(seconds, sum) {
       el("dd", {}, `${seconds[name].toFixed(3)} s`)))));
 }
 
-async function showTraits(place, base, newest, names, signal) {
-  const {json, error} = await request("GET", `${base}/traits`, {signal});
-  if (error) {
-    fill(place, notice(error));
+async function showTraits(place, base, names, signal) {
+  const [{json, error}, origins] = await Promise.all([
+    request("GET", `${base}/traits`, {signal}), request("GET", `${base}/trait_origins`, {signal})]);
+  if (error ?? origins.error) {
+    fill(place, notice(error ?? origins.error, () => showTraits(place, base, names, signal)));
     return;
   }
-  const givers = giversOfTraits(newest ?? []);
+  const givers = new Map(origins.json.trait_origins.map(({trait, rule}) => [trait, rule]));
   const known = await names;
   const {items} = json.traits.length > 0
     ? await pages("/v1/deploy_templates?fields=uuid,name&limit=1000", "deploy_templates", {signal, most: 5000}) : {items: []};
   const templates = new Map(items.map((template) => [template.name, template.uuid]));
   fill(place, json.traits.length === 0 ? empty("No trait. Rules give them, by what they find in the inventory.")
     : table("Traits", ["Trait", "Given by", "Deploy template"], json.traits.map((trait) => [
-      el("code", {}, trait), givers.has(trait) ? ruleLink(givers.get(trait), known)
+      el("code", {}, trait), givers.get(trait) ? ruleLink(givers.get(trait), known)
         : el("span", {class: "dim"}, "not by a rule of a known inspection"),
       templates.has(trait) ? el("a", {href: address("templates", templates.get(trait))}, "its steps") : ""])));
 }
@@ -199,7 +240,7 @@ async function showTraits(place, base, newest, names, signal) {
 async function showSteps(place, base, signal) {
   const {json, error} = await request("GET", `${base}/deploy_steps`, {signal});
   if (error) {
-    fill(place, notice(error));
+    fill(place, notice(error, () => showSteps(place, base, signal)));
     return;
   }
   fill(place, stepTable(json));
@@ -207,14 +248,15 @@ async function showSteps(place, base, signal) {
 
 async function showTable(place, path, name, caption, columns, cells, otherwise, signal) {
   const {items, error, more} = await pages(path, name, {signal, most: 200});
-  fill(place, error ? notice(error) : items.length === 0 ? empty(otherwise)
+  const again = () => showTable(place, path, name, caption, columns, cells, otherwise, signal);
+  fill(place, error ? notice(error, again) : items.length === 0 ? empty(otherwise)
     : [table(caption, columns, items.map(cells)), more && empty("There are more than these 200.")]);
 }
 
 async function showInventory(place, base, newest, signal) {
   const {items, error} = await pages(`${base}/inventory/versions?sort_dir=desc`, "versions", {signal, most: 100});
   if (error || items.length === 0) {
-    fill(place, error ? notice(error) : empty("No data have been received. An inspection brings them."));
+    fill(place, error ? notice(error, () => showInventory(place, base, newest, signal)) : empty("No data have been received. An inspection brings them."));
     return;
   }
   const body = el("div", {}, loading("Loading the inventory …", 16));

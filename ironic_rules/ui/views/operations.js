@@ -97,7 +97,7 @@ async function cancel(path, place) {
 async function showGroups(place, path, signal) {
   const {json, error} = await request("GET", `${path}/groups`, {signal});
   if (error) {
-    fill(place, notice(error));
+    fill(place, notice(error, () => showGroups(place, path, signal)));
     return;
   }
   const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.group));
@@ -118,5 +118,5 @@ function outline(result) {
 
 async function showNodes(place, path, group, signal) {
   const {json, error} = await request("GET", `${path}/nodes?group=${encodeURIComponent(group)}&limit=60`, {signal});
-  fill(place, error ? notice(error) : [json.nodes.map(({node}) => [el("a", {href: address("node", node)}, node), " "]), json.next && "and more"]);
+  fill(place, error ? notice(error, () => showNodes(place, path, group, signal)) : [json.nodes.map(({node}) => [el("a", {href: address("node", node)}, node), " "]), json.next && "and more"]);
 }

@@ -19,33 +19,38 @@ const SHOWN = {
   disabled: ["disabled", ({rule}) => !rule.enabled],
   invalid: ["invalid", ({rule}) => !rule.valid],
   unmatched: ["enabled and never matched", ({rule, counts}) => rule.enabled && counts?.matched === 0],
-  shared: ["writing what others write", ({fights}) => fights.length > 0],
+  shared: ["writing what others write", ({conflicts}) => conflicts.length > 0],
   built_in: ["built-in", ({rule}) => rule.built_in],
 };
 
 export async function show(main, {query}, signal) {
   const again = () => show(main, {query}, signal);
-  const list = el("div", {}, loading("Loading rules …", 12));
-  const history = el("div", {}, loading("Loading revisions …", 6));
-  fill(main, el("div", {class: "head"}, el("h1", {}, title),
-    el("a", {href: address("workbench")}, "Write a rule")), el("div", {class: "stack"}, list, section("Revisions", history)));
-  const [rules, statistics, revisions] = await Promise.all([
+  const list = el("div", {});
+  const history = el("div", {});
+  // Both at once: nothing that is read already moves.
+  const both = el("div", {class: "stack"}, loading("Loading rules …", 30));
+  fill(main, el("div", {class: "head"}, el("h1", {}, title), el("a", {href: address("workbench")}, "Write a rule")), both);
+  const [rules, statistics, written, revisions] = await Promise.all([
     pages(`${RULES}?sort_key=execution&detail=true&limit=1000`, "inspection_rules", {signal, most: MOST}),
     pages(`${RULES}/statistics?limit=1000`, "statistics", {signal, most: MOST}),
+    pages(`${RULES}/conflicts?limit=1000`, "conflicts", {signal, most: MOST}),
     request("GET", `${RULES}/revisions?limit=${REVISIONS}`, {signal})]);
   if (rules.error) fill(list, notice(rules.error, again));
   else {
     const counts = new Map(statistics.items.map((found) => [found.uuid, found]));
-    fill(list, statistics.error && notice(statistics.error, again), ...listed(rules, counts, query, again, signal));
+    const writing = new Map(written.items.map((found) => [found.uuid, found]));
+    fill(list, [statistics.error, written.error].map((error) => error && notice(error, again)),
+      ...listed(rules, counts, writing, query, again, signal));
   }
   fill(history, revisions.error ? notice(revisions.error, again) : listedRevisions(revisions.json, again, signal));
+  fill(both, list, section("Revisions", history));
 }
 
-function listed(found, counts, query, again, signal) {
+function listed(found, counts, writing, query, again, signal) {
   if (found.items.length === 0) {
     return [empty("There are no rules yet. ", el("a", {href: address("workbench")}, "Write the first one"), " in the workbench.")];
   }
-  const entries = entriesOf(found.items, counts);
+  const entries = entriesOf(found.items, counts, writing);
   const wanted = Object.hasOwn(SHOWN, query.get("show") ?? "") ? query.get("show") ?? "" : "";
   const sought = (query.get("text") ?? "").toLowerCase();
   const shown = entries.filter((entry) => SHOWN[wanted][1](entry) && entry.text.includes(sought));
@@ -67,50 +72,24 @@ function listed(found, counts, query, again, signal) {
   ];
 }
 
-/** Return {number, rule, counts, writes, fights, text} of each rule. */
-function entriesOf(rules, counts) {
-  const writers = new Map(); // what is written -> the enabled rules that write it
-  const entries = rules.map((rule, number) => {
-    const writes = writtenBy(rule);
-    if (rule.enabled) for (const path of writes) writers.set(path, [...writers.get(path) ?? [], rule]);
-    const text = [rule.name, rule.description, rule.bundle, rule.scope, ...writes].filter(Boolean).join("\n").toLowerCase();
-    return {number: number + 1, rule, counts: counts.get(rule.uuid), writes, text};
+/** Return {number, rule, counts, writes, conflicts, text} of each rule; `writing` is what the API says of what they write. */
+function entriesOf(rules, counts, writing) {
+  const names = new Map(rules.map((rule) => [rule.uuid, rule.name || rule.description || rule.uuid]));
+  return rules.map((rule, number) => {
+    const {writes, conflicts} = writing.get(rule.uuid) ?? {};
+    const places = [...new Set((writes ?? []).map(placeOf))];
+    const fights = (conflicts ?? []).map(({rules: others, ...conflict}) => ({
+      ...conflict, place: placeOf(conflict), others: others.map((uuid) => names.get(uuid) ?? uuid)}));
+    const text = [rule.name, rule.description, rule.bundle, rule.scope, ...places].filter(Boolean).join("\n").toLowerCase();
+    return {number: number + 1, rule, counts: counts.get(rule.uuid), writes: places, conflicts: fights, text};
   });
-  for (const entry of entries) {
-    entry.fights = entry.writes.flatMap((path) => (writers.get(path) ?? [])
-      .filter((other) => other !== entry.rule && entry.rule.enabled && overlap(other, entry.rule) && !isShared(path))
-      .map((other) => ({path, other})));
-  }
-  return entries;
 }
 
-/** Rules of two scopes never run for the same node. */
-function overlap(one, other) {
-  return one.scope === null || other.scope === null || one.scope === other.scope;
+function placeOf({path, name}) {
+  return name === null ? path : `${path} ${name}`;
 }
 
-/** Traits and ends of lists have room for what several rules write. */
-function isShared(path) {
-  return path.startsWith("trait ") || path.endsWith("/-") || path.startsWith("capability ");
-}
-
-/** Return what the actions of a rule write, as far as the rule itself says it; of a sensitive one nothing is known. */
-function writtenBy(rule) {
-  const found = new Set();
-  for (const {op, args} of rule.actions ?? []) {
-    const given = (name, place) => (Array.isArray(args) ? args[place] : args?.[name]);
-    const fixed = (value) => typeof value === "string" && !/\{/.test(value.replaceAll("{{", ""));
-    if (op === "set-attribute" && fixed(given("path", 0))) found.add(given("path", 0));
-    else if (["extend-attribute", "del-attribute"].includes(op) && fixed(given("path", 0))) found.add(`${given("path", 0)}${op === "extend-attribute" ? "/-" : ""}`);
-    else if (/-trait$/.test(op) && fixed(given("name", 0))) found.add(`trait ${given("name", 0)}`);
-    else if (/-capability$/.test(op) && fixed(given("name", 0))) found.add(`capability ${given("name", 0)}`);
-    else if (/plugin-data$/.test(op) && fixed(given("path", 0))) found.add(`plug-in data ${given("path", 0)}`);
-    else if (/port-attribute$/.test(op) && fixed(given("path", 1))) found.add(`ports ${given("path", 1)}`);
-  }
-  return [...found];
-}
-
-function row({number, rule, counts, writes, fights}, said, again, signal) {
+function row({number, rule, counts, writes, conflicts}, said, again, signal) {
   const name = rule.name || rule.description || rule.uuid;
   const isDead = rule.enabled && counts?.matched === 0 && counts.considered > 0;
   return [
@@ -129,9 +108,11 @@ function row({number, rule, counts, writes, fights}, said, again, signal) {
     {class: `num${counts?.failed > 0 ? " bad" : ""}`, children: counts?.failed ?? ""},
     {class: "nowrap", children: [when(counts?.last_matched_at), counts?.last_node && el("div", {},
       el("a", {href: address("node", counts.last_node)}, "its node"))]},
-    {class: "name", children: [writes.map((path) => el("div", {}, el("code", {}, path))),
-      fights.length > 0 && el("div", {class: "busy"}, "also written by ",
-        [...new Map(fights.map(({other}) => [other.uuid, other])).values()].slice(0, 3).map((other, place) => [place > 0 && ", ", other.name || other.description || other.uuid]))]},
+    {class: "name", children: writes.map((place) => {
+      const fight = conflicts.find((found) => found.place === place);
+      return el("div", {}, el("code", {}, place), fight && el("div", {class: "busy"}, "also written by ", fight.others.slice(0, 3).join(", "),
+        fight.count > 3 && ` and ${fight.count - 3} more`));
+    })},
     {class: "nowrap", children: rule.built_in ? "" : el("button", {
       "aria-label": `${rule.enabled ? "Disable" : "Enable"} ${name}`, onclick: () => toggle(rule, said, again, signal)},
     rule.enabled ? "Disable" : "Enable")},

@@ -15,27 +15,29 @@ export async function show(main, {path}, signal) {
 }
 
 async function showLists(main, signal) {
-  const templates = el("div", {}, loading("Loading templates …", 5));
-  const flavors = el("div", {}, loading("Loading flavors …", 5));
-  fill(main, el("div", {class: "head"}, el("h1", {}, title)),
-    el("div", {class: "columns"}, section("Deploy templates", templates), section("Flavors", flavors)));
+  const templates = el("div", {});
+  const flavors = el("div", {});
+  const both = el("div", {}, loading("Loading templates and flavors …", 20));
+  fill(main, el("div", {class: "head"}, el("h1", {}, title)), both);
+  const again = () => showLists(main, signal);
   await Promise.all([
-    list(templates, "/v1/deploy_templates?detail=true&limit=500", "deploy_templates", signal, (items) => table("Deploy templates",
+    list(templates, "/v1/deploy_templates?detail=true&limit=500", "deploy_templates", again, signal, (items) => table("Deploy templates",
       ["Name", {text: "Steps", class: "num"}, "What they do"], items.map((template) => [
         {class: "name", children: el("a", {href: address("templates", template.uuid)}, template.name)},
         {class: "num", children: template.steps.length},
         template.steps.map((step) => [el("code", {}, `${step.interface}.${step.step}`), " "])])),
     empty("No template. One has the name of a trait, and the steps that machines with this trait run when they are deployed.")),
-    list(flavors, "/v1/flavors?limit=500", "flavors", signal, (items) => table("Flavors", ["Name", "What it means here"],
+    list(flavors, "/v1/flavors?limit=500", "flavors", again, signal, (items) => table("Flavors", ["Name", "What it means here"],
       items.map((flavor) => [{class: "name", children: flavor.name},
         el("a", {href: address("templates", "flavor", flavor.id ?? flavor.flavorid)}, "steps and nodes")])),
-    empty("No flavor.")),
+    empty("No flavor. ", el("code", {}, "openstack flavor create"), " makes one, as in Nova.")),
   ]);
+  fill(both, el("div", {class: "columns"}, section("Deploy templates", templates), section("Flavors", flavors)));
 }
 
-async function list(place, path, name, signal, draw, otherwise) {
+async function list(place, path, name, again, signal, draw, otherwise) {
   const {items, error, more} = await pages(path, name, {signal, most: 1000});
-  fill(place, error ? error.status === 403 ? empty(error.text) : notice(error)
+  fill(place, error ? error.status === 403 ? empty(error.text) : notice(error, again)
     : items.length === 0 ? otherwise : [draw(items), more && empty("These are the first 1,000.")]);
 }
 
@@ -59,7 +61,7 @@ async function showTemplate(main, ident, signal) {
   ordered.some((step) => step.priority === 0) && empty("A step with priority 0 does not run; it turns off that of the driver."));
 
   const found = await pages(`${path}/nodes`, "nodes", {signal, most: 500});
-  fill(nodes, found.error ? notice(found.error) : found.items.length === 0
+  fill(nodes, found.error ? notice(found.error, () => showTemplate(main, ident, signal)) : found.items.length === 0
     ? empty("No node has the trait ", el("code", {}, template.name), ". A rule can give it, by what it finds in an inventory.")
     : table("Nodes with this trait", ["Node", "State", "Driver", "Can run the steps"], found.items.map((node) => [
       {class: "name", children: el("a", {href: address("node", node.uuid)}, node.name || node.uuid)}, state(node.provision_state), node.driver,

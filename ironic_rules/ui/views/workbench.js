@@ -62,6 +62,8 @@ class Workbench {
     this._errors = new Map();
     this._shown = {rule: null, machine: null};
     this._running = null;
+    this._hasBegun = false; // the results are those of the present text, as far as there are any
+    this._isStopped = false;
     this._timer = null;
     this._given = anyUuid();
   }
@@ -133,6 +135,7 @@ class Workbench {
     this._problems = el("div", {class: "problems", role: "status", "aria-live": "polite"});
     this._said = el("div", {});
     this._verdict = el("div", {"aria-live": "off"});
+    this._progress = el("div", {class: "progress"});
     this._matrix = el("div", {});
     this._save = el("button", {class: "primary", onclick: () => this._store()}, "Save");
     const compare = el("input", {type: "checkbox", checked: isComparing, onchange: () => { isComparing = compare.checked; this._run(); }});
@@ -153,7 +156,7 @@ class Workbench {
           this._said, this._editor.element, this._problems)),
         el("div", {class: "stack verdicts"}, section("Verdict",
           el("label", {class: "choice"}, compare, "Compare with the stored rules"), this._verdict),
-        this._matrix)));
+        this._progress, this._matrix)));
     shortcut("e", "Go to the rule", () => this._editor.focus(), signal);
     shortcut("/", "Search the inventory", () => this._tree?.focusSearch(), signal);
     shortcut("m", "Choose machines", () => this._choose(), signal);
@@ -163,6 +166,8 @@ class Workbench {
         event.preventDefault();
         this._store();
       }
+      // What closes on Escape itself, such as a completion, has said so.
+      if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open]") && this._isTrying()) this._stop();
     }, {signal});
     this._showMachines();
     this._inspect(currentMachine);
@@ -200,9 +205,17 @@ class Workbench {
     const ids = new Set(machines.map((machine) => machine.id));
     for (const id of this._replies.keys()) if (!ids.has(id)) this._replies.delete(id);
     currentMachine = machines.find((machine) => machine.id === currentMachine?.id) ?? machines[0];
+    this._note();
     this._showMachines();
     this._inspect(currentMachine);
     this._run();
+  }
+
+  /** Let the address name the nodes that are tried, for those who send it to others; it never has data. */
+  _note() {
+    const nodes = machines.filter((machine) => machine.kind === "node").map((machine) => machine.id.slice("node ".length));
+    const rule = this._draft.uuid === null ? [] : [this._draft.uuid];
+    history.replaceState(null, "", address("workbench", ...rule, {nodes: nodes.join(",")}));
   }
 
   _select(machine, rule = null) {
@@ -285,32 +298,89 @@ class Workbench {
 
   // ---- trying
 
-  /** Try the rule on all machines, beginning with the one that is shown. */
-  async _run() {
+  /** Try the rule on all machines, beginning with the one that is shown; with `rest` only on those without a result. */
+  async _run(rest = false) {
     clearTimeout(this._timer);
     this._running?.abort();
     const running = new AbortController();
     this._running = running;
+    this._isStopped = false;
+    const isRest = rest && this._hasBegun;
+    this._hasBegun = isRest;
     this._showSaved();
     const text = new Text(this._editor.text);
     if (text.errors.length > 0) {
       this._tell(text, text.errors.map((error) => ({...error, severity: "error", mend: null})));
+      this._end(running);
       this._stale();
       return;
     }
     this._verdict.setAttribute("aria-busy", "true");
     try {
-      await this._tryAll(text, running.signal);
+      if (isRest) await this._tryEach(this._untried(), text, running.signal);
+      else await this._tryAll(text, running.signal);
     } catch (error) {
       if (error.name !== "AbortError") throw error;
       return;
     }
     this._verdict.removeAttribute("aria-busy");
+    this._end(running);
+  }
+
+  /** Let the machines that have not been tried be. */
+  _stop() {
+    this._running.abort();
+    this._running = null;
+    this._isStopped = true;
+    this._verdict.removeAttribute("aria-busy");
+    if (this._hasBegun) this._draw();
+    else this._stale("Stopped before there was a result.");
+    this._showProgress();
+    announce(`Stopped. ${this._tried()}`);
+  }
+
+  _end(running) {
+    if (this._running === running) this._running = null;
+    const hadFocus = this._progress.contains(document.activeElement);
+    this._showProgress();
+    if (hadFocus && !this._progress.firstChild) this._matrix.querySelector(".matrix")?.focus();
+  }
+
+  _isTrying() {
+    return this._running !== null && machines.length > 1;
+  }
+
+  _untried() {
+    return machines.filter(({id}) => !this._replies.has(id) && !this._errors.has(id));
+  }
+
+  _tried() {
+    return `${this._hasBegun ? machines.length - this._untried().length : 0} of ${machines.length} machines are tried.`;
+  }
+
+  /** Show how many machines are tried, with a button that keeps its place and the focus. */
+  _showProgress() {
+    if (!this._isTrying() && !(this._isStopped && machines.length > 1)) {
+      this._progress.replaceChildren();
+      return;
+    }
+    if (!this._progress.firstChild) {
+      this._bar = el("progress", {"aria-label": "Machines that are tried"});
+      this._count = el("span", {class: "dim"});
+      this._halt = el("button", {onclick: () => { if (this._isTrying()) this._stop(); else this._run(true); }});
+      fill(this._progress, this._bar, this._count, this._halt);
+    }
+    this._bar.max = machines.length;
+    this._bar.value = this._hasBegun ? machines.length - this._untried().length : 0;
+    this._count.textContent = this._tried();
+    this._halt.textContent = this._isTrying() ? "Stop" : "Try the rest";
+    this._halt.title = this._isTrying() ? "Stop (Escape)" : "";
   }
 
   async _tryAll(text, signal) {
     const queue = machines.filter((machine) => machine !== currentMachine);
     const [replies, errors] = [new Map(), new Map()];
+    this._showProgress();
     // The one that is shown also tells whether the rule is valid; if it has no data, the next one does.
     let first = await this._try(currentMachine, text, replies, errors, signal);
     while (first.reply === null && first.error.problems.length === 0 && queue.length > 0) {
@@ -323,11 +393,20 @@ class Workbench {
       return;
     }
     [this._replies, this._errors] = [replies, errors];
+    this._hasBegun = true;
+    await this._tryEach(queue, text, signal);
+  }
+
+  async _tryEach(queue, text, signal) {
+    const [replies, errors] = [this._replies, this._errors];
     this._draw();
+    this._showProgress();
     let drawn = performance.now();
     const work = async () => {
       while (queue.length > 0) {
         await this._try(queue.shift(), text, replies, errors, signal);
+        signal.throwIfAborted();
+        this._showProgress();
         // A table of many columns is not drawn anew for each of them.
         if (performance.now() - drawn > 400) {
           this._draw();
@@ -336,6 +415,7 @@ class Workbench {
       }
     };
     await Promise.all(Array.from({length: AT_ONCE}, work));
+    this._running = null;
     this._draw();
   }
 
@@ -382,9 +462,9 @@ class Workbench {
   }
 
   /** The results are those of an earlier text. */
-  _stale() {
+  _stale(otherwise = "Mend the rule to see what it does.") {
     this._verdict.removeAttribute("aria-busy");
-    if (!this._verdict.firstChild) fill(this._verdict, empty("Mend the rule to see what it does."));
+    if (!this._verdict.firstChild) fill(this._verdict, empty(otherwise));
     else this._verdict.classList.add("dim");
   }
 
@@ -401,9 +481,10 @@ class Workbench {
       fill(this._verdict, error.status === 404 ? empty(NOTHING_SENT)
         : notice(error, () => this._run()));
     } else if (reply) this._drawVerdict(machine, reply, rule, own);
+    else if (this._isStopped) fill(this._verdict, empty(`The rule has not been tried on ${machine.name}.`));
     fill(this._matrix, machines.length > 1 && section(`${machines.length} machines`, matrix(
       machines.filter((found) => !this._errors.has(found.id)), this._replies, {rule, machine: machine.id},
-      (uuid, description) => this._nameOf(uuid, description), new Set([own]),
+      (uuid, description) => this._nameOf(uuid, description), new Set([own]), this._running !== null,
       (opened, id) => this._select(machines.find((found) => found.id === id), opened)),
     this._errors.size > 0 && el("p", {class: "dim"}, "Without a result: ",
       machines.filter((found) => this._errors.has(found.id)).map((found) => found.name).join(", "))));

@@ -120,7 +120,7 @@ export function chooseMachines(current, signal) {
       const sought = seek.value.trim().toLowerCase();
       fill(list, groups.map(({title, machines, error, hint}) => {
         const shown = machines.filter((machine) => `${machine.name} ${machine.id}`.toLowerCase().includes(sought)).slice(0, 200);
-        return [el("h3", {}, title), error && notice(error), !error && shown.length === 0 && empty(sought ? "None has this in its name." : hint),
+        return [el("h3", {}, title), error && notice(error, load), !error && shown.length === 0 && empty(sought ? "None has this in its name." : hint),
           shown.map((machine) => el("label", {class: "choice"}, el("input", {type: "checkbox",
             checked: chosen.has(machine.id), onchange: (event) => {
               if (event.target.checked) chosen.set(machine.id, machine);
@@ -129,6 +129,13 @@ export function chooseMachines(current, signal) {
             }}), el("span", {}, machine.name, machine.detail && el("span", {class: "dim"}, ` ${machine.detail}`))))];
       }));
       tell();
+    }
+
+    function load() {
+      fill(list, el("p", {class: "dim", "aria-busy": "true"}, "Loading …"));
+      offered(current, signal).then((found) => { groups = found; draw(); }, (error) => {
+        if (error.name !== "AbortError") fill(list, notice({text: String(error.message ?? error)}, load));
+      });
     }
 
     function tell() {
@@ -161,10 +168,7 @@ export function chooseMachines(current, signal) {
     document.body.append(dialog);
     signal.addEventListener("abort", () => dialog.close(), {once: true});
     dialog.showModal();
-    fill(list, el("p", {class: "dim", "aria-busy": "true"}, "Loading …"));
-    offered(current, signal).then((found) => { groups = found; draw(); }, (error) => {
-      if (error.name !== "AbortError") fill(list, notice({text: String(error.message ?? error)}));
-    });
+    load();
   });
 }
 

@@ -7,13 +7,14 @@ import {markOf, verdictOf} from "./traces.js";
  * Return the table.
  *
  * @param {Array} machines its columns, in order
- * @param {Map<string, object>} replies answers of dry runs by the id of their machine; a machine without one is waited for
+ * @param {Map<string, object>} replies answers of dry runs by the id of their machine
  * @param {object} shown {rule, machine}: the cell whose trace is shown
  * @param {function} nameOf(uuid, description) of a rule, for people
  * @param {Set<string>} drafts UUIDs of the rules that are written here
+ * @param {boolean} isRunning whether machines without an answer are waited for; else they were not tried
  * @param {function} opened called with (rule, machine)
  */
-export function matrix(machines, replies, shown, nameOf, drafts, opened) {
+export function matrix(machines, replies, shown, nameOf, drafts, isRunning, opened) {
   const rules = new Map(); // uuid -> description, in the order of execution
   const steps = new Map();
   for (const machine of machines) {
@@ -29,7 +30,7 @@ export function matrix(machines, replies, shown, nameOf, drafts, opened) {
     const name = nameOf(uuid, description);
     return el("tr", {class: drafts.has(uuid) ? "draft" : ""}, el("th", {scope: "row", title: name}, name),
       machines.map((machine) => {
-        if (!replies.has(machine.id)) return el("td", {"aria-busy": "true"});
+        if (!replies.has(machine.id)) return el("td", isRunning ? {"aria-busy": "true"} : {title: `not tried on ${machine.name}`});
         const {mark, kind, text} = markOf(verdictOf(steps.get(machine.id).get(uuid)));
         const isShown = shown.rule === uuid && shown.machine === machine.id;
         return el("td", {}, el("button", {class: kind, "aria-pressed": String(isShown), "data-rule": uuid, "data-machine": machine.id,

@@ -58,7 +58,7 @@ export function conflict(mine, theirs) {
   return new Promise((resolve) => {
     const id = newId("conflict");
     let answer = null;
-    const side = (title, text) => el("div", {}, el("h3", {}, title), el("pre", {tabindex: "0", "aria-label": title}, lines(text)), copyButton(text));
+    const side = (title, text) => el("div", {}, el("h3", {}, title), el("pre", {tabindex: "0", role: "group", "aria-label": title}, lines(text)), copyButton(text));
     const dialog = el("dialog", {class: "wide-dialog", "aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
       el("h2", {id}, theirs === null ? "Someone has deleted this rule" : "Someone has changed this rule"),
       el("p", {}, "Nothing is saved yet, and nothing that you have typed is lost."),

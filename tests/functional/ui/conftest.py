@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -123,7 +124,10 @@ class Demo:
                                    trust_env=False)
 
     def inspect(self, node: str, report: dict[str, Any]) -> None:
-        """Inspect a node, whose machine sends ``report``; wait for the end."""
+        """Inspect a node, whose machine sends ``report``; wait for the end.
+
+        In maintenance, because the demo lets other machines boot by itself.
+        """
         def inspections() -> int:
             return len(self.client.get(f"/v1/nodes/{node}/inspections").json()["inspections"])
 
@@ -131,17 +135,33 @@ class Demo:
             return str(self.client.get(f"/v1/nodes/{node}").json()["provision_state"])
 
         before = inspections()
+        self.client.put(f"/v1/nodes/{node}/maintenance", json={}).raise_for_status()
         self.client.put(f"/v1/nodes/{node}/states/provision", json={"target": "inspect"}).raise_for_status()
         wait_for("the wait for the machine", lambda: state() == "inspect wait")
         self.client.post("/v1/continue_inspection", json=report).raise_for_status()
         wait_for("the end of the inspection", lambda: inspections() > before)
+        self.client.delete(f"/v1/nodes/{node}/maintenance").raise_for_status()
 
 
-@pytest.fixture(scope="package")
-def demo(tmp_path_factory) -> Iterator[Demo]:
-    """The demo, after it has inspected its machines."""
-    with standalone(tmp_path_factory.mktemp("demo"), "--demo") as (process, url):
+@contextlib.contextmanager
+def demonstrated(folder: Path) -> Iterator[Demo]:
+    """Run the demo; yield it after it has inspected its machines."""
+    with standalone(folder, "--demo") as (process, url):
         link = process.printed(r"Why it failed: (\S+)").group(1)
         served = Demo(url, link)
         yield served
         served.client.close()
+
+
+@pytest.fixture(scope="package")
+def demo(tmp_path_factory) -> Iterator[Demo]:
+    """The demo. Other tests may have enrolled machines in it."""
+    with demonstrated(tmp_path_factory.mktemp("demo")) as served:
+        yield served
+
+
+@pytest.fixture
+def own_demo(tmp_path) -> Iterator[Demo]:
+    """The demo, with its own machines and no others."""
+    with demonstrated(tmp_path) as served:
+        yield served

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import datetime
+import json
 import re
+import time
 
 import bcrypt
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from ironic_rules import samples
 from tests.functional.processes import free_port, standalone
 from tests.functional.rows import identity
-from tests.functional.ui.conftest import playwright
+from tests.functional.ui.conftest import PATIENCE_MS, playwright
 
 expect = playwright.expect
 #: What a machine may send, or a program that pretends to be one; nothing of it may be executed.
@@ -26,6 +29,11 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
     .filter((each) => each.getBoundingClientRect().right > innerWidth && !each.parentElement.closest(".scroll"))
     .map((each) => each.outerHTML.slice(0, 200))"""
 SECRET = "Winter-2026-secret"
+#: Notes what moves by itself.
+SHIFTS = """window.moved = [];
+new PerformanceObserver((list) => moved.push(...list.getEntries().map(({value, sources}) => ({value,
+    what: sources.map(({node}) => node?.outerHTML?.slice(0, 100))}))))
+    .observe({type: "layout-shift", buffered: true});"""
 
 
 def report_of(name: str) -> dict:
@@ -54,11 +62,11 @@ def test_a_guide_leads_from_the_failure_to_a_rule_and_can_be_skipped(demo, visit
     guide.get_by_role("button", name="Next step").click()
     guide.get_by_role("button", name="Step back").click()
     expect(guide).to_contain_text("2 of 5")
-    for title in ("Click a value", "Choose what happens", "Save, and watch"):
+    for title in ("Click a value", "Choose what happens", "Save, and inspect"):
         guide.get_by_role("button", name="Next step").click()
         expect(guide).to_contain_text(title)
-    guide.get_by_role("link", name="The rules").click()
-    expect(her.page.get_by_role("heading", name="Rules", level=1)).to_be_visible()
+    guide.get_by_role("link", name="The machine").click()
+    expect(her.page.get_by_role("heading", name="demo-ramdisk-error", level=1)).to_be_visible()
     guide.get_by_role("button", name="Done").click()
     expect(guide).to_be_hidden()
 
@@ -72,10 +80,83 @@ def test_a_guide_leads_from_the_failure_to_a_rule_and_can_be_skipped(demo, visit
     expect(guide).to_be_hidden()
 
 
-def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(demo, visit):
-    # The link that the demo prints opens on the reason.
-    her = visit(demo.link.partition("/ui/")[0])
+def test_a_rule_is_written_at_the_machine_that_failed_which_then_turns_green(demo, visit):
+    her = visit(demo.link.partition("/ui/")[0], width=1500, height=950)
     her.page.goto(demo.link)
+    guide = her.page.get_by_role("complementary", name="A first rule")
+    her.see("inspect failed", ".head")
+    guide.get_by_role("button", name="Next step").click()
+    guide.get_by_role("link", name="The workbench with this machine").click()
+    her.settle()
+
+    # A value, clicked, is the condition; the rest is typed.
+    her.page.get_by_role("textbox", name="Rule, as YAML or JSON").focus()
+    her.page.keyboard.press("Control+A")
+    her.page.keyboard.insert_text(
+        "name: my-first-rule\nconditions: []\nactions:\n  - {op: add-trait, args: {name: CUSTOM_FIRST}}\n")
+    her.page.get_by_label("Search in the inventory of").fill("architecture")
+    her.page.get_by_role("treeitem", selected=True).locator("[data-pick]").click()
+    her.see("\"x86_64\"", ".steps")
+    her.see("CUSTOM_FIRST", ".verdicts")
+    her.check_accessibility()
+    her.page.get_by_role("button", name="Save as new rule").click()
+    her.see("my-first-rule", ".head")
+
+    for _ in range(3):
+        guide.get_by_role("button", name="Next step").click()
+    guide.get_by_role("link", name="The machine").click()
+    her.page.get_by_role("button", name="Inspect again").focus()
+    her.page.keyboard.press("Enter")
+    her.see("It is rebooted into the ramdisk", "dialog")
+    her.check_accessibility()
+    her.page.keyboard.press("Escape")
+    expect(her.page.get_by_role("button", name="Inspect again")).to_be_focused()
+    her.page.keyboard.press("Enter")
+    her.page.get_by_role("dialog").get_by_role("button", name="Inspect", exact=True).click()
+    her.see("manageable", ".head .good")
+    expect(her.page.locator("#live")).to_have_text("demo-ramdisk-error is manageable")
+    expect(her.page.locator("#why")).to_have_count(0)
+    newest = her.page.locator(".timeline > li").first
+    expect(newest).to_contain_text("finished")
+    expect(newest.get_by_role("link", name="my-first-rule")).to_be_visible()
+    expect(her.page.get_by_role("row", name="CUSTOM_FIRST my-first-rule")).to_be_visible()
+    guide.get_by_role("button", name="Done").click()
+    her.check_accessibility()
+    her.open("#/fleet")
+    her.see("No node has failed.", "section:has-text('Failed, by reason')")
+    assert her.errors == []
+
+    rule, = (rule for rule in demo.client.get("/v1/inspection_rules").json()["inspection_rules"]
+             if rule["name"] == "my-first-rule")
+    demo.client.delete(f"/v1/inspection_rules/{rule['uuid']}").raise_for_status()
+    demo.inspect("demo-ramdisk-error", report_of("ramdisk-error"))  # as the other tests expect it
+
+
+def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages(demo, visit):
+    refused = {"inventory": {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:77:77:09"}]}}
+    assert demo.client.post("/v1/continue_inspection", json=refused).status_code == 404
+    her = visit(demo.url)
+    # An hour fast.
+    her.page.clock.install(time=datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1))
+    her.page.route("**/v1/nodes?*", lambda route: route.fulfill(
+        status=503, headers={"Retry-After": "7", "Content-Type": "application/json"},
+        body=json.dumps({"error_message": json.dumps({"faultstring": "No conductor is alive."})})))
+    her.open("#/fleet")
+    her.see("503 No conductor is alive.", ".list [role=alert]")
+    her.see("The service asks to wait 7 s.", ".list [role=alert]")
+    expect(her.page.locator("section:has-text('Refused callbacks') li").first).to_contain_text(
+        re.compile(r", \d+ (s|min) ago"))
+    her.check_accessibility()
+    her.page.unroute("**/v1/nodes?*")
+    her.page.clock.fast_forward(7_500)
+    expect(her.page.locator(".list tbody tr").first).to_be_visible()
+    expect(her.page.locator(".list [role=alert]")).to_have_count(0)
+
+
+def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(own_demo, visit):
+    # The link that the demo prints opens on the reason.
+    her = visit(own_demo.link.partition("/ui/")[0])
+    her.page.goto(own_demo.link)
     her.see("no disk is suitable as root device", "#why")
     her.see("Hook ramdisk-error")
 
@@ -84,8 +165,8 @@ def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(demo, vi
     her.see("6 nodes")
     her.see("no disk is suitable", "section:has-text('Failed, by reason')")
     her.check_accessibility()
-    her.picture("fleet", 560)
-    her.page.get_by_role("link", name=re.compile("1 inspect failed")).click()
+    her.picture("fleet")
+    her.page.locator(".counts").get_by_role("link", name=re.compile("1 inspect failed")).click()
     expect(her.page.locator(".list tbody tr")).to_have_count(1)
     her.page.locator(".list").get_by_role("link", name="demo-ramdisk-error").click()
     her.see("Why it failed", "#why")
@@ -137,6 +218,28 @@ def test_reasons_of_failures_follow_though_their_numbers_stay(demo, visit):
     demo.inspect("demo-ramdisk-error", report_of("ramdisk-error"))
     her.page.clock.fast_forward(20_000)
     her.see("no disk is suitable", reasons)
+
+
+def test_each_reason_leads_to_its_nodes_and_nothing_moves_while_views_load(demo, visit):
+    her = visit(demo.url)
+    her.page.add_init_script(SHIFTS)
+    # The first time also loads the modules.
+    for _ in range(2):
+        for address in ("#/fleet", "#/node/demo-dell-r660", "#/rules", "#/templates", "#/workbench"):
+            her.page.goto("about:blank")
+            her.open(address)
+            moved = her.page.evaluate("() => moved.filter(({value}) => value > 0.01)")
+            assert moved == [], f"{address}: {moved}"
+    her.open("#/fleet")
+    her.page.locator("section:has-text('Failed, by reason')").get_by_role("link", name="1 inspect failed").click()
+    her.see("no disk is suitable", ".common")
+    expect(her.page.locator(".list tbody tr")).to_have_count(1)
+    her.check_accessibility()
+    her.page.get_by_role("button", name="Dry run on these").click()
+    her.page.get_by_role("dialog").get_by_role("button", name="Try").click()
+    her.see("1 of 1")
+    her.see("finished")
+    assert her.errors == []
 
 
 def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
@@ -236,6 +339,60 @@ def test_a_keyboard_is_enough(demo, visit):
     assert her.errors == []
 
 
+def test_keys_alone_lead_from_the_fleet_to_the_machine_that_failed_and_to_a_stored_rule(own_demo, visit):
+    her = visit(own_demo.url, width=1500, height=950)
+    keys = her.page.keyboard
+    focused = "() => (document.activeElement.getAttribute('aria-label') || document.activeElement.textContent).trim()"
+
+    def enter(name: str) -> None:
+        """Go with Tab to the element that begins with this text, and press Enter."""
+        her.settle()
+        passed: list[str] = []
+        until = time.monotonic() + PATIENCE_MS / 1000
+        while time.monotonic() < until:
+            keys.press("Tab")
+            passed.append(her.page.evaluate(focused)[:60])
+            if passed[-1].startswith(name):
+                keys.press("Enter")
+                return
+        raise AssertionError(f"Tab does not reach {name}, only {list(dict.fromkeys(passed))}")
+
+    her.open("#/journal")
+    keys.type("gf")
+    her.see("6 nodes")
+    enter("1 inspect failed")
+    expect(her.page.locator(".list tbody tr")).to_have_count(1)
+    expect(her.page.locator(".list").get_by_role("link", name="demo-ramdisk-error")).to_be_visible()
+    enter("demo-ramdisk-error")
+    her.see("no disk is suitable as root device", "#why")
+    enter("Write a first rule")
+    enter("Next step")
+    enter("The workbench with this machine")
+    expect(her.page.get_by_role("textbox", name="Rule, as YAML or JSON")).to_be_visible()
+    her.settle()
+
+    # A value of the inventory becomes a condition; the name is typed.
+    keys.press("/")
+    keys.type("architecture")
+    expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("x86_64")
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    her.see("architecture", ".cm-content")
+    keys.press("e")
+    for key in ("Control+Home", "Shift+End"):
+        keys.press(key)
+    keys.type("name: by-keys")
+    her.see("The rule is valid.", ".problems")
+    her.see(re.compile("The rule matches on demo-"), ".verdict")
+    keys.press("Control+S")
+    her.see("by-keys", ".head")
+    rule, = (rule for rule in own_demo.client.get("/v1/inspection_rules?detail=true").json()["inspection_rules"]
+             if rule["name"] == "by-keys")
+    assert [condition["op"] for condition in rule["conditions"]] == ["gt", "eq"]
+    own_demo.client.delete(f"/v1/inspection_rules/{rule['uuid']}").raise_for_status()
+    assert her.errors == []
+
+
 def test_templates_and_flavors_show_the_steps_that_a_node_would_run(demo, visit):
     steps = [{"interface": "bios", "step": "apply_configuration", "priority": 150,
               "args": {"settings": [{"name": "LogicalProc", "value": "Enabled"}]}}]
@@ -331,4 +488,13 @@ def test_a_reader_of_keystone_sees_and_is_told_what_she_may_not_do(tmp_path, vis
         her.page.get_by_role("button", name="Apply", exact=True).last.click()
         her.see("baremetal:node:inventory:reapply", "dialog [role=alert]")
         her.check_accessibility()
+        her.page.get_by_role("button", name="Close").click()
+        # What she may not save stays where she has typed it.
+        her.page.get_by_role("link", name="Workbench", exact=True).click()
+        her.page.get_by_role("textbox", name="Rule, as YAML or JSON").focus()
+        her.page.keyboard.press("Control+A")
+        her.page.keyboard.insert_text("name: of-a-reader\nactions:\n  - {op: log, args: {msg: hello}}\n")
+        her.page.keyboard.press("Control+S")
+        her.see("baremetal:inspection_rule:create", "main [role=alert]")
+        expect(her.page.locator(".cm-content")).to_contain_text("of-a-reader")
         assert her.errors == []

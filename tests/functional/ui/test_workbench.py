@@ -12,7 +12,7 @@ import pytest
 
 from ironic_rules import samples
 from ironic_rules.rules import strict_yaml
-from tests.functional.processes import standalone, wait_for
+from tests.functional.processes import free_port, standalone, wait_for
 from tests.functional.ui.conftest import PATIENCE_MS, Visitor, playwright
 
 expect = playwright.expect
@@ -66,7 +66,7 @@ class Service:
     def create(self, name: str, **more: Any) -> str:
         """Store a rule; return its UUID."""
         action = {"op": "set-attribute", "args": {"path": f"/extra/{name}", "value": 1}}
-        reply = self.client.post(RULES, json={"name": name, "actions": [action], **more})
+        reply = self.client.post(RULES, json={"name": name, "actions": [action]} | more)
         assert reply.status_code == 201, reply.text
         return str(reply.json()["uuid"])
 
@@ -126,6 +126,13 @@ def test_a_rule_is_written_mended_understood_stored_and_counted(service, open_be
     her.page.keyboard.press("Tab")
     her.see("The rule is valid.", ".problems")
 
+    # The address has the machines, and nothing of what was typed.
+    assert sorted(re.findall("[0-9a-f-]{36}", her.page.url)) == sorted(service.nodes.values())
+    her.page.get_by_role("button", name="Without hpe-dl380-gen11").click()
+    expect(her.page).not_to_have_url(re.compile(service.nodes["hpe-dl380-gen11"]))
+    assert "many-cpus" not in her.page.url
+    her.open(f"#/workbench?nodes={','.join(service.nodes.values())}")
+
     # Three machines: it fails on one of them, and says why.
     expect(cell(her, "dell-r660", "matches")).to_be_visible()
     expect(cell(her, "hpe-dl380-gen11", "matches")).to_be_visible()
@@ -154,7 +161,8 @@ def test_a_rule_is_written_mended_understood_stored_and_counted(service, open_be
     service.inspect("vm-qemu-bios")
     wait_for("statistics", lambda: service.statistics(rule)["considered"] == 2)
     her.page.get_by_role("link", name="Rules", exact=True).click()
-    row = her.page.get_by_role("row").filter(has_text="many-cpus")
+    listed = her.page.get_by_role("group", name="Rules in the order in which they run")
+    row = listed.get_by_role("row").filter(has_text="many-cpus")
     expect(row.get_by_role("cell").nth(5)).to_have_text("1")
     expect(row.get_by_role("cell").nth(6)).to_have_text("2")
     expect(row).to_contain_text("/extra/cpus")
@@ -261,6 +269,90 @@ def test_a_warning_is_mended_by_its_button_and_the_rule_becomes_a_file_that_appl
     reply = service.client.put(RULES, json={"rules": [rule], "dry_run": True})
     assert reply.status_code == 200, reply.text
     assert her.errors == []
+
+
+def test_a_run_over_machines_says_how_far_it_is_and_can_be_stopped(service, open_bench):
+    her = open_bench()
+    expect(cell(her, "vm-qemu-bios", "matches")).to_be_visible()
+    halt = her.page.locator(".workbench .progress button")
+    expect(halt).to_have_count(0)
+    held: list[Any] = []
+
+    def first_only(route: Any) -> None:
+        if held or first:
+            held.append(route)
+        else:
+            first.append(route)
+            route.continue_()
+
+    for stop in ("button", "Escape"):
+        first: list[Any] = []
+        held.clear()
+        her.page.route("**/dry_run", first_only)
+        write(her, MISTAKEN.replace("atribute", "attribute").replace("many-cpus", f"by-{stop}"))
+        her.see("1 of 3 machines are tried.", ".progress")
+        expect(cell(her, "dell-r660", "matches")).to_be_visible()
+        expect(her.page.locator(".matrix [aria-busy]").first).to_be_visible()
+        if stop == "button":
+            her.check_accessibility()
+            halt.press("Enter")
+        else:
+            her.page.keyboard.press("Escape")
+        expect(her.page.locator("#live")).to_have_text("Stopped. 1 of 3 machines are tried.")
+        expect(halt).to_have_text("Try the rest")
+        expect(her.page.locator(".matrix [aria-busy]")).to_have_count(0)
+        expect(cell(her, "vm-qemu-bios", "does not match")).to_have_count(0)
+        her.check_accessibility()
+        her.page.unroute("**/dry_run")
+        halt.press("Enter")
+        expect(cell(her, "vm-qemu-bios", "does not match")).to_be_visible()
+        expect(cell(her, "hpe-dl380-gen11", "matches")).to_be_visible()
+        expect(halt).to_have_count(0)
+    assert her.errors == []
+
+
+def test_what_others_write_is_said_by_the_api_and_shown(service, visit):
+    action = {"op": "set-attribute", "args": {"path": "/extra/fought-over", "value": 1}}
+    for name in ("fighter-1", "fighter-2"):
+        service.create(name, actions=[action])
+    her = visit(service.url, width=1400)
+    her.open("#/rules?show=shared")
+    for name, other in (("fighter-1", "fighter-2"), ("fighter-2", "fighter-1")):
+        expect(her.page.get_by_role("row", name=re.compile(f"{name}.*also written by {other}"))).to_be_visible()
+    expect(her.page.get_by_role("row").filter(has_text=re.compile("created rule .* [(]fighter-2[)]"))).to_be_visible()
+    assert her.errors == []
+
+
+def test_what_is_typed_outlives_the_service_and_all_views_come_back(tmp_path, visit):
+    port = free_port()
+    text = MISTAKEN.replace("atribute", "attribute")
+    with standalone(tmp_path, port=port) as (process, url):
+        her = visit(url, width=1500)
+        her.open("#/workbench")
+        write(her, text)
+        her.see("The rule is valid.", ".problems")
+        process.terminate()
+        write(her, text.replace("many-cpus", "typed-in-between"))
+        her.see("The service does not answer.", ".verdicts [role=alert]")
+        her.page.keyboard.press("Control+S")
+        expect(her.page.locator(".workbench .notice.bad")).to_have_count(2)
+        # Also the other views, of which one has never been loaded.
+        for name in ("Rules", "Templates"):
+            her.page.get_by_role("link", name=name, exact=True).click()
+            expect(her.page.get_by_role("button", name="Try again").first).to_be_visible()
+    with standalone(tmp_path, port=port, name="again"):
+        her.page.get_by_role("button", name="Try again").first.click()
+        her.see("No template.")
+        expect(her.page.get_by_role("alert")).to_have_count(0)
+        her.page.get_by_role("link", name="Rules", exact=True).click()
+        her.see("There are no rules yet.")
+        her.page.get_by_role("link", name="Workbench", exact=True).click()
+        her.see("The rule is valid.", ".problems")
+        assert "name: typed-in-between" in text_of(her)
+        her.page.get_by_role("button", name="Save as new rule").click()
+        her.see("typed-in-between", ".head")
+        rule, = httpx.get(f"{url}{RULES}", **CLIENT).json()["inspection_rules"]
+        assert rule["name"] == "typed-in-between"
 
 
 @pytest.mark.long
