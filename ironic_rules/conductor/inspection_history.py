@@ -34,6 +34,8 @@ def add(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestCo
         error: str | None, outcome: str | None = None) -> str | None:
     """Write the entry; return its UUID, None if there is no history.
 
+    Its oldest entries are deleted by ``state_machine.add_history``.
+
     :param row: the node as it was before its inspection ended
     :param inspection: what is known of it; None: only that it ended
     :param outcome: None: by whether there is an error
@@ -56,7 +58,7 @@ def add(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestCo
             row.provision_updated_at if found.kind == OUT_OF_BAND else row.inspection_started_at),
         "source": context.source, "conductor": conductor.host, "request_id": context.request_id,
         "inventory_id": found.inventory, "details": details}
-    return inspections.add(conn, row.id, values, conductor.conf.inspection_history.max_entries)
+    return inspections.add(conn, row.id, values)
 
 
 def ends(state: str, next_state: str) -> bool:

@@ -17,9 +17,6 @@ from ironic_rules.models.history import HistoryEntry
 #: Maximum number of characters of a user that are kept: with basic authentication, their names may be longer.
 MAX_USER = 64
 _INSERT = sa.insert(table)
-_TOO_OLD = sa.select(table.c.id).where(
-    table.c.node_id == sa.bindparam("of_node"), table.c.event_type == sa.bindparam("of_type")).order_by(
-        table.c.id.desc()).offset(sa.bindparam("keep", type_=sa.Integer)).limit(1)
 
 
 def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity: str, conductor: str | None,
@@ -57,11 +54,3 @@ def get(conn: sa.Connection, node_id: int, uuid: str) -> HistoryEntry:
     if row is None:
         raise HistoryNotFound(event=uuid, node=node_id)
     return row
-
-
-def prune(conn: sa.Connection, node_id: int, event_type: str, keep: int) -> None:
-    """Delete all but the newest ``keep`` entries of the node of one type: many of it do not displace others."""
-    newest_gone = conn.scalar(_TOO_OLD, {"of_node": node_id, "of_type": event_type, "keep": keep})
-    if newest_gone is not None:
-        conn.execute(sa.delete(table).where(
-            table.c.node_id == node_id, table.c.event_type == event_type, table.c.id <= newest_gone))

@@ -32,36 +32,52 @@ _MOST_TIMES = 2 ** 31 - 1
 _MAX_SOURCE = 64
 #: Nodes that came near.
 _MOST_NODES = 16
-_KNOWN = sa.select(table.c.id).where(table.c.machine == sa.bindparam("of_machine"))
+_KNOWN = sa.select(table.c.id, table.c.machine, table.c.nodes).where(
+    table.c.machine.in_(sa.bindparam("machines", expanding=True)))
 _OLDEST_KEPT = sa.select(table.c.seen_at).order_by(table.c.seen_at.desc()).offset(
     sa.bindparam("keep", type_=sa.Integer)).limit(1)
 
 
-def add(conn: sa.Connection, callback: RefusedCallback, times: int) -> None:
-    """Add a callback that came ``times`` times: to the entry of its machine, if there is one."""
-    entry = conn.scalar(_KNOWN, {"of_machine": callback.machine})
-    matches = machine_matches.find(conn, callback.node_uuid, callback.macs, callback.bmc_addresses)
-    values: dict[str, Any] = {
-        "seen_at": callback.at, "reason": _reason(callback.reason, matches),
-        "source": callback.source and callback.source[:_MAX_SOURCE],
-        "detail": printable(callback.detail, MAX_MESSAGE),
-        "node_uuid": identity.canonical(callback.node_uuid or ""),
-        "nodes": [_node(each) for each in matches[:_MOST_NODES]]}
-    if callback.report is not None:
-        values["report"] = callback.report
-    if entry is not None:
-        counted = sa.case((table.c.times > _MOST_TIMES - times, _MOST_TIMES), else_=table.c.times + times)
-        conn.execute(sa.update(table).where(table.c.id == entry).values(**values, times=counted))
-        conn.execute(sa.delete(keys).where(keys.c.entry_id == entry))
-    else:
-        inserted = conn.execute(sa.insert(table), {
-            "uuid": uuidutils.generate_uuid(), "created_at": callback.at, "machine": callback.machine,
-            "times": times, "macs": list(callback.macs),
-            "bmc_addresses": list(callback.bmc_addresses), **values}).inserted_primary_key
-        entry = int(inserted[0])  # type: ignore[index]
-    found = dict.fromkeys([*callback.macs, *callback.bmc_addresses, *(match.uuid for match in matches)])
-    if found:
-        conn.execute(sa.insert(keys), [{"value": value, "entry_id": entry} for value in list(found)[:_MOST_KEYS]])
+def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -> None:
+    """Add callbacks of different machines, each with how often it came: to the entry of its machine, if there is one.
+
+    With few statements for all of them, in the order given: others may write the same machines.
+    """
+    found = machine_matches.find_all(
+        conn, [(callback.node_uuid, callback.macs, callback.bmc_addresses) for callback, _ in callbacks])
+    machines = [callback.machine for callback, _ in callbacks]
+    known = {row.machine: row for row in conn.execute(_KNOWN, {"machines": machines}).all()}
+    new: list[dict[str, Any]] = []
+    renamed: dict[str, list[str]] = {}
+    for (callback, times), machine, matches in zip(callbacks, machines, found, strict=True):
+        values: dict[str, Any] = {
+            "seen_at": callback.at, "reason": _reason(callback.reason, matches),
+            "source": callback.source and callback.source[:_MAX_SOURCE],
+            "detail": printable(callback.detail, MAX_MESSAGE),
+            "node_uuid": identity.canonical(callback.node_uuid) if callback.node_uuid else None,
+            "nodes": [_node(each) for each in matches[:_MOST_NODES]]}
+        entry = known.get(machine)
+        if entry is None:
+            new.append({"uuid": uuidutils.generate_uuid(), "created_at": callback.at, "machine": machine,
+                        "times": times, "macs": list(callback.macs), "bmc_addresses": list(callback.bmc_addresses),
+                        "report": callback.report, **values})
+        else:
+            if callback.report is not None:
+                values["report"] = callback.report
+            counted = sa.case((table.c.times > _MOST_TIMES - times, _MOST_TIMES), else_=table.c.times + times)
+            conn.execute(sa.update(table).where(table.c.id == entry.id).values(**values, times=counted))
+            if [each["node"] for each in entry.nodes] == [match.uuid for match in matches]:
+                continue  # it is found by the same values
+            conn.execute(sa.delete(keys).where(keys.c.entry_id == entry.id))
+        renamed[machine] = list(dict.fromkeys(
+            [*callback.macs, *callback.bmc_addresses, *(match.uuid for match in matches)]))[:_MOST_KEYS]
+    ids = {row.machine: row.id for row in known.values()}
+    if new:
+        conn.execute(sa.insert(table), new)
+        ids |= {row.machine: row.id for row in conn.execute(_KNOWN, {"machines": [row["machine"] for row in new]})}
+    rows = [{"value": value, "entry_id": ids[machine]} for machine, found_by in renamed.items() for value in found_by]
+    if rows:
+        conn.execute(sa.insert(keys), rows)
 
 
 def _reason(reason: str, matches: Collection[Match]) -> str:

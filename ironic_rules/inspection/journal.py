@@ -93,7 +93,7 @@ class Journal:
     def _concealed(self, callback: RefusedCallback) -> RefusedCallback:
         """Return a callback without the secrets of its report, wherever they are."""
         conceal = Concealment()
-        conceal.learn(callback.report)
+        conceal.learn_all([callback.report])
         return replace(
             callback, detail=conceal.hide(callback.detail),
             report=conceal.hide(callback.report) if self._keep_reports else None)
@@ -150,8 +150,7 @@ class Journal:
 
         def write(conn: sa.Connection) -> None:
             # In one order, as others write the same machines.
-            for machine in sorted(concealed):
-                inspection_journal.add(conn, concealed[machine], times[machine])
+            inspection_journal.add(conn, [(concealed[machine], times[machine]) for machine in sorted(concealed)])
             inspection_journal.prune(
                 conn, self._max_entries, clock.now() - datetime.timedelta(days=self._max_days))
 

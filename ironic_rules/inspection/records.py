@@ -51,9 +51,12 @@ def describe(found: Inspection, task: Task, data: InspectionData | None, traces:
 def concealment(task: Task, data: InspectionData | None) -> Concealment:
     """Return what knows the secrets of the node, before and after the run, and of the data."""
     found = Concealment()
-    before = {name: task.node.original(name) for name in _MAY_HAVE_SECRETS}
-    for known in (before, task.node.read(), *(() if data is None else (data.inventory, data.plugin_data))):
-        found.learn(known)
+    for name in _MAY_HAVE_SECRETS:
+        if (old := task.node.original(name)) is not task.node.current(name):
+            found.learn(old)
+    found.learn(task.node.all_current())
+    if data is not None:
+        found.learn_all((data.inventory, data.plugin_data))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,61 +14,111 @@ from ironic_rules.models.json_values import JSONObject
 def changes(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONObject]]]:
     """Return the authors in the order in which they changed the draft, each with a patch (RFC 6902) of what it changed.
 
-    None is an author, too: who changes a draft without saying who it is.
+    Hooks, which change drafts without saying who they are, are left out.
     """
-    values = dict(draft._values)
-    #: fields whose dict in ``values`` is a copy
-    copied: set[str] = set()
+    journal = draft._journal
+    first = next((at for at, entry in enumerate(journal) if _is_author(entry)), len(journal))
+    # Most drafts of an inspection are ports that no rule has changed.
+    if not any(type(entry) is tuple and len(entry) == 3 for entry in itertools.islice(journal, first, None)):
+        return []
+    undone = _Undone(dict(draft._values))
     found: list[tuple[Any, list[JSONObject]]] = []
-    #: what an author has changed, as it was when it had ended: fields, and of other fields only the keys, because many
-    #: authors may each change little of a large field
-    fields: dict[str, Any] = {}
-    keys: dict[str, dict[str, Any]] = {}
-
-    def end(author: Any) -> None:
-        patch: list[JSONObject] = []
-        for field in reversed(fields):
-            patch += json_patch.difference(_plain(values[field]), _plain(fields[field]), (field,))
-        for field in reversed(keys):
-            for key, value in reversed(keys[field].items()):
-                before = values[field].get(key, _MISSING)
-                if before is not _MISSING and value is not _MISSING:
-                    patch += json_patch.difference(before, value, (field, key))
-                elif value is not _MISSING:
-                    patch.append({"op": "add", "path": pointer.format((field, key)), "value": value})
-                elif before is not _MISSING:
-                    patch.append({"op": "remove", "path": pointer.format((field, key))})
-        if patch:
-            found.append((author, patch))
-        fields.clear()
-        keys.clear()
-
-    for entry in reversed(draft._journal):
+    #: what the author whose mark comes next has changed, last change first
+    changed: list[tuple[str | None, str, Any]] = []
+    for entry in itertools.islice(reversed(journal), len(journal) - first):
         if type(entry) is not tuple:
             continue
-        if len(entry) == 1:
-            if fields or keys:
-                end(entry[0])
-            continue
-        name, key, old = entry
-        if name is None:
-            if key not in fields:
-                fields[key] = _with(values[key], keys.pop(key, {}))
-            values[key] = old
-            copied.discard(key)
-            continue
-        if name not in copied:
-            values[name] = dict(values[name])
-            copied.add(name)
-        field = values[name]
-        if name not in fields:
-            keys.setdefault(name, {}).setdefault(key, field.get(key, _MISSING))
-        if old is _MISSING:
-            field.pop(key, None)
-        else:
-            field[key] = old
-    end(None)
+        if len(entry) == 3:
+            changed.append(entry)
+        elif changed:
+            if entry[0] is None:
+                undone.skip(changed)
+            elif patch := undone.one(*changed[0]) if len(changed) == 1 else undone.many(changed):
+                found.append((entry[0], patch))
+            changed.clear()
     return found[::-1]
+
+
+class _Undone:
+    """The values of a draft while its changes are undone, the last one first."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+        #: fields whose dict in ``values`` is a copy
+        self._copied: set[str] = set()
+
+    def skip(self, changed: list[tuple[str | None, str, Any]]) -> None:
+        """Undo changes without a patch, the last one first."""
+        for name, key, old in changed:
+            self._undo(name, key, old)
+
+    def one(self, name: str | None, key: str, old: Any) -> list[JSONObject]:
+        """Undo the only change of an author, as that of most rules; return its patch."""
+        if name is None:
+            new = self._values[key]
+            self._undo(name, key, old)
+            return _of_field(key, old, new)
+        return _of_key(name, key, old, self._undo(name, key, old))
+
+    def many(self, changed: list[tuple[str | None, str, Any]]) -> list[JSONObject]:
+        """Undo the changes of an author, the last one first; return their patch."""
+        #: what the author has changed, as it was when it had ended: fields, and of other fields only the keys, because
+        #: many authors may each change little of a large field
+        fields: dict[str, Any] = {}
+        keys: dict[str, dict[str, Any]] = {}
+        for name, key, old in changed:
+            if name is None:
+                if key not in fields:
+                    fields[key] = _with(self._values[key], keys.pop(key, {}))
+                self._undo(name, key, old)
+            else:
+                new = self._undo(name, key, old)
+                if name not in fields:
+                    keys.setdefault(name, {}).setdefault(key, new)
+        patch: list[JSONObject] = []
+        for field in reversed(fields):
+            patch += _of_field(field, self._values[field], fields[field])
+        for field in reversed(keys):
+            for key, new in reversed(keys[field].items()):
+                patch += _of_key(field, key, self._values[field].get(key, _MISSING), new)
+        return patch
+
+    def _undo(self, name: str | None, key: str, old: Any) -> Any:
+        """Undo a change; return what it has left, if it is one of a key."""
+        if name is None:
+            self._values[key] = old
+            self._copied.discard(key)
+            return None
+        if name not in self._copied:
+            self._values[name] = dict(self._values[name])
+            self._copied.add(name)
+        field = self._values[name]
+        if old is _MISSING:
+            return field.pop(key, _MISSING)
+        new = field.get(key, _MISSING)
+        field[key] = old
+        return new
+
+
+def _of_field(field: str, old: Any, new: Any) -> list[JSONObject]:
+    """Return the patch of a field as a whole."""
+    if isinstance(new, set):
+        return json_patch.difference_of_sets(old, new, (field,))
+    return json_patch.difference(old, new, (field,))
+
+
+def _of_key(field: str, key: str, old: Any, new: Any) -> list[JSONObject]:
+    """Return the patch of a key of a field; either value may be missing."""
+    if old is _MISSING:
+        return [] if new is _MISSING else [{"op": "add", "path": pointer.format((field, key)), "value": new}]
+    if new is _MISSING:
+        return [{"op": "remove", "path": pointer.format((field, key))}]
+    return json_patch.difference(old, new, (field, key))
+
+
+def _is_author(entry: Any) -> bool:
+    """Return whether an entry of a journal says who writes from now on."""
+    return type(entry) is tuple and len(entry) == 1 and entry[0] is not None
 
 
 def _with(field: Any, keys: Mapping[str, Any]) -> Any:

@@ -45,29 +45,37 @@ class Concealment:
 
     def learn(self, value: Any) -> None:
         """Note each secret, by its key, in JSON-like data."""
-        # An inventory has hundreds of values: only those that can have a secret are called for.
-        if isinstance(value, str):
-            if "://" in value:
+        # An inventory has hundreds of values: only those that can have a secret are looked at more closely.
+        waiting = [value]
+        while waiting:
+            value = waiting.pop()
+            if value.__class__ is dict or isinstance(value, Mapping):
+                if names := secrets.secret_names(tuple(value)):
+                    for key in names:
+                        self.add(value[key])
+                    items: Any = [item for key, item in value.items() if key not in names]
+                else:
+                    items = value.values()
+            elif isinstance(value, (list, tuple)):
+                items = value
+            elif isinstance(value, str):
                 for found in _OF_URL.findall(value):
                     self.add(found)
-        elif value.__class__ is dict or isinstance(value, Mapping):
-            for key, item in value.items():
-                if item is None:
-                    continue
-                if secrets.is_secret_key(key):
-                    self.add(item)
-                elif item.__class__ is str:
-                    if "://" in item:
-                        self.learn(item)
-                elif item.__class__ not in _HARMLESS:
-                    self.learn(item)
-        elif isinstance(value, (list, tuple)):
-            for item in value:
+                continue
+            else:
+                continue
+            for item in items:
                 if item.__class__ is str:
                     if "://" in item:
-                        self.learn(item)
-                elif item.__class__ not in _WITHOUT_PARTS:
-                    self.learn(item)
+                        waiting.append(item)
+                elif item.__class__ not in _WITHOUT_PARTS and item:
+                    waiting.append(item)
+
+    def learn_all(self, documents: Iterable[Any]) -> None:
+        """Do as :meth:`learn` with large documents, which rarely have a secret."""
+        for document in documents:
+            if not secrets.has_none(document):
+                self.learn(document)
 
     def add(self, value: Any) -> None:
         """Note a value all of whose parts are secret."""
@@ -116,10 +124,11 @@ class Concealment:
                     texts.append(value)
                 elif value.__class__ not in _WITHOUT_PARTS:
                     try:
-                        text = orjson.dumps(value).decode()
+                        encoded = orjson.dumps(value)
                     except orjson.JSONEncodeError:
                         return False
-                    if not secrets.json_has_none(text):
+                    text = encoded.decode()
+                    if "\\" in text or not (secrets.json_is_free(encoded) or secrets.json_has_none(text)):
                         return False
                     texts.append(text)
                 if secrets.is_secret_path(operation["path"]):

@@ -6,6 +6,8 @@ would compare all of it for each of them.
 
 from __future__ import annotations
 
+import bisect
+from collections.abc import Collection
 from typing import Any
 
 from ironic_rules.models import pointer
@@ -38,6 +40,23 @@ def difference(before: Any, after: Any, path: tuple[str, ...] = (), *, most: int
     """
     found: list[JSONObject] = [] if most is None else _Few(most)
     _compare(before, after, path, found)
+    return found
+
+
+def difference_of_sets(before: Collection[str], after: Collection[str], path: tuple[str, ...]) -> list[JSONObject]:
+    """Return the operations that make the sorted list of one set of that of the other: one for each text.
+
+    :param path: where both are in the document of the patch
+    """
+    kept = sorted(before)
+    found: list[JSONObject] = []
+    for text in sorted(set(before).difference(after), reverse=True):
+        found.append({"op": "remove", "path": pointer.format((*path, kept.index(text)))})
+        kept.remove(text)
+    for text in sorted(set(after).difference(before)):
+        place = bisect.bisect(kept, text)
+        found.append({"op": "add", "path": pointer.format((*path, place if place < len(kept) else "-")), "value": text})
+        kept.insert(place, text)
     return found
 
 

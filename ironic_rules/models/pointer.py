@@ -49,9 +49,12 @@ def parse(path: str, *, relative: bool = False) -> tuple[str, ...]:
 
 def format(tokens: Sequence[str | int]) -> str:
     """Join tokens into a pointer, escaping ``~`` and ``/``."""
-    text = "/".join(["", *map(str, tokens)])
-    if text.count("/") == len(tokens) and "~" not in text:
-        return text
+    try:
+        text = "/".join(tokens)  # type: ignore[arg-type]
+    except TypeError:  # a position in a list
+        text = "/".join(map(str, tokens))
+    if "~" not in text and text.count("/") == len(tokens) - 1:
+        return "/" + text
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
 
 

@@ -76,21 +76,23 @@ def _ops(operations: Iterable[Any]) -> Iterator[str]:
         yield op.removeprefix("!")
 
 
+def path_of(action: Mapping[str, Any]) -> str | None:
+    """Return where a valid action writes, a JSON pointer that may have templates; None: that is not known."""
+    target = TARGETS.get(action["op"])
+    if target is None or target.name is None:
+        return target and target.below
+    arguments = action.get("args", {})
+    given = arguments.get(target.name) if isinstance(arguments, Mapping) else (
+        arguments[target.place] if target.place < len(arguments) else None)
+    tokens = _tokens(given, target.dotted)
+    # A path that begins with a template is only known at run time.
+    if not tokens or (tokens[0].startswith("{") and not target.below):
+        return None
+    return target.below + pointer.format(tokens)
+
+
 def _writes(actions: Iterable[Any]) -> Iterator[str]:
-    for action in actions:
-        target = TARGETS.get(action["op"])
-        if target is None:
-            continue
-        if target.name is None:
-            yield target.below
-            continue
-        arguments = action.get("args", {})
-        given = arguments.get(target.name) if isinstance(arguments, Mapping) else (
-            arguments[target.place] if target.place < len(arguments) else None)
-        tokens = _tokens(given, target.dotted)
-        # A path that begins with a template is only known at run time.
-        if tokens and not (tokens[0].startswith("{") and not target.below):
-            yield target.below + pointer.format(tokens)
+    return (path for path in map(path_of, actions) if path is not None)
 
 
 def _tokens(path: Any, dotted: bool) -> tuple[str, ...]:

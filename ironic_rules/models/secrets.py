@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import orjson
+import re2
 from oslo_utils import strutils
 
 from ironic_rules.exceptions import SecretMasked
@@ -33,22 +35,46 @@ _LEAVES = (int, float, list, tuple, type(None))
 _KEYS = re.compile(r'"[^"\\]*"(?!:)|"([^"\\]*)":')
 
 
+def _alternatives(words: Iterable[str]) -> str:
+    return "|".join("[_-]".join(map(re.escape, re.split(r"[_-]", word.lower()))) for word in words)
+
+
 def _pattern(words: Iterable[str]) -> re.Pattern[str]:
-    found = "|".join("[_-]".join(map(re.escape, re.split(r"[_-]", word.lower()))) for word in words)
+    found = _alternatives(words)
     return re.compile(rf"(?:.*[_-])?(?:{found})(?:[_-].*)?", re.DOTALL) if found else re.compile(r"(?!)")
 
 
+def _searched(words: Iterable[str]) -> Any:
+    """Return the expression that finds something in each ASCII JSON text with a secret; None: there is none."""
+    known = list(words)
+    masked = getattr(strutils, "_SANITIZE_KEYS", None)  # what mask_dict_password looks for
+    if not masked or any(re.fullmatch(r"[\w-]+", word, re.ASCII) is None for word in (*known, *masked)):
+        return None
+    options = re2.Options()
+    options.case_sensitive = False
+    options.never_capture = True
+    options.log_errors = False
+    return re2.compile("|".join([
+        *map(re2.escape, masked), _MORE.pattern, *([f'["_-](?:{_alternatives(known)})["_-]'] if known else []),
+        _URL.pattern]), options)
+
+
 _words = _pattern(WORDS)
+_search = _searched(WORDS)
 #: Maximum number of characters of a key or path that is remembered: anyone may send some of a megabyte.
 _LONGEST_KEY = 256
+#: Maximum numbers of keys of an object, and of their characters, whose secret ones are remembered.
+_MOST_NAMES, _MOST_CHARACTERS = 128, 2048
 
 
 def configure(words: Iterable[str]) -> None:
     """Set the words that make a key secret in this process, instead of ``WORDS``; before any rule is compiled."""
-    global _words
-    _words = _pattern(words)
+    global _words, _search
+    known = tuple(words)
+    _words, _search = _pattern(known), _searched(known)
     _is_secret.cache_clear()
     _is_secret_path.cache_clear()
+    _secret_names.cache_clear()
 
 
 def is_secret_key(name: object) -> bool:
@@ -63,6 +89,21 @@ def _is_secret(name: str) -> bool:
     if _MORE.fullmatch(lower) is not None or _words.fullmatch(lower) is not None:
         return True
     return strutils.mask_dict_password({name: 0}, secret=MASK)[name] == MASK
+
+
+def secret_names(names: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return those of the keys of an object under which values are secrets."""
+    try:
+        is_short = len(names) <= _MOST_NAMES and len("".join(names)) <= _MOST_CHARACTERS
+    except TypeError:  # a key that is no text
+        is_short = False
+    return _secret_names(names) if is_short else tuple(filter(is_secret_key, names))
+
+
+# The objects of an inventory have the same few dozen sets of keys: one look-up instead of one for each key.
+@functools.lru_cache(maxsize=512)
+def _secret_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(is_secret_key, names))
 
 
 def is_secret_path(path: str) -> bool:
@@ -104,6 +145,23 @@ def json_has_none(text: str) -> bool:
     if "\\" in text or ("://" in text and "@" in text):
         return False
     return not any(map(is_secret_key, filter(None, _KEYS.findall(text))))
+
+
+def has_none(value: Any) -> bool:
+    """Return whether JSON-like data have no secret for certain: faster than looking at each part of an inventory.
+
+    False says nothing.
+    """
+    try:
+        return json_is_free(orjson.dumps(value))
+    except orjson.JSONEncodeError:
+        return False
+
+
+def json_is_free(text: bytes) -> bool:
+    """Return what :func:`has_none` does, of a JSON text as orjson writes it."""
+    # Of other letters, some become ASCII in lower case.
+    return _search is not None and text.isascii() and _search.search(text) is None
 
 
 def masks_in(value: Any, path: tuple[str, ...] = (), *, part: bool = False) -> Iterator[tuple[str, ...]]:

@@ -106,6 +106,32 @@ def test_no_secret_is_in_the_history(whole: Whole) -> None:
     assert shown[0]["rules"][2]["changes"]["node"] == [{"op": "add", "path": "/extra/copy", "value": "******"}]
 
 
+def test_traits_tell_which_rule_gave_them(whole: Whole) -> None:
+    def add(*traits: str) -> list[dict[str, object]]:
+        return [{"op": "add-trait", "args": [trait]} for trait in traits]
+
+    node = whole.enroll("manageable")
+    whole.app.put_json(f"/v1/nodes/{node}/traits", {"traits": ["CUSTOM_B", "CUSTOM_Z"]})
+    one = rule(whole, *add("CUSTOM_C", "CUSTOM_A"), priority=5)
+    two = rule(whole, *add("CUSTOM_A", "CUSTOM_B", "CUSTOM_D"), priority=4)
+    rule(whole, *add("CUSTOM_S"), sensitive=True)
+    body = whole.machine()[1]
+    whole.inspect(node, body)
+    entry, = whole.app.get(f"/v1/nodes/{node}/inspections?detail=true").json["inspections"]
+    # One operation for each trait, though the list is sorted.
+    assert [found["changes"] and [tuple(each.values()) for each in found["changes"]["node"]]
+            for found in entry["rules"]] == [
+        [("add", "/traits/0", "CUSTOM_A"), ("add", "/traits/2", "CUSTOM_C")], [("add", "/traits/3", "CUSTOM_D")], None]
+
+    # Another inspection gives nothing new.
+    whole.inspect(node, {**body, "again": True})
+    told = whole.app.get(f"/v1/nodes/{node}/trait_origins").json["trait_origins"]
+    assert {each["trait"]: each["rule"] for each in told} == {
+        "CUSTOM_A": one, "CUSTOM_B": None, "CUSTOM_C": one, "CUSTOM_D": two, "CUSTOM_S": None, "CUSTOM_Z": None}
+    assert {each["inspection"] for each in told} == {None, entry["uuid"]}
+    assert told[0]["given_at"] == entry["created_at"]
+
+
 def test_what_legacy_rules_changed_is_told_too(whole: Whole) -> None:
     machine = legacy.Machine(whole)
     uuid = legacy.rule(

@@ -143,10 +143,10 @@ def test_a_callback_that_cannot_be_written_keeps_no_others_from_being_written(
         whole: Whole, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     add = inspection_journal.add
 
-    def failing(conn: Any, noted: RefusedCallback, times: int) -> None:
-        if noted.detail == "poison":
+    def failing(conn: Any, callbacks: list[tuple[RefusedCallback, int]]) -> None:
+        if any(noted.detail == "poison" for noted, _ in callbacks):
             raise ValueError("it is poison")
-        add(conn, noted, times)
+        add(conn, callbacks)
 
     monkeypatch.setattr(inspection_journal, "add", failing)
     written = Journal(whole.db, 50, 30)
@@ -164,7 +164,7 @@ def test_a_callback_that_cannot_be_written_keeps_no_others_from_being_written(
 
 def test_a_machine_that_calls_for_ever_is_counted_up_to_what_the_column_can_have(whole: Whole) -> None:
     for _ in range(3):
-        whole.db.write(lambda conn: inspection_journal.add(conn, callback(3000), 2 ** 30))
+        whole.db.write(lambda conn: inspection_journal.add(conn, [(callback(3000), 2 ** 30)]))
     entry, = whole.app.get(f"{URL}?mac={callback(3000).macs[0]}").json["inspection_journal"]
     assert entry["times"] == 2 ** 31 - 1
 

@@ -87,5 +87,5 @@ def test_lines_are_those_of_oslo_log(options: dict[str, str], monkeypatch: pytes
         assert ours.format(record()) == inner.format(record())
     given = {"instance_uuid": "3f0c"}
     records = [logging.makeLogRecord({"levelno": logging.INFO, "levelname": "INFO", "name": "x", "msg": "m",
-                                      "created": 1.7e9, **given}) for _ in range(2)]
+                                      "created": 1.7e9, "msecs": 0.0, **given}) for _ in range(2)]
     assert ours.format(records[0]) == inner.format(records[1])

@@ -1,63 +1,109 @@
 """What the history of inspections, the statistics of rules and the journal of refused callbacks cost.
 
-``tox -e perf -- inspection/test_costs.py`` starts the service with and without them, in turns, three times each, and
-prints the medians of its processor time: nodes per second depend on what else the machine does. Bars: 5 % of an
-inspection for history and statistics together, for the journal 2 % of it and 10 % of a refused request.
+``tox -e perf -- inspection/test_costs.py`` switches them off and on in one running service, in turns, and prints the
+medians of its processor time: nodes per second depend on what else the machine does, and two processes with the same
+load differ by more than what is measured. Bars: 5 % of an inspection for history and statistics together, for the
+journal 2 % of it and 10 % of a refused request.
 """
 
 from __future__ import annotations
 
+import contextlib
 import statistics
+import subprocess
+import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from tests.functional.processes import free_port
 from tests.perf import loads
 from tests.perf.client import Client
-from tests.perf.processes import ours
+from tests.perf.processes import Measured
 
-_ROUNDS = 3
-_NODES = 100
-_REFUSED = 300
+_ROUNDS = 16
+_NODES = 50
+_REFUSED = 100
 _RULES, _MATCHING = 100, 10
-_OFF = {
-    "all": "",
-    "no history": "[inspection_history]\nmax_entries = 0\n",
-    "no statistics": "[inspection_rules]\nstatistics_interval = 0\n",
-    "no journal": "[inspection_journal]\nmax_entries = 0\n",
+_ON = {
+    "all": "history statistics journal",
+    "neither history nor statistics": "journal",
+    "no statistics": "history journal",
+    "no journal": "history statistics",
 }
 
 
-def _spent(folder: Path, config: str) -> tuple[float, float]:
+class _Switched:
+    """A running service, and its switch."""
+
+    def __init__(self, process: subprocess.Popen[str], endpoint: str) -> None:
+        self._process = process
+        self.measured = Measured(endpoint, process.pid, loads.first_answer(endpoint))
+
+    def switch(self, names: str) -> None:
+        """Let only some parts be on; ``end``: write what they have noted."""
+        assert self._process.stdin is not None
+        assert self._process.stderr is not None
+        self._process.stdin.write(f"{names}\n")
+        self._process.stdin.flush()
+        while "switched" not in self._process.stderr.readline():
+            pass
+
+
+@contextlib.contextmanager
+def _service(folder: Path) -> Iterator[_Switched]:
+    config, port = folder / "ironic-rules.conf", free_port()
+    config.write_text("[inspector]\nrequire_managed_boot = false\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.perf.inspection.switched_service", "--config-file", str(config), "--state-dir",
+         str(folder / "state"), "--port", str(port)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield _Switched(process, f"http://127.0.0.1:{port}")
+        finally:
+            process.terminate()
+
+
+def _spent(service: _Switched, client: Client, names: str, turn: int) -> tuple[float, float]:
     """Return the milliseconds of processor time of an inspection and of a refused callback."""
-    folder.mkdir()
-    with ours(folder, config) as service, Client(service.endpoint) as client:
-        client.json("PUT", "/v1/inspection_rules", {
-            "rules": [loads.rule(number, number < _MATCHING) for number in range(_RULES)]})
-        loads.inspect(service.endpoint, 10, 4)
-        first = loads.enter_inspect_wait(service.endpoint, _NODES)
-        began = service.processor_s()
-        loads.report_all(service.endpoint, first, _NODES, 8)
-        inspection = (service.processor_s() - began) / _NODES
-        began = service.processor_s()
-        for number in range(_REFUSED):
-            client.request("POST", "/v1/continue_inspection", loads.inventory(50_000_000 + number), ok=(404,))
-        return inspection * 1000, (service.processor_s() - began) / _REFUSED * 1000
+    endpoint = service.measured.endpoint
+    first = loads.enter_inspect_wait(endpoint, _NODES)
+    service.switch(names)
+    began = service.measured.processor_s()
+    loads.report_all(endpoint, first, _NODES, 4)
+    service.switch("end")
+    inspection = (service.measured.processor_s() - began) / _NODES
+    began = service.measured.processor_s()
+    for number in range(_REFUSED):
+        client.request("POST", "/v1/continue_inspection", loads.inventory(50_000_000 + turn * _REFUSED + number),
+                       ok=(404,))
+    service.switch("end")
+    refused = (service.measured.processor_s() - began) / _REFUSED
+    loads.delete_all(endpoint, "nodes")
+    return inspection * 1000, refused * 1000
 
 
 def test_the_table_of_costs(tmp_path: Path) -> None:
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for turn in range(_ROUNDS):
-        for name in list(_OFF)[::(-1) ** turn]:
-            found[name].append(_spent(tmp_path / f"{turn} {name}", _OFF[name]))
+    with _service(tmp_path) as service, Client(service.measured.endpoint) as client:
+        client.json("PUT", "/v1/inspection_rules", {
+            "rules": [loads.rule(number, number < _MATCHING) for number in range(_RULES)]})
+        turns = 0
+        for turn in range(-1, _ROUNDS):
+            for name in [*_ON][turn % len(_ON):] + [*_ON][:turn % len(_ON)]:
+                spent = _spent(service, client, _ON[name], turns)
+                turns += 1
+                if turn >= 0:  # the first is a warm-up
+                    found[name].append(spent)
     table = Table("with", "inspection, ms", "less than all", "refused callback, ms", "less than all",
-                  title=f"{_RULES} rules, of which {_MATCHING} match; processor time")
-    medians = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in found.items()}
-    for name, values in medians.items():
+                  title=f"{_RULES} rules, of which {_MATCHING} match; processor time, median of {_ROUNDS} turns")
+    for name, rows in found.items():
         cells = []
-        for value, whole in zip(values, medians["all"], strict=True):
-            cells += [f"{value:.2f}", f"{(1 - value / whole) * 100:.1f} %"]
+        for values, whole in zip(zip(*rows, strict=True), zip(*found["all"], strict=True), strict=True):
+            less = statistics.median((1 - value / of_all) * 100 for value, of_all in zip(values, whole, strict=True))
+            cells += [f"{statistics.median(values):.2f}", f"{less:.1f} %"]
         table.add_row(name, *cells)
     Console(width=110).print(table)

@@ -48,3 +48,23 @@ def test_the_patches_of_all_authors_make_the_result_of_the_original(many: list[l
     for _, patch in found:
         document = world.patched(document, patch)
     assert document == draft.read()
+
+
+@pytest.mark.slow
+@given(many=st.lists(st.tuples(st.booleans(), st.lists(_CHANGE, max_size=4)), max_size=6))
+def test_what_hooks_change_between_rules_is_left_out(
+        many: list[tuple[bool, list[tuple[str, str, Any]]]]) -> None:
+    draft = NodeDraft(copy.deepcopy(world.NODE), ["CUSTOM_OLD"])
+    expected = []
+    for author, (is_hook, changes) in enumerate(many, start=1):
+        before = copy.deepcopy(draft.read())
+        draft.checkpoint(None if is_hook else author)
+        for how, path, value in changes:
+            change(draft, how, path, copy.deepcopy(value))
+        if not is_hook:
+            expected.append((author, before, copy.deepcopy(draft.read())))
+    found = dict(authorship.changes(draft))
+    assert None not in found
+    for author, before, after in expected:
+        assert world.patched(before, found.pop(author, [])) == after
+    assert not found

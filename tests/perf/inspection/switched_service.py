@@ -1,0 +1,67 @@
+"""``ironic-rules`` whose history of inspections, statistics of rules and journal are switched while it runs.
+
+``python -m tests.perf.inspection.switched_service OPTION...``: each line of its standard input has the names of what is
+on from then on. Two processes with the same load differ by more than any of them costs.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import ironic_rules.cmd  # noqa: F401  (selects the threading backend)
+from ironic_rules import service
+from ironic_rules.cmd import standalone
+from ironic_rules.inspection.journal import Journal
+from ironic_rules.inspection.rule_statistics import RuleStatistics
+
+_found: dict[str, Any] = {}
+
+
+def _switch(names: set[str]) -> None:
+    conf, statistics = _found["conf"], _found["statistics"]
+    conf.set_override("max_entries", 100 if "history" in names else 0, "inspection_history")
+    _found["journal"]._max_entries = 100_000 if "journal" in names else 0
+    if "statistics" in names:
+        vars(statistics).pop("begin", None)
+    else:
+        statistics.begin = lambda: None  # as with an interval of 0
+
+
+def _obey() -> None:
+    for line in sys.stdin:
+        if "end" in line:
+            # What is written later belongs to this turn. Statistics are written once in a minute, in any turn.
+            _found["journal"].flush()
+        else:
+            _switch(set(line.split()))
+        print("switched", file=sys.stderr, flush=True)
+
+
+def _note(name: str, kind: Any, method: str) -> None:
+    original = getattr(kind, method)
+
+    def noting(self: Any, *args: Any, **options: Any) -> None:
+        original(self, *args, **options)
+        _found[name] = self
+
+    setattr(kind, method, noting)
+
+
+def main() -> int:
+    _note("journal", Journal, "__init__")
+    _note("statistics", RuleStatistics, "start")
+    prepare = service.prepare_config
+
+    def prepare_config(*args: Any, **options: Any) -> Any:
+        _found["conf"] = prepare(*args, **options)
+        return _found["conf"]
+
+    service.prepare_config = prepare_config
+    threading.Thread(target=_obey, daemon=True).start()
+    return standalone.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
