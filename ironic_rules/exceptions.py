@@ -18,7 +18,7 @@
     ├── Conflict (409)
     │   ├── NodeLocked, LockLost, NodeChanged, NodeAssociated, VifConflict
     │   └── NodeAlreadyExists, DuplicateNodeName, InstanceAssociated, MachineEnrolled, MACAlreadyExists, …
-    ├── PreconditionFailed (412), RequestTooLarge (413), TooManyAttempts (429)
+    ├── PreconditionFailed (412), RequestTooLarge (413), EncodingUnsupported (415), TooManyAttempts (429)
     ├── Unavailable (503)
     │   ├── NoValidHost, ConductorCannotServe, NoFreeWorker, RequestExpired, TooManyCalls, TooManyDryRuns
     │   └── OutcomeUnknown ── RPCTimeout, StillRunning
@@ -468,6 +468,11 @@ class RequestTooSlow(IronicRulesError):
 class RequestTooLarge(IronicRulesError):
     code = 413
     message = "The request body is larger than {limit} bytes."
+
+
+class EncodingUnsupported(IronicRulesError):
+    code = 415
+    message = "The body has a Content-Encoding, which is not supported: send JSON in UTF-8."
 
 
 class TooManyAttempts(IronicRulesError):

@@ -17,6 +17,8 @@ PATIENCE_S = 0.05
 #: Seconds that it waits if it can have an earlier result, which is late by one request at most: under full load, other
 #: threads take most of the 0.1 s that a health check may need.
 SHORT_PATIENCE_S = 0.01
+#: Seconds for which a result is taken without reading again: several load balancers may ask.
+FRESH_S = 0.5
 #: Seconds after which an earlier result no longer counts.
 STALE_S = 15.0
 
@@ -37,7 +39,10 @@ class State(NamedTuple):
 
 
 class DatabaseCheck:
-    """Reads in a thread of its own whenever the state is requested: a silent database holds that thread and no other.
+    """Reads in a thread of its own when the state is requested: a silent database holds that thread and no other.
+
+    The thread waits for the next request, and ends when there is none for a while: to start one takes two turns among
+    all threads that want to run, and a health check has not many of them.
 
     :param read: reads the database; it may hang
     """
@@ -45,7 +50,8 @@ class DatabaseCheck:
     def __init__(self, read: Callable[[], Found]) -> None:
         self._read = read
         self._changed = threading.Condition()
-        self._is_reading = False
+        self._has_thread = False
+        self._is_wanted = False
         self._count = 0
         self._found: Found | None = None
         self._at: float | None = None
@@ -53,29 +59,46 @@ class DatabaseCheck:
     def state(self) -> State:
         """Return the state as it is now or, if that takes too long, as it was last."""
         with self._changed:
-            count = self._count
-            if not self._is_reading:
-                self._is_reading = True
-                # Servers like gunicorn fork before the first request.
-                threading.Thread(target=self._run, name="database-check", daemon=True).start()
-            is_known = self._at is not None and time.monotonic() - self._at <= STALE_S
-            self._changed.wait_for(lambda: self._count > count, SHORT_PATIENCE_S if is_known else PATIENCE_S)
-            age = None if self._at is None else time.monotonic() - self._at
+            age = self._age()
+            if age is None or age > FRESH_S:
+                self._read_again(SHORT_PATIENCE_S if age is not None and age <= STALE_S else PATIENCE_S)
+                age = self._age()
             if age is None or age > STALE_S:
                 return State(None if age is None else False, None, age)
             return State(self._found is not None, self._found, age)
 
+    def _age(self) -> float | None:
+        return None if self._at is None else time.monotonic() - self._at
+
+    def _read_again(self, patience_s: float) -> None:
+        """Let the thread read, and wait for the result; while an earlier reading hangs, that one is waited for."""
+        count = self._count
+        self._is_wanted = True
+        if self._has_thread:
+            self._changed.notify_all()
+        else:
+            self._has_thread = True
+            # Servers like gunicorn fork before the first request.
+            threading.Thread(target=self._run, name="database-check", daemon=True).start()
+        self._changed.wait_for(lambda: self._count > count, patience_s)
+
     def _run(self) -> None:
-        found: Found | None = None
-        try:
-            found = self._read()
-        except db_exc.DBError as exc:
-            LOG.error("The database cannot be read for a health check: %s", str(exc).partition("\n")[0])
-        except Exception:  # the thread must tell that it has ended
-            LOG.exception("The database cannot be read for a health check")
-        finally:
+        while self._is_wanted_soon():
+            found: Found | None = None
+            try:
+                found = self._read()
+            except db_exc.DBError as exc:
+                LOG.error("The database cannot be read for a health check: %s", str(exc).partition("\n")[0])
+            except Exception:  # the thread must tell that it has ended
+                LOG.exception("The database cannot be read for a health check")
             with self._changed:
                 self._found, self._at = found, time.monotonic()
-                self._is_reading = False
                 self._count += 1
                 self._changed.notify_all()
+
+    def _is_wanted_soon(self) -> bool:
+        """Wait for the next request; return False, and let the thread end, if there is none."""
+        with self._changed:
+            self._has_thread = self._changed.wait_for(lambda: self._is_wanted, STALE_S)
+            self._is_wanted = False
+            return self._has_thread

@@ -20,7 +20,14 @@ from ironic_rules import policy as policy_module
 from ironic_rules.api import etags, faults, json_body, versions
 from ironic_rules.api.filters import Query
 from ironic_rules.api.schema import Schema
-from ironic_rules.exceptions import Invalid, MethodNotAllowed, NotAcceptable, NotFound, VersionTooLow
+from ironic_rules.exceptions import (
+    EncodingUnsupported,
+    Invalid,
+    MethodNotAllowed,
+    NotAcceptable,
+    NotFound,
+    VersionTooLow,
+)
 from ironic_rules.tracebacks import forget_locals
 
 #: For ``body=``: pass the parsed JSON unchanged; the method checks it.
@@ -128,7 +135,7 @@ def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | No
 
 def _check(route: Route, request: Any) -> None:
     if request.version < route.since:
-        text = f"API version 1.{route.since} or newer is required."
+        text = versions.required(route.since)
         if route.unacceptable:
             raise NotAcceptable(text)
         is_absent = route.hidden or request.method in ("GET", "HEAD")
@@ -143,8 +150,10 @@ def _load_body(route: Route, request: Any) -> Any:
     most = json_body.most_values(limits.max_anonymous_body_size) if route.public else json_body.MAX_VALUES
     try:
         value = json_body.parse(raw, limits.max_json_depth, allow_nul=route.allow_nul, max_values=most)
-    except Invalid:
+    except Invalid as error:
         request.numbers.count("api_bodies_refused", "not acceptable as JSON")
+        if "HTTP_CONTENT_ENCODING" in request.environ:  # the header of a body that can be read does no harm
+            raise EncodingUnsupported() from error
         raise
     if route.body is not None:
         return route.body.load(value)

@@ -1,8 +1,9 @@
 """The attributes of ``pecan.request`` in every request.
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``early_rules``,
-``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``journal``, ``offered_steps``, ``report_digests``, ``broker``
-and ``database`` (their checks), ``numbers``, ``metrics_page``, ``lock_patience`` and ``version`` (the minor).
+``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``journal``, ``node_failures``, ``offered_steps``,
+``report_digests``, ``broker`` and ``database`` (their checks), ``numbers``, ``metrics_page``, ``lock_patience`` and
+``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ironic_rules.api.database_check import DatabaseCheck, Found
 from ironic_rules.api.dry_runs import DryRuns
 from ironic_rules.api.lock_patience import LockPatience
 from ironic_rules.api.marks import ReportDigests
+from ironic_rules.api.node_failures import NodeFailures
 from ironic_rules.api.offered_steps import OfferedSteps
 from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db import conductors, inspection_rules, legacy_rules
@@ -64,6 +66,7 @@ class DependenciesHook(hooks.PecanHook):
         self._database = DatabaseCheck(self._read_health)
         self._report_digests = ReportDigests(db)
         self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
+        self._node_failures = NodeFailures()
         self._numbers = numbers
         self._lock_patience = LockPatience(conf.api.lock_patience, max(1, conf.api.threads // 4))
         self._metrics_page = exposition.page_of(
@@ -83,6 +86,7 @@ class DependenciesHook(hooks.PecanHook):
         request.dry_runs = self._dry_runs
         request.journal = self._journal
         request.refused_callbacks, request.refused_lookups, request.refused_heartbeats = self._refused
+        request.node_failures = self._node_failures
         request.offered_steps = self._offered_steps
         request.report_digests = self._report_digests
         request.broker = self._broker

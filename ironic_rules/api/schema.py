@@ -124,10 +124,13 @@ class Uuid(Schema):
 
 
 class Mac(Schema):
-    """A MAC address, converted to lower case with colons. As in Ironic, it may be any."""
+    """A MAC address, converted to lower case with colons. As in Ironic, it may be any.
+
+    An InfiniBand address is left as it is: whether ports may have one is an option (``port_addresses.check``).
+    """
 
     def convert(self, value: Any, where: str, problems: Problems) -> Any:
-        return mac.check_form(value)
+        return value if mac.of_infiniband(value) else mac.check_form(value)
 
 
 class Boolean(Schema):

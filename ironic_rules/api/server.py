@@ -26,6 +26,8 @@ _SHUTDOWN_S = 0.5
 _BACKLOG = 1024
 #: File descriptors of a process that are not connections: databases, brokers, bodies in files, BMCs.
 _OTHER_FILES = 500
+#: The status after which cheroot closes the connection.
+_TOO_LARGE = 413
 #: Seconds that a reply to a request of this process itself may take.
 _REPLY_S = 20.0
 #: Addresses that mean every address, and one of them that a client can connect to.
@@ -43,6 +45,21 @@ class _Request(HTTPRequest):  # type: ignore[misc]
     def header_reader(self, _: Any, headers: dict[bytes, bytes]) -> None:
         """Give cheroot the headers that have been read."""
         headers.update(self.conn.head.headers)
+
+    def send_headers(self) -> None:
+        """Write the head of the reply; if the connection ends, it says so, also in reply to HTTP/1.0.
+
+        cheroot does that in HTTP/1.1 only, but its status line always says HTTP/1.1. A proxy that uses HTTP/1.0 would
+        expect the connection to be kept, and could send the next client's request while it is closed: 502.
+        """
+        if self.response_protocol != "HTTP/1.1":
+            names = {name.lower() for name, _ in self.outheaders}
+            ends = (self.close_connection or b"content-length" not in names or int(self.status[:3]) == _TOO_LARGE
+                    or not self.server.can_add_keepalive_connection)
+            if ends:
+                self.close_connection = True
+                self.outheaders.append((b"Connection", b"close"))
+        super().send_headers()
 
     def respond(self) -> None:
         """Call the application and write its reply."""

@@ -29,7 +29,7 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("max_anonymous_body_size", default=4 * 1024 * 1024, min=1024,
                help="Maximum size in bytes of a body that is sent to /v1/lookup, /v1/heartbeat or "
                     "/v1/continue_inspection, which need no credentials; at most max_json_body_size. It may have one "
-                    "JSON value per 20 bytes of this size, and at least 50,000. Reports of real machines are below 1 "
+                    "JSON value per 40 bytes of this size, and at least 50,000. Reports of real machines are below 1 "
                     "MiB."),
     cfg.IntOpt("max_large_bodies", default=2, min=1,
                help="Number of requests with a body of more than 256 KiB that the API's own HTTP server processes at "

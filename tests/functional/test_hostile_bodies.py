@@ -26,8 +26,8 @@ def filled(unit: bytes, size: int) -> bytes:
 
 BODIES = [
     (filled(b'""', 10 * MIB), 413), (filled(b'""', 4 * MIB), 400), (filled(b"{}", 630 * 1024), 400),
-    (filled(b"{}", 256 * 1024), 404), (filled(b'["a"]', 1200 * 1024), 400), (filled(b"1e300", 1200 * 1024), 404),
-    (START + b"{" + b",".join(b'"%x":1.5' % number for number in range(200_000)) + b"}}}", 404),
+    (filled(b"{}", 128 * 1024), 404), (filled(b'["a"]', 1200 * 1024), 400), (filled(b"1e300", 600 * 1024), 404),
+    (START + b"{" + b",".join(b'"%x":1.5' % number for number in range(100_000)) + b"}}}", 404),
     (START + b'"' + b'\\":' * MIB + b'"}}', 404), (START + b'"' + "\U0001f4bb".encode() * (MIB - 99) + b'"}}', 404),
 ]
 

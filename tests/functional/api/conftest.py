@@ -169,6 +169,7 @@ def rpc() -> FakeConductorAPI:
 @pytest.fixture
 def app(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI, monkeypatch: pytest.MonkeyPatch) -> Client:
     # What there is now, however slow the machine is.
+    monkeypatch.setattr(database_check, "FRESH_S", 0)
     monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
     monkeypatch.setattr(database_check, "PATIENCE_S", 20)
     monkeypatch.setattr(broker_check, "FIRST_S", 20)

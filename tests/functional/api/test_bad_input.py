@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
@@ -77,6 +78,17 @@ def test_a_body_over_the_limit_is_413_everywhere(conf, db, stocked, rpc, route):
 
     for framing in ({}, {"CONTENT_TYPE": "text/plain"}, chunked):
         assert refused(app, stocked, route.method, route.path, "", b" " * 1025, **framing).status == 413
+
+
+@pytest.mark.parametrize("path", ["/v1/nodes", "/v1/continue_inspection"])
+def test_a_compressed_body_is_415(app, stocked, path):
+    reply = refused(app, stocked, "POST", path, "", gzip.compress(b"{}"), HTTP_CONTENT_ENCODING="gzip")
+
+    assert reply.status == 415
+    assert "Content-Encoding" in reply.fault["faultstring"]
+    # Clients that only say so do no harm.
+    body = b'{"driver": "fake-hardware"}'
+    assert send(app, "POST", "/v1/nodes", "", body, HTTP_CONTENT_ENCODING="utf-8").status == 201
 
 
 @pytest.mark.parametrize("length", ["100", "-1", "1.5", "x", "0x10", "+5", "٣", "9" * 18, "9" * 5000, "1,1"])

@@ -88,6 +88,18 @@ def test_a_connection_is_kept_over_requests_with_a_length(server):
     assert replies.count(b"HTTP/1.1 400 ") == 2
 
 
+@pytest.mark.parametrize(("header", "wanted"), [(b"X: y", b"close"), (b"Connection: Keep-Alive", b"Keep-Alive")])
+@pytest.mark.parametrize("path", [b"/v1/drivers", b"/healthcheck/live", b"/v1/nodes/%01"])
+def test_the_reply_to_http_1_0_says_whether_the_connection_is_kept(server, path, header, wanted):
+    request = b"GET %b HTTP/1.0\r\n%b\r\n\r\n" % (path, header)
+
+    replies, _ = converse(server, request * 2)
+
+    # The second request is a request only if the connection is kept.
+    assert replies.count(b"HTTP/1.1 ") == replies.count(b"\r\nConnection: %b\r\n" % wanted)
+    assert replies.count(b"HTTP/1.1 ") == (1 if wanted == b"close" else 2)
+
+
 @pytest.mark.parametrize(("path", "header"), [
     (b"/v1/nodes/%01", b"X: y"), (b"/v1/nodes/%ff", b"X: y"), (b"/v1", b"X-OpenStack-Ironic-API-Version: 1.9999"),
     (b"/v1/rules", b"X-OpenStack-Ironic-Inspector-API-Version: 2.0"),

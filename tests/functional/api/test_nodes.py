@@ -402,6 +402,45 @@ def test_many_nodes_are_listed_in_the_order_of_creation(app, make_node):
     assert [node["uuid"] for node in app.get("/v1/nodes").json["nodes"]] == made
 
 
+def test_failed_nodes_are_grouped_by_their_reason_which_selects_them(app, make_node):
+    assert app.get("/v1/node_failures").json == {"groups": 0, "node_failures": []}
+    made = []
+    for number in range(3):
+        ident = str(uuid.uuid4())
+        made.append(make_node(uuid=ident, provision_state="inspect failed", last_error=(
+            f"Timeout of node {ident} (52:54:00:00:00:0{number}) after {number + 1}800 s: 100% of \\d_x"))
+            .uuid)
+    make_node(provision_state="inspect failed", last_error="Timeout of nothing at all after 5 s: 100% of \\dax")
+    for state in ("clean failed", "clean failed"):
+        make_node(provision_state=state)
+    make_node(provision_state="error", last_error=f"{'long ' * 57}{uuid.uuid4()} and {'more' * 100}")
+    make_node(provision_state="active", last_error="Timeout of an old one")
+    make_node(provision_state="clean failed", parent_node=made[0])
+
+    reply = app.get("/v1/node_failures").json
+    assert [(each["provision_state"], each["count"], each["reason"]) for each in reply["node_failures"]] == [
+        ("inspect failed", 3, "Timeout of node … (…) after … s: …% of \\d_x"), ("clean failed", 2, ""),
+        ("error", 1, "long " * 57 + "…"),
+        ("inspect failed", 1, "Timeout of nothing at all after … s: …% of \\dax")]
+    for each in reply["node_failures"]:
+        listed = app.get(f"/v1/nodes?failure={each['failure']}").json["nodes"]
+        assert len(listed) == each["count"], each
+    first = reply["node_failures"][0]["failure"]
+    assert [node["uuid"] for node in app.get(f"/v1/nodes?failure={first}").json["nodes"]] == made
+    shown = app.get("/v1/node_failures?limit=1").json
+    assert (shown["groups"], len(shown["node_failures"])) == (4, 1)
+    # A group that has no node any more, or never had one, selects none.
+    assert app.get("/v1/nodes?failure=0123456789abcdef").json["nodes"] == []
+    older = {"X-OpenStack-Ironic-API-Version": "1.95"}
+    app.get(f"/v1/nodes?failure={first}", headers=older, status=406)
+    assert "1.96" in app.get("/v1/node_failures", headers=older, status=404).text
+
+
+def test_an_error_for_a_low_version_names_the_header(app):
+    reply = app.get("/v1/inspection_rules", headers={"X-OpenStack-Ironic-API-Version": "1.95"}, status=404)
+    assert "as in the header X-OpenStack-Ironic-API-Version: 1.96." in reply.text
+
+
 def test_nodes_are_counted_by_state_as_they_are_listed(app, make_node):
     assert app.get("/v1/node_states").json == {"node_states": []}
     parent = make_node(provision_state="active")

@@ -31,7 +31,8 @@ class Database:
 
 
 @pytest.fixture
-def database() -> Iterator[Database]:
+def database(monkeypatch) -> Iterator[Database]:
+    monkeypatch.setattr(database_check, "FRESH_S", 0)
     made = Database()
     yield made
     made.replies.set()
@@ -86,3 +87,27 @@ def test_nothing_is_known_before_the_first_reply(database, monkeypatch):
     database.replies.clear()
 
     assert DatabaseCheck(database.read).state() == (None, None, None)
+
+
+def test_a_result_counts_for_a_moment(database, monkeypatch):
+    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    monkeypatch.setattr(database_check, "FRESH_S", 60)
+    check = DatabaseCheck(database.read)
+
+    assert [check.state().found for _ in range(3)] == [Found(1, 0)] * 3
+    assert database.reads == 1
+
+
+def test_the_thread_ends_when_nobody_asks_and_another_one_reads_later(database, monkeypatch):
+    monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
+    monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+    before = set(threading.enumerate())
+    check = DatabaseCheck(database.read)
+    assert [check.state().found for _ in range(2)] == [Found(1, 0), Found(2, 0)]
+    reader, = set(threading.enumerate()) - before
+    monkeypatch.setattr(database_check, "STALE_S", 0.01)
+    assert check.state().found in (Found(3, 0), None)  # None: it was too old when it was looked at
+    wait_for("the end of the thread", lambda: not reader.is_alive())
+
+    monkeypatch.setattr(database_check, "STALE_S", 60)
+    assert check.state().found == Found(4, 0)

@@ -64,12 +64,12 @@ class ContinueInspectionController(Resource):
         ramdisk.require_endpoints(request.conf)
         minor = request.version
         if versions.MIN < minor < versions.CONTINUE_INSPECTION:
-            raise NotFound(f"API version 1.{versions.CONTINUE_INSPECTION} or newer is required.")
+            raise NotFound(versions.required(versions.CONTINUE_INSPECTION))
         digest = request.report_digests.of(query.get("node_uuid"), request.environ["ironic_rules.body"])
         # Behind a proxy, some servers pass what a client says of itself.
         request.context.source = printable(request.environ.get("REMOTE_ADDR") or "", _MAX_SOURCE) or None
         try:
-            sent = payload.split(body)
+            sent = payload.split(body, infiniband=request.conf.infiniband_addresses)
         except InvalidInventory as error:
             _note(MALFORMED, str(error))
             raise

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from ironic_rules import policy, rules
 from ironic_rules.api import built_in_rules, etags, filters, links, pagination, patch, rule_list, rule_set, versions
+from ironic_rules.api.controllers.v1.rule_conflicts import RuleConflictsController
 from ironic_rules.api.controllers.v1.rule_dry_run import RuleDryRunController
 from ironic_rules.api.controllers.v1.rule_revisions import RuleRevisionsController
 from ironic_rules.api.controllers.v1.rule_statistics import RulesStatisticsController, RuleStatisticsController
@@ -46,7 +47,7 @@ class InspectionRulesController(Resource):
 
     below: ClassVar = {"revisions": RuleRevisionsController(), "dry_run": RuleDryRunController(),
                        "statistics": RulesStatisticsController(), "vocabulary": RuleVocabularyController(),
-                       "samples": RuleSamplesController()}
+                       "samples": RuleSamplesController(), "conflicts": RuleConflictsController()}
     below_item: ClassVar = {"statistics": RuleStatisticsController()}
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)

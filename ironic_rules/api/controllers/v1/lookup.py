@@ -39,7 +39,7 @@ class LookupController(Resource):
         """
         request = pecan.request
         ramdisk.require_endpoints(request.conf)
-        macs = _macs(query.get("addresses", ()))
+        macs = _macs(query.get("addresses", ()), infiniband=request.conf.infiniband_addresses)
         uuid = query.get("node_uuid")
         if not macs and uuid is None:
             raise Invalid("addresses or node_uuid is required, with at least one valid MAC address or a UUID.")
@@ -55,11 +55,12 @@ class LookupController(Resource):
         return views.lookup(node, token, request.conf)
 
 
-def _macs(addresses: tuple[str, ...]) -> list[str]:
-    """Return the MAC addresses in ``addresses``; InfiniBand hosts also send other addresses."""
+def _macs(addresses: tuple[str, ...], *, infiniband: bool) -> list[str]:
+    """Return the MAC addresses in ``addresses``, and if ``infiniband`` is true those that stand for InfiniBand ones."""
     if len(addresses) > _MAX_ADDRESSES:
         raise Invalid(f"addresses: at most {_MAX_ADDRESSES} are accepted.")
-    return sorted({mac.normalize(address) for address in addresses if mac.is_mac(address)})
+    known = (mac.of_interface(address, infiniband=infiniband) for address in addresses)
+    return sorted({address for address in known if address is not None})
 
 
 def _find(conn: sa.Connection, uuid: str | None, macs: list[str]) -> Node:

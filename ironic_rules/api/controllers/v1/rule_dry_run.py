@@ -140,7 +140,7 @@ def _work(machine: Machine | LookupFailed, data: InspectionData, sent: payload.P
 
 def _report(report: Any) -> payload.Payload:
     try:
-        return payload.split(report)
+        return payload.split(report, infiniband=pecan.request.conf.infiniband_addresses)
     except InvalidInventory as error:
         raise InvalidInventory(
             problems=[Problem(f"/report{problem.where}", problem.text) for problem in error.problems]) from error
