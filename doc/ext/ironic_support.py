@@ -17,6 +17,7 @@ PLACES = {
     "node": "fields of nodes", "driver_info": "settings in ``driver_info``", "instance_info": (
         "settings in ``instance_info``, with the deploy interface ``direct``"), "properties": "``properties`` of nodes",
     "port": "fields of ports", "portgroup": "fields of port groups", "provision": "targets of ``states/provision``",
+    "requests": "operations of a node's machine",
 }
 HEAD = """\
 .. list-table:: {title}

@@ -50,7 +50,8 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     :raises Invalid: 400, an interface of the node lacks something;  NodeProtected: 403;  NodeLocked: 409
     """
     verb = states.VERB_ALIASES.get(target, target)
-    task = load(conductor, context, node_id)
+    record = _read(conductor, node_id)
+    task = record.task(context)
     node = task.node
     admission.require_new(conductor, context, node.id)
     _check_unlocked(node)
@@ -71,7 +72,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     with conductor.workers.take(node.id, PATIENCE_S) as slot:
 
         def store(conn: sa.Connection) -> bool:
-            row = nodes.reserve(conn, lock, f"provision: {verb}")
+            row = nodes.reserve(conn, lock, f"provision: {verb}", known=record.node)
             admission.admit(conn, context, row.id)
             transition = transitions.of_verb(row, verb, holder=conductor.host)
             if verb == "inspect":
@@ -127,9 +128,12 @@ def _of_instance(verb: str, args: dict[str, Any]) -> dict[str, Any]:
 
 def load(conductor: Conductor, context: RequestContext, node_id: str | int) -> Task:
     """Return a task of the node as it is now, without a lock: for reading only, it cannot be saved."""
+    return _read(conductor, node_id).task(context)
+
+
+def _read(conductor: Conductor, node_id: str | int) -> task_store.Record:
     with conductor.db.reader() as conn:
-        row = nodes.get_by_id(conn, node_id) if isinstance(node_id, int) else nodes.get(conn, node_id)
-        return task_store.read(conn, row).task(context)
+        return task_store.read(conn, nodes.get_with_parts(conn, node_id))
 
 
 def change_power_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,

@@ -198,12 +198,10 @@ class _Work:
             inventory.finish(conn, report.id, outcome.plugin_data, inventory.PROCESSED)
         processing.save(conn, self.conductor, task)
         added = inspection_history.add(conn, self.conductor, self.row, self.context, self.entry, None)
-        if changed:
-            revision = "" if task.revisions is None else f" (revision {task.revisions.rules} of the rules)"
-            state_machine.add_history(
-                conn, self.conductor, self.row.id, "inspection",
-                f"Hooks and rules were applied again{revision}. {inspection.summary(outcome)}", "INFO", self.context,
-                added)
+        revision = "" if task.revisions is None else f" (revision {task.revisions.rules} of the rules)"
+        event = f"Hooks and rules were applied again{revision}. {inspection.summary(outcome)}"
+        state_machine.add_history(conn, self.conductor, self.row.id, "inspection", event if changed else None, "INFO",
+                                  self.context, added)
         operations.end(conn, self.item, operations.CHANGED if changed else operations.UNCHANGED)
         inspection.count(conn, task, outcome)
 

@@ -22,6 +22,8 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds by which the clock of this host may differ from the database's without a warning.
 _TOLERATED_S = 5.0
+#: Looks for operations in a recovery interval: someone waits for the first nodes of each.
+_OPERATIONS_LOOKS = 5
 #: Seconds that a heartbeat may take, with a database that does not reply: the time-outs of [database] are shorter.
 _STUCK_S = 120.0
 
@@ -43,7 +45,8 @@ class ConductorService:
         conductor.step_waits.listen(self._polls.expect)
         self._loops = (
             Loop("heartbeat", options.heartbeat_interval, self._heartbeat),
-            Loop("operations", options.recovery_interval, lambda: operations.work(conductor), until_idle=True),
+            Loop("operations", max(1, options.recovery_interval / _OPERATIONS_LOOKS),
+                 lambda: operations.work(conductor), until_idle=True),
             Loop("allocations", options.recovery_interval, lambda: periodics.in_turn(
                 conductor, "allocations", options.recovery_interval, allocations.settle)),
             Loop("recovery", options.recovery_interval, lambda: recovery.resume_orphans(conductor)),

@@ -16,7 +16,7 @@ from oslo_log import log as logging
 from ironic_rules.conductor import inspection_history, pxe_filter, task_store
 from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, errors, history, inventory, nodes
+from ironic_rules.db import clock, errors, history, inventory, node_records, nodes
 from ironic_rules.exceptions import HookFailed, IronicRulesError, LockLost, NodeNotFound, RuleFailed, RuleSpent
 from ironic_rules.inspection import authors
 from ironic_rules.inspection.pipeline import WITHHELD
@@ -258,9 +258,8 @@ def _save(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, tas
         inspection = None
         if inspection_history.ends(row.provision_state, transition.state):
             inspection = inspection_history.add(conn, conductor, row, context, result.inspection, error)
-        if text := error or result.history:
-            severity = "ERROR" if error else "INFO"
-            add_history(conn, conductor, row.id, event_type(row.provision_state), text, severity, context, inspection)
+        add_history(conn, conductor, row.id, event_type(row.provision_state), error or result.history,
+                    "ERROR" if error else "INFO", context, inspection)
 
     stages = Stages("save")
     if result.inspection is not None:
@@ -323,14 +322,19 @@ def event_type(state: str) -> str:
     return procedure.noun if procedure in (procedures.CLEANING, procedures.SERVICE) else "provisioning"
 
 
-def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_type: str, event: str, severity: str,
-                context: RequestContext, inspection: str | None = None) -> None:
+def add_history(conn: sa.Connection, conductor: Conductor, node_id: int, event_type: str, event: str | None,
+                severity: str, context: RequestContext, inspection: str | None = None) -> None:
     """Write an entry into the node's history and drop the oldest beyond ``[conductor]node_history_max_entries``.
 
-    :param inspection: the UUID of the inspection that it is about
+    :param event: None: nothing is written
+    :param inspection: the UUID of the inspection that it is about, and which was just added: of these, too, the oldest
+        are dropped
     """
-    keep = conductor.conf.conductor.node_history_max_entries
-    if keep:
+    keep = conductor.conf.conductor.node_history_max_entries if event else None
+    if keep and event:
         history.add(conn, node_id, event_type, printable(event, MAX_MESSAGE), severity, conductor.host, context.user_id,
                     context.request_id, inspection)
-        history.prune(conn, node_id, event_type, keep)
+    if keep or inspection is not None:
+        node_records.prune(
+            conn, node_id, event_type, keep or None,
+            None if inspection is None else conductor.conf.inspection_history.max_entries)

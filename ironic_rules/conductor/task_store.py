@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from ironic_rules.context import RequestContext
 from ironic_rules.db import hardware_cache, nodes, portgroups, ports, traits
 from ironic_rules.db.session import Database
+from ironic_rules.db.tables import node_traits
+from ironic_rules.db.tables import portgroups as portgroups_table
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.fields import values_of
@@ -42,8 +44,9 @@ def read(conn: sa.Connection, row: Node, revisions: RuleRevisions | None = None)
 
     :param revisions: those of the sets of rules, if they were read with the row
     """
-    return Record(row, traits.list_for(conn, [row.id])[row.id], ports.for_node(conn, row.id),
-                  portgroups.for_node(conn, row.id), revisions)
+    names = traits.list_for(conn, [row.id])[row.id] if nodes.has_part(row, node_traits) else []
+    groups = portgroups.for_node(conn, row.id) if nodes.has_part(row, portgroups_table) else []
+    return Record(row, names, ports.for_node(conn, row.id), groups, revisions)
 
 
 def read_locked(conn: sa.Connection, lock: nodes.Lock) -> Record:
@@ -60,7 +63,11 @@ def forget_token(db: Database, lock: nodes.Lock) -> None:
 
     :raises LockLost: the lock was taken over
     """
-    db.write(lambda conn: nodes.update_locked(conn, lock, {"agent_token_hash": None}))
+    # Mostly there is none, and then nothing has to be written: a transaction of its own costs as much as ten queries.
+    with db.reader() as conn:
+        is_there = nodes.has_agent_token_locked(conn, lock)
+    if is_there:
+        db.write(lambda conn: nodes.update_locked(conn, lock, {"agent_token_hash": None}))
 
 
 def save(conn: sa.Connection, task: Task, lock: nodes.Lock, values: dict[str, Any], *, release: bool) -> None:

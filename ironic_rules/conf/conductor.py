@@ -32,7 +32,8 @@ OPTS: list[cfg.Opt] = [
                help="Seconds after its last heartbeat until a conductor is considered dead and its nodes are taken "
                     "over."),
     cfg.IntOpt("recovery_interval", default=10, min=1,
-               help="Seconds between two checks for dead conductors, unfinished work and overdue nodes."),
+               help="Seconds between two checks for dead conductors, unfinished work and overdue nodes. Operations on "
+                    "many nodes are looked for five times as often."),
     cfg.IntOpt("inspect_wait_timeout", default=1800, min=0,
                help="Seconds that a node may wait for its ramdisk in 'inspect wait'. 0: no limit."),
     cfg.IntOpt("deploy_callback_timeout", default=1800, min=0,

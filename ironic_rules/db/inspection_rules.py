@@ -33,6 +33,7 @@ from ironic_rules.exceptions import (
 from ironic_rules.models import rule_search
 from ironic_rules.models.inspection_rules import RULE, SEALED, Rule
 from ironic_rules.models.json_values import JSONObject
+from ironic_rules.text import printable
 
 #: The set's row in ``revisions``, created by the first migration.
 RULE_SET = "inspection_rules"
@@ -40,6 +41,8 @@ RULE_SET = "inspection_rules"
 #: The revision of the set, as a query, or as a column of another one.
 REVISION = sa.select(revisions.c.revision).where(revisions.c.name == RULE_SET)
 _SOMEONE = Author()
+#: Characters of what a rule is called, in the summary of a revision.
+_MAX_CALLED = 255
 #: Fields from which those for searching are derived.
 _SEARCHED = ("sensitive", *SEALED)
 #: The columns of a rule but those for searching.
@@ -195,7 +198,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any], *, author: Author = _
         conn.execute(sa.insert(inspection_rules).values(row))
     rule = get(conn, row["uuid"])
     _refuse_second_name(conn, rule)
-    rule_revisions.record(conn, new, author, f"created rule {rule.uuid}")
+    rule_revisions.record(conn, new, author, f"created rule {_called(rule)}")
     return rule
 
 
@@ -221,7 +224,7 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revisio
         rule_nodes.forget(conn, [rule.uuid])
         rule = replace(rule, nodes_counted=0)
     _refuse_second_name(conn, rule)
-    rule_revisions.record(conn, new, author, f"changed rule {rule.uuid}")
+    rule_revisions.record(conn, new, author, f"changed rule {_called(rule)}")
     return rule
 
 
@@ -239,7 +242,7 @@ def destroy(conn: sa.Connection, uuid: str, *, revision: int | None = None, auth
     is_it = inspection_rules.c.uuid == old.uuid
     rule_revisions.end(conn, new, author, is_it)
     conn.execute(sa.delete(inspection_rules).where(is_it))
-    rule_revisions.record(conn, new, author, f"removed rule {old.uuid}")
+    rule_revisions.record(conn, new, author, f"removed rule {_called(old)}")
 
 
 def destroy_all(conn: sa.Connection, *, author: Author = _SOMEONE) -> None:
@@ -278,6 +281,12 @@ def change(conn: sa.Connection, changes: Changes, summary: str, *, author: Autho
             conn.execute(sa.insert(inspection_rules), created)
     rule_revisions.record(conn, new, author, summary)
     return new, [row["uuid"] for row in created]
+
+
+def _called(rule: Rule) -> str:
+    """Return the UUID of a rule, and what people call it."""
+    name = rule.name or rule.description
+    return f"{rule.uuid} ({printable(name, _MAX_CALLED)})" if name else rule.uuid
 
 
 def _nothing(text: str) -> list[JSONObject]:

@@ -18,13 +18,10 @@ from ironic_rules.models.inspections import InspectionEntry
 #: Maximum numbers of characters that are kept of what others choose.
 _MOST = {"user": 255, "source": 64}
 _INSERT = sa.insert(table)
-_TOO_OLD = sa.select(table.c.id).where(table.c.node_id == sa.bindparam("of_node")).order_by(table.c.id.desc()).offset(
-    sa.bindparam("keep", type_=sa.Integer)).limit(1)
-_DELETE = sa.delete(table).where(table.c.node_id == sa.bindparam("of_node"), table.c.id <= sa.bindparam("newest_gone"))
 
 
-def add(conn: sa.Connection, node_id: int, values: Mapping[str, Any], keep: int) -> str:
-    """Add an inspection that has ended, and delete the oldest beyond ``keep``; return its UUID.
+def add(conn: sa.Connection, node_id: int, values: Mapping[str, Any]) -> str:
+    """Add an inspection that has ended; return its UUID.
 
     :raises NodeNotFound: 404
     """
@@ -33,9 +30,6 @@ def add(conn: sa.Connection, node_id: int, values: Mapping[str, Any], keep: int)
     row |= {name: row[name][:most] for name, most in _MOST.items() if row.get(name)}
     with references(lambda key: NodeNotFound(node=node_id)):
         conn.execute(_INSERT, row)
-    newest_gone = conn.scalar(_TOO_OLD, {"of_node": node_id, "keep": keep})
-    if newest_gone is not None:
-        conn.execute(_DELETE, {"of_node": node_id, "newest_gone": newest_gone})
     return uuid
 
 

@@ -7,6 +7,7 @@ to the sets of neighbouring nodes, and their writers deadlock.)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -14,6 +15,8 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import nodes
 from ironic_rules.exceptions import NodeNotFound
+
+_LOCK = sa.select(nodes.c.id).where(nodes.c.id == sa.bindparam("of_node")).with_for_update()
 
 
 def replace(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: Collection[str]) -> None:
@@ -37,9 +40,14 @@ def add(conn: sa.Connection, column: sa.Column[Any], node_id: int, value: str) -
 
 
 def _present(conn: sa.Connection, column: sa.Column[Any], node_id: int) -> set[str]:
-    if conn.execute(sa.select(nodes.c.id).where(nodes.c.id == node_id).with_for_update()).one_or_none() is None:
+    if conn.execute(_LOCK, {"of_node": node_id}).one_or_none() is None:
         raise NodeNotFound(node=node_id)
-    return set(conn.scalars(sa.select(column).where(column.table.c.node_id == node_id)))
+    return set(conn.scalars(_of_node(column), {"of_node": node_id}))
+
+
+@functools.cache  # two columns: to build the statement takes longer than to execute it
+def _of_node(column: sa.Column[Any]) -> sa.Select[Any]:
+    return sa.select(column).where(column.table.c.node_id == sa.bindparam("of_node"))
 
 
 def _insert(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: set[str]) -> None:

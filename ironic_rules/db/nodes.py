@@ -15,7 +15,7 @@ from ironic_rules.db import clock, identity, inspection_rules, legacy_rules, nod
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
-from ironic_rules.db.tables import allocations, legacy_values, nodes, portgroups, ports
+from ironic_rules.db.tables import allocations, legacy_values, node_traits, nodes, portgroups, ports
 from ironic_rules.exceptions import (
     DuplicateNodeName,
     InstanceAssociated,
@@ -33,10 +33,20 @@ _ALL = sa.select(nodes)
 # Built once, as in the other modules: building a statement takes longer than running it.
 _BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
 _BY_IDENT = {name: _ALL.where(nodes.c[name] == sa.bindparam("ident")) for name in ("uuid", "name")}
-_OWNS_LEGACY_VALUES = sa.select(legacy_values.c.id).where(legacy_values.c.node_id == nodes.c.id).exists()
-_WITH_REVISIONS = _BY_ID.add_columns(
+
+
+def _has(column: sa.Column[Any]) -> sa.Label[bool]:
+    """Return the column that says whether the node of a row has rows in another table."""
+    return sa.select(column).where(column == nodes.c.id).exists().label(f"has_{column.table.name}")
+
+
+# Most nodes have neither traits nor port groups: to look is cheaper here than by a statement for each of them.
+_PARTS = (_has(node_traits.c.node_id), _has(portgroups.c.node_id))
+_WITH_PARTS = {name: query.add_columns(*_PARTS) for name, query in _BY_IDENT.items()}
+_BY_ID_WITH_PARTS = _BY_ID.add_columns(*_PARTS)
+_WITH_REVISIONS = _BY_ID_WITH_PARTS.add_columns(
     inspection_rules.REVISION.scalar_subquery().label("rules_revision"),
-    legacy_rules.REVISION.scalar_subquery().label("legacy_revision"), _OWNS_LEGACY_VALUES.label("owns_legacy_values"))
+    legacy_rules.REVISION.scalar_subquery().label("legacy_revision"), _has(legacy_values.c.node_id))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
 _FOUND = sa.select(*columns_of(nodes, FOUND_BY_RAMDISK))
 _FOUND_BY_UUID = _FOUND.where(nodes.c.uuid == sa.bindparam("uuid"))
@@ -48,11 +58,15 @@ _OWNED = sa.update(nodes).where(
     nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation == sa.bindparam("host_is"),
     nodes.c.reservation_token == sa.bindparam("token_is"))
 _OWNED_CHANGED = _OWNED.values(revision=nodes.c.revision + 1)
+_INSERT = sa.insert(nodes)
 _RESERVE = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None))
+_RESERVE_UNCHANGED = _RESERVE.where(nodes.c.revision == sa.bindparam("revision_is"))
 _RESERVE_IN_STATE = sa.update(nodes).where(
     nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None),
     nodes.c.provision_state == sa.bindparam("state_is")).values(revision=nodes.c.revision + 1)
 _TOKEN = sa.select(nodes.c.agent_token_hash).where(nodes.c.id == sa.bindparam("node_id"))
+_OWNED_TOKEN = _TOKEN.where(
+    nodes.c.reservation == sa.bindparam("host_is"), nodes.c.reservation_token == sa.bindparam("token_is"))
 _CLAIM_TOKEN = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.agent_token_hash.is_(None))
 _CLAIM_TOKEN_IN = _CLAIM_TOKEN.where(nodes.c.provision_state.in_(sa.bindparam("states", expanding=True)))
 _UNLOCKED = {"reservation": None, "reservation_token": None, "reservation_purpose": None, "reservation_resumptions": 0,
@@ -118,6 +132,26 @@ def with_uuids(conn: sa.Connection, uuids: Collection[str]) -> list[Node]:
     return list(conn.execute(_ALL.where(nodes.c.uuid.in_(uuids))).all())
 
 
+def get_with_parts(conn: sa.Connection, ident: str | int) -> Node:
+    """Return the node with that UUID, name or database id; ``has_part`` says what it has in other tables.
+
+    :raises NodeNotFound: 404
+    """
+    if isinstance(ident, int):
+        row = conn.execute(_BY_ID_WITH_PARTS, {"node_id": ident}).one_or_none()
+    else:
+        column, value = identity.searched(ident)
+        row = None if value is None else conn.execute(_WITH_PARTS[column], {"ident": value}).one_or_none()
+    if row is None:
+        raise NodeNotFound(node=ident)
+    return row
+
+
+def has_part(row: Node, table: sa.Table) -> bool:
+    """Return whether the node may have rows in ``table``: traits or port groups. True if it was not read with it."""
+    return bool(getattr(row, f"has_{table.name}", True))
+
+
 def get_with_revisions(conn: sa.Connection, node_id: int) -> tuple[Node, RuleRevisions]:
     """Return the node with that database id, and the revisions of the sets of rules.
 
@@ -126,7 +160,7 @@ def get_with_revisions(conn: sa.Connection, node_id: int) -> tuple[Node, RuleRev
     row = conn.execute(_WITH_REVISIONS, {"node_id": node_id}).one_or_none()
     if row is None:
         raise NodeNotFound(node=node_id)
-    return row, RuleRevisions(row.rules_revision, row.legacy_revision, bool(row.owns_legacy_values))
+    return row, RuleRevisions(row.rules_revision, row.legacy_revision, bool(row.has_legacy_values))
 
 
 def get_id(conn: sa.Connection, uuid: str) -> int:
@@ -209,7 +243,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
     row = {"provision_state": states.ENROLL, "created_at": clock.now(), **values}
     row["uuid"] = identity.assigned(row)
     with _taken(row, row["uuid"]):
-        node_id = conn.execute(sa.insert(nodes).values(row)).inserted_primary_key[0]  # type: ignore[index]
+        node_id = conn.execute(_INSERT, row).inserted_primary_key[0]  # type: ignore[index]
     return get_by_id(conn, node_id)
 
 
@@ -252,12 +286,17 @@ def destroy(conn: sa.Connection, node_id: int) -> None:
     pxe_filter.note(conn, node_id)
 
 
-def reserve(conn: sa.Connection, lock: Lock, purpose: str) -> Node:
+def reserve(conn: sa.Connection, lock: Lock, purpose: str, known: Node | None = None) -> Node:
     """Take the node's lock, which is a new one, and return the node. Not re-entrant.
 
+    :param known: the node as it was read before; returned, without the lock, if it has not changed since
     :raises NodeNotFound: 404
     :raises NodeLocked: 409, with the host that holds the lock
     """
+    if known is not None:
+        parameters = {**_locked(lock, purpose), "node_id": lock.node_id, "revision_is": known.revision}
+        if conn.execute(_RESERVE_UNCHANGED, parameters).rowcount == 1:
+            return known
     take(conn, lock, purpose)
     return get_by_id(conn, lock.node_id)
 
@@ -390,6 +429,17 @@ def has_agent_token(conn: sa.Connection, node_id: int) -> bool:
     row = conn.execute(_TOKEN, {"node_id": node_id}).one_or_none()
     if row is None:
         raise NodeNotFound(node=node_id)
+    return row.agent_token_hash is not None
+
+
+def has_agent_token_locked(conn: sa.Connection, lock: Lock) -> bool:
+    """Return whether a ramdisk of the node has a token, as the holder of the lock.
+
+    :raises NodeNotFound: 404;  LockLost: 409
+    """
+    row = conn.execute(_OWNED_TOKEN, _is_held(lock)).one_or_none()
+    if row is None:
+        return get_locked(conn, lock)[0].agent_token_hash is not None
     return row.agent_token_hash is not None
 
 

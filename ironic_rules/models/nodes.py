@@ -118,7 +118,8 @@ NODE = Fields.of(
           "volume": 32},
     filters=(Filter("associated", Type.BOOLEAN), Filter("shard", since=82, many=True),
              Filter("sharded", Type.BOOLEAN, since=82), Filter("include_children", Type.BOOLEAN, since=83),
-             Filter("conductor", since=49), Filter("project", since=65), Filter("description_contains", since=51)))
+             Filter("conductor", since=49), Filter("project", since=65), Filter("description_contains", since=51),
+             Filter("failure", since=96)))
 
 _SUFFIX = "_interface"
 #: A node's interfaces by their fields and by their kinds: ``power_interface``, ``power``.

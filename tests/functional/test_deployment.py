@@ -360,10 +360,10 @@ def test_a_template_that_went_bad_after_the_request_fails_the_deployment(whole, 
     node = node_with(whole, "CUSTOM_CHANGING")
     take = nodes.reserve
 
-    def change_first(conn, *arguments):
+    def change_first(conn, *arguments, **known):
         found = deploy_templates.get(conn, "CUSTOM_CHANGING")
         deploy_templates.update(conn, found, {}, [Step("raid", "make_coffee", {}, 1)])
-        return take(conn, *arguments)
+        return take(conn, *arguments, **known)
 
     monkeypatch.setattr(nodes, "reserve", change_first)
     shown = whole.provision(node, "active")
@@ -393,9 +393,9 @@ def test_a_step_that_is_forbidden_after_the_request_does_not_run(whole, monkeypa
     node = node_with(whole, "CUSTOM_FORBIDDEN_LATE")
     take = nodes.reserve
 
-    def forbid_first(*arguments):
+    def forbid_first(*arguments, **known):
         whole.conf.set_override("disallow_deploy_steps", ["raid.pretend"], group="api")
-        return take(*arguments)
+        return take(*arguments, **known)
 
     monkeypatch.setattr(nodes, "reserve", forbid_first)
     with whole.option("api", "disallow_deploy_steps", []):

@@ -292,6 +292,30 @@ def test_what_can_not_be_written_is_refused_before_anything_starts(whole, images
     assert whole.row(node).power_state == "power off"
 
 
+def test_of_a_config_drive_of_100_mb_the_limit_of_bodies_answers_before_its_own(whole, images):
+    """What does not compress is too large as a request, which is refused unread; what does is unpacked to 64 MiB."""
+    node = enrolled(whole, images)
+    limit = whole.conf.api.max_json_body_size
+    path = f"/v1/nodes/{node}/states/provision"
+
+    def ask(characters: int):
+        return whole.app.put_json(path, {"target": "active", "configdrive": "A" * characters}, expect_errors=True)
+
+    over = ask(100 * 10**6)
+    below = ask(limit - 1000)
+
+    assert (over.status_int, str(limit) in fault(over)) == (413, True), over.text
+    # 100 MiB of zeros are a small request.
+    bomb = whole.ask(node, "active", configdrive=HUGE)
+    assert (below.status_int, bomb.status_int) == (400, 400), (below.text, bomb.text)
+    assert fault(below).count("/instance_info/configdrive: is neither") == 1
+    assert "/instance_info/configdrive: is larger than 64 MiB" in fault(bomb)
+    shown = whole.show(node)
+    assert (shown["provision_state"], shown["last_error"], shown["instance_info"].get("configdrive")) == (
+        "available", None, None)
+    assert whole.row(node).power_state == "power off"
+
+
 @pytest.mark.parametrize("drop", ["unread", "done"])
 def test_requests_that_the_agent_does_not_answer(whole, images, ramdisk, monkeypatch, drop):
     monkeypatch.setattr(FakePower, "get_power_state", lambda power, task: (

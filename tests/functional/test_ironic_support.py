@@ -5,6 +5,8 @@ What each of them does is in ``doc/source/admin/ironic-support.yaml``, of which 
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ironic_rules.exceptions import BMCError
@@ -147,6 +149,33 @@ def test_every_verb_is_done_or_refused(whole, hardware_type, monkeypatch):
     assert found == []
 
 
+@pytest.mark.parametrize("hardware_type", TYPES)
+def test_every_operation_of_a_machine_is_done_or_refused(whole, hardware_type, monkeypatch):
+    def silent(interface, task, *command):
+        raise BMCError(node=task.node.uuid, reason="no answer")
+
+    monkeypatch.setattr(IPMIInterface, "ipmitool", silent)  # which would try for seconds
+    found = []
+    for entry in TABLES["requests"]:
+        node = enrolled(whole, hardware_type, "manageable")
+        reply = whole.app.request(
+            f"/v1/nodes/{node}/{entry['path']}", method=entry["method"],
+            body=json.dumps(entry["body"]).encode() if "body" in entry else b"",
+            headers={"Content-Type": "application/json"})
+        if SUPPORT.outcome(entry, hardware_type) == "refused":
+            is_right = reply.status_int in (400, 404) and entry["says"] in fault(reply)
+        else:  # without a BMC the operation fails, but with the BMC's error
+            is_right = reply.status_int in (202, 204) or (reply.status_int == 502 and hardware_type != "fake-hardware")
+        if not is_right:
+            found.append(f"{entry['name']}: {reply.status_int} {reply.text}")
+        row = whole.at_rest(node)
+        if row.provision_state != "manageable" or row.console_enabled != (
+                entry["name"] == "states/console" and hardware_type == "fake-hardware"):
+            found.append(f"{entry['name']}: {row.provision_state}, console {row.console_enabled}")
+
+    assert found == []
+
+
 def test_no_field_and_no_verb_is_missing():
     listed = {place: {entry["name"] for entry in entries} for place, entries in TABLES.items()}
 
@@ -154,5 +183,6 @@ def test_no_field_and_no_verb_is_missing():
     assert listed["port"] == set(PORT.patchable)
     assert listed["portgroup"] == set(PORT_GROUP.patchable)
     assert listed["provision"] == set(states.VERB_VERSIONS)
+    assert set(TABLES) == set(SUPPORT.PLACES)
     outcomes = {SUPPORT.outcome(entry, kind) for entries in TABLES.values() for entry in entries for kind in TYPES}
     assert outcomes <= {"done", "stored", "refused", "later", "not read"}

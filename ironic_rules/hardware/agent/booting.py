@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.base import Interface
+from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
@@ -15,7 +15,7 @@ def parameters(interface: Interface, task: Task) -> dict[str, str] | None:
     :param interface: the one that needs the ramdisk
     :raises InvalidParameterValue: the boot interface cannot boot it, and ``[inspector]require_managed_boot`` is true
     """
-    found = ramdisk.managed_parameters(interface, task)
+    found = kernel_parameters.managed_parameters(interface, task)
     if found is not None:
         # With it, the agent would begin with an inspection.
         found.pop("ipa-inspection-callback-url", None)

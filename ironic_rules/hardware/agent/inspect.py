@@ -10,8 +10,9 @@ from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, IronicRulesError, UnsupportedDriverExtension
 from ironic_rules.hardware import bmc_resolver
-from ironic_rules.hardware.agent import ramdisk, unsupported
+from ironic_rules.hardware.agent import unsupported
 from ironic_rules.hardware.base import InspectInterface
+from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from, forced_persistence
 from ironic_rules.models import mac, states
 from ironic_rules.models.draft import NodeDraft
@@ -37,7 +38,7 @@ class AgentInspect(InspectInterface):
         """
         unsupported.check_node(task.node)
         forced_persistence(task)
-        ramdisk.managed_parameters(self, task)
+        kernel_parameters.managed_parameters(self, task)
 
     def inspect_hardware(self, task: Task) -> InspectionData | None:
         """Make the node boot into the ramdisk and store the BMC addresses by which it can be recognised.
@@ -46,7 +47,7 @@ class AgentInspect(InspectInterface):
         """
         if self.conf.inspector.pre_create_ports:
             self._create_ports(task)
-        parameters = ramdisk.managed_parameters(self, task)
+        parameters = kernel_parameters.managed_parameters(self, task)
         node = task.node
         node.driver_internal_info[BMC_ADDRESSES] = bmc_resolver.addresses(node.driver_info)
         power = self.interface_of(node, "power")

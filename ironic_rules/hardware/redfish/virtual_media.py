@@ -13,9 +13,8 @@ from typing import Any
 from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
-from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.base import BootInterface
-from ironic_rules.hardware.boot import floppy, images
+from ironic_rules.hardware.boot import floppy, images, kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder
 from ironic_rules.hardware.redfish.client import RedfishInterface
@@ -40,7 +39,7 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
     is_external = True
     properties = {
         **PROPERTIES, "deploy_iso": "URL of a bootable ISO image with the ramdisk. Default: [deploy]deploy_iso.",
-        ramdisk.APPEND: ramdisk.APPEND_TEXT,
+        kernel_parameters.APPEND: kernel_parameters.APPEND_TEXT,
     }
 
     def validate_inspection(self, task: Task) -> None:
@@ -54,7 +53,7 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
         if _CALLBACK in told:  # an inspection
             # The medium identifies the node, so that a lookup by addresses cannot match another one.
             told[_CALLBACK] += f"?node_uuid={task.node.uuid}"
-        ramdisk.check(told)
+        kernel_parameters.check(told)
         text = "".join(f"{name}={value}\n" for name, value in told.items() if value)
         folder.write(file, floppy.image(LABEL, FILE, text.encode("ascii")))
         with self.system(task) as system:

@@ -21,7 +21,8 @@ class ValidateInterfacesHook(InspectionHook):
     ``all_interfaces``
         ``{name: interface}`` of every interface with a name and an Ethernet address: the inventory's fields, with
         ``mac_address`` in lower case, ``ipv6_address`` without its zone, and the Boolean ``pxe_enabled``: whether the
-        ramdisk booted from the interface's address
+        ramdisk booted from the interface's address. With ``infiniband_addresses`` also those with an InfiniBand
+        address, whose ``mac_address`` is that which stands for it
     ``valid_interfaces``
         those of them that may become ports: not the loopback interface
     ``macs``
@@ -40,7 +41,7 @@ class ValidateInterfacesHook(InspectionHook):
         boot = inventory.get("boot") or {}
         reported = [boot.get("pxe_interface"), plugin_data.get("boot_interface")]
         boot_interface = next((text for text in reported if mac.from_pxelinux(text)), None)
-        known = _interfaces(task, inventory, mac.from_pxelinux(boot_interface))
+        known = _interfaces(task, inventory, mac.from_pxelinux(boot_interface), self.settings.infiniband_addresses)
         valid = {name: dict(interface) for name, interface in known.items() if not _is_loopback(name, interface)}
         plugin_data["all_interfaces"] = known
         plugin_data["valid_interfaces"] = valid
@@ -53,7 +54,8 @@ class ValidateInterfacesHook(InspectionHook):
         pass
 
 
-def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None) -> dict[str, dict[str, Any]]:
+def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None,
+                infiniband: bool) -> dict[str, dict[str, Any]]:
     found: dict[str, list[dict[str, Any]]] = {}
     listed = inventory.get("interfaces") or []
     if not isinstance(listed, list):
@@ -63,12 +65,12 @@ def _interfaces(task: Task, inventory: dict[str, Any], boot_address: str | None)
         if not isinstance(interface, dict):
             raise InvalidInventory(node=task.node.uuid, where=f"{where} is not an object")
         name, address = interface.get("name"), interface.get("mac_address")
-        if not address or mac.is_infiniband(address):
+        if not address or (mac.is_infiniband(address) and not infiniband):
             continue
-        if not mac.is_mac(address):
+        address = mac.of_interface(address, infiniband=infiniband)
+        if address is None:
             warn(task, f"{where} is ignored: its MAC address is malformed")
             continue
-        address = mac.normalize(address)
         if not isinstance(name, str) or not name:
             warn(task, f"{where} ({address}) is ignored: it has no name")
         else:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import nodes, tables
+from ironic_rules.db import nodes, portgroups, tables, traits
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import LockLost, NodeLocked, NodeNotFound
 from tests.functional.db.concurrency import at_once
@@ -32,6 +32,41 @@ def test_reserve_notes_who_and_why_and_when(conn: sa.Connection, node: Any) -> N
     held = nodes.reserve(conn, lock(node, "host-1"), "inspection")
     assert (held.reservation, held.reservation_purpose, held.revision) == ("host-1", "inspection", node.revision)
     assert held.reserved_at >= node.created_at
+
+
+def test_reserve_returns_the_known_node_only_while_it_is_as_it_was(conn: sa.Connection, node: Any) -> None:
+    first, second = lock(node, "host-1"), lock(node, "host-1", 2)
+    assert nodes.reserve(conn, first, "test", known=node) is node
+    nodes.release(conn, first, {"name": "changed"})
+    assert nodes.reserve(conn, second, "test", known=node).name == "changed"
+    with pytest.raises(NodeLocked):
+        nodes.reserve(conn, lock(node, "host-2"), "test", known=nodes.get_by_id(conn, node.id))
+
+
+def test_a_node_is_read_with_what_it_has_in_other_tables(conn: sa.Connection, node: Any) -> None:
+    parts = (tables.node_traits, tables.portgroups)
+
+    def found(row: Any) -> list[bool]:
+        return [nodes.has_part(row, table) for table in parts]
+
+    assert found(node) == [True, True]  # not known
+    assert found(nodes.get_with_parts(conn, node.uuid)) == [False, False]
+    traits.add(conn, node.id, "CUSTOM_A")
+    assert found(nodes.get_with_parts(conn, node.id)) == [True, False]
+    portgroups.create(conn, {"node_id": node.id})
+    assert found(nodes.get_with_revisions(conn, node.id)[0]) == [True, True]
+    with pytest.raises(NodeNotFound):
+        nodes.get_with_parts(conn, MISSING.node_id)
+
+
+def test_the_holder_of_the_lock_knows_whether_there_is_a_token(conn: sa.Connection, node: Any) -> None:
+    mine = lock(node, "host-1")
+    nodes.reserve(conn, mine, "test")
+    assert not nodes.has_agent_token_locked(conn, mine)
+    nodes.claim_agent_token(conn, node.id, "0" * 64)
+    assert nodes.has_agent_token_locked(conn, mine)
+    with pytest.raises(LockLost):
+        nodes.has_agent_token_locked(conn, lock(node, "host-2"))
 
 
 @pytest.mark.parametrize("owner", ["host-1", "host-2"])

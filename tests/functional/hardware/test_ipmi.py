@@ -23,7 +23,7 @@ from ironic_rules.models import machine_ids
 from tests.functional.hardware.bmcs import PASSWORD, USER
 from tests.functional.hardware.packets import link, one_in_three
 from tests.functional.hardware.services import ramdisk_body
-from tests.functional.processes import wait_for
+from tests.functional.processes import PATIENCE_S, wait_for
 from tests.unit.inspection.tasks import make_task
 
 pytestmark = [pytest.mark.slow, pytest.mark.servers]
@@ -114,7 +114,8 @@ def _require(command: str, package: str) -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture(scope="module")
+# One for each test: it keeps sessions that were refused for a while, and has room for few.
+@pytest.fixture
 def simulator(tmp_path_factory) -> Iterator[Simulator]:
     _require("ipmi_sim", "openipmi")
     _require("ipmitool", "ipmitool")
@@ -224,7 +225,7 @@ def test_a_bmc_that_is_away_is_given_up_in_time(ironic, simulator):
 
         shown = ironic.provision(ironic.enroll("ipmi", settings), "manage")
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < PATIENCE_S
     assert shown["provision_state"] == "enroll"
     assert ("127.0.0.1 did not execute the command 'power status' within 2 seconds ([ipmi]command_retry_timeout), "
             "with cipher suite 17 or 3 ([ipmi]cipher_suite_versions)") in shown["last_error"]
@@ -253,7 +254,7 @@ def test_a_bmc_with_and_without_get_channel_cipher_suites(simulator, answers, op
         assert power_state(simulator, relay.port, **options) == "power on"
 
     assert (relay.asked > 0) == is_asked
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < PATIENCE_S  # ipmitool by itself: 126 s
 
 
 def test_a_bmc_that_loses_one_packet_in_three_is_managed(simulator):

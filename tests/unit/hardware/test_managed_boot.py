@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, UnsupportedDriverExtension
-from ironic_rules.hardware.agent import ramdisk
 from ironic_rules.hardware.agent.inspect import AgentInspect
+from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.ipxe import IPXEBoot
 from ironic_rules.hardware.redfish.virtual_media import RedfishVirtualMediaBoot as VirtualMedia
 from tests.unit.inspection.tasks import make_task
@@ -218,10 +218,10 @@ def test_a_ramdisk_outside_the_network_of_the_machines_may_have_another_address_
     for wanted, is_external in ((over_the_network, IPXEBoot.is_external), (by_media, VirtualMedia.is_external)):
         if wanted is None:
             with pytest.raises(InvalidParameterValue, match="public_endpoint") as caught:
-                ramdisk.inspection_parameters(conf, is_external=is_external)
+                kernel_parameters.inspection_parameters(conf, is_external=is_external)
             assert ("[deploy]external_callback_url" in str(caught.value)) is is_external
         else:
-            found = ramdisk.inspection_parameters(conf, is_external=is_external)
+            found = kernel_parameters.inspection_parameters(conf, is_external=is_external)
             assert (found[CALLBACK], found["ipa-api-url"]) == (f"{wanted}v1/continue_inspection", wanted.rstrip("/"))
 
 
