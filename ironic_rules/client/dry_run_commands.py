@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 from osc_lib import exceptions
 from osc_lib.command import command
 
-from ironic_rules.client import rule_file
+from ironic_rules.client import node_filters, operation_commands, reapply_commands, rule_file
 from ironic_rules.client.of_node import OfNode
 from ironic_rules.client.rule_requests import Requests
 
@@ -40,6 +41,7 @@ class TestRules(command.Lister):
         data = parser.add_mutually_exclusive_group(required=True)
         data.add_argument("--node", metavar="<node>", dest="nodes", nargs="+", default=[],
                           help="Names or UUIDs of nodes: the data are those of their last inspections.")
+        node_filters.add_arguments(data)
         data.add_argument("--inventory", metavar="<file>", dest="inventories", nargs="+", default=[],
                           help="Files (JSON or YAML) with what ramdisks send.")
         parser.add_argument("--expect", metavar="<file>",
@@ -53,6 +55,9 @@ class TestRules(command.Lister):
             raise exceptions.CommandError(f"{parsed_args.expect}: must be an object")
         requests = Requests(self.app)
         rows: list[tuple[Any, ...]] = []
+        filters = node_filters.chosen(parsed_args)
+        if filters is not None:
+            return _COLUMNS, self._many(requests, given, filters, expected)
         asked = [(node, {"node": node}) for node in parsed_args.nodes]
         asked += [(file, {"report": _read(file)}) for file in parsed_args.inventories]
         for name, body in asked:
@@ -66,6 +71,24 @@ class TestRules(command.Lister):
                     self._failed = True
                     rows.append((name, f"expected {key}", "different", json.dumps(found.get(key)), json.dumps(value)))
         return _COLUMNS, rows
+
+    def _many(self, requests: Requests, given: rule_file.GivenRules, filters: dict[str, str],
+              expected: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Return what an inspection of each of many nodes would do, once for those with the same result."""
+        try:
+            operation = requests.dry_run({"nodes": filters, "rules": given.rules})
+        except exceptions.CommandError as error:
+            raise exceptions.CommandError(given.explained(str(error))) from error
+        _, ended = operation_commands.waited(requests, operation, sys.stderr)
+        self._failed = ended["status"] != "finished" or bool(ended["errors"])
+        rows: list[tuple[Any, ...]] = []
+        for group in requests.operation_groups(operation["uuid"]):
+            result = group["result"]
+            self._failed |= any(result.get(key) != value for key, value in expected.items())
+            why = "" if result["failure"] is None else result["failure"].get("reason", "")
+            rows.append((f"{group['number']} nodes", "the inspection", result["outcome"],
+                         reapply_commands.told({**result, "failure": None}) if "node" in result else "", why))
+        return rows + [(each["node"], "the inspection", "not tried", "", each["error"]) for each in ended["errors"]]
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
@@ -90,10 +113,12 @@ class ExplainRule(command.Lister):
         asked = {} if parsed_args.node is None else {"node": parsed_args.node}
         if parsed_args.inventory is not None:
             asked["report"] = _read(parsed_args.inventory)
-        found = Requests(self.app).dry_run(asked)
+        requests = Requests(self.app)
+        found = requests.dry_run(asked)
         for step in found["steps"]:
             if step.get("rule") == parsed_args.rule.lower():
                 return ("condition", "op", "outcome", "why", "arguments"), list(_conditions(step))
+        requests.rule(parsed_args.rule)  # it may not exist at all
         failure = f": {json.dumps(found['failure'])}" if found["failure"] else ""
         raise exceptions.CommandError(
             f"The rule {parsed_args.rule} is not evaluated for the node: it is disabled, or of another scope, or the "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 from cliff import columns
 from osc_lib import exceptions
@@ -20,6 +20,7 @@ Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 _SUMMARY = ("uuid", "kind", "status", "created_at", "progress")
 _SHOWN = ("uuid", "kind", "status", "created_at", "updated_at", "user", "filters", "progress", "errors")
+_ENDED = ("uuid", "status", "filters", "progress", "errors")
 
 
 class _Progress(columns.FormattableColumn):  # type: ignore[type-arg]  # not generic in earlier versions of cliff
@@ -51,7 +52,7 @@ class ListOperations(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         if parsed_args.limit < 0:
             raise exceptions.CommandError(f"Expected non-negative --limit, got {parsed_args.limit}")
-        return _SUMMARY, [_row(each, _SUMMARY) for each in Requests(self.app).operations(parsed_args.limit)]
+        return _SUMMARY, [row(each, _SUMMARY) for each in Requests(self.app).operations(parsed_args.limit)]
 
 
 class ShowOperation(command.ShowOne):
@@ -75,7 +76,7 @@ class ShowOperation(command.ShowOne):
         if parsed_args.wait:
             found = progress.wait(found, lambda: requests.operation(parsed_args.operation), sys.stderr)
             self._failed = found["status"] != "finished" or bool(found["progress"]["failed"])
-        return _SHOWN, _row(found, _SHOWN)
+        return _SHOWN, row(found, _SHOWN)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or int(self._failed)
@@ -92,9 +93,20 @@ class CancelOperations(command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         requests = Requests(self.app)
         for operation in parsed_args.operations:
+            before = requests.operation(operation)["status"]
             requests.cancel_operation(operation)
-            print(f"Cancelled operation {operation}.", file=self.app.stdout)
+            print(f"Cancelled operation {operation}." if before == "running" else
+                  f"Operation {operation} has already ended: it is {before}.", file=self.app.stdout)
 
 
-def _row(operation: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+def waited(requests: Requests, operation: dict[str, Any], stream: TextIO) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Wait until an operation has ended; return the names of what is shown of it, and the operation as it is then.
+
+    :param stream: gets the progress
+    """
+    return _ENDED, progress.wait(operation, lambda: requests.operation(operation["uuid"]), stream)
+
+
+def row(operation: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return what is shown of an operation."""
     return tuple(_FORMS[name](operation[name]) if name in _FORMS else operation[name] for name in names)

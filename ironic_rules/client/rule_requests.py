@@ -136,6 +136,19 @@ class Requests:
         return dict(self._json("POST", f"/v1/nodes/{quote(node, safe='')}/inventory/reapply", body={
             "dry_run": dry_run, "allow_deployed": allow_deployed}))
 
+    def reapply_nodes(self, filters: Mapping[str, str], dry_run: bool, allow_deployed: bool) -> dict[str, Any]:
+        """Begin to run hooks and rules again over the stored data of the nodes of a list; return the operation."""
+        return dict(self._json("POST", f"/v1/nodes/reapply?{urlencode(filters)}", body={
+            "dry_run": dry_run, "allow_deployed": allow_deployed}))
+
+    def operation_groups(self, uuid: str) -> list[dict[str, Any]]:
+        """Return the different results of a dry run on many nodes, the most frequent first."""
+        return list(self._json("GET", f"{_OPERATIONS}/{quote(uuid, safe='')}/groups")["groups"])
+
+    def rule(self, uuid: str) -> dict[str, Any]:
+        """Return a stored rule."""
+        return dict(self._json("GET", f"{_RULES}/{quote(uuid, safe='')}"))
+
     def cancel_operation(self, uuid: str) -> None:
         """Cancel an operation on many nodes."""
         self._json("DELETE", f"{_OPERATIONS}/{quote(uuid, safe='')}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from openstack import exceptions
 from openstack.baremetal.v1 import _proxy
@@ -37,7 +37,8 @@ class Inspections:
     def dry_run(self, **request: Any) -> dict[str, Any]:
         """Return what an inspection would do, which is not done.
 
-        :param request: ``node``, ``version``, ``report``, ``rules``, ``as_if``, ``compare``, as the API has them
+        :param request: ``node``, ``version``, ``report``, ``rules``, ``as_if``, ``compare``, as the API has them; with
+            ``nodes``, filters of a list of nodes, an operation is returned, as by :meth:`reapply_nodes`
         """
         return self._object("POST", "/inspection_rules/dry_run", request)
 
@@ -60,6 +61,17 @@ class Inspections:
         :param allow_deployed: also if the node has an instance
         """
         return self._object("POST", f"/nodes/{quote(node, safe='')}/inventory/reapply",
+                            {"dry_run": dry_run, "allow_deployed": allow_deployed})
+
+    def reapply_nodes(self, *, dry_run: bool = False, allow_deployed: bool = False, **filters: Any) -> dict[str, Any]:
+        """Begin to run hooks and rules again over the stored data of many nodes; return the operation.
+
+        :param dry_run: change nothing; :meth:`operation_groups` has what would be changed, and on how many nodes
+        :param allow_deployed: also if a node has an instance
+        :param filters: those of lists of nodes, such as ``provision_state``; without any, all nodes
+        """
+        asked = {name: str(value) for name, value in filters.items()}
+        return self._object("POST", f"/nodes/reapply?{urlencode(asked)}",
                             {"dry_run": dry_run, "allow_deployed": allow_deployed})
 
     def journal(self, **query: Any) -> Iterator[dict[str, Any]]:
@@ -96,6 +108,10 @@ class Inspections:
         :param query: filter ``status``; ``limit`` (of each page), ``marker``
         """
         return self._pages(f"{_OPERATIONS}/{quote(operation, safe='')}/nodes", "nodes", query)
+
+    def operation_groups(self, operation: str) -> list[dict[str, Any]]:
+        """Return the different results of a dry run on many nodes, each with the ``number`` of nodes that have it."""
+        return list(self._object("GET", f"{_OPERATIONS}/{quote(operation, safe='')}/groups")["groups"])
 
     def cancel_operation(self, operation: str) -> None:
         """Cancel an operation: nodes that are left stay as they are, those that are done stay done."""

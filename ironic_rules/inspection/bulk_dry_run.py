@@ -138,7 +138,7 @@ def stored(conn: sa.Connection, db: Database, part: Sequence[tuple[Node, int]]) 
 
 def _addresses(data: JSONObject) -> list[str]:
     found = (interface.get("mac_address") for interface in data.get("interfaces") or ())
-    return [mac.normalize(address) for address in found if mac.is_mac(address)]
+    return [known for address in found if (known := mac.of_interface(address, infiniband=True))]
 
 
 def _of(read: Callable[[], Mapping[str, Mapping[str, int]]], uuid: str) -> Mapping[str, int]:
@@ -235,8 +235,8 @@ class BulkDryRun:
     def _learn(self, notes: DryNotes, machine: Machine, data: InspectionData, task: Task) -> None:
         """Note the secrets of the data, and what was written for a while."""
         conceal = notes.conceal
-        for known in (data.inventory, data.plugin_data, machine.node, machine.ports):
-            conceal.learn(known)
+        conceal.learn_all((data.inventory, data.plugin_data, machine.ports))
+        conceal.learn(machine.node)
         if self.rules.reads_previous:
             conceal.learn(task.previous_inventory())
         drafts: list[NodeDraft | PortDraft] = [task.node, *task.ports]

@@ -108,8 +108,8 @@ def created(conn: sa.Connection, values: Mapping[str, Any], found: PortChanges, 
 
 def foreign(conn: sa.Connection, data: InspectionData, node_id: int) -> frozenset[str]:
     """Return the MAC addresses of the data that are those of other nodes."""
-    sent = [mac.normalize(address) for interface in data.inventory.get("interfaces") or ()
-            if mac.is_mac(address := interface.get("mac_address"))]
+    sent = [address for interface in data.inventory.get("interfaces") or ()
+            if (address := mac.of_interface(interface.get("mac_address"), infiniband=True))]
     owners = ports.node_ids_by_addresses(conn, sent)
     return frozenset(address for address, owner in owners.items() if owner != node_id)
 
@@ -290,8 +290,9 @@ def difference_of(first: Result, second: Result) -> JSONObject:
     """Return how the second result differs from the first: patches from what the first would leave."""
     found: JSONObject = {}
     for name in ("node", "traits", "ports", "plugin_data"):
-        patch = json_patch.difference(*(_left_by(result, name, other)
-                                        for result, other in ((first, second), (second, first))))
+        old, new = _left_by(first, name, second), _left_by(second, name, first)
+        of_sets = name == "traits" and old is not None and new is not None
+        patch = json_patch.difference_of_sets(old, new, ()) if of_sets else json_patch.difference(old, new)
         # Each may hide what the other one shows.
         found[name] = second.steps.conceal.hide_patch(
             first.steps.conceal.hide_patch(patch, (name,)), (name,))

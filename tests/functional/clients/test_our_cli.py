@@ -360,15 +360,43 @@ def test_an_operation_is_waited_for_and_cancelled(cli, endpoint):
     assert (status, json.loads(output)["status"]) == (0, "finished")
     assert "nodes done, 0 changed, 0 failed" in errors
     assert [row["uuid"] for row in listed] == [uuid]
-    assert cli.run("inspection operation cancel", uuid) == f"Cancelled operation {uuid}.\n"
+    assert cli.run("inspection operation cancel", uuid) == f"Operation {uuid} has already ended: it is finished.\n"
     assert "could not be found" in cli.refused("inspection operation cancel", uuid[:-4] + "0000")
+
+
+def test_rules_are_tried_on_many_nodes_and_applied_to_them(cli, endpoint, tmp_path):
+    for index in (905, 906):
+        machine = refused(endpoint, index)
+        entry, = wait_for("the journal", lambda mac=machine.pxe_mac: cli.json("inspection journal list --mac", mac))
+        cli.run("inspection journal enroll", entry["uuid"], "--driver", "fake-hardware", "--name", f"cli-{index}",
+                "--resource-class", "cli-many")
+        machines.call(endpoint, "POST", "continue_inspection", json.loads(machine.content))
+        machines.wait_for_state(endpoint, f"cli-{index}", "enroll")
+    chosen = ("--filter", "resource_class=cli-many")
+    (tmp_path / "rules.yaml").write_text(
+        "- {name: many, actions: [{op: set-attribute, args: {path: /extra/many, value: true}}]}")
+    patch = [{"op": "add", "path": "/extra/many", "value": True}]
+
+    tried, = cli.json("inspection rule test rules.yaml", *chosen)
+    cli.run("inspection rule import rules.yaml")
+    foretold = cli.json("node inspection reapply --dry-run", *chosen)
+    applied = cli.json("node inspection reapply", *chosen)
+
+    assert (tried["data"], tried["outcome"], json.loads(tried["changes"])) == ("2 nodes", "finished", {"node": patch})
+    assert [(each["number"], each["result"]["node"]["patch"]) for each in foretold["groups"]] == [(2, patch)]
+    assert (applied["status"], applied["progress"]["changed"], applied["errors"]) == ("finished", 2, [])
+    assert machines.node(endpoint, "cli-906")["extra"]["many"] is True
+    assert "is required" in cli.refused("node inspection reapply")
+    assert "is required" in cli.refused("node inspection reapply cli-905 --all")
+    assert "--filter must be" in cli.refused("node inspection reapply --filter x")
+    assert "nosuch" in cli.refused("node inspection reapply --filter nosuch=1")
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:openstack")
 def test_inspections_for_users_of_the_sdk(inspections, endpoint):
     machine = refused(endpoint, 902)
     entry, = wait_for("the journal", lambda: list(inspections.journal(mac=machine.pxe_mac)))
-    node = inspections.enroll(entry["uuid"], driver="fake-hardware")["uuid"]
+    node = inspections.enroll(entry["uuid"], driver="fake-hardware", resource_class="sdk-many")["uuid"]
     with pytest.raises(exceptions.ConflictException, match=node):
         inspections.enroll(entry["uuid"], driver="fake-hardware")
     machines.call(endpoint, "POST", "continue_inspection", json.loads(machine.content))
@@ -384,5 +412,11 @@ def test_inspections_for_users_of_the_sdk(inspections, endpoint):
     assert inspections.wait_for_operation(uuid, 0.05, 30, seen.append) == seen[-1] == inspections.operation(uuid)
     assert uuid in [each["uuid"] for each in inspections.operations(limit=1)]
     inspections.cancel_operation(uuid)
+    assert inspections.wait_for_operation(
+        inspections.reapply_nodes(dry_run=True, resource_class="sdk-many")["uuid"], 0.05, 30)["progress"]["done"] == 1
+    many = inspections.dry_run(nodes={"resource_class": "sdk-many"}, rules=[])["uuid"]
+    inspections.wait_for_operation(many, 0.05, 30)
+    assert [(each["number"], each["result"]["outcome"]) for each in inspections.operation_groups(many)] == [
+        (1, "finished")]
     with pytest.raises(exceptions.NotFoundException):
         inspections.cancel_operation(uuid[:-4] + "0000")

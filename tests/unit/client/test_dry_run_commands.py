@@ -6,7 +6,8 @@ import pytest
 from osc_lib import exceptions
 
 from ironic_rules.client import dry_run_commands as commands
-from tests.unit.client.openstack_app import Connection, run
+from tests.unit.client.openstack_app import Connection, refusal, run
+from tests.unit.client.test_reapply_commands import of_many
 
 CONDITION = {"pointer": "/conditions/0", "op": "eq", "outcome": False, "why": "missing", "detail": "inventory[a]",
              "short_circuited": False, "arguments": [{"name": "values/0", "value": None, "type": "missing"}]}
@@ -91,3 +92,25 @@ def test_inspections_are_listed_and_shown():
 def test_a_file_that_cannot_be_read_is_named(file):
     with pytest.raises(exceptions.CommandError, match=r"nosuch\.json"):
         run(commands.TestRules, Connection(lambda *request: REPLY), str(file), "--inventory", "nosuch.json")
+
+
+def test_rules_of_a_file_are_tried_on_many_nodes(file):
+    connection = of_many()
+
+    found, printed = run(commands.TestRules, connection, str(file), "--filter", "driver=ipmi", "-f", "json")
+
+    assert found == 1  # an inspection of three nodes fails
+    assert [(row["data"], row["outcome"], row["why"]) for row in json.loads(printed)] == [
+        ("2913 nodes", "finished", ""), ("84 nodes", "finished", ""), ("3 nodes", "failed", "no disk")]
+    assert connection.requests[0] == ("POST", "/v1/inspection_rules/dry_run", {
+        "nodes": {"driver": "ipmi"}, "rules": [{"actions": [{"op": "log", "args": {"msg": "x"}}]}]})
+
+
+def test_a_rule_that_does_not_exist_is_not_called_disabled():
+    def answer(method, url, body):
+        if method == "GET":
+            raise refusal("Inspection rule u2 could not be found.", 404)
+        return REPLY
+
+    with pytest.raises(exceptions.CommandError, match="could not be found"):
+        run(commands.ExplainRule, Connection(answer), "u2", "--node", "n")

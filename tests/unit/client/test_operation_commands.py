@@ -72,9 +72,14 @@ def test_an_operation_without_nodes_ends():
 
 
 def test_operations_are_cancelled():
-    service = Connection(lambda *request: None)
+    def answer(method, url, body):
+        return None if method == "DELETE" else operation(4, "finished") if url.endswith("o2") else operation(1)
+
+    service = Connection(answer)
 
     status, printed = run(commands.CancelOperations, service, "o1", "o2")
 
-    assert (status, printed) == (0, "Cancelled operation o1.\nCancelled operation o2.\n")
-    assert service.requests == [("DELETE", "/v1/operations/o1", None), ("DELETE", "/v1/operations/o2", None)]
+    assert (status, printed) == (
+        0, "Cancelled operation o1.\nOperation o2 has already ended: it is finished.\n")
+    assert [request for request in service.requests if request[0] == "DELETE"] == [
+        ("DELETE", "/v1/operations/o1", None), ("DELETE", "/v1/operations/o2", None)]

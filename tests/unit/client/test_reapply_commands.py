@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from osc_lib import exceptions
 
 from ironic_rules.client import progress
 from ironic_rules.client import reapply_commands as commands
@@ -36,3 +37,50 @@ def test_the_end_is_waited_for_and_the_result_shown(node, operation, expected, m
     assert connection.requests == [
         ("POST", "/v1/nodes/a%2Fb/inventory/reapply", {"dry_run": True, "allow_deployed": False}),
         ("GET", "/v1/operations/o1", None), ("GET", "/v1/operations/o1/nodes?", None)]
+
+
+NOTHING = {"outcome": "finished", "failure": None, "node": {"patch": []}, "plugin_data": {"patch": []}, "ports": [],
+           "ports_created": [], "ports_removed": [], "traits": {"added": [], "removed": []}, "would": []}
+GROUPS = [
+    {"number": 2913, "result": NOTHING},
+    {"number": 84, "result": {**NOTHING, "traits": {"added": ["CUSTOM_GPU"], "removed": []}}},
+    {"number": 3, "result": {"outcome": "failed", "failure": {"rule": "u1", "reason": "no disk"}, "would": []}}]
+
+
+def of_many(failed=0, status="finished"):
+    counts = {"total": 3000, "done": 3000, "changed": 84, "failed": failed, "left": 0}
+    operation = {"uuid": "o1", "status": status, "progress": counts, "filters": {}, "errors": []}
+
+    def answer(method, url, body):
+        return {"groups": GROUPS} if url.endswith("/groups") else operation
+
+    return Connection(answer)
+
+
+def test_many_nodes_are_told_by_what_would_change():
+    connection = of_many()
+
+    status, printed = run(commands.ReapplyRules, connection, "--filter", "provision_state=manageable", "--filter",
+                          "driver=ipmi", "--dry-run", "-f", "json")
+    _, table = run(commands.ReapplyRules, of_many(), "--all", "--dry-run")
+
+    assert (status, json.loads(printed)["groups"]) == (0, GROUPS)
+    assert connection.requests == [
+        ("POST", "/v1/nodes/reapply?provision_state=manageable&driver=ipmi",
+         {"dry_run": True, "allow_deployed": False}), ("GET", "/v1/operations/o1/groups", None)]
+    for line in ("2913 nodes: nothing", '84 nodes: {"traits": {"added": ["CUSTOM_GPU"], "removed": []}}',
+                 "3 nodes: failed: no disk"):
+        assert line in table
+
+
+@pytest.mark.parametrize(("connection", "status"), [(of_many(), 0), (of_many(1), 1), (of_many(status="cancelled"), 1)])
+def test_a_failure_on_any_node_makes_the_status_1(connection, status):
+    assert run(commands.ReapplyRules, connection, "--all", "-f", "json")[0] == status
+    assert [request[0] for request in connection.requests] == ["POST"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("n", "--all"), ("n", "--filter", "driver=x"), ("--filter", "x"),
+                                       ("--filter", "=x")])
+def test_which_nodes_must_be_said_once(arguments):
+    with pytest.raises(exceptions.CommandError):
+        run(commands.ReapplyRules, of_many(), *arguments)
