@@ -29,13 +29,10 @@ extensions = [
     "step_reference",
 ]
 
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "Inspection, inspection rules and deploy templates for bare-metal clouds",
-    "page_width": "1100px",
-    "fixed_sidebar": True,
-}
-html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
+html_theme = "furo"
+html_title = f"ironic-rules {release}"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_show_sphinx = False
-pygments_style = "sphinx"
+highlight_language = "none"
 nitpicky = True

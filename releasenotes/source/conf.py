@@ -5,5 +5,6 @@ author = "the ironic-rules contributors"
 copyright = "the ironic-rules contributors, Apache License 2.0"
 
 extensions = ["reno.sphinxext"]
-html_theme = "alabaster"
+html_theme = "furo"
+html_title = project
 html_show_sphinx = False

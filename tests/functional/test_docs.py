@@ -24,12 +24,34 @@ NOT_TYPED = re.compile(r"^(?:python3 -m venv|\.venv/bin/(?:ironic-rules( |$)|pip
 VERSION = "X-OpenStack-Ironic-API-Version: 1.96"
 
 
-def commands(page: str) -> list[str]:
-    """Return the commands after the ``$`` prompts of a page, each with the lines that belong to it."""
+#: What differs each time, in what a page shows and in what its command prints.
+UNIQUE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+]+"
+                    r"|127\.0\.0\.1:[0-9]+|[0-9]+\.[0-9] s\b")
+
+
+def examples(page: str) -> list[tuple[str, list[str]]]:
+    """Return the commands after the ``$`` prompts of a page, with their further lines, and what they print there."""
     blocks = re.findall(r"^\.\. code-block:: console\n\n((?:(?: +.*)?\n)+)", (PAGES / page).read_text(), re.MULTILINE)
-    text = "\n".join(re.sub(r"^   ", "", block, flags=re.MULTILINE) for block in blocks)
-    found = re.findall(r"^\$ ((?:.+\n)(?:    .+\n)*(?:  [^ ].*\n)*)", text, re.MULTILINE)
-    return [command.strip() for command in found]
+    found = []
+    for block in blocks:
+        text = re.sub(r"^   ", "", block, flags=re.MULTILINE)
+        for command, printed in re.findall(
+                r"^\$ (.+\n(?:    .+\n)*(?:  [^ ].*\n)*)((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
+            found.append((command.strip(), printed.strip().splitlines()))
+    return found
+
+
+def commands(page: str) -> list[str]:
+    """Return the commands of a page."""
+    return [command for command, _ in examples(page)]
+
+
+def check_printed(command: str, shown: list[str], output: str) -> None:
+    """Check that a command has printed the lines that its page shows, in this order; ``...`` is any text or line."""
+    lines = iter(UNIQUE.sub("", line.rstrip()) for line in output.splitlines())
+    for text in shown:
+        pattern = re.compile(".*".join(map(re.escape, UNIQUE.sub("", text.rstrip()).split("..."))))
+        assert any(pattern.fullmatch(line) for line in lines), f"{command}\ndoes not print: {text}\nbut: {output}"
 
 
 def typed(page: str, url: str, folder: Path) -> list[str]:
@@ -37,6 +59,7 @@ def typed(page: str, url: str, folder: Path) -> list[str]:
     scripts = sysconfig.get_path("scripts")
     mark = "=== end of a command ==="
     lines = ["set -e -o pipefail"]
+    expected = [example for example in examples(page) if not NOT_TYPED.match(example[0])]
     for command in commands(page):
         if not NOT_TYPED.match(command):
             lines += [command.replace(ENDPOINT, url).replace(".venv/bin/openstack", str(warm_openstack.executable()))
@@ -48,7 +71,10 @@ def typed(page: str, url: str, folder: Path) -> list[str]:
         ["bash", "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "PYTHONWARNINGS": "ignore", "HOME": str(folder)})
     assert shell.returncode == 0, shell.stdout + shell.stderr
-    return [output.strip() for output in shell.stdout.split(mark)[:-1]]
+    outputs = [output.strip() for output in shell.stdout.split(mark)[:-1]]
+    for (command, shown), output in zip(expected, outputs, strict=True):
+        check_printed(command, shown, output)
+    return outputs
 
 
 def get(url: str) -> Any:
