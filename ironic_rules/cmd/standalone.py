@@ -132,6 +132,7 @@ def _demo(url: str, has_page: bool) -> None:
         # Of the machine that failed, if there is one. Not wrapped: terminals make a link of it.
         console.print(f"Why it failed: {url}/ui/#/node/{failed[0]}?guide" if failed else f"The page: {url}/ui/",
                       soft_wrap=True, markup=False, highlight=False)
+    demo.boot_machines(url, threading.Event())  # as long as the process runs
 
 
 if __name__ == "__main__":

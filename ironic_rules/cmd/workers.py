@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import Any
 
 import cotyledon
@@ -47,7 +48,9 @@ class Process(cotyledon.Service):
             service.serve_metrics(self._numbers, self._options, self._metrics_port)
         except ConfigurationError as exc:  # no reason to end, and be started again without end
             LOG.error("%s", exc)
-        print(f"ironic-rules-{self.name} {self.start()}", flush=True)
+        # In one piece: print() writes the end of an unbuffered line separately, and other processes may come between.
+        sys.stdout.write(f"ironic-rules-{self.name} {self.start()}\n")
+        sys.stdout.flush()
         lifecycle.settle()
         systemd.ready(self.is_well)  # when the first of them serves
 

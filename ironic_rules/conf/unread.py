@@ -19,7 +19,7 @@ _LIBRARIES = frozenset({
 #: Options of this group depend on the plug-in that one of them names.
 _KEYSTONE = "keystone_authtoken"
 #: Groups to which other packages than those libraries add nothing.
-_OWN_GROUPS = frozenset({group for group, _ in opts.list_opts()} - {"inspector"})
+_OWN_GROUPS = frozenset({group for group, _ in opts.list_opts()} - {"inspector", pxe_filter.GROUP.name})
 
 
 def lines(conf: cfg.ConfigOpts) -> list[str]:
@@ -48,6 +48,8 @@ class _Known:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self.by_group: dict[str, set[str]] = {}
+        #: what other packages than the service list
+        self._listed: dict[str, set[str]] = {}
         self._conf = conf
         for info, group in conf._all_opt_infos():
             self._add("DEFAULT" if group is None else group.name, info["opt"])
@@ -55,7 +57,10 @@ class _Known:
     def add(self, options: Iterable[tuple[Any, Iterable[cfg.Opt]]]) -> None:
         for group, listed in options:
             for option in listed:
-                self._add(str(getattr(group, "name", group) or "DEFAULT"), option)
+                named = str(getattr(group, "name", group) or "DEFAULT")
+                if option.dest not in self.by_group.get(named.lower(), ()):
+                    self._listed.setdefault(named.lower(), set()).add(option.dest)
+                self._add(named, option)
 
     def _add(self, group: str, option: cfg.Opt) -> None:
         self.by_group.setdefault(group.lower(), set()).add(option.dest)
@@ -65,7 +70,10 @@ class _Known:
 
     def has(self, section: str, name: str) -> bool:
         group = section.lower()
-        return name.replace("-", "_") in self.by_group.get(group, ()) or (
+        # What a package lists for [pxe_filter] is an option of each target, too, if there is a target of that name.
+        base = pxe_filter.GROUP.name if group in self.by_group and group.startswith(f"{pxe_filter.GROUP.name}:") else ""
+        dest = name.replace("-", "_")
+        return dest in self.by_group.get(group, ()) or dest in self._listed.get(base, ()) or (
             group == _KEYSTONE and name in _keystone_options(self._conf))
 
 

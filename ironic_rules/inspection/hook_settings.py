@@ -14,7 +14,7 @@ from ironic_rules.conf.inspector import CPU_CAPABILITIES
 
 @dataclass(frozen=True, slots=True)
 class HookSettings:
-    """Options of ``[inspector]`` and ``[inspection_rules]`` under their own names."""
+    """Options of ``[inspector]``, ``[inspection_rules]`` and ``[DEFAULT]`` under their own names."""
 
     add_ports: str = "all"
     keep_ports: str = "all"
@@ -25,13 +25,15 @@ class HookSettings:
     physical_network_cidr_map: tuple[str, ...] = ()
     known_accelerators: str | None = None
     supported_interfaces: str = "^(agent|inspector)$"
+    infiniband_addresses: bool = False
 
 
 def readable(conf: cfg.ConfigOpts) -> HookSettings:
     """Return the settings in ``conf``, with the default of each that cannot be read."""
     found: dict[str, Any] = {}
     for option in fields(HookSettings):
-        group = conf.inspection_rules if option.name == "supported_interfaces" else conf.inspector
+        group = {"supported_interfaces": conf.inspection_rules, "infiniband_addresses": conf}.get(
+            option.name, conf.inspector)
         with contextlib.suppress(cfg.Error, ValueError):
             value = group[option.name]
             found[option.name] = tuple(value) if isinstance(value, list) else value
@@ -52,4 +54,5 @@ def from_conf(conf: cfg.ConfigOpts) -> HookSettings:
         pci_device_alias=tuple(conf.inspector.pci_device_alias),
         physical_network_cidr_map=tuple(conf.inspector.physical_network_cidr_map),
         known_accelerators=conf.inspector.known_accelerators,
-        supported_interfaces=conf.inspection_rules.supported_interfaces)
+        supported_interfaces=conf.inspection_rules.supported_interfaces,
+        infiniband_addresses=conf.infiniband_addresses)

@@ -40,9 +40,10 @@ class Payload:
     bmc_addresses: tuple[str, ...]
 
 
-def split(body: Any) -> Payload:
+def split(body: Any, *, infiniband: bool = False) -> Payload:
     """Check the body of a callback and split it into its parts.
 
+    :param infiniband: whether interfaces with an InfiniBand address have a MAC address, too
     :raises InvalidInventory: 400, with up to 20 problems, each with a JSON pointer; does not quote the body
     """
     problems: list[Problem] = []
@@ -53,13 +54,13 @@ def split(body: Any) -> Payload:
     found = (addresses.normalize(inventory.get(key)) for key in ("bmc_address", "bmc_v6address"))
     return Payload(
         inventory, {key: value for key, value in body.items() if key not in _NOT_PLUGIN_DATA},
-        _unique(mac.normalize(item["mac_address"]) for item in inventory.get("interfaces") or ()
-                if mac.is_mac(item["mac_address"])),
-        _unique(address for address in found if address is not None))
+        _unique(mac.of_interface(item["mac_address"], infiniband=infiniband)
+                for item in inventory.get("interfaces") or ()),
+        _unique(found))
 
 
-def _unique(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))
+def _unique(values: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for value in values if value is not None))
 
 
 def _text(value: Any, where: str, problems: list[Problem]) -> None:

@@ -485,6 +485,18 @@ def test_other_work_is_resumed_too(start_conductor, waiting, records, monkeypatc
     assert records.at_rest(node).provision_state == ends[verb]
 
 
+@pytest.mark.parametrize(("interval_s", "looks_every_s"), [(10, 2), (1, 1)])
+def test_operations_are_looked_for_more_often_than_lost_work(
+        start_conductor, conf, monkeypatch, group, request, interval_s, looks_every_s):
+    """Someone waits for the first nodes of an operation."""
+    monkeypatch.setattr(rpc_transport, "_TOPIC", f"test-{group}")
+    conf.set_override("recovery_interval", interval_s, group="conductor")
+    request.addfinalizer(lambda: conf.clear_override("recovery_interval", group="conductor"))
+    service = ConductorService(start_conductor(), rpc_transport.get_transport(conf))
+    assert {loop._name: loop._interval_s for loop in service._loops if loop._name in ("operations", "recovery")} == {
+        "operations": looks_every_s, "recovery": interval_s}
+
+
 def test_a_conductor_whose_name_another_process_takes_ends(start_conductor, records, conf, monkeypatch, group):
     monkeypatch.setattr(rpc_transport, "_TOPIC", f"test-{group}")
     transport = rpc_transport.get_transport(conf)

@@ -20,10 +20,10 @@ from tests.functional.processes import Process, answers, free_port, standalone, 
 PATIENT = ("--retry-delay", "4")
 
 
-def get(url):
-    request = urllib.request.Request(url, headers={"X-OpenStack-Ironic-API-Version": "1.96"})
+def get(url, **changed):
+    request = urllib.request.Request(url, headers={"X-OpenStack-Ironic-API-Version": "1.96"}, **changed)
     with urllib.request.urlopen(request, timeout=10) as response:
-        return json.load(response)
+        return json.load(response) if response.status == 200 else None
 
 
 @pytest.mark.slow
@@ -50,6 +50,13 @@ def test_the_demo_shows_every_sample_and_goes_on_serving(tmp_path):
         assert failed == {"demo-ramdisk-error"}
         text = process.text()
         assert all(name in text for name in nodes)
+
+        # Its machines boot when they are inspected, and the one that failed has been repaired.
+        node = f"{url}/v1/nodes/demo-ramdisk-error"
+        get(f"{node}/states/provision", method="PUT", data=json.dumps({"target": "inspect"}).encode())
+        wait_for("the repaired machine", lambda: get(node)["provision_state"] == "manageable")
+        inspections = get(f"{node}/inspections")["inspections"]
+        assert sorted(each["outcome"] for each in inspections) == ["failed", "finished"]
         assert process.terminate() < 2.5
 
 

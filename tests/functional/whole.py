@@ -262,6 +262,7 @@ def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]
         # The in-memory broker is one per process; a separate topic isolates it from services of other tests.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(rpc_transport, "_TOPIC", f"test-{secrets.token_hex(4)}")
+        patch.setattr(database_check, "FRESH_S", 0)
         patch.setattr(database_check, "SHORT_PATIENCE_S", 20)
         patch.setattr(database_check, "PATIENCE_S", 20)  # as it is now, however slow the machine is
         conf = configuration(folder, text)

@@ -28,11 +28,14 @@ from tests.functional.processes import Process, free_port, wait_for
 from tests.functional.relay import Relay
 
 APIS, CONDUCTORS = ("api-1", "api-2"), ("conductor-1", "conductor-2", "conductor-3")
-CONFIG = ("[database]\nstatement_timeout = 2\nidle_transaction_timeout = 3\nlock_timeout = 2\n"
-          "[inventory]\nmax_versions = 100000\n[conductor]\nnode_history_max_entries = 100000\n")
+#: Whether the service has its own time-outs: IRONIC_RULES_TEST_CHAOS_DEFAULTS=1.
+HAS_DEFAULTS = bool(os.environ.get("IRONIC_RULES_TEST_CHAOS_DEFAULTS"))
+TIMEOUTS = "[database]\nstatement_timeout = 2\nidle_transaction_timeout = 3\nlock_timeout = 2\n"
+CONFIG = (("" if HAS_DEFAULTS else TIMEOUTS)
+          + "[inventory]\nmax_versions = 100000\n[conductor]\nnode_history_max_entries = 100000\n")
 PORTS = {"mysql": 3306, "postgresql": 5432, "rabbit": 5672}
 #: Within this time after a fault its consequences are gone: heartbeat_timeout + 60 s.
-RECOVERED_S = 64.0
+RECOVERED_S = 120.0 if HAS_DEFAULTS else 64.0
 #: Longer than any process is stopped: no client gives up while its request may still be processed.
 CLIENT_TIMEOUT_S = 20.0
 _SHORT_PAUSE_S = 0.2
@@ -49,7 +52,7 @@ class Service(FaultyCluster):
     def __init__(self, folder: Path, database_url: str, transport_url: str) -> None:
         self.broker = relay_to(sa.make_url(transport_url))
         transport = sa.make_url(transport_url).set(port=self.broker.port).render_as_string(hide_password=False)
-        super().__init__(folder, database_url, transport, CONFIG)
+        super().__init__(folder, database_url, transport, CONFIG, has_defaults=HAS_DEFAULTS)
         self._server = sa.make_url(database_url)
         self.relays = {name: relay_to(self._server) for name in (*APIS, *CONDUCTORS)}
         self._ports = {name: free_port() for name in APIS}

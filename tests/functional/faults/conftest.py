@@ -24,12 +24,24 @@ TREE = str(Path(__file__).parents[3])
 SETTLED_S = 60
 
 
-class FaultyCluster(Cluster):
-    """A cluster with its own database."""
+#: The short time-outs of conductors and calls in these tests. Calls to a dead conductor are not answered: callers
+#: repeat them after that time.
+SHORT = "heartbeat_interval = 1\nheartbeat_timeout = 4\nrecovery_interval = 1\n"
+SHORT_RPC = "\nrpc_response_timeout = 3"
 
-    def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "") -> None:
-        # Calls to a dead conductor are not answered: callers repeat them after this time.
-        super().__init__(folder, database_url, f"{transport_url}\nrpc_response_timeout = 3", config)
+
+class FaultyCluster(Cluster):
+    """A cluster with its own database.
+
+    :param has_defaults: it has the service's own time-outs
+    """
+
+    def __init__(self, folder: Path, database_url: str, transport_url: str, config: str = "", *,
+                 has_defaults: bool = False) -> None:
+        super().__init__(folder, database_url, transport_url + ("" if has_defaults else SHORT_RPC), config)
+        if has_defaults:
+            assert SHORT in self._base
+            self._base = self._base.replace(SHORT, "")
         self.database_url = database_url
 
     def faulty_conductor(self, name: str, host: str | None = None, **environment: str) -> Process:

@@ -19,7 +19,6 @@ from ironic_rules.db.tables import node_history, node_inventory, nodes, ports
 from tests.functional.brokers import temporary_vhost
 from tests.functional.databases import temporary_database
 from tests.functional.faults import chaos
-from tests.functional.faults.conftest import SETTLED_S
 from tests.functional.processes import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -42,7 +41,7 @@ def test_nothing_that_was_acknowledged_is_lost_or_done_twice(tmp_path, kind):
             for name in (*chaos.CONDUCTORS, *chaos.APIS):
                 service.ready(name)
             machines = disturbed(service)
-            wait_for("stable states of all nodes", service.rests, SETTLED_S)
+            wait_for("stable states of all nodes", service.rests, chaos.RECOVERED_S)
             assert_kept(service, machines)
         finally:
             service.close()

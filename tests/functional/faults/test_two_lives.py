@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 from ironic_rules.db.tables import node_inventory, nodes
 from tests.functional.brokers import temporary_vhost
 from tests.functional.databases import temporary_database
-from tests.functional.faults.conftest import SETTLED_S, Api, FaultyCluster
+from tests.functional.faults.conftest import SETTLED_S, SHORT_RPC, Api, FaultyCluster
 from tests.functional.processes import wait_for
 
 pytestmark = pytest.mark.slow
@@ -23,7 +24,7 @@ POINTS = [
     "ironic_rules.conductor.task_store:read_locked:before",
     "ironic_rules.db.nodes:get_locked:before",
     "ironic_rules.db.nodes:get_locked:after",
-    "ironic_rules.db.traits:list_for:after",
+    "ironic_rules.db.ports:for_node:before",
     "ironic_rules.db.ports:for_node:after",
     "ironic_rules.conductor.task_store:read_locked:after",
     "ironic_rules.conductor.task_store:Record.task:after",
@@ -45,13 +46,22 @@ POINTS = [
 #: Waiting transactions are ended soon, so that the test need not wait for the default of 20 seconds.
 #: Each of the threads that wait has a connection.
 CONFIG = "shutdown_grace = 20\n[database]\nidle_transaction_timeout = 2\nmax_pool_size = 40\n"
+#: With IRONIC_RULES_TEST_STOPPED_S, the process is stopped for as many seconds, with the service's own time-outs.
+STOPPED_S = float(os.environ.get("IRONIC_RULES_TEST_STOPPED_S", "0"))
+DEFAULTS = "shutdown_grace = 20\n[database]\nmax_pool_size = 40\n"
+#: With these, a process of another name takes over after heartbeat_timeout (60 s).
+_TAKEN_OVER_S = SETTLED_S + (90 if STOPPED_S else 0)
 
 
 @pytest.mark.parametrize(("kind", "successor"), [
     ("mysql", "old"), pytest.param("postgresql", "other", marks=pytest.mark.long)])
 def test_who_continues_late_overwrites_nothing(tmp_path, kind, successor):
     with temporary_database(kind) as database, temporary_vhost() as transport:
-        cluster = FaultyCluster(tmp_path, database, transport, CONFIG)
+        has_defaults = STOPPED_S > 0
+        # The process that is stopped still has the queue of its name: calls that it took are repeated soon.
+        cluster = FaultyCluster(
+            tmp_path, database, transport + (SHORT_RPC if has_defaults else ""), DEFAULTS if has_defaults else CONFIG,
+            has_defaults=has_defaults)
         try:
             cluster.sync_database()
             api = Api(cluster.api("api")[1])
@@ -74,6 +84,7 @@ def stop_and_continue(cluster, api, successor):
             assert answer.status_code == 200
     wait_for("a thread at each point", lambda: stopped.text().count("parked at") == len(POINTS))
     os.kill(stopped.pid, signal.SIGSTOP)
+    continues = time.monotonic() + STOPPED_S
 
     # The successor has the locks of all nodes again, for their second inspection, when the other one continues.
     later = cluster.folder / "later"
@@ -81,7 +92,7 @@ def stop_and_continue(cluster, api, successor):
         "successor", successor, IRONIC_RULES_TEST_PARKED_UNTIL=str(later),
         IRONIC_RULES_TEST_PARKS_AT=",".join(["ironic_rules.conductor.inspection:start:before"] * len(POINTS)))
     inspected = sa.select(sa.func.count()).where(nodes.c.provision_state == "manageable", nodes.c.reservation.is_(None))
-    wait_for("the end of the inspections", lambda: cluster.select(inspected)[0][0] == len(POINTS), SETTLED_S)
+    wait_for("the end of the inspections", lambda: cluster.select(inspected)[0][0] == len(POINTS), _TAKEN_OVER_S)
 
     def use(uuid):
         api.patiently("PATCH", f"/v1/nodes/{uuid}", [
@@ -96,6 +107,7 @@ def stop_and_continue(cluster, api, successor):
     assert {row[1:4] for row in known[0]} == {("inspecting", successor, "kept")}
 
     until.touch()
+    time.sleep(max(0.0, continues - time.monotonic()))
     os.kill(stopped.pid, signal.SIGCONT)
     wait_for("the threads", lambda: stopped.text().count("continues at") == len(POINTS))
     stopped.terminate()

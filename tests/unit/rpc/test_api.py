@@ -70,7 +70,7 @@ def test_a_broker_that_went_away_after_the_first_contact_is_a_503(tmp_path, monk
 
 
 def test_a_hung_conductor_leaves_threads_for_other_requests(monkeypatch):
-    monkeypatch.setattr(rpc_api, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(rpc_api, "_PATIENCE_S", 0.5)
     waits, release, refused = rpc_api._Waits(2), threading.Event(), []
     begun = threading.Barrier(3)
 
@@ -93,7 +93,7 @@ def test_a_hung_conductor_leaves_threads_for_other_requests(monkeypatch):
         thread.join()
 
     # All of them together wait no longer than the first.
-    assert (refused, elapsed < 0.5) == ([], True)
+    assert (refused, elapsed < 3) == ([], True)
     with waits.turn():
         pass
 
