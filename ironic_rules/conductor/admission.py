@@ -26,13 +26,13 @@ def admit(conn: sa.Connection, context: RequestContext, node_id: int, *, renew: 
     """
     if context.expires_at is None and context.mark is None:
         return
-    now = clock.read(conn)
+    # One statement notes the request and tells the time: an exception undoes it.
+    now = clock.read(conn) if context.mark is None else accepted_requests.note(
+        conn, node_id, context.mark, renew=renew)
     if context.expires_at is not None:
         late_s = (now - datetime.datetime.fromisoformat(context.expires_at)).total_seconds()
         if late_s > 0:
             raise RequestExpired(late_s=late_s)
-    if context.mark is not None:
-        accepted_requests.note(conn, node_id, context.mark, now, renew=renew)
 
 
 def require_new(conductor: Conductor, context: RequestContext, node_id: int) -> None:

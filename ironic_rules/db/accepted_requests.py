@@ -23,43 +23,53 @@ from ironic_rules.exceptions import NodeNotFound, RequestRepeated
 
 #: Seconds for which a repetition is recognised.
 KEPT_S = 600
-_INSERT = sa.insert(table)
-_FORGET = sa.delete(table).where(
-    table.c.node_id == sa.bindparam("of_node"), table.c.created_at < sa.bindparam("before"))
+_FORGET = sa.delete(table).where(table.c.node_id == sa.bindparam("of_node"))
 _NEWEST = sa.select(table).where(table.c.digest == sa.bindparam("of_digest")).order_by(
     table.c.created_at.desc(), table.c.id.desc()).limit(1)
 _KEY = sa.select(digest_keys.c.value).where(digest_keys.c.name == sa.bindparam("name_is"))
 
 
-def _replacing() -> dict[str, sa.Insert]:
-    """Return by dialect what inserts a row, or replaces the one of the same node with the same digest."""
+def _insertions() -> dict[tuple[str, bool], sa.Insert]:
+    """Return what inserts a row, by dialect and whether it replaces the one of the same node with the same digest.
+
+    The database server's clock gives the row its time where the statement can return it; see :func:`note`.
+    """
     names, key = ("content", "answer", "created_at"), [table.c.node_id, table.c.digest]
     of_mysql, of_postgresql, of_sqlite = mysql.insert(table), postgresql.insert(table), sqlite.insert(table)
-    return {
-        "mysql": of_mysql.on_duplicate_key_update({name: of_mysql.inserted[name] for name in names}),
-        "postgresql": of_postgresql.on_conflict_do_update(
+    found: dict[tuple[str, bool], sa.Insert] = {
+        ("mysql", True): of_mysql.on_duplicate_key_update({name: of_mysql.inserted[name] for name in names}),
+        ("postgresql", True): of_postgresql.on_conflict_do_update(
             index_elements=key, set_={name: of_postgresql.excluded[name] for name in names}),
-        "sqlite": of_sqlite.on_conflict_do_update(
+        ("sqlite", True): of_sqlite.on_conflict_do_update(
             index_elements=key, set_={name: of_sqlite.excluded[name] for name in names}),
     }
+    return found | {(dialect, False): sa.insert(table) for dialect, _ in found}
 
 
-_REPLACE = _replacing()
+_INSERTIONS = _insertions()
+_TIMED = {
+    (dialect, renew): insertion.values(created_at=clock.CURRENT[dialect]).returning(table.c.created_at)
+    for (dialect, renew), insertion in _INSERTIONS.items() if dialect in clock.CURRENT}
 
 
-def note(conn: sa.Connection, node_id: int, mark: Mark, now: datetime.datetime, *, renew: bool = False) -> None:
-    """Remember a request that is accepted by this transaction.
+def note(conn: sa.Connection, node_id: int, mark: Mark, *, renew: bool = False) -> datetime.datetime:
+    """Remember a request that is accepted by this transaction; return the time of the database.
 
-    :param now: the time of the database
     :param renew: in place of an earlier one with the same digest. Old ones are left to the node's next request: a
         report, for which this is, comes after the request to inspect
     :raises RequestRepeated: it was accepted before;  NodeNotFound: 404
     """
-    row = {"node_id": node_id, **mark._asdict(), "created_at": now}
+    kind, row = (conn.dialect.name, renew), {"node_id": node_id, **mark._asdict()}
     if not renew:
-        conn.execute(_FORGET, {"of_node": node_id, "before": now - datetime.timedelta(seconds=KEPT_S)})
+        conn.execute(_FORGET.where(table.c.created_at < clock.ago(conn, KEPT_S)), {"of_node": node_id})
     with duplicates(other=lambda _: RequestRepeated()), references(lambda _: NodeNotFound(node=node_id)):
-        conn.execute(_REPLACE[conn.dialect.name] if renew else _INSERT, row)
+        # MariaDB's dialect has the name of MySQL's, whose INSERT returns nothing.
+        if kind in _TIMED and conn.dialect.insert_returning:
+            noted: datetime.datetime = conn.execute(_TIMED[kind], row).scalar_one()
+        else:
+            noted = clock.read(conn)
+            conn.execute(_INSERTIONS[kind], {**row, "created_at": noted})
+    return noted
 
 
 def find(conn: sa.Connection, digest: str, node_id: int | None = None) -> Mark | None:

@@ -18,7 +18,8 @@ from ironic_rules.db.types import UTCDateTime
 
 #: A database that is not listed is a file of this host.
 TIME_OF_SERVER = {"mysql": "UTC_TIMESTAMP(6)", "postgresql": "(clock_timestamp() AT TIME ZONE 'UTC')"}
-_CURRENT: dict[str, sa.ColumnElement[Any]] = {
+#: What a statement has the server put in as the current time.
+CURRENT: dict[str, sa.ColumnElement[Any]] = {
     name: sa.literal_column(text, UTCDateTime()) for name, text in TIME_OF_SERVER.items()}
 #: The time ``age_s`` seconds ago.
 AGO: dict[str, sa.TextClause] = {
@@ -71,7 +72,7 @@ def set_to(moment: datetime.datetime, asked: float) -> None:
 
 def current(conn: sa.Connection) -> sa.ColumnElement[Any] | datetime.datetime:
     """Return what a statement writes as the current time: the server's own, when it executes the statement."""
-    return _CURRENT[conn.dialect.name] if conn.dialect.name in _CURRENT else now()
+    return CURRENT[conn.dialect.name] if conn.dialect.name in CURRENT else now()
 
 
 def ago(conn: sa.Connection, age_s: float) -> sa.TextClause | datetime.datetime:

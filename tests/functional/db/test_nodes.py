@@ -195,7 +195,7 @@ def test_destroy_takes_along_all_that_hangs_on_the_node(conn: sa.Connection) -> 
         inventory.receive(conn, owner.id, {}, {}, None)
         history.add(conn, owner.id, "test", "event", "INFO", "host")
         discovery.begin(conn, owner.id, [f"52:54:00:00:01:0{index}"])
-        accepted_requests.note(conn, owner.id, Mark(f"digest-{index}", "", None), clock.now())
+        accepted_requests.note(conn, owner.id, Mark(f"digest-{index}", "", None))
     filled = {table for table in metadata.sorted_tables if "node_id" in table.c and has_rows(conn, table)}
     assert len(filled) >= 11
     nodes.destroy(conn, node.id)
