@@ -191,8 +191,12 @@ def _convert(scope: Scope, kind: Kind, value: Any, where: str, formatted: bool, 
     if isinstance(compiled, Const):
         reason = kind.literal_problem(compiled.value, scope.limits)
         if reason is not None:
-            scope.complain(where, reason)
-            return compiled
+            caution = kind.tolerated(compiled.value) if kind.tolerated is not None else None
+            if caution is None or convert is None:
+                scope.complain(where, reason)
+                return compiled
+            scope.warn(where, caution)
+            return _converting(as_getter(compiled), convert)
         bound.literals[name] = compiled.value
         return Const(convert(compiled.value)) if convert is not None else compiled
     if isinstance(value, str):

@@ -34,6 +34,8 @@ class Kind:
     :ivar prefix: checks, by the limits, the literal beginning of a text that continues with a template
     :ivar check: a further check of literals; it does not apply to data, which are not the rule author's mistake
     :ivar cautions: returns the warnings about a valid text; instead of its templates the text has letters
+    :ivar tolerated: returns the warning about a literal that is not valid, but that clients are known to send; None if
+        it is refused. An action with it fails when it runs
     """
 
     name: str
@@ -46,6 +48,7 @@ class Kind:
     prefix: Callable[[str, Limits], Any] | None = None
     check: Callable[[Any], Any] | None = None
     cautions: Callable[[str], Iterable[str]] | None = None
+    tolerated: Callable[[Any], str | None] | None = None
 
     def converter(self, limits: Limits) -> Callable[[Any], Any] | None:
         """Return the function that converts a value to what the operation receives; None if it is unchanged."""
@@ -194,6 +197,14 @@ def _prefix(fields: type[draft.NodeDraft] | type[draft.PortDraft]) -> Callable[[
     return check_prefix
 
 
+def _in_braces(path: Any) -> str | None:
+    """Return the warning about a path in braces, such as ``{ /extra/rack }``, which a template in a rule looks like."""
+    if not isinstance(path, str) or not path.startswith("{") or not path.endswith("}"):
+        return None
+    return ("braces in a path are text, and there is no such field: the action will fail when it runs; a path is "
+            "written without them, such as /extra/rack")
+
+
 _STRING = {"type": "string"}
 ANY = Kind("any", {})
 TEXT = Kind("string", _STRING, (str,), "a string", _text)
@@ -210,12 +221,14 @@ TRAIT = Kind("trait", _STRING, (str,), "a string", _trait)
 CAPABILITY = Kind("capability", _STRING, (str,), "a string", _capability)
 PORT_ID = Kind("port", _STRING, (str,), "a string", _port_id)
 DATA_PATH = Kind("plugin data path", _STRING, (str,), "a string", _data_path)
-NODE_PATH = Kind("node path", _STRING, (str,), "a string", _writable(draft.NodeDraft), prefix=_prefix(draft.NodeDraft))
+NODE_PATH = Kind("node path", _STRING, (str,), "a string", _writable(draft.NodeDraft), prefix=_prefix(draft.NodeDraft),
+                 tolerated=_in_braces)
 NODE_DEL_PATH = Kind("node path", _STRING, (str,), "a string", _writable(draft.NodeDraft, deleting=True),
-                     prefix=_prefix(draft.NodeDraft))
-PORT_PATH = Kind("port path", _STRING, (str,), "a string", _writable(draft.PortDraft), prefix=_prefix(draft.PortDraft))
+                     prefix=_prefix(draft.NodeDraft), tolerated=_in_braces)
+PORT_PATH = Kind("port path", _STRING, (str,), "a string", _writable(draft.PortDraft), prefix=_prefix(draft.PortDraft),
+                 tolerated=_in_braces)
 PORT_DEL_PATH = Kind("port path", _STRING, (str,), "a string", _writable(draft.PortDraft, deleting=True),
-                     prefix=_prefix(draft.PortDraft))
+                     prefix=_prefix(draft.PortDraft), tolerated=_in_braces)
 
 Text = Annotated[str, TEXT]
 Address = Annotated[Any, ADDRESS]
