@@ -22,8 +22,8 @@ function what(operation) {
 async function showList(main, signal) {
   const list = el("div", {class: "list"}, loading("Loading operations …", 6));
   fill(main, el("div", {class: "head"}, el("h1", {}, title), el("span", {class: "dim"}, "Work on many nodes that one request began")), list);
-  await poll("/v1/operations?detail=true&sort_key=created_at&sort_dir=desc&limit=50", {signal, seconds: 3}, ({json, error}) => {
-    keepingFocus(list, () => fill(list, error ? notice(error, () => showList(main, signal)) : json.operations.length === 0
+  await poll("/v1/operations?detail=true&sort_key=created_at&sort_dir=desc&limit=50", {signal, seconds: 3}, ({json, error}, again) => {
+    keepingFocus(list, () => fill(list, error ? notice(error, again) : json.operations.length === 0
       ? empty("None. A dry run, or rules applied again, begins at ", el("a", {href: address("fleet")}, "Fleet"), ".")
       : table("Operations", ["Begun", "What", "State", "Progress", {text: "Changed", class: "num"}, {text: "Failed", class: "num"}],
         json.operations.map((operation) => [
@@ -59,9 +59,9 @@ async function showOne(main, uuid, signal) {
   let wasRunning = false;
   const ended = new AbortController();
   const polling = AbortSignal.any([signal, ended.signal]);
-  await poll(path, {signal: polling, seconds: 1}, async ({json: operation, error}) => {
+  await poll(path, {signal: polling, seconds: 1}, async ({json: operation, error}, again) => {
     if (error) {
-      fill(told, notice(error));
+      fill(told, notice(error, again));
       fill(groups);
       if (error.status === 404) ended.abort();
       return;

@@ -7,6 +7,7 @@ import datetime
 import json
 import re
 import time
+from typing import Any
 
 import bcrypt
 import pytest
@@ -138,9 +139,14 @@ def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages
     her = visit(demo.url)
     # An hour fast.
     her.page.clock.install(time=datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1))
-    her.page.route("**/v1/nodes?*", lambda route: route.fulfill(
-        status=503, headers={"Retry-After": "7", "Content-Type": "application/json"},
-        body=json.dumps({"error_message": json.dumps({"faultstring": "No conductor is alive."})})))
+    asked: list[str] = []
+
+    def busy(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=503, headers={"Retry-After": "7", "Content-Type": "application/json"},
+                      body=json.dumps({"error_message": json.dumps({"faultstring": "No conductor is alive."})}))
+
+    her.page.route("**/v1/nodes?*", busy)
     her.open("#/fleet")
     her.see("503 No conductor is alive.", ".list [role=alert]")
     her.see("The service asks to wait 7 s.", ".list [role=alert]")
@@ -151,6 +157,21 @@ def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages
     her.page.clock.fast_forward(7_500)
     expect(her.page.locator(".list tbody tr").first).to_be_visible()
     expect(her.page.locator(".list [role=alert]")).to_have_count(0)
+
+    # A view that is not requested again and again comes back, too, and not before it was asked to.
+    her.page.route("**/v1/flavors?*", busy)
+    her.page.get_by_role("link", name="Templates", exact=True).click()
+    flavors = her.page.get_by_role("region", name="Flavors")
+    expect(flavors.get_by_role("alert")).to_contain_text("It is also tried again by itself.")
+    asked.clear()
+    her.page.clock.fast_forward(5_000)
+    her.page.get_by_role("button", name="Try again").click()
+    expect(flavors.get_by_role("alert")).to_be_visible()
+    assert len(asked) == 1
+    her.page.unroute("**/v1/flavors?*")
+    her.page.clock.fast_forward(7_500)
+    expect(flavors.get_by_role("alert")).to_have_count(0)
+    assert her.errors == []
 
 
 def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(own_demo, visit):
@@ -209,6 +230,11 @@ def test_a_machine_that_has_changed_shows_what_came_and_went_and_which_rules_mat
 def test_reasons_of_failures_follow_though_their_numbers_stay(demo, visit):
     her = visit(demo.url)
     her.page.clock.install()
+    her.open("#/fleet")
+    # What a view has begun ends with it, without an error.
+    her.page.route("**/v1/inspection_rules?*", lambda _: None)
+    her.page.goto(f"{demo.url}/ui/#/node/demo-dell-r660")
+    her.see("demo-dell-r660", "h1")
     her.open("#/fleet")
     reasons = "section:has-text('Failed, by reason')"
     her.see("no disk is suitable", reasons)
