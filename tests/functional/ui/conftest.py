@@ -23,6 +23,8 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 #: Programs that are Chromium, by their names in Debian and elsewhere.
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_MS = PATIENCE_S * 1000
+#: Bytes of the largest body that a service accepts by default; of machines, only if it is said so.
+LARGEST = 10 * 1024 * 1024
 #: Makes an error of each violation of the Content-Security-Policy.
 LISTEN = """addEventListener("securitypolicyviolation", (event) => {
     console.error(`CSP ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`);
@@ -150,7 +152,8 @@ class Demo:
 @contextlib.contextmanager
 def demonstrated(folder: Path) -> Iterator[Demo]:
     """Run the demo; yield it after it has inspected its machines."""
-    with standalone(folder, "--demo") as (process, url):
+    config = f"[api]\nmax_anonymous_body_size = {LARGEST}\n"
+    with standalone(folder, "--demo", config=config) as (process, url):
         link = process.printed(r"Why it failed: (\S+)").group(1)
         served = Demo(url, link)
         yield served
