@@ -52,9 +52,10 @@ function bar(progress) {
 
 async function showOne(main, uuid, signal) {
   const head = el("div", {class: "head"}, el("h1", {}, "Operation"), el("span", {class: "dim"}, el("code", {}, uuid)));
-  const told = el("div", {}, loading("Loading the operation …", 4));
-  const groups = el("div", {}, loading("Loading results …", 4));
-  fill(main, head, told, groups);
+  const [told, groups] = [el("div", {}), el("div", {})];
+  // Both at once, as soon as they are known: nothing that is read already moves.
+  fill(main, head, loading("Loading the operation …", 12));
+  const isShown = () => main.contains(told);
   const path = `/v1/operations/${encodeURIComponent(uuid)}`;
   let wasRunning = false;
   const ended = new AbortController();
@@ -63,6 +64,7 @@ async function showOne(main, uuid, signal) {
     if (error) {
       fill(told, notice(error, again));
       fill(groups);
+      if (!isShown()) fill(main, head, told, groups);
       if (error.status === 404) ended.abort();
       return;
     }
@@ -79,6 +81,7 @@ async function showOne(main, uuid, signal) {
       operation.errors?.length > 0 && section("Failed", table("Nodes that failed", ["Node", "Why"], operation.errors.map((each) => [
         el("a", {href: address("node", each.node)}, each.node), {class: "long", children: (each.error ?? "").replaceAll("\\n", " ")}])))));
     await showGroups(groups, path, signal).catch((problem) => { if (problem.name !== "AbortError") throw problem; });
+    if (!isShown() && !signal.aborted) fill(main, head, told, groups);
     if (!isRunning) {
       if (wasRunning) announce(`The operation is ${operation.status}`);
       ended.abort();

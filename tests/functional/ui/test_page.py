@@ -265,6 +265,10 @@ def test_each_reason_leads_to_its_nodes_and_nothing_moves_while_views_load(demo,
     her.page.get_by_role("dialog").get_by_role("button", name="Try").click()
     her.see("1 of 1")
     her.see("finished")
+    address = her.page.url.partition("/ui/")[2]
+    her.page.goto("about:blank")
+    her.open(address)
+    assert her.page.evaluate("() => moved.filter(({value}) => value > 0.01)") == []
     assert her.errors == []
 
 
