@@ -231,11 +231,6 @@ def test_reasons_of_failures_follow_though_their_numbers_stay(demo, visit):
     her = visit(demo.url)
     her.page.clock.install()
     her.open("#/fleet")
-    # What a view has begun ends with it, without an error.
-    her.page.route("**/v1/inspection_rules?*", lambda _: None)
-    her.page.goto(f"{demo.url}/ui/#/node/demo-dell-r660")
-    her.see("demo-dell-r660", "h1")
-    her.open("#/fleet")
     reasons = "section:has-text('Failed, by reason')"
     her.see("no disk is suitable", reasons)
     demo.inspect("demo-ramdisk-error", {**report_of("ramdisk-error"), "error": "the fans are missing"})
