@@ -46,8 +46,9 @@ export function hasCredentials() {
  * @param {string} path e.g. "/v1/nodes?limit=1"
  * @param {object} options `body`: any JSON; `headers`: more of them, e.g. If-Match; `signal`: of an AbortController
  * @returns {Promise<{status, json, headers, error}>} `json` is null without a body; `error` is null, or {status, text,
- *   places, retryAfter, authenticate}: the API's text, its JSON pointers, after how many seconds to try again (null: it
- *   does not say), and the scheme that it asks for. `status` is 0 if there was no answer.
+ *   places, retryAfter, authenticate, path}: the API's text, its JSON pointers, after how many seconds to try again (null:
+ *   it does not say), the scheme that it asks for, and what can be requested again without an effect (null: it cannot).
+ *   `status` is 0 if there was no answer.
  * @throws {DOMException} AbortError, when `signal` is aborted
  */
 export async function request(method, path, {body, headers = {}, signal} = {}) {
@@ -78,17 +79,19 @@ async function ask(error) {
 async function once(method, path, {body, headers, signal}) {
   const sent = {Accept: "application/json", [VERSION_HEADER]: VERSION, ...credentials, ...headers};
   if (body !== undefined) sent["Content-Type"] = "application/json";
+  const again = method === "GET" ? path : null;
   let response;
+  let text;
   try {
     // Without the browser's own credentials and cookies: it would ask for a password itself, and keep it.
     response = await fetch(new URL(path.replace(/^\//, ""), BASE), {
       method, signal, headers: sent, credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
       body: body === undefined ? undefined : JSON.stringify(body)});
+    text = response.status === 304 ? "" : await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    return {status: 0, json: null, headers: new Headers(), error: problem(0, null, new Headers())};
+    return {status: 0, json: null, headers: new Headers(), error: problem(0, null, new Headers(), again)};
   }
-  const text = response.status === 304 ? "" : await response.text();
   let json = null;
   try {
     json = text ? JSON.parse(text) : null;
@@ -97,7 +100,7 @@ async function once(method, path, {body, headers, signal}) {
   }
   const failed = response.status >= 400;
   return {status: response.status, json, headers: response.headers,
-    error: failed ? problem(response.status, json, response.headers) : null};
+    error: failed ? problem(response.status, json, response.headers, again) : null};
 }
 
 const OTHERWISE = {
@@ -111,7 +114,7 @@ const OTHERWISE = {
   503: "The service is not available at the moment.",
 };
 
-function problem(status, json, headers) {
+function problem(status, json, headers, path) {
   let told = json?.error_message ?? json?.error ?? null;
   try {
     if (typeof told === "string") told = JSON.parse(told);
@@ -126,7 +129,7 @@ function problem(status, json, headers) {
     places: [...shown.matchAll(/(?:^|[\s'"(])(\/[\w~.-]+(?:\/[\w~.-]+)*)(?=$|[\s'":,;)])/g)].map((found) => found[1])
       .filter((place) => !place.startsWith("/v1/")),
     retryAfter: Number.isNaN(wait) ? null : wait,
-    authenticate: headers.get("WWW-Authenticate"),
+    authenticate: headers.get("WWW-Authenticate"), path,
   };
 }
 
@@ -164,12 +167,15 @@ export function fromLink(link) {
  * Request again and again until `signal` is aborted: with If-None-Match, for which the API gives an ETag and answers 304
  * without a body while nothing has changed; seldom while the page is hidden, and as late as Retry-After says.
  *
- * @param {function} show called with each reply that differs from the one before, and with errors
+ * @param {function} show called with each reply that differs from the one before, and with errors, of which `path` is null;
+ *   its second argument is a function that requests now
  * @param {number} seconds between two requests
  */
 export async function poll(path, {signal, seconds = 5}, show) {
   let tag = null;
   let before = null;
+  let wake = () => {};
+  const now = () => wake();
   while (!signal.aborted) {
     let wait = seconds;
     try {
@@ -178,16 +184,16 @@ export async function poll(path, {signal, seconds = 5}, show) {
         before = null;
         tag = null;
         wait = Math.max(wait, reply.error.retryAfter ?? 0);
-        show(reply);
+        show({...reply, error: {...reply.error, path: null}}, now);
       } else if (reply.status !== 304) {
         tag = reply.headers.get("ETag");
         const text = JSON.stringify(reply.json);
         if (text !== before) {
           before = text;
-          show(reply);
+          show(reply, now);
         }
       }
-      await pause(wait, signal);
+      await pause(wait, signal, (early) => { wake = early; });
     } catch (error) {
       if (error.name !== "AbortError") throw error;
       return;
@@ -207,12 +213,20 @@ export async function repeat(work, {signal, seconds}) {
   }
 }
 
-/** Wait for some seconds, and until the page is visible. */
-async function pause(seconds, signal) {
+/**
+ * Wait for some seconds, and until the page is visible.
+ *
+ * @param {function} begun called with a function that ends the wait early
+ * @throws {DOMException} AbortError, when `signal` is aborted
+ */
+export async function pause(seconds, signal, begun = () => {}) {
+  signal.throwIfAborted();
   await new Promise((resolve, reject) => {
     const aborted = () => { clearTimeout(timer); reject(new DOMException("left", "AbortError")); };
-    const timer = setTimeout(() => { signal.removeEventListener("abort", aborted); resolve(); }, seconds * 1000);
+    const done = () => { clearTimeout(timer); signal.removeEventListener("abort", aborted); resolve(); };
+    const timer = setTimeout(done, seconds * 1000);
     signal.addEventListener("abort", aborted, {once: true});
+    begun(done);
   });
   while (document.hidden && !signal.aborted) {
     await new Promise((resolve) => {

@@ -5,13 +5,13 @@
 //   async show(main, params, signal)       puts its elements into `main`, which is empty
 // `params` is {path, query}: the decoded parts of the address after the view's name, and a URLSearchParams. `signal` is
 // aborted when the view is left: pass it to request(), poll(), shortcut(), guardLeaving() and addEventListener(), and
-// let AbortErrors pass. When only the query of the address changes, the view is shown again, too; history.replaceState
+// let AbortErrors pass, also out of listeners. When only the query of the address changes, the view is shown again, too; history.replaceState
 // (router.go with {replace: true} does it and shows again) keeps the address without that.
 //
 // What views use:
 //   dom.js        el(tag, attributes, ...children), fill, put, announce(text), when(iso), newId, shown
 //   api.js        request(method, path, {body, headers, signal}) -> {status, json, headers, error}; pages; poll; fromLink
-//   parts.js      notice(error, retry), table, spinner and others: small elements that several views have
+//   parts.js      notice(error, again), which also tries again by itself; table, spinner and others: small elements that several views have
 //   router.js     address(name, ...parts, {query}), go, guardLeaving(signal, isDirty)
 //   shortcuts.js  shortcut(keys, text, action, signal)
 //   guide.js      begin(node): a first rule in five steps
@@ -22,7 +22,7 @@
 
 import {announce, el, fill} from "./dom.js";
 import {askAgain, hasCredentials, hasDeclined, onUnauthorized, setCredentials} from "./api.js";
-import {address, go, here, isDirty, knowViews} from "./router.js";
+import {address, go, here, isDirty, knowViews, leave} from "./router.js";
 import {shortcut, showShortcuts} from "./shortcuts.js";
 import {signIn} from "./sign_in.js";
 import {notice} from "./parts.js";
@@ -50,7 +50,6 @@ const NAVIGATION = [
 
 const FIRST = "fleet";
 const main = document.getElementById("main");
-let left = new AbortController();
 let shownAt = "";
 let isFirst = true;
 
@@ -75,15 +74,20 @@ async function show() {
     go(address(name, ...path), {replace: true});
     return;
   }
-  left.abort();
-  left = new AbortController();
-  const {signal} = left;
+  const signal = leave();
   const wasSame = shownAt.split("?")[0] === wanted.split("?")[0];
   shownAt = wanted;
   markCurrent(name);
+  let view;
   try {
-    const view = await VIEWS[name]();
+    view = await VIEWS[name]();
+  } catch (error) {
     if (signal.aborted) return;
+    fill(main, el("h1", {}, "This view cannot be shown"), notice({status: 0, text: String(error.message ?? error), path: "/v1/"}, show));
+    return;
+  }
+  if (signal.aborted) return;
+  try {
     document.title = `${view.title} – ironic-rules`;
     if (!wasSame) scrollTo(0, 0);
     main.replaceChildren();
@@ -131,5 +135,7 @@ fill(document.getElementById("views"), NAVIGATION.map(([name, text]) =>
 for (const [name, text, key] of NAVIGATION) shortcut(`g ${key}`, `Go to ${text}`, () => go(address(name)));
 shortcut("?", "Show these keys", showShortcuts);
 showSession();
+// Of a view that has been left, what a key or a button began there.
+addEventListener("unhandledrejection", (event) => { if (event.reason?.name === "AbortError") event.preventDefault(); });
 addEventListener("hashchange", show);
 show();

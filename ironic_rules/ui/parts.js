@@ -3,20 +3,26 @@
 import {announce, el, newId, put, shown} from "./dom.js";
 import {request} from "./api.js";
 import {address, go, hasView} from "./router.js";
+import {isTemporary, retry} from "./retry.js";
 
 /**
  * Return what went wrong, as an alert: the API's text, the pointers in it, when to try again.
  *
- * @param {object} error as request() has it; only `text` is required
+ * @param {object} error as request() has it; only `text` is required. If it is temporary and has a `path`, `again` is also
+ *   called by itself as soon as that path has another answer.
  * @param {function} again what "Try again" does; null: there is no such button
  */
 export function notice(error, again = null) {
-  return el("div", {class: "notice bad", role: "alert"},
+  const isRetried = again !== null && isTemporary(error);
+  const made = el("div", {class: "notice bad", role: "alert"},
     el("p", {}, error.status > 0 && el("strong", {}, `${error.status} `), error.text),
     error.places?.length > 0 && el("p", {class: "dim"}, "At ", error.places.map((place) => [el("code", {}, place), " "])),
     error.retryAfter !== null && error.retryAfter !== undefined
       && el("p", {class: "dim"}, `The service asks to wait ${error.retryAfter} s.`),
-    again && el("button", {onclick: again}, "Try again"));
+    isRetried && el("p", {class: "dim"}, "It is also tried again by itself."),
+    again && el("button", {onclick: () => again()}, "Try again"));
+  if (isRetried) retry(made, error, again);
+  return made;
 }
 
 /** Return a text for an empty list: what it would hold, and what to do. */
@@ -144,12 +150,18 @@ export function keepingFocus(place, draw) {
   const sameOf = (element) => `${element.getAttribute("href") ?? ""} ${element.textContent}`;
   const mark = focused && sameOf(focused);
   const position = focused && alike.filter((each) => sameOf(each) === mark).indexOf(focused);
+  const typed = focused?.matches("input, textarea") ? [focused.value, focused.selectionStart, focused.selectionEnd] : null;
   const scrolled = place.querySelector(".scroll")?.scrollLeft ?? 0;
   draw();
   if (scrolled) place.querySelector(".scroll")?.scrollTo({left: scrolled});
   if (focused && !focused.isConnected) {
     const again = [...place.querySelectorAll(focused.tagName)].filter((each) => sameOf(each) === mark);
-    (again[position] ?? again[0])?.focus({preventScroll: true});
+    const found = again[position] ?? again[0];
+    found?.focus({preventScroll: true});
+    if (found && typed) {
+      found.value = typed[0];
+      if (typed[1] !== null) found.setSelectionRange(typed[1], typed[2]);
+    }
   }
 }
 

@@ -2,6 +2,19 @@
 
 const guards = new Set();
 let views = [];
+let left = new AbortController();
+
+/** Leave the view that is shown; return the signal of the next one. */
+export function leave() {
+  left.abort();
+  left = new AbortController();
+  return left.signal;
+}
+
+/** Return the signal that is aborted when the view that is shown is left. */
+export function untilLeft() {
+  return left.signal;
+}
 
 /** Note the names of all views. */
 export function knowViews(names) {

@@ -20,6 +20,7 @@ export function tree(value, {label, root = "", actions = () => [], pick = null} 
   let rows = children(value, null);
   if (rows.length <= 40) rows = rows.flatMap((row) => (isOpenable(row.value) ? open(row) : [row]));
   let chosen = 0;
+  let isChosen = false;
   let found = [];
   let at = -1;
 
@@ -140,6 +141,7 @@ export function tree(value, {label, root = "", actions = () => [], pick = null} 
 
   function choose(index) {
     chosen = Math.max(0, Math.min(rows.length - 1, index));
+    isChosen = true;
     const top = chosen * ROW;
     if (top < box.scrollTop) box.scrollTop = top;
     else if (top + ROW > box.scrollTop + box.clientHeight) box.scrollTop = top + ROW - box.clientHeight + ROW;
@@ -201,18 +203,23 @@ export function tree(value, {label, root = "", actions = () => [], pick = null} 
       style: {"inset-block-start": `${index * ROW}px`, "padding-inline-start": `${(row.level - 1) * 1.1 + 0.3}rem`}},
     el("span", {class: "tree-twist", "aria-hidden": "true"}, openable ? (row.open ? "▾" : "▸") : ""),
     el("span", {class: "tree-key"}, marked(String(row.key), wanted)), el("span", {class: "dim"}, ": "),
-    openable ? el("span", {class: "dim"}, summary(row.value))
+    openable ? el("span", {class: "dim"}, row.summary ??= summary(row.value))
       : el("span", {class: `tree-${row.value === null ? "null" : typeof row.value}`, "data-pick": pick !== null}, marked(leaf(row.value), wanted)));
   }
 
   fill(count, "");
-  requestAnimationFrame(() => { draw(); if (rows.length > 0) choose(0); });
+  requestAnimationFrame(() => {
+    draw();
+    if (rows.length > 0 && !isChosen) choose(0); // unless someone has searched already
+  });
   if (!isOpenable(value)) put(space, leaf(value));
   return Object.assign(element, {focusSearch: () => { element.scrollIntoView({block: "start"}); search.focus({preventScroll: true}); announce(`Search in ${label}`); }});
 }
 
 function isOpenable(value) {
-  return value !== null && typeof value === "object" && (Array.isArray(value) ? value.length > 0 : Object.keys(value).length > 0);
+  if (value === null || typeof value !== "object") return false;
+  for (const _ in value) return true; // without a list of all keys, of which there may be many
+  return false;
 }
 
 function summary(value) {

@@ -59,10 +59,10 @@ export async function show(main, {query}, signal) {
         refresh().catch(left);
       }
     }),
-    poll(`/v1/nodes?${wanted}`, {signal, seconds: EVERY_S}, ({json, error}) => {
+    poll(`/v1/nodes?${wanted}`, {signal, seconds: EVERY_S}, ({json, error}, again) => {
       const isFirst = list.querySelector("[aria-busy]") !== null;
       if (error) {
-        fill(list, notice(error, () => show(main, {query}, signal)));
+        fill(list, notice(error, again));
         return;
       }
       keepingFocus(list, () => fill(list, nodes(json, filters, sorted, direction)));
@@ -157,7 +157,7 @@ function said({reason}) {
 async function explain(place, failure, signal) {
   const {json, error} = await request("GET", "/v1/node_failures", {signal});
   const group = json?.node_failures?.find((each) => each.failure === failure);
-  fill(place, error ? notice(error) : el("div", {class: "notice"}, el("p", {}, group
+  fill(place, error ? notice(error, () => explain(place, failure, signal)) : el("div", {class: "notice"}, el("p", {}, group
     ? [state(group.provision_state), " ", said(group)] : "No node has failed for this reason any more.")));
 }
 

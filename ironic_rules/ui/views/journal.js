@@ -36,10 +36,10 @@ async function showList(main, query, signal) {
 
   const wanted = new URLSearchParams({sort_key: "seen_at", sort_dir: "desc", limit: 100});
   for (const name of ["reason", "mac", "address", "marker"]) if (query.get(name)) wanted.set(name, query.get(name));
-  await poll(`/v1/inspection_journal?${wanted}`, {signal, seconds: 5}, ({json, error}) => {
+  await poll(`/v1/inspection_journal?${wanted}`, {signal, seconds: 5}, ({json, error}, again) => {
     const isFirst = list.querySelector("[aria-busy]") !== null;
     if (error) {
-      fill(list, notice(error, () => showList(main, query, signal)));
+      fill(list, notice(error, again));
       return;
     }
     const entries = json.inspection_journal;

@@ -67,10 +67,10 @@ export async function show(main, {path}, signal) {
   };
 
   let before = null; // the provision state
-  const update = ({json: node, error}) => {
+  const update = ({json: node, error}, again) => {
     if (error) {
-      if (stamp === null) fill(main, el("h1", {}, "Node"), notice(error, () => show(main, {path}, signal)));
-      else fill(why, notice(error));
+      if (stamp === null) fill(main, el("h1", {}, "Node"), notice(error, again));
+      else fill(why, notice(error, again));
       return;
     }
     if (stamp === null) fill(main, head, actions, refused, why, wait());

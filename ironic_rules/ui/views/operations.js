@@ -22,8 +22,8 @@ function what(operation) {
 async function showList(main, signal) {
   const list = el("div", {class: "list"}, loading("Loading operations …", 6));
   fill(main, el("div", {class: "head"}, el("h1", {}, title), el("span", {class: "dim"}, "Work on many nodes that one request began")), list);
-  await poll("/v1/operations?detail=true&sort_key=created_at&sort_dir=desc&limit=50", {signal, seconds: 3}, ({json, error}) => {
-    keepingFocus(list, () => fill(list, error ? notice(error, () => showList(main, signal)) : json.operations.length === 0
+  await poll("/v1/operations?detail=true&sort_key=created_at&sort_dir=desc&limit=50", {signal, seconds: 3}, ({json, error}, again) => {
+    keepingFocus(list, () => fill(list, error ? notice(error, again) : json.operations.length === 0
       ? empty("None. A dry run, or rules applied again, begins at ", el("a", {href: address("fleet")}, "Fleet"), ".")
       : table("Operations", ["Begun", "What", "State", "Progress", {text: "Changed", class: "num"}, {text: "Failed", class: "num"}],
         json.operations.map((operation) => [
@@ -52,17 +52,19 @@ function bar(progress) {
 
 async function showOne(main, uuid, signal) {
   const head = el("div", {class: "head"}, el("h1", {}, "Operation"), el("span", {class: "dim"}, el("code", {}, uuid)));
-  const told = el("div", {}, loading("Loading the operation …", 4));
-  const groups = el("div", {}, loading("Loading results …", 4));
-  fill(main, head, told, groups);
+  const [told, groups] = [el("div", {}), el("div", {})];
+  // Both at once, as soon as they are known: nothing that is read already moves.
+  fill(main, head, loading("Loading the operation …", 12));
+  const isShown = () => main.contains(told);
   const path = `/v1/operations/${encodeURIComponent(uuid)}`;
   let wasRunning = false;
   const ended = new AbortController();
   const polling = AbortSignal.any([signal, ended.signal]);
-  await poll(path, {signal: polling, seconds: 1}, async ({json: operation, error}) => {
+  await poll(path, {signal: polling, seconds: 1}, async ({json: operation, error}, again) => {
     if (error) {
-      fill(told, notice(error));
+      fill(told, notice(error, again));
       fill(groups);
+      if (!isShown()) fill(main, head, told, groups);
       if (error.status === 404) ended.abort();
       return;
     }
@@ -79,6 +81,7 @@ async function showOne(main, uuid, signal) {
       operation.errors?.length > 0 && section("Failed", table("Nodes that failed", ["Node", "Why"], operation.errors.map((each) => [
         el("a", {href: address("node", each.node)}, each.node), {class: "long", children: (each.error ?? "").replaceAll("\\n", " ")}])))));
     await showGroups(groups, path, signal).catch((problem) => { if (problem.name !== "AbortError") throw problem; });
+    if (!isShown() && !signal.aborted) fill(main, head, told, groups);
     if (!isRunning) {
       if (wasRunning) announce(`The operation is ${operation.status}`);
       ended.abort();

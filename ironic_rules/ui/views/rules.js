@@ -4,7 +4,7 @@
 import {announce, el, fill, when} from "../dom.js";
 import {pages, request} from "../api.js";
 import {address, go} from "../router.js";
-import {confirmed, empty, loading, notice, section, table} from "../parts.js";
+import {confirmed, empty, keepingFocus, loading, notice, section, table} from "../parts.js";
 import {patch} from "../workbench/traces.js";
 
 export const title = "Rules";
@@ -24,12 +24,17 @@ const SHOWN = {
 };
 
 export async function show(main, {query}, signal) {
-  const again = () => show(main, {query}, signal);
-  const list = el("div", {});
-  const history = el("div", {});
   // Both at once: nothing that is read already moves.
   const both = el("div", {class: "stack"}, loading("Loading rules …", 30));
   fill(main, el("div", {class: "head"}, el("h1", {}, title), el("a", {href: address("workbench")}, "Write a rule")), both);
+  await draw(both, query, signal);
+}
+
+/** Request and show the rules and revisions; until they are there, what was shown stays. */
+async function draw(both, query, signal) {
+  const again = () => draw(both, query, signal);
+  const list = el("div", {});
+  const history = el("div", {});
   const [rules, statistics, written, revisions] = await Promise.all([
     pages(`${RULES}?sort_key=execution&detail=true&limit=1000`, "inspection_rules", {signal, most: MOST}),
     pages(`${RULES}/statistics?limit=1000`, "statistics", {signal, most: MOST}),
@@ -43,7 +48,7 @@ export async function show(main, {query}, signal) {
       ...listed(rules, counts, writing, query, again, signal));
   }
   fill(history, revisions.error ? notice(revisions.error, again) : listedRevisions(revisions.json, again, signal));
-  fill(both, list, section("Revisions", history));
+  keepingFocus(both, () => fill(both, list, section("Revisions", history)));
 }
 
 function listed(found, counts, writing, query, again, signal) {

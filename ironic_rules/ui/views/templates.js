@@ -42,12 +42,13 @@ async function list(place, path, name, again, signal, draw, otherwise) {
 }
 
 async function showTemplate(main, ident, signal) {
-  const steps = el("div", {}, loading("Loading the template …", 5));
-  const nodes = el("div", {}, loading("Loading nodes …", 5));
+  const [steps, nodes] = [el("div", {}), el("div", {})];
   const head = el("div", {class: "head"}, el("h1", {}, "Template"));
-  fill(main, head, section("Steps, in order", steps), section("Nodes with this trait", nodes));
+  // Both parts at once: nothing that is read already moves.
+  fill(main, head, loading("Loading the template …", 20));
   const path = `/v1/deploy_templates/${encodeURIComponent(ident)}`;
-  const {json: template, error} = await request("GET", path, {signal});
+  const [{json: template, error}, found] = await Promise.all([
+    request("GET", path, {signal}), pages(`${path}/nodes`, "nodes", {signal, most: 500})]);
   if (error) {
     fill(main, el("h1", {}, title), notice(error, () => showTemplate(main, ident, signal)), el("p", {}, el("a", {href: address("templates")}, "All templates")));
     return;
@@ -60,7 +61,6 @@ async function showTemplate(main, ident, signal) {
     ordered.map((step) => [el("code", {}, `${step.interface}.${step.step}`), {class: "num", children: step.priority}, args(step)])),
   ordered.some((step) => step.priority === 0) && empty("A step with priority 0 does not run; it turns off that of the driver."));
 
-  const found = await pages(`${path}/nodes`, "nodes", {signal, most: 500});
   fill(nodes, found.error ? notice(found.error, () => showTemplate(main, ident, signal)) : found.items.length === 0
     ? empty("No node has the trait ", el("code", {}, template.name), ". A rule can give it, by what it finds in an inventory.")
     : table("Nodes with this trait", ["Node", "State", "Driver", "Can run the steps"], found.items.map((node) => [
@@ -68,6 +68,7 @@ async function showTemplate(main, ident, signal) {
       {class: "long", children: [node.supported ? el("span", {class: "good"}, "yes") : el("span", {class: "bad"}, "no"),
         [...node.problems, ...node.warnings].map((each) => el("div", {class: "dim"}, each.text ?? String(each)))]}])),
   found.more && empty("These are the first 500."));
+  fill(main, head, section("Steps, in order", steps), section("Nodes with this trait", nodes));
 }
 
 function args(step) {

@@ -5,6 +5,7 @@ import {announce, el, fill} from "../dom.js";
 import {pages, request} from "../api.js";
 import {address, go} from "../router.js";
 import {confirmed, empty, loading, notice, section} from "../parts.js";
+import {isTemporary} from "../retry.js";
 import {shortcut} from "../shortcuts.js";
 import {tree} from "../tree.js";
 import {RuleEditor} from "../workbench/editor.js";
@@ -20,6 +21,7 @@ import {matrix} from "../workbench/matrix.js";
 export const title = "Workbench";
 
 const DRY_RUN = "/v1/inspection_rules/dry_run";
+const VOCABULARY = "/v1/inspection_rules/vocabulary";
 /** Milliseconds after the last key. */
 const AFTER_KEY = 80;
 /** Dry runs at a time: the service has room for four. */
@@ -38,14 +40,25 @@ let currentMachine = null;
 let vocabulary = null;
 let isComparing = false;
 
-const styled = new Promise((resolve) => {
-  document.head.append(el("link", {rel: "stylesheet", href: "workbench/workbench.css", onload: resolve, onerror: resolve}));
-});
+let styled = null;
+
+/** Load the styles of this view; when the service is away, once more the next time. */
+function style() {
+  styled ??= new Promise((resolve) => {
+    const link = el("link", {rel: "stylesheet", href: "workbench/workbench.css", onload: resolve, onerror: () => {
+      link.remove();
+      styled = null;
+      resolve();
+    }});
+    document.head.append(link);
+  });
+  return styled;
+}
 
 export async function show(main, {path, query}, signal) {
   fill(main, el("div", {class: "head"}, el("h1", {}, title)), loading("Loading …", 20));
   const bench = new Workbench(main, signal);
-  await styled;
+  await style();
   const error = await bench.prepare(path[0] ?? null, query.get("nodes")?.split(",").filter(Boolean) ?? []);
   if (signal.aborted) return;
   if (error) fill(main, el("div", {class: "head"}, el("h1", {}, title)), notice(error, () => show(main, {path, query}, signal)));
@@ -72,7 +85,7 @@ class Workbench {
   async prepare(uuid, nodes) {
     const signal = this._signal;
     const [known, rules] = await Promise.all([
-      vocabulary === null ? request("GET", "/v1/inspection_rules/vocabulary", {signal}) : {json: vocabulary, error: null},
+      vocabulary === null ? request("GET", VOCABULARY, {signal}) : {json: vocabulary, error: null},
       pages("/v1/inspection_rules?sort_key=execution&limit=1000", "inspection_rules", {signal, most: 5000})]);
     if (known.error ?? rules.error) return known.error ?? rules.error;
     vocabulary = known.json;
@@ -427,7 +440,8 @@ class Workbench {
       const body = {...machine.asked, as_if: [{...text.value, uuid: this._uuidOf(text)}]};
       if (isComparing && machine === currentMachine) body.compare = true;
       ({json: reply, error} = await request("POST", DRY_RUN, {body, signal}));
-      if (error) error = {...error, problems: problemsOf(reply).filter(({pointer}) => pointer.startsWith("/as_if/0"))};
+      // A dry run changes nothing: it may be begun again when the service answers.
+      if (error) error = {...error, path: VOCABULARY, problems: problemsOf(reply).filter(({pointer}) => pointer.startsWith("/as_if/0"))};
       if (error) reply = null;
       // Others try rules, too: there is room for a few at a time.
       if (error?.status === 503 && error.retryAfter !== null) {
@@ -487,7 +501,17 @@ class Workbench {
       (uuid, description) => this._nameOf(uuid, description), new Set([own]), this._running !== null,
       (opened, id) => this._select(machines.find((found) => found.id === id), opened)),
     this._errors.size > 0 && el("p", {class: "dim"}, "Without a result: ",
-      machines.filter((found) => this._errors.has(found.id)).map((found) => found.name).join(", "))));
+      machines.filter((found) => this._errors.has(found.id)).map((found) => found.name).join(", ")),
+    !error && this._running === null && this._unanswered()));
+  }
+
+  /** Return a notice of the machines that had no answer, which are tried again; false if there are none. */
+  _unanswered() {
+    const failed = [...this._errors].filter(([, error]) => isTemporary(error));
+    return failed.length > 0 && notice(failed[0][1], () => {
+      for (const [id] of failed) this._errors.delete(id);
+      return this._run(true);
+    });
   }
 
   _nameOf(uuid, description) {

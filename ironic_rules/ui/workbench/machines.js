@@ -6,6 +6,8 @@ import {empty, notice} from "../parts.js";
 
 /** Machines at a time: each is a dry run after each change of the rule. */
 export const MOST = 50;
+/** Characters from which on a pasted text is not shown: a text field takes seconds to break 10 MiB into lines. */
+const LONG = 200_000;
 
 /** A machine, whose data are requested when they are first needed. */
 class Machine {
@@ -110,7 +112,12 @@ export function chooseMachines(current, signal) {
     const list = el("div", {class: "choices", tabindex: "0", role: "group", "aria-labelledby": id});
     const told = el("p", {class: "dim", role: "status"});
     const seek = el("input", {type: "search", autocomplete: "off", spellcheck: "false", oninput: () => draw()});
-    const paste = el("textarea", {spellcheck: "false", "aria-label": "A report or an inventory as JSON"});
+    const paste = el("textarea", {spellcheck: "false", "aria-label": "A report or an inventory as JSON", onpaste: (event) => {
+      const text = event.clipboardData.getData("text/plain");
+      if (text.length < LONG || paste.value !== "") return;
+      event.preventDefault();
+      add(text);
+    }});
     const mistake = el("div", {});
     let groups = null;
     let answer = null;
@@ -143,13 +150,13 @@ export function chooseMachines(current, signal) {
         : `${chosen.size} chosen`;
     }
 
-    function add() {
+    function add(text) {
       try {
-        const machine = pastedMachine(paste.value);
+        const machine = pastedMachine(text);
         chosen.set(machine.id, machine);
         groups?.unshift({title: "Pasted", machines: [machine], hint: ""});
         paste.value = "";
-        mistake.replaceChildren();
+        fill(mistake, el("p", {class: "dim"}, `${machine.name} is added.`));
         announce(`${machine.name} is added`);
         draw();
       } catch (error) {
@@ -160,7 +167,7 @@ export function chooseMachines(current, signal) {
     const dialog = el("dialog", {class: "wide-dialog", "aria-labelledby": id, onclose: () => { dialog.remove(); resolve(answer); }},
       el("h2", {id}, "Machines to try the rule on"),
       el("label", {class: "field"}, el("span", {}, "Search"), seek), list,
-      el("details", {}, el("summary", {}, "Paste a report"), paste, mistake, el("button", {type: "button", onclick: add}, "Add")),
+      el("details", {}, el("summary", {}, "Paste a report"), paste, mistake, el("button", {type: "button", onclick: () => add(paste.value)}, "Add")),
       told,
       el("form", {method: "dialog", class: "buttons", onsubmit: (event) => {
         if (event.submitter?.value === "yes") answer = [...chosen.values()].slice(0, MOST);

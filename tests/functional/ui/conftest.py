@@ -23,6 +23,8 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 #: Programs that are Chromium, by their names in Debian and elsewhere.
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_MS = PATIENCE_S * 1000
+#: Bytes of the largest body that a service accepts by default; of machines, only if it is said so.
+LARGEST = 10 * 1024 * 1024
 #: Makes an error of each violation of the Content-Security-Policy.
 LISTEN = """addEventListener("securitypolicyviolation", (event) => {
     console.error(`CSP ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`);
@@ -37,20 +39,24 @@ class Visitor:
     def __init__(self, context: Any, url: str) -> None:
         self.url = url
         self.context = context
+        #: Errors and warnings of the page itself, and violations of its policy, each with its place.
         self.errors: list[str] = []
         #: URL and body of all requests, and the texts of all answers.
         self.sent: list[str] = []
         self.received: list[Any] = []
         self.page = context.new_page()
         self.page.on("console", self._told)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(f"{error}\n{error.stack}"))
         self.page.on("request", lambda request: self.sent.append(f"{request.url} {request.post_data or ''}"))
         self.page.on("response", lambda response: self.received.append(response))
 
     def _told(self, message: Any) -> None:
-        # Chromium itself notes each refused request, which is no error of the page.
-        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
-            self.errors.append(message.text)
+        # Chromium itself notes each refused request, also those of files of the page, and what it thinks of the
+        # computer's graphics; axe-core warns when it is slow. LISTEN is of no URL.
+        place = message.location["url"]
+        is_its_own = place.startswith(f"{self.url}/ui/") and "Failed to load resource" not in message.text
+        if message.type in ("error", "warning") and (is_its_own or message.text.startswith("CSP ")):
+            self.errors.append(f"{message.text} at {place}:{message.location['lineNumber']}")
 
     def open(self, address: str) -> None:
         """Open an address of the page, ``#/fleet``, and wait until nothing is loading."""
@@ -146,7 +152,8 @@ class Demo:
 @contextlib.contextmanager
 def demonstrated(folder: Path) -> Iterator[Demo]:
     """Run the demo; yield it after it has inspected its machines."""
-    with standalone(folder, "--demo") as (process, url):
+    config = f"[api]\nmax_anonymous_body_size = {LARGEST}\n"
+    with standalone(folder, "--demo", config=config) as (process, url):
         link = process.printed(r"Why it failed: (\S+)").group(1)
         served = Demo(url, link)
         yield served

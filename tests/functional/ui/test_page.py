@@ -7,6 +7,7 @@ import datetime
 import json
 import re
 import time
+from typing import Any
 
 import bcrypt
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from ironic_rules import samples
 from tests.functional.processes import free_port, standalone
 from tests.functional.rows import identity
-from tests.functional.ui.conftest import PATIENCE_MS, playwright
+from tests.functional.ui.conftest import LARGEST, PATIENCE_MS, playwright
 
 expect = playwright.expect
 #: What a machine may send, or a program that pretends to be one; nothing of it may be executed.
@@ -138,9 +139,14 @@ def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages
     her = visit(demo.url)
     # An hour fast.
     her.page.clock.install(time=datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1))
-    her.page.route("**/v1/nodes?*", lambda route: route.fulfill(
-        status=503, headers={"Retry-After": "7", "Content-Type": "application/json"},
-        body=json.dumps({"error_message": json.dumps({"faultstring": "No conductor is alive."})})))
+    asked: list[str] = []
+
+    def busy(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=503, headers={"Retry-After": "7", "Content-Type": "application/json"},
+                      body=json.dumps({"error_message": json.dumps({"faultstring": "No conductor is alive."})}))
+
+    her.page.route("**/v1/nodes?*", busy)
     her.open("#/fleet")
     her.see("503 No conductor is alive.", ".list [role=alert]")
     her.see("The service asks to wait 7 s.", ".list [role=alert]")
@@ -151,6 +157,21 @@ def test_a_service_that_is_busy_is_waited_for_and_a_wrong_clock_shows_right_ages
     her.page.clock.fast_forward(7_500)
     expect(her.page.locator(".list tbody tr").first).to_be_visible()
     expect(her.page.locator(".list [role=alert]")).to_have_count(0)
+
+    # A view that is not requested again and again comes back, too, and not before it was asked to.
+    her.page.route("**/v1/flavors?*", busy)
+    her.page.get_by_role("link", name="Templates", exact=True).click()
+    flavors = her.page.get_by_role("region", name="Flavors")
+    expect(flavors.get_by_role("alert")).to_contain_text("It is also tried again by itself.")
+    asked.clear()
+    her.page.clock.fast_forward(5_000)
+    her.page.get_by_role("button", name="Try again").click()
+    expect(flavors.get_by_role("alert")).to_be_visible()
+    assert len(asked) == 1
+    her.page.unroute("**/v1/flavors?*")
+    her.page.clock.fast_forward(7_500)
+    expect(flavors.get_by_role("alert")).to_have_count(0)
+    assert her.errors == []
 
 
 def test_a_newcomer_is_led_to_the_machine_that_failed_and_to_its_reason(own_demo, visit):
@@ -239,6 +260,10 @@ def test_each_reason_leads_to_its_nodes_and_nothing_moves_while_views_load(demo,
     her.page.get_by_role("dialog").get_by_role("button", name="Try").click()
     her.see("1 of 1")
     her.see("finished")
+    address = her.page.url.partition("/ui/")[2]
+    her.page.goto("about:blank")
+    her.open(address)
+    assert her.page.evaluate("() => moved.filter(({value}) => value > 0.01)") == []
     assert her.errors == []
 
 
@@ -251,9 +276,13 @@ def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
     sent = report_of("vm-qemu-bios")
     sent["inventory"]["system_vendor"] |= {"product_name": HOSTILE[0], "serial_number": HOSTILE[5]}
     sent["inventory"]["hostile"] = {text[:200]: text for text in HOSTILE if "\0" not in text}
-    sent["inventory"]["many"] = [[number, HOSTILE[0]] for number in range(20_000)]
+    # As large as the service accepts it, with 150,000 lines.
+    sent["inventory"]["many"] = [[number, HOSTILE[0]] for number in range(50_000)]
     sent["inventory"]["bmc"] = {"ipmi_password": SECRET}
     sent["error"] = "".join(text for text in HOSTILE if "\0" not in text)
+    sent["inventory"]["long"] = ["y" * 10_000] * ((LARGEST - len(json.dumps(sent)) - 10_000) // 10_005)
+    # Rules are tried on what was processed last, which is not what has failed.
+    demo.inspect(name, sent | {"error": None})
     demo.inspect(name, sent)
 
     her = visit(demo.url)
@@ -265,8 +294,27 @@ def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
     expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("<img src=x")
     search.fill("gnp.exe")
     expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("⟨U+202E⟩gnp.exe")
-    # 60,000 lines are rows of a tree of which few are elements.
+    search.fill("49999")
+    expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("49999")
+    # All lines are rows of a tree of which few are elements.
     assert her.page.get_by_role("treeitem").count() < 100
+
+    # The same machine in the workbench, and the same text pasted.
+    her.open(f"#/workbench?nodes={demo.client.get(f'/v1/nodes/{name}').json()['uuid']}")
+    her.page.get_by_label(f"Search in the inventory of {name}").fill("49999")
+    expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("49999")
+    expect(her.page.locator(".verdict")).to_contain_text(f" on {name}.")
+    her.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    her.page.evaluate("(text) => navigator.clipboard.writeText(text)", json.dumps(sent["inventory"] | {"bmc": None}))
+    her.page.get_by_role("button", name="Choose machines").click()
+    her.page.get_by_text("Paste a report").click()
+    her.page.get_by_label("A report or an inventory as JSON").press("Control+V")
+    her.see("pasted 1 is added.", "dialog")
+    her.page.get_by_role("button", name="Try on these").click()
+    her.page.get_by_role("button", name="pasted 1", exact=True).click()
+    her.page.get_by_label("Search in the inventory of pasted 1").fill("49999")
+    expect(her.page.get_by_role("treeitem", selected=True)).to_contain_text("49999")
+    expect(her.page.locator(".verdict")).to_contain_text(" on pasted 1.")
     for address in ("#/fleet", "#/journal", "#/templates", "#/operations",
                     "#/node/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", "#/journal/javascript:alert(1)"):
         her.open(address)
@@ -275,7 +323,7 @@ def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
     assert her.errors == []
     # What the page has read from the API, read again: Chromium forgets answers.
     read = {text.split()[0] for text in her.sent if "/v1/" in text}
-    assert not [text for text in [*her.sent, *(demo.client.get(url).text for url in read)] if SECRET in text]
+    assert not any(SECRET in text for text in [*her.sent, *(demo.client.get(url).text for url in read)])
     assert {address.split("/")[2] for address in her.sent} == {demo.url.split("/")[2]}
     assert her.page.evaluate("() => localStorage.length + sessionStorage.length + document.cookie.length") == 0
 
