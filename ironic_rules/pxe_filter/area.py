@@ -190,6 +190,9 @@ class Area:
             except OSError as exc:
                 LOG.error("Cannot read %s: %s", target.name, exc)
                 continue
+            except Exception:  # it may be another package's, and the other targets must go on
+                LOG.exception("Cannot read %s", target.name)
+                continue
             with self._lock:
                 for change in found:
                     if change.groups and self._writer.waits_for(target, change.groups):

@@ -115,11 +115,12 @@ class FilterService:
             # In a thread: it waits for the broker, and the files must be right without one.
             self._listener.start()
         patience.eventually(lambda: self._keeper.sync(periodic=True))
+        # Before all is written: what can be written must follow messages, whatever another target refuses.
+        for writer in self._writers:
+            writer.start()
         while self._keeper.is_behind:  # it has logged why
             time.sleep(patience.RETRY_S)
             patience.eventually(lambda: self._keeper.sync(periodic=True))
-        for writer in self._writers:
-            writer.start()
         self._loop.start()
 
     def _open(self) -> None:

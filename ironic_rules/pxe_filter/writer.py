@@ -14,7 +14,7 @@ from oslo_log import log as logging
 
 from ironic_rules.pxe_filter.plan import UNKNOWN_FILE, Plan
 from ironic_rules.pxe_filter.statistics import AreaStatistics
-from ironic_rules.pxe_filter.targets.base import Batch, Target
+from ironic_rules.pxe_filter.targets.base import Batch, InForce, Outcome, Target
 
 LOG = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Writer:
     def observe(self) -> None:
         """Note in the statistics what the servers have taken over."""
         with self.turn:
-            states = [queue.target.in_force() for queue in self._queues]
+            states = [_in_force(queue.target) for queue in self._queues]
         waiting = [state.waiting for state in states]
         self._statistics.unread = -1 if None in waiting else sum(number or 0 for number in waiting)
         self._statistics.in_force = not self.is_behind and not any(state.reason for state in states)
@@ -142,7 +142,7 @@ class Writer:
                     unknown = self._plan.allows_unknown
         if not groups and unknown is None:
             return False
-        outcome = queue.target.apply(Batch(groups, unknown))
+        outcome = _apply(queue.target, Batch(groups, unknown))
         with self._lock:
             failed = outcome.failed | ({UNKNOWN_FILE} if outcome.unknown_failed else set())
             queue.failed |= failed
@@ -151,7 +151,10 @@ class Writer:
             self._statistics.unwritten = sum(map(len, self._queues))
         if outcome.problem is not None:
             problems.setdefault(queue.target, outcome.problem)
-        self._leave_time(queue)
+        try:
+            self._leave_time(queue)
+        except Exception as exc:  # noqa: BLE001  (as of ``apply``: the other targets are not to wait for this one)
+            problems.setdefault(queue.target, exc)
         return True
 
     def _leave_time(self, queue: _Queue) -> None:
@@ -168,9 +171,29 @@ class Writer:
         if problem is not None:
             self._statistics.write_errors += 1
             if not queue.is_broken:
+                expected = isinstance(problem, OSError)
                 LOG.error("Cannot write into %s: %s. %s files are not up to date; writing them is retried",
-                          queue.target.name, problem, len(queue))
+                          queue.target.name, problem if expected else repr(problem), len(queue),
+                          exc_info=None if expected else problem)
             queue.is_broken = True
         elif queue.is_broken:
             LOG.info("%s can be written again and is up to date", queue.target.name)
             queue.is_broken = False
+
+
+def _apply(target: Target, batch: Batch) -> Outcome:
+    """Let the target write a batch. With an error that it raises, nothing of the batch counts as written."""
+    try:
+        outcome = target.apply(batch)
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"apply() returned {outcome!r}, which is not an Outcome")
+    except Exception as exc:  # noqa: BLE001  (it may be another package's, and the other targets must go on)
+        return Outcome(frozenset(batch.groups), batch.allows_unknown is not None, exc, 0)
+    return outcome
+
+
+def _in_force(target: Target) -> InForce:
+    try:
+        return target.in_force()
+    except Exception as exc:  # noqa: BLE001  (as of ``apply``)
+        return InForce(None, f"the target cannot tell: {exc!r}")

@@ -114,7 +114,10 @@ class Target(abc.ABC):
 
     @abc.abstractmethod
     def apply(self, batch: Batch) -> Outcome:
-        """Write a batch. Errors are returned, not raised; what could not be written is given again."""
+        """Write a batch. What could not be written is given again, at the next synchronisation at the latest.
+
+        :returns: errors, too; with one that is raised instead, nothing of the batch counts as written
+        """
 
     @abc.abstractmethod
     def changed_by_others(self) -> Iterator[Found]:

@@ -107,3 +107,31 @@ def test_the_closed_policy_as_the_page_sets_it_up(site: Site, names: Names, tmp_
             wait_for("it to be answered no longer", lambda: net.wire.ask(clients[0]) == [False])
             assert "Cannot write" not in process.text()
         net.stop_keas()
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_the_sample_of_the_open_policy_with_its_server(site: Site, names: Names, tmp_path: Path, version: int) -> None:
+    (node, mac), (_, other), stranger = site.machine(), site.machine(), site.mac()
+    duids = [{"duid": f"00030001{one.replace(':', '')}"} if version == 6 else {} for one in (mac, other, stranger)]
+    clients = [{"v": version, "mac": one, "wait": 1.5, **duid}
+               for one, duid in zip((mac, other, stranger), duids, strict=True)]
+    type_commands(names, tmp_path)
+    given = {**options(names), "deny_unknown_macs": "false"}
+    sample = _ROOT / "etc" / "ironic-rules" / "kea" / f"kea-dhcp{version}-open.conf"
+    text = names(sample.read_text().replace("192.0.2.12", "localhost")).replace("192.0.2.", "198.51.100.")
+    text = text.replace('"type": "memfile"', '"type": "memfile", "persist": false')
+    if version == 6:  # where the server keeps its own DUID
+        text = text.replace('"valid-lifetime"', f'"data-directory": "{tmp_path}", "valid-lifetime"')
+    url = names.url.set(database=names.kea, username=names.kea, password="PASSWORD")
+    with network(tmp_path) as net:
+        kea = net.kea(version, url.render_as_string(hide_password=False), "open", text)
+        with running(site, **given, dhcp_hostsdir="", kea_control_sockets=kea.control) as process:
+            wait_for("all to be denied", lambda: net.wire.ask(*clients) == [False, False, False])
+            site.move(node, states.INSPECTWAIT)
+            # Who is unknown may be a machine that is to be discovered.
+            wait_for("the allowed client to be answered", lambda: net.wire.ask(*clients) == [True, False, True])
+
+            site.move(node, states.MANAGEABLE)
+            wait_for("it to be answered no longer", lambda: net.wire.ask(*clients) == [False, False, False])
+            assert "Cannot write" not in process.text()
+        net.stop_keas()

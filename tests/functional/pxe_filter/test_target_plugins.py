@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from ironic_rules.models import states
 from tests.functional import plugins
-from tests.functional.processes import wait_for
+from tests.functional.processes import Process, wait_for
 from tests.functional.pxe_filter.site import Site
 from tests.functional.pxe_filter.test_process import command, running
 
@@ -26,7 +28,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def with_plugin(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the sample package available to processes that are started from here."""
-    monkeypatch.setenv("PYTHONPATH", str(installed))
+    monkeypatch.setenv("PYTHONPATH", str(installed), prepend=os.pathsep)
 
 
 def refused(site: Site, **options: Any) -> str:
@@ -86,16 +88,71 @@ def test_an_option_that_it_refuses_is_told_in_one_line(site: Site, with_plugin: 
     assert "[pxe_filter]sample_json_file is not set." in refused(site, target="sample-json")
 
 
+RAISING = """
+from pathlib import Path
+from sample_pxe_filter_target import JsonTarget
+
+class Raising(JsonTarget):
+    def apply(self, batch):
+        if Path(self.name + ".broken").exists():
+            raise ZeroDivisionError("no such switch")
+        return super().apply(batch)
+"""
+
+
+def test_what_one_raises_is_told_and_retried_and_the_others_go_on(site: Site, installed: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises at the start, and again while the filter runs."""
+    package = module(site, "raising_target", RAISING, "raising = raising_target:Raising")
+    monkeypatch.setenv("PYTHONPATH", f"{installed}{os.pathsep}{package}", prepend=os.pathsep)
+    file, marker = site.path / "raising.json", site.path / "raising.json.broken"
+    marker.touch()
+    node, mac = site.machine()
+    sections = (f"[pxe_filter:rack1]\ntarget = raising\nsample_json_file = {file}\n"
+                f"[pxe_filter:rack2]\ndhcp_hostsdir = {site.folder}\n")
+    options = site.config_file("raising", sections, targets="rack1,rack2", dhcp_hostsdir="", sync_period=1)
+    process = Process("ironic_rules.cmd.pxe_filter", ["--config-file", str(options)], site.path, "raising")
+    told = f"Cannot write into {file}: ZeroDivisionError('no such switch')"
+    try:
+        process.printed(re.escape(told))
+        for allowed in (True, False):
+            site.move(node, states.INSPECTWAIT if allowed else states.MANAGEABLE)
+            site.reaches({mac: allowed, "*": allowed})
+        assert not file.exists()
+        marker.unlink()
+        process.printed(f"{re.escape(str(file))} can be written again and is up to date")
+        process.printed("is running")
+        assert json.loads(file.read_text()) == {"unknown": False, mac: False}
+
+        marker.touch()
+        site.move(node, states.INSPECTWAIT)
+        site.reaches({mac: True, "*": True})
+        wait_for("the second message", lambda: process.text().count(told) == 2)
+        assert json.loads(file.read_text()) == {"unknown": False, mac: False}
+        marker.unlink()
+        wait_for("the file", lambda: json.loads(file.read_text()) == {"unknown": True, mac: True})
+        # Once for each time that it begins, not for each attempt.
+        assert process.text().count("Traceback") == 2
+    finally:
+        process.close()
+
+
+def module(site: Site, name: str, text: str, point: str, more: str = "") -> Path:
+    """Write a package with one module and the entry point of a target, as it is when installed; return its folder."""
+    package = site.path / name
+    points = package / f"{name}-1.0.dist-info"
+    points.mkdir(parents=True)
+    (points / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n")
+    (points / "entry_points.txt").write_text(f"[ironic_rules.pxe_filter.targets]\n{point}\n{more}")
+    (package / f"{name}.py").write_text(text)
+    return package
+
+
 def broken(site: Site, monkeypatch: pytest.MonkeyPatch, text: str) -> str:
     """Install a package with this module, whose target is the class ``Broken``; return what the filter says."""
-    package = site.path / "broken"
-    points = package / "broken_target-1.0.dist-info"
-    points.mkdir(parents=True)
-    (points / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-target\nVersion: 1.0\n")
-    (points / "entry_points.txt").write_text("[ironic_rules.pxe_filter.targets]\nbroken = broken_target:Broken\n"
-                                             "[oslo.config.opts]\nbroken = broken_target:list_opts\n")
-    (package / "broken_target.py").write_text(text)
-    monkeypatch.setenv("PYTHONPATH", str(package))
+    package = module(site, "broken_target", text, "broken = broken_target:Broken",
+                     "[oslo.config.opts]\nbroken = broken_target:list_opts\n")
+    monkeypatch.setenv("PYTHONPATH", str(package), prepend=os.pathsep)
     return refused(site, target="broken", broken_number="none")
 
 
