@@ -167,11 +167,16 @@ def rpc() -> FakeConductorAPI:
 
 
 @pytest.fixture
-def app(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI, monkeypatch: pytest.MonkeyPatch) -> Client:
-    # What there is now, however slow the machine is.
+def patient_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let health checks say what the database is now, however slow the machine is."""
     monkeypatch.setattr(database_check, "FRESH_S", 0)
     monkeypatch.setattr(database_check, "SHORT_PATIENCE_S", 20)
     monkeypatch.setattr(database_check, "PATIENCE_S", 20)
+
+
+@pytest.fixture
+def app(conf: cfg.ConfigOpts, db: Database, rpc: FakeConductorAPI, monkeypatch: pytest.MonkeyPatch,
+        patient_check: None) -> Client:
     monkeypatch.setattr(broker_check, "FIRST_S", 20)
     return Client(make_app(conf, db, rpc), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
 

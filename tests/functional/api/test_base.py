@@ -277,6 +277,7 @@ def test_the_healthcheck_needs_a_database_and_a_living_conductor(app, db):
     assert app.get("/healthcheck", status=503).json["conductors"] == 0
 
 
+@pytest.mark.usefixtures("patient_check")
 @pytest.mark.parametrize("hangs", [False, True])
 def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting(conf, db, rpc, monkeypatch, hangs):
     released = threading.Event()
@@ -297,6 +298,7 @@ def test_the_healthcheck_notices_a_broker_that_is_gone_or_silent_without_waiting
     assert app.get("/healthcheck/live").json == {"status": "OK"}
 
 
+@pytest.mark.usefixtures("patient_check")
 def test_a_broker_that_is_not_checked_yet_is_not_missed(conf, db, rpc, monkeypatch):
     released = threading.Event()
     monkeypatch.setattr(rpc, "ping_broker", lambda: released.wait(60))
