@@ -190,7 +190,7 @@ class Area:
             except OSError as exc:
                 LOG.error("Cannot read %s: %s", target.name, exc)
                 continue
-            except Exception:  # it may be another package's, and the other targets must go on
+            except Exception:  # it may be another package's, and the other targets must continue
                 LOG.exception("Cannot read %s", target.name)
                 continue
             with self._lock:

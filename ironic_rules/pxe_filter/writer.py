@@ -187,7 +187,7 @@ def _apply(target: Target, batch: Batch) -> Outcome:
         outcome = target.apply(batch)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"apply() returned {outcome!r}, which is not an Outcome")
-    except Exception as exc:  # noqa: BLE001  (it may be another package's, and the other targets must go on)
+    except Exception as exc:  # noqa: BLE001  (it may be another package's, and the other targets must continue)
         return Outcome(frozenset(batch.groups), batch.allows_unknown is not None, exc, 0)
     return outcome
 

@@ -278,7 +278,7 @@ def test_fifty_callbacks_of_one_machine_at_once_make_one_node(whole, machine, kn
             # Equal ones would be repetitions of one report.
             replies = list(pool.map(lambda number: post(whole, {**body, "number": number}), range(50)))
         accepted = [reply for reply in replies if reply.status_int == 200]
-        # On a busy machine, some wait too long for their turn, and are told to come again.
+        # On a busy machine, some wait too long for their turn, and are to come again.
         assert len(accepted) == 1
         assert {reply.status_int for reply in replies} <= {200, 404, 503}
         whole.at_rest(accepted[0].json["uuid"])

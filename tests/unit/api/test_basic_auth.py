@@ -105,7 +105,7 @@ def test_few_passwords_are_checked_at_once_and_few_threads_wait_for_them(path, m
     assert begun.wait(60)
     assert client.status("right") == 200
     assert running == [1]
-    # Only those who are refused get an answer: when there are three, the others are waiting or checking.
+    # Those who are refused are answered first: when there are three, the others are waiting or checking.
     assert [statuses.get(timeout=60) for _ in range(3)] == [503] * 3
     released.set()
     assert [statuses.get(timeout=60) for _ in range(3)] == [401] * 3
