@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from oslo_config import cfg
@@ -40,25 +41,26 @@ def get_enforcer() -> Any:
     return enforcer(conf)
 
 
-def allows(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> bool:
-    """Return whether ``context`` passes the policy ``name``."""
+def allows(conf: cfg.ConfigOpts, name: str, context: RequestContext, of: Mapping[str, str] | None = None) -> bool:
+    """Return whether ``context`` passes the policy ``name``; arguments as those of :func:`authorize`."""
     try:
-        authorize(conf, name, context)
+        authorize(conf, name, context, of)
     except Forbidden:
         return False
     return True
 
 
-def authorize(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> None:
+def authorize(conf: cfg.ConfigOpts, name: str, context: RequestContext, of: Mapping[str, str] | None = None) -> None:
     """Check that ``context`` passes the policy ``name``.
 
     If every authenticated user is an administrator, nothing is enforced and no policy file is read.
 
+    :param of: whose the object is: ``node.owner``, ``node.lessee`` or ``runbook.owner`` -> id of a project
     :raises Forbidden: 403, with the name of the policy only
     """
     if conf.auth_strategy in ADMIN_STRATEGIES:
         return
-    target = {}
+    target = dict(of or {})
     if conf.rbac_service_role_elevated_access:
         # A check that needs a value which is not there is false.
         target["config.service_project_name"] = conf.rbac_service_project_name

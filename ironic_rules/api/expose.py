@@ -1,7 +1,8 @@
 """The decorator of all controller methods.
 
 In this order, and nowhere else: version, policy, query parameters, body, the method, errors, JSON. The policy is
-checked before any input is read, so that unauthorised clients learn nothing.
+checked before any input is read, so that unauthorised clients learn nothing. Callers in a project are an exception, if
+the policy depends on whose a node is: ``confinement``.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ import orjson
 import pecan
 from pecan import core
 
-from ironic_rules import policy as policy_module
-from ironic_rules.api import etags, faults, json_body, versions
+from ironic_rules.api import confinement, etags, faults, json_body, versions
 from ironic_rules.api.filters import Query
 from ironic_rules.api.schema import Schema
+from ironic_rules.db import nodes
 from ironic_rules.exceptions import (
     EncodingUnsupported,
+    Forbidden,
     Invalid,
     MethodNotAllowed,
+    NodeNotFound,
     NotAcceptable,
     NotFound,
     VersionTooLow,
@@ -43,6 +46,7 @@ class Route:
     since: int
     hidden: bool
     unacceptable: bool
+    policy_first: bool
     policy: str | None
     body: Schema | None
     query: Query
@@ -56,8 +60,8 @@ class Route:
 
 def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema | None = None,
            query: Query | None = None, status: int = 200, public: bool = False,
-           allow_nul: bool = False, hidden: bool = False,
-           unacceptable: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+           allow_nul: bool = False, hidden: bool = False, unacceptable: bool = False,
+           policy_first: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
 
     The method's parameters are the idents of the path in order, then ``body`` and ``query`` if it takes them. It
@@ -72,13 +76,14 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     :param allow_nul: strings in the body may contain NUL characters
     :param hidden: below ``since`` the resource does not exist for this method
     :param unacceptable: below ``since`` this method is not acceptable
+    :param policy_first: the policy is checked before the version, as in Ironic
     """
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(method)
         parameters = [p for p in signature.parameters.values() if p.name not in ("body", "query")]
         path = parameters[1:]
-        route = Route(since, hidden, unacceptable, policy, body, query or _NO_QUERY, status, public, allow_nul,
-                      tuple(p.name for p in path), sum(p.default is p.empty for p in path))
+        route = Route(since, hidden, unacceptable, policy_first, policy, body, query or _NO_QUERY, status, public,
+                      allow_nul, tuple(p.name for p in path), sum(p.default is p.empty for p in path))
         takes_body, takes_query = "body" in signature.parameters, "query" in signature.parameters
 
         @functools.wraps(method)
@@ -87,14 +92,23 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
 
             def call() -> Any:
                 # Read for each attempt: a method may change what it is given.
-                query_values = route.query.load(request.environ.get("QUERY_STRING", ""))
-                body_value = _load_body(route, request)
+                try:
+                    query_values = route.query.load(request.environ.get("QUERY_STRING", ""))
+                    body_value = _load_body(route, request)
+                except Invalid:
+                    if request.confinement is not None and route.path_arguments[:1] == ("node",):
+                        _check_node(request, arguments[0])
+                    raise
                 given: dict[str, Any] = {}
                 if takes_query:
                     given["query"] = query_values
                 if takes_body:
                     given["body"] = body_value
-                return _call(method, self, arguments, given, request)
+                result = _call(method, self, arguments, given, request)
+                if request.confinement is not None and not request.confinement.is_decided:
+                    # Not to be reached: a method that checks no node has no policy that depends on nodes.
+                    raise Forbidden(policy=route.policy)
+                return result
 
             try:
                 _check(route, request)
@@ -134,14 +148,26 @@ def _call(method: Callable[..., Any], controller: Any, arguments: tuple[str | No
 
 
 def _check(route: Route, request: Any) -> None:
+    request.confinement = None
+    if route.policy_first and route.policy is not None:
+        request.confinement = confinement.of_request(request.conf, route.policy, request.context)
     if request.version < route.since:
         text = versions.required(route.since)
         if route.unacceptable:
             raise NotAcceptable(text)
         is_absent = route.hidden or request.method in ("GET", "HEAD")
         raise VersionTooLow(text) if is_absent else MethodNotAllowed(text)
-    if route.policy is not None:
-        policy_module.authorize(request.conf, route.policy, request.context)
+    if route.policy is not None and not route.policy_first:
+        request.confinement = confinement.of_request(request.conf, route.policy, request.context)
+
+
+def _check_node(request: Any, ident: str) -> None:
+    """Check the access to a node, so that the caller learns nothing about input for a node that is not theirs.
+
+    :raises NodeNotFound: 404;  Forbidden: 403
+    """
+    with request.db.reader() as conn:
+        request.confinement.check_node(nodes.get(conn, ident), NodeNotFound(node=ident))
 
 
 def _load_body(route: Route, request: Any) -> Any:

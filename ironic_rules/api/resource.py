@@ -14,7 +14,7 @@ Nothing else is reachable: no attribute of a Python object is looked up by a nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 METHODS: dict[str, tuple[str, ...]] = {
@@ -33,6 +33,8 @@ class Resource:
     below: ClassVar[Mapping[str, Resource]] = {}
     #: Path segment after an ident -> the resource below that item; its methods get the ident as first argument.
     below_item: ClassVar[Mapping[str, Resource]] = {}
+    #: HTTP methods that are not allowed (405), as in Ironic, at names below this one that do not exist (else 404).
+    not_allowed_below: ClassVar[Sequence[str]] = ()
     #: HTTP method -> (fewest arguments, most arguments, name of the Python method); made from the exposed methods.
     methods: ClassVar[Mapping[str, list[tuple[int, int, str]]]] = {}
 
@@ -69,6 +71,8 @@ def find(root: Resource, method: str, path: str) -> Found:
             return Found(getattr(resource, name), tuple(arguments))
     others = {verb: getattr(resource, name).route for verb, entries in table.items()
               for fewest, most, name in entries if fewest <= count <= most}
+    if rest and method in resource.not_allowed_below:
+        return Found(None, allow=tuple(table))
     writing = [route for verb, route in others.items() if verb != "GET"]
     hidden = bool(writing) and all(route.hidden for route in writing)
     return Found(None, allow=tuple(others), since=min(route.since for route in others.values()) if hidden else 0)

@@ -28,8 +28,8 @@ OPTS: list[cfg.Opt] = [
     cfg.BoolOpt("rbac_service_role_elevated_access", default=True,
                 help="With auth_strategy = keystone: whether users with the role service in the project "
                      "rbac_service_project_name may do what services such as Nova need. With a system-scoped token "
-                     "they may in any case. Unlike in Ironic the default is true: nodes have no owner here by which a "
-                     "service could be given access to some of them."),
+                     "they may in any case. Unlike in Ironic the default is true; without it, a service sees the nodes "
+                     "that its project owns."),
     cfg.StrOpt("rbac_service_project_name", default="service",
                help="Name of the project, in the domain with the id default, that has the users of other services."),
     cfg.ListOpt("secret_words", default=list(secrets.WORDS),

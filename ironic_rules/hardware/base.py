@@ -294,6 +294,28 @@ class ManagementInterface(Interface, abc.ABC):
         """
         raise self.refuse(task, "get_mac_addresses")
 
+    def get_supported_indicators(self, task: Task) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return ``{component: {name: {"readonly": bool, "states": [names]}}}`` of the machine's indicators.
+
+        :raises UnsupportedDriverExtension: the interface knows none
+        """
+        raise self.refuse(task, "get_supported_indicators")
+
+    def get_indicator_state(self, task: Task, component: str, indicator: str) -> str:
+        """Return the state of an indicator: ``ON``, ``OFF``, ``BLINKING`` or ``UNKNOWN``.
+
+        :raises InvalidParameterValue: no such indicator;  UnsupportedDriverExtension: the interface knows none
+        """
+        raise self.refuse(task, "get_indicator_state")
+
+    def set_indicator_state(self, task: Task, component: str, indicator: str, state: str) -> None:
+        """Switch an indicator.
+
+        :raises InvalidParameterValue: no such indicator or state
+        :raises UnsupportedDriverExtension: the interface can switch none
+        """
+        raise self.refuse(task, "set_indicator_state")
+
     def inject_nmi(self, task: Task) -> None:
         """Send a non-maskable interrupt to the machine, whose system then writes a crash dump.
 

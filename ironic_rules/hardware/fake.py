@@ -99,6 +99,10 @@ class FakePower(Pretends, PowerInterface):
         task.node.power_state = _POWER_STATES[target]
 
 
+#: Component and name -> the states that an indicator may have.
+_INDICATORS = {("chassis", "led-0"): ("OFF", "ON"), ("system", "led"): ("BLINKING", "OFF", "ON")}
+
+
 class FakeManagement(Pretends, ManagementInterface):
     """Keeps the boot device in ``driver_internal_info``; the default is PXE."""
 
@@ -117,6 +121,15 @@ class FakeManagement(Pretends, ManagementInterface):
         if chosen != _FIRST_BOOT_DEVICE:
             task.node.driver_internal_info[_BOOT_DEVICE] = chosen
 
+
+    def get_supported_indicators(self, task: Task) -> dict[str, dict[str, dict[str, Any]]]:
+        return {component: {name: {"readonly": True, "states": list(states)}}
+                for (component, name), states in _INDICATORS.items()}
+
+    def get_indicator_state(self, task: Task, component: str, indicator: str) -> str:
+        if (component, indicator) not in _INDICATORS:
+            raise InvalidParameterValue(f"There is no indicator {indicator}@{component}.")
+        return "ON"
 
     def inject_nmi(self, task: Task) -> None:
         pass

@@ -38,6 +38,11 @@ def policies() -> list[Policy]:
     return list(itertools.chain.from_iterable(module.RULES for module in MODULES))
 
 
+def by_name() -> dict[str, Policy]:
+    """Return every policy by its name."""
+    return {entry.name: entry for entry in policies()}
+
+
 def list_rules() -> list[Any]:
     """Return every policy as a default of oslo.policy; the ``oslo.policy.policies`` entry point."""
     from oslo_policy import policy  # here, because many installations enforce no policies

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from ironic_rules.policies.base import ADMIN, MEMBER, READER, documented
+from ironic_rules.models.nodes import INTERFACE_FIELDS
+from ironic_rules.policies.base import (
+    ADMIN,
+    MEMBER,
+    NODE_MEMBER,
+    NODE_READER,
+    OWNER_ADMIN,
+    OWNER_MEMBER,
+    OWNER_MEMBER_OR_LESSEE_ADMIN,
+    OWNER_READER,
+    documented,
+    listed,
+)
 
 LIST = "baremetal:node:list"
+LIST_ALL = "baremetal:node:list_all"
 GET = "baremetal:node:get"
 CREATE = "baremetal:node:create"
+CREATE_OWN = "baremetal:node:create:self_owned_node"
 UPDATE = "baremetal:node:update"
 DELETE = "baremetal:node:delete"
+DELETE_OWN = "baremetal:node:delete:self_owned_node"
+DISABLE_CLEANING = "baremetal:node:disable_cleaning"
+UPDATE_OWNER_PROVISIONED = "baremetal:node:update_owner_provisioned"
 VALIDATE = "baremetal:node:validate"
 GET_DEPLOY_STEPS = "baremetal:node:get_deploy_steps"
 SET_MAINTENANCE = "baremetal:node:set_maintenance"
@@ -24,6 +41,8 @@ ATTACH_VIF = "baremetal:node:vif:attach"
 DETACH_VIF = "baremetal:node:vif:detach"
 GET_BOOT_DEVICE = "baremetal:node:get_boot_device"
 SET_BOOT_DEVICE = "baremetal:node:set_boot_device"
+GET_INDICATOR = "baremetal:node:get_indicator_state"
+SET_INDICATOR = "baremetal:node:set_indicator_state"
 INJECT_NMI = "baremetal:node:inject_nmi"
 SET_BOOT_MODE = "baremetal:node:set_boot_mode"
 SET_SECURE_BOOT = "baremetal:node:set_secure_boot"
@@ -42,59 +61,117 @@ GET_INVENTORY = "baremetal:node:inventory:get"
 REAPPLY = "baremetal:node:inventory:reapply"
 LIST_LEGACY_VALUES = "baremetal:node:legacy_value:list"
 
+_UPDATE, _GET = "baremetal:node:update", "baremetal:node:get"
+#: Field -> the policy of its changes, and its default. Every other field has ``baremetal:node:update``.
+_FIELDS = {
+    "instance_info": (f"{_UPDATE}_instance_info", OWNER_MEMBER_OR_LESSEE_ADMIN),
+    "instance_name": (f"{_UPDATE}_instance_info", OWNER_MEMBER_OR_LESSEE_ADMIN),
+    "extra": (f"{_UPDATE}_extra", NODE_MEMBER),
+    **{name: (f"{_UPDATE}:{name}", OWNER_MEMBER) for name in (
+        "driver_info", "properties", "instance_uuid", "lessee", "network_data", "name", "retired")},
+    "retired_reason": (f"{_UPDATE}:retired", OWNER_MEMBER),
+    **{name: (f"{_UPDATE}:{name}", MEMBER) for name in ("owner", "conductor_group", "parent_node")},
+    **{name: (f"{_UPDATE}:{name}", ADMIN) for name in ("chassis_uuid", "shard", "disable_power_off")},
+    **dict.fromkeys(("driver", *INTERFACE_FIELDS), (f"{_UPDATE}:driver_interfaces", OWNER_ADMIN)),
+}
+UPDATE_FIELD = {name: policy for name, (policy, _) in _FIELDS.items()}
+#: Field -> the policy without which callers who are confined to their project see that it is hidden.
+GET_FIELD = {name: f"{_GET}:{name}" for name in ("last_error", "reservation", "driver_internal_info", "driver_info")}
+
 _NODE = "/v1/nodes/{node_ident}"
+
+
+def _named(policy: str) -> str:
+    return ", ".join(name for name, entry in _FIELDS.items() if entry[0] == policy)
+
+
 RULES = [
-    documented(LIST, READER, "List nodes", ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail"),
-               ("GET", "/v1/node_states"), ("GET", "/v1/node_failures")),
-    documented(GET, READER, "Show a node", ("GET", _NODE)),
-    documented(CREATE, ADMIN, "Create a node", ("POST", "/v1/nodes")),
-    documented(UPDATE, MEMBER, "Change a node", ("PATCH", _NODE)),
-    documented(DELETE, ADMIN, "Delete a node", ("DELETE", _NODE)),
-    documented(VALIDATE, MEMBER, "Validate a node's interfaces", ("GET", f"{_NODE}/validate")),
-    documented(GET_DEPLOY_STEPS, READER, "Show the steps that a node's deployment or automated cleaning would run",
-               ("GET", f"{_NODE}/deploy_steps"), ("GET", f"{_NODE}/clean_steps")),
-    documented(SET_MAINTENANCE, MEMBER, "Put a node into maintenance", ("PUT", f"{_NODE}/maintenance")),
-    documented(CLEAR_MAINTENANCE, MEMBER, "Take a node out of maintenance", ("DELETE", f"{_NODE}/maintenance")),
-    documented(GET_STATES, READER, "Show a node's states", ("GET", f"{_NODE}/states")),
-    documented(SET_POWER_STATE, MEMBER, "Change a node's power state", ("PUT", f"{_NODE}/states/power")),
-    documented(SET_PROVISION_STATE, MEMBER, "Change a node's provision state", ("PUT", f"{_NODE}/states/provision")),
-    documented(LIST_TRAITS, READER, "List a node's traits", ("GET", f"{_NODE}/traits")),
-    documented(SET_TRAITS, MEMBER, "Add a trait to a node or replace all",
-               ("PUT", f"{_NODE}/traits"), ("PUT", f"{_NODE}/traits/{{trait}}")),
-    documented(DELETE_TRAITS, MEMBER, "Remove one or all traits of a node",
-               ("DELETE", f"{_NODE}/traits"), ("DELETE", f"{_NODE}/traits/{{trait}}")),
-    documented(LIST_VIFS, READER, "List a node's VIFs", ("GET", f"{_NODE}/vifs")),
-    documented(ATTACH_VIF, MEMBER, "Attach a VIF to a node", ("POST", f"{_NODE}/vifs")),
-    documented(DETACH_VIF, MEMBER, "Detach a VIF from a node", ("DELETE", f"{_NODE}/vifs/{{vif_id}}")),
-    documented(GET_BOOT_DEVICE, MEMBER, "Show a node's boot device, and those that it supports",
-               ("GET", f"{_NODE}/management/boot_device"), ("GET", f"{_NODE}/management/boot_device/supported")),
-    documented(SET_BOOT_DEVICE, MEMBER, "Set a node's boot device", ("PUT", f"{_NODE}/management/boot_device")),
-    documented(INJECT_NMI, MEMBER, "Send an NMI to a node", ("PUT", f"{_NODE}/management/inject_nmi")),
-    documented(SET_BOOT_MODE, MEMBER, "Change a node's boot mode", ("PUT", f"{_NODE}/states/boot_mode")),
-    documented(SET_SECURE_BOOT, MEMBER, "Switch a node's secure boot", ("PUT", f"{_NODE}/states/secure_boot")),
-    documented(SET_RAID, MEMBER, "Set a node's target RAID configuration", ("PUT", f"{_NODE}/states/raid")),
-    documented(GET_CONSOLE, MEMBER, "Show how to reach a node's console", ("GET", f"{_NODE}/states/console")),
-    documented(SET_CONSOLE, MEMBER, "Start or stop a node's console", ("PUT", f"{_NODE}/states/console")),
-    documented(GET_VMEDIA, READER, "Show what is in a node's virtual drives", ("GET", f"{_NODE}/vmedia")),
-    documented(ATTACH_VMEDIA, MEMBER, "Insert an image into a node's virtual drive", ("POST", f"{_NODE}/vmedia")),
-    documented(DETACH_VMEDIA, MEMBER, "Eject images from a node's virtual drives", ("DELETE", f"{_NODE}/vmedia")),
+    *listed(LIST, LIST_ALL, "nodes", ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail"),
+            only_all=(("GET", "/v1/node_states"), ("GET", "/v1/node_failures"))),
+    documented(GET, NODE_READER, "Show a node", ("GET", _NODE), of="node"),
+    documented(CREATE, ADMIN, "Create a node", ("POST", "/v1/nodes"), of="project", own=CREATE_OWN),
+    documented(CREATE_OWN, f"{ADMIN} or role:admin or role:service", "Create a node that one's own project owns",
+               ("POST", "/v1/nodes")),
+    documented(UPDATE, NODE_MEMBER, "Change a node", ("PATCH", _NODE), of="node"),
+    *(documented(policy, check, f"Change {_named(policy)} of a node", ("PATCH", _NODE))
+      for policy, check in dict(_FIELDS.values()).items()),
+    documented(UPDATE_OWNER_PROVISIONED, ADMIN, "Change the owner of a node in state active", ("PATCH", _NODE)),
+    documented(DISABLE_CLEANING, ADMIN, "Switch automated cleaning of a node off", ("PATCH", _NODE)),
+    *(documented(policy, OWNER_READER, f"See {name} of a node, for callers who are confined to their project",
+                 ("GET", "/v1/nodes"), ("GET", "/v1/nodes/detail"), ("GET", _NODE))
+      for name, policy in GET_FIELD.items()),
+    documented(DELETE, ADMIN, "Delete a node", ("DELETE", _NODE), of="node", own=DELETE_OWN),
+    documented(DELETE_OWN, f"{ADMIN} or (role:admin and rule:is_node_owner)",
+               "Delete a node that one's own project owns", ("DELETE", _NODE)),
+    documented(VALIDATE, OWNER_MEMBER_OR_LESSEE_ADMIN, "Validate a node's interfaces",
+               ("GET", f"{_NODE}/validate"), of="node"),
+    documented(GET_DEPLOY_STEPS, OWNER_READER,
+               "Show the steps that a node's deployment or automated cleaning would run",
+               ("GET", f"{_NODE}/deploy_steps"), ("GET", f"{_NODE}/clean_steps"), of="node"),
+    documented(SET_MAINTENANCE, OWNER_MEMBER_OR_LESSEE_ADMIN, "Put a node into maintenance",
+               ("PUT", f"{_NODE}/maintenance"), of="node"),
+    documented(CLEAR_MAINTENANCE, OWNER_MEMBER_OR_LESSEE_ADMIN, "Take a node out of maintenance",
+               ("DELETE", f"{_NODE}/maintenance"), of="node"),
+    documented(GET_STATES, NODE_READER, "Show a node's states", ("GET", f"{_NODE}/states"), of="node"),
+    documented(SET_POWER_STATE, NODE_MEMBER, "Change a node's power state",
+               ("PUT", f"{_NODE}/states/power"), of="node"),
+    documented(SET_PROVISION_STATE, OWNER_MEMBER_OR_LESSEE_ADMIN, "Change a node's provision state",
+               ("PUT", f"{_NODE}/states/provision"), of="node"),
+    documented(LIST_TRAITS, NODE_READER, "List a node's traits", ("GET", f"{_NODE}/traits"), of="node"),
+    documented(SET_TRAITS, OWNER_ADMIN, "Add a trait to a node or replace all",
+               ("PUT", f"{_NODE}/traits"), ("PUT", f"{_NODE}/traits/{{trait}}"), of="node"),
+    documented(DELETE_TRAITS, OWNER_ADMIN, "Remove one or all traits of a node",
+               ("DELETE", f"{_NODE}/traits"), ("DELETE", f"{_NODE}/traits/{{trait}}"), of="node"),
+    documented(LIST_VIFS, NODE_READER, "List a node's VIFs", ("GET", f"{_NODE}/vifs"), of="node"),
+    documented(ATTACH_VIF, OWNER_MEMBER_OR_LESSEE_ADMIN, "Attach a VIF to a node",
+               ("POST", f"{_NODE}/vifs"), of="node"),
+    documented(DETACH_VIF, OWNER_MEMBER_OR_LESSEE_ADMIN, "Detach a VIF from a node",
+               ("DELETE", f"{_NODE}/vifs/{{vif_id}}"), of="node"),
+    documented(GET_BOOT_DEVICE, OWNER_ADMIN, "Show a node's boot device, and those that it supports",
+               ("GET", f"{_NODE}/management/boot_device"), ("GET", f"{_NODE}/management/boot_device/supported"),
+               of="node"),
+    documented(SET_BOOT_DEVICE, OWNER_ADMIN, "Set a node's boot device",
+               ("PUT", f"{_NODE}/management/boot_device"), of="node"),
+    documented(GET_INDICATOR, NODE_READER, "Show a node's indicators, such as LEDs, and their states",
+               ("GET", f"{_NODE}/management/indicators"), ("GET", f"{_NODE}/management/indicators/{{indicator}}"),
+               of="node"),
+    documented(SET_INDICATOR, OWNER_MEMBER, "Switch an indicator of a node",
+               ("PUT", f"{_NODE}/management/indicators/{{indicator}}"), of="node"),
+    documented(INJECT_NMI, OWNER_ADMIN, "Send an NMI to a node", ("PUT", f"{_NODE}/management/inject_nmi"), of="node"),
+    documented(SET_BOOT_MODE, NODE_MEMBER, "Change a node's boot mode",
+               ("PUT", f"{_NODE}/states/boot_mode"), of="node"),
+    documented(SET_SECURE_BOOT, NODE_MEMBER, "Switch a node's secure boot",
+               ("PUT", f"{_NODE}/states/secure_boot"), of="node"),
+    documented(SET_RAID, OWNER_MEMBER, "Set a node's target RAID configuration",
+               ("PUT", f"{_NODE}/states/raid"), of="node"),
+    documented(GET_CONSOLE, OWNER_MEMBER, "Show how to reach a node's console",
+               ("GET", f"{_NODE}/states/console"), of="node"),
+    documented(SET_CONSOLE, OWNER_MEMBER, "Start or stop a node's console",
+               ("PUT", f"{_NODE}/states/console"), of="node"),
+    documented(GET_VMEDIA, NODE_READER, "Show what is in a node's virtual drives",
+               ("GET", f"{_NODE}/vmedia"), of="node"),
+    documented(ATTACH_VMEDIA, NODE_MEMBER, "Insert an image into a node's virtual drive",
+               ("POST", f"{_NODE}/vmedia"), of="node"),
+    documented(DETACH_VMEDIA, NODE_MEMBER, "Eject images from a node's virtual drives",
+               ("DELETE", f"{_NODE}/vmedia"), of="node"),
     documented(VENDOR_PASSTHRU, ADMIN, "List and call the vendor methods of a node",
                ("GET", f"{_NODE}/vendor_passthru/methods"),
                *((method, f"{_NODE}/vendor_passthru?method={{method_name}}")
-                 for method in ("GET", "POST", "PUT", "PATCH", "DELETE"))),
-    documented(GET_BIOS, READER, "Show a node's BIOS settings",
-               ("GET", f"{_NODE}/bios"), ("GET", f"{_NODE}/bios/{{setting}}")),
-    documented(GET_FIRMWARE, READER, "Show the versions of a node's firmware", ("GET", f"{_NODE}/firmware")),
-    documented(GET_HISTORY, READER, "Show a node's history",
-               ("GET", f"{_NODE}/history"), ("GET", f"{_NODE}/history/{{event}}")),
-    documented(GET_INSPECTIONS, READER, "Show a node's past inspections, and what rules changed in them",
+                 for method in ("GET", "POST", "PUT", "PATCH", "DELETE")), of="node"),
+    documented(GET_BIOS, NODE_READER, "Show a node's BIOS settings",
+               ("GET", f"{_NODE}/bios"), ("GET", f"{_NODE}/bios/{{setting}}"), of="node"),
+    documented(GET_FIRMWARE, NODE_READER, "Show the versions of a node's firmware",
+               ("GET", f"{_NODE}/firmware"), of="node"),
+    documented(GET_HISTORY, OWNER_READER, "Show a node's history",
+               ("GET", f"{_NODE}/history"), ("GET", f"{_NODE}/history/{{event}}"), of="node"),
+    documented(GET_INSPECTIONS, OWNER_READER, "Show a node's past inspections, and what rules changed in them",
                ("GET", f"{_NODE}/inspections"), ("GET", f"{_NODE}/inspections/{{inspection}}"),
-               ("GET", f"{_NODE}/trait_origins")),
-    documented(GET_INVENTORY, READER, "Show the data of a node's inspections, and how they differ",
+               ("GET", f"{_NODE}/trait_origins"), of="node"),
+    documented(GET_INVENTORY, OWNER_READER, "Show the data of a node's inspections, and how they differ",
                ("GET", f"{_NODE}/inventory"), ("GET", f"{_NODE}/inventory/versions"),
-               ("GET", f"{_NODE}/inventory/diff")),
+               ("GET", f"{_NODE}/inventory/diff"), of="node"),
     documented(REAPPLY, ADMIN, "Run hooks and rules again over the data of past inspections",
                ("POST", f"{_NODE}/inventory/reapply"), ("POST", "/v1/nodes/reapply")),
-    documented(LIST_LEGACY_VALUES, READER, "List what legacy rules have written on a node",
-               ("GET", f"{_NODE}/legacy_values")),
+    documented(LIST_LEGACY_VALUES, OWNER_READER, "List what legacy rules have written on a node",
+               ("GET", f"{_NODE}/legacy_values"), of="node"),
 ]

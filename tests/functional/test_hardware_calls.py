@@ -58,6 +58,18 @@ def test_the_boot_device_is_set_and_shown(whole):
     assert whole.row(node).reservation is None
 
 
+def test_indicators_are_shown_where_there_are_any_and_none_is_switched(whole):
+    node, unable = whole.enroll(), whole.enroll(management_interface="noop")
+    indicators = f"/v1/nodes/{node}/management/indicators"
+    assert [(one["name"], one["readonly"]) for one in whole.app.get(indicators).json["indicators"]] == [
+        ("led-0@chassis", True), ("led@system", True)]
+    assert whole.app.get(f"{indicators}/led@system").json == {"state": "ON"}
+    for wrong in ("led", "led@nothing"):
+        assert whole.app.get(f"{indicators}/{wrong}").status_int == 400
+    assert whole.app.put_json(f"{indicators}/led@system", {"state": "OFF"}).status_int == 400
+    assert whole.app.get(f"/v1/nodes/{unable}/management/indicators").status_int == 400
+
+
 def test_an_nmi_is_sent_since_1_29_to_machines_that_take_it(whole):
     node = whole.enroll()
     path = f"/v1/nodes/{node}/management/inject_nmi"
@@ -80,7 +92,7 @@ def test_boot_mode_and_secure_boot_are_changed_since_1_76(whole):
         whole.at_rest(node)
         assert whole.app.get(f"/v1/nodes/{node}/states").json[name] == target
         assert whole.app.put_json(path, {"target": "neither"}).status_int == 400
-        assert whole.app.put_json(path, {"target": target}, headers=at(75)).status_int == 405
+        assert whole.app.put_json(path, {"target": target}, headers=at(75)).status_int == 404
     unable = whole.enroll(management_interface="noop")
     assert whole.app.put_json(f"/v1/nodes/{unable}/states/boot_mode", {"target": "uefi"}).status_int == 400
 

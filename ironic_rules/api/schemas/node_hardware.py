@@ -10,6 +10,8 @@ BOOT_DEVICE = schema.Object(
     required=("boot_device",))
 #: An empty body, or an empty object.
 NOTHING = schema.Object({}, nullable=True)
+#: What is meant is for the interface to check.
+INDICATOR = schema.Object({"state": schema.Text(255, min_length=1)}, required=("state",))
 BOOT_MODE = schema.Object({"target": schema.Enum("uefi", "bios")}, required=("target",))
 SECURE_BOOT = schema.Object({"target": schema.Boolean()}, required=("target",))
 #: The node's RAID interface checks its content.

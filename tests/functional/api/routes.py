@@ -28,7 +28,8 @@ _IDENTS = {"node": NODE, "ident": NODE, "port": PORT, "portgroup": PORTGROUP, "u
            "chassis": CHASSIS, "allocation": ALLOCATION, "runbook": RUNBOOK, "connector": CONNECTOR, "target": TARGET,
            "trait": "CUSTOM_A", "vif": "vif-1", "event": NODE, "inspection": NODE, "entry": NODE,
            "hostname": "conductor-1", "driver": "fake-hardware", "revision": REVISION, "flavor": FLAVOR,
-           "key": EXTRA_SPEC, "setting": "BootMode", "method": "send_raw", "name": "hw:cpu_policy"}
+           "key": EXTRA_SPEC, "indicator": "led@system", "setting": "BootMode", "method": "send_raw",
+           "name": "hw:cpu_policy"}
 STEP = {"interface": "bios", "step": "apply_configuration", "args": {"settings": []}, "priority": 150}
 RUNBOOK_STEP = {"interface": "deploy", "step": "erase_devices", "args": {}, "order": 1}
 _PATCH = [{"op": "add", "path": "/extra/a", "value": 1}]
@@ -71,6 +72,7 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/v1/nodes/{ident}/states/raid"): {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]},
     ("PUT", "/v1/nodes/{ident}/states/console"): {"enabled": True},
     ("POST", "/v1/nodes/{ident}/vmedia"): {"device_type": "cdrom", "image_url": "http://192.0.2.1/a.iso"},
+    ("PUT", "/v1/nodes/{ident}/management/indicators/{indicator}"): {"state": "ON"},
     ("PUT", "/v1/nodes/{ident}/management/boot_device"): {"boot_device": "pxe"},
     ("PUT", "/v1/nodes/{ident}/maintenance"): {"reason": "x"},
     ("PUT", "/v1/nodes/{ident}/traits"): {"traits": ["CUSTOM_B"]},

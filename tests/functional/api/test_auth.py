@@ -21,7 +21,7 @@ from ironic_rules.api.app import make_app
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.policies import policies, runbooks
+from ironic_rules.policies import by_name, nodes, policies, runbooks
 from tests.functional.api.conftest import Client, at
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -82,8 +82,11 @@ def test_every_route_declares_its_version_and_its_policy():
 
 def test_every_policy_guards_a_route_and_documents_its_paths():
     used = {route.policy for _, _, route in ROUTES}
-    # Required in addition, if the body names a runbook.
-    used.add(runbooks.USE)
+    # For callers in a project, or for all of them.
+    used |= {name for policy in policies() if policy.name in used for name in (policy.own, policy.everywhere)}
+    # Required in addition, by what the body says or the reply shows.
+    used |= {runbooks.USE, runbooks.UPDATE_PUBLIC, nodes.DISABLE_CLEANING, nodes.UPDATE_OWNER_PROVISIONED,
+             *nodes.UPDATE_FIELD.values(), *nodes.GET_FIELD.values()}
 
     assert [policy.name for policy in policies() if policy.operations and policy.name not in used] == []
 
@@ -97,9 +100,11 @@ def test_a_stranger_gets_403_and_nobody_401(keystone, method, path, route):
     if route.public:
         assert keystone.request(path, method=method, expect_errors=True).status_int not in (401, 403)
         return
-    # Every member of a project has the role reader in it.
-    for token in ("member", "member,reader", "service", "foreign:service", "domain:admin", "domain:member,reader",
-                  "domain:service", "domain:observer"):
+    strangers = ["domain:admin", "domain:member,reader", "domain:service", "domain:observer"]
+    if not by_name()[route.policy].of:
+        # Every member of a project has the role reader in it. What may be theirs is in test_project_access.
+        strangers += ["member", "member,reader", "service", "foreign:service", "admin,manager,member,reader"]
+    for token in strangers:
         stranger = keystone.request(path, method=method, headers={"X-Auth-Token": token}, expect_errors=True)
 
         assert stranger.status_int == 403
@@ -143,8 +148,7 @@ ADMINISTERS = [
 
 @pytest.mark.parametrize(("token", "allowed"), [
     ("system:reader", READS), ("system:member", READS + USES), ("system:service", READS + USES + PORTS),
-    ("service:service", READS + USES + PORTS), ("system:admin", READS + USES + PORTS + ADMINISTERS),
-    ("admin", READS + USES + PORTS + ADMINISTERS),
+    ("service:service", READS + USES + PORTS + ADMINISTERS[:1]), ("system:admin", READS + USES + PORTS + ADMINISTERS),
 ])
 def test_roles_and_scopes_give_access_as_in_ironic(keystone, make_node, token, allowed):
     make_node(uuid=NODE)
@@ -159,19 +163,21 @@ def test_roles_and_scopes_give_access_as_in_ironic(keystone, make_node, token, a
     assert refused == [each for each in READS + USES + PORTS + ADMINISTERS if each not in allowed]
 
 
-def test_the_services_project_can_have_another_name_or_no_special_access(conf, keystone):
-    def status(token: str) -> int:
-        return int(keystone.get("/v1/nodes", headers={"X-Auth-Token": token}, expect_errors=True).status_int)
+def test_the_services_project_can_have_another_name_or_no_special_access(conf, keystone, make_node):
+    def count(token: str) -> int:
+        return len(keystone.get("/v1/nodes", headers={"X-Auth-Token": token}).json["nodes"])
 
+    # Without special access they are in a project like any other, and see its nodes, of which there are none.
+    make_node()
     conf.set_override("rbac_service_project_name", "theirs")
-    assert (status("service"), status("service:service")) == (200, 403)
+    assert (count("service"), count("service:service")) == (1, 0)
     conf.set_override("rbac_service_role_elevated_access", False)
-    assert (status("service"), status("service:service"), status("system:service")) == (403, 403, 200)
+    assert (count("service"), count("service:service"), count("system:service")) == (0, 0, 1)
 
 
 def test_an_administrator_writes(keystone):
     keystone.post_json("/v1/inspection_rules", {"actions": [{"op": "log", "args": {"msg": "hi"}}]},
-                       headers={"X-Auth-Token": "admin"}, status=201)
+                       headers={"X-Auth-Token": "system:admin"}, status=201)
 
 
 def test_the_version_is_checked_before_the_policy_and_the_policy_before_the_input(keystone):
@@ -197,7 +203,7 @@ def test_an_operators_policy_file_can_reserve_runbooks(conf, tmp_path, keystone,
     body = {"target": "clean", "runbook": "CUSTOM_NONE"}
 
     statuses = [keystone.put_json(f"/v1/nodes/{node}/states/provision", body, headers={"X-Auth-Token": token},
-                                  expect_errors=True).status_int for token in ("system:member", "admin")]
+                                  expect_errors=True).status_int for token in ("system:member", "system:admin")]
 
     assert statuses == [403, 400]
 
@@ -350,7 +356,7 @@ def test_who_listens_without_authentication_is_warned(conf, caplog, strategy, ho
 
 
 def test_what_is_refused_at_once_is_logged_under_its_own_id_and_nobodys_name(keystone):
-    keystone.get("/v1/nodes", headers={"X-Auth-Token": "admin"})
+    keystone.get("/v1/nodes", headers={"X-Auth-Token": "system:admin"})
     for headers, status in ((at(9999), 406), ({}, 401)):
         reply = keystone.get("/v1/nodes", headers=headers, status=status)
         logged = context.get_current()
@@ -374,7 +380,7 @@ def test_a_request_for_many_rules_needs_what_its_single_changes_need(conf, tmp_p
     assert (asked("creator", **body), asked("creator", **body, dry_run=True)) == ("update", "update")
     assert (asked("author", **body), asked("author", **body, prune=True)) == (200, "delete")
     assert asked("author", f"{url}/revisions/1/rollback", "post") == "delete"
-    assert asked("admin", **body, prune=True) == 200
+    assert asked("system:admin", **body, prune=True) == 200
     revision, = keystone.get(f"{url}/revisions", headers={"X-Auth-Token": "author"}).json["revisions"]
     assert revision["user"] == "author"
 
@@ -404,6 +410,6 @@ def test_replacing_a_legacy_rule_needs_the_policy_for_that_only(conf, tmp_path, 
     oslo_policy.Enforcer(conf)  # registers its options
     conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
     body, author = {"actions": [{"action": "fail", "message": "x"}]}, {"X-Auth-Token": "author"}
-    made = keystone.post_json("/v1/rules", body, headers={"X-Auth-Token": "admin"}).json["uuid"]
+    made = keystone.post_json("/v1/rules", body, headers={"X-Auth-Token": "system:admin"}).json["uuid"]
     keystone.put_json(f"/v1/rules/{made}", body, headers=author, status=200)
     keystone.put_json("/v1/rules/00000000-0000-4000-8000-0000000000aa", body, headers=author, status=403)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: Valid tokens, and the roles of each; anything else is unknown. That of "reader" is for the whole system, the others
-#: are for a project, where Keystone gives the role reader to every member.
+#: Valid tokens, and the roles of each; anything else is unknown. Those of "admin" and "reader" are for the whole
+#: system, that of "member" is for a project, where Keystone gives the role reader to every member.
 TOKENS = {"admin": ("admin", "member", "reader"), "reader": ("reader",), "member": ("member", "reader")}
 
 
@@ -48,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
         endpoint = {"id": "e", "interface": "admin", "region": "r", "region_id": "r", "url": _url(self.server) + "/v3"}
         return {
             "methods": ["password"], "user": {"id": f"id-of-{name}", "name": name, "domain": {"id": "d", "name": "d"}},
-            **({"system": {"all": True}} if name == "reader" else
+            **({"system": {"all": True}} if name in ("admin", "reader") else
                {"project": {"id": "p", "name": "p", "domain": {"id": "d", "name": "d"}}}),
             "roles": [{"id": f"id-of-{role}", "name": role} for role in TOKENS.get(name, (name,))],
             "issued_at": now.isoformat() + "Z",

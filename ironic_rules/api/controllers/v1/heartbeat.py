@@ -12,7 +12,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ramdisk as schemas
 from ironic_rules.db import nodes
-from ironic_rules.exceptions import Invalid, LookupFailed, NodeNotFound, NotFound, Problem
+from ironic_rules.exceptions import Invalid, InvalidParameterValue, LookupFailed, NodeNotFound, NotFound, Problem
 from ironic_rules.models.nodes import Node
 from ironic_rules.policies import ramdisk as policies
 from ironic_rules.text import is_uuid, printable
@@ -25,13 +25,16 @@ class HeartbeatController(Resource):
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.HEARTBEAT, body=schemas.HEARTBEAT, status=202,
             hidden=True)
-    def post(self, node: str, body: dict[str, Any]) -> None:
+    def post(self, node: str = "", *, body: dict[str, Any]) -> None:
         """Pass the heartbeat of the ramdisk of ``node`` (a UUID) to a conductor.
 
+        :raises InvalidParameterValue: 400, the path has no node
         :raises LookupFailed: 404, the same for a wrong node and a wrong token
         :raises NodeLocked: 409, only for the holder of the token
         :raises NoValidHost: 503, no conductor is alive
         """
+        if not node:
+            raise InvalidParameterValue("The UUID of the node is required as the last part of the path.")
         request = pecan.request
         ramdisk.require_endpoints(request.conf)
         _refuse_newer_fields(body, request.version)

@@ -12,7 +12,9 @@ import pecan
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
+from ironic_rules import policy
 from ironic_rules.api import links, pagination, versions
+from ironic_rules.api.confinement import target
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import chassis, conductors, nodes, traits
 from ironic_rules.exceptions import (
@@ -53,19 +55,51 @@ def find(conn: sa.Connection, ident: str) -> Node:
 
     :raises NodeNotFound: 404;  InvalidParameterValue: 400
     """
-    return nodes.get(conn, _node_ident(ident))
+    return _accessible(nodes.get(conn, _node_ident(ident)), ident)
+
+
+def _accessible(row: Node, ident: str | int, policies: tuple[str, ...] = ()) -> Node:
+    """Return ``row`` if the caller has access to it: the one place where access to a node is decided."""
+    confinement = pecan.request.confinement
+    if confinement is not None:
+        confinement.check_node(row, NodeNotFound(node=ident), policies)
+    else:
+        for name in policies:
+            policy.authorize(pecan.request.conf, name, pecan.request.context, target(row))
+    return row
+
+
+def check_access(conn: sa.Connection, node_id: int, missing: NotFound) -> None:
+    """Check the access to what belongs to a node.
+
+    :raises NotFound: 404, ``missing``: the caller may not see the node;  Forbidden: 403
+    """
+    confinement = pecan.request.confinement
+    if confinement is not None:
+        confinement.check_node(nodes.get_by_id(conn, node_id), missing)
+
+
+def confine(wanted: dict[str, Any]) -> None:
+    """Add the filter ``project`` to those of a list, if the caller is confined to one.
+
+    :raises Forbidden: 403, the request names another project
+    """
+    if pecan.request.confinement is not None:
+        pecan.request.confinement.confine(wanted)
 
 
 def filters(query: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters of a request for a list of nodes; :func:`resolve` makes conditions of them.
 
     :raises NotAcceptable: 406, one that the version does not support
+    :raises Forbidden: 403, another project than that of the caller
     """
     wanted = pagination.filters(query)
     versions.refuse_filters(NODE, wanted, pecan.request.version)
     if "parent_node" not in wanted:
         # As in Ironic: child nodes are listed only on request.
         wanted.setdefault("include_children", False)
+    confine(wanted)
     return wanted
 
 
@@ -84,20 +118,22 @@ def resolve(conn: sa.Connection, wanted: dict[str, Any]) -> None:
         wanted["failure"] = pecan.request.node_failures.find(conn, wanted["failure"])
 
 
-def hold(conn: sa.Connection, ident: str) -> Node:
+def hold(conn: sa.Connection, ident: str, policies: tuple[str, ...] = ()) -> Node:
     """Return the node that a URL names, and lock its row until the transaction ends.
 
     The objects of a node (traits, ports, ...) change only while its row is locked, so that they never change while a
     conductor has reserved the node. Must come first in the transaction: what is read before may be outdated.
 
-    :raises NodeNotFound: 404;  InvalidParameterValue: 400;  NodeLocked: 409
+    :param policies: those that depend on what is to change; callers who are confined must pass them in the place of
+        that of the route
+    :raises NodeNotFound: 404;  InvalidParameterValue: 400;  NodeLocked: 409;  Forbidden: 403
     """
-    return _unlocked(nodes.get(conn, _node_ident(ident), for_update=True))
+    return _unlocked(_accessible(nodes.get(conn, _node_ident(ident), for_update=True), ident, policies))
 
 
 def hold_by_id(conn: sa.Connection, node_id: int) -> Node:
     """Return the node with this database id; otherwise as :func:`hold`."""
-    return _unlocked(nodes.get_by_id(conn, node_id, for_update=True))
+    return _unlocked(_accessible(nodes.get_by_id(conn, node_id, for_update=True), node_id))
 
 
 @contextlib.contextmanager
@@ -157,7 +193,25 @@ def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: d
 def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
     """Return nodes as JSON, with ``fields`` (None: all that the request's version supports)."""
     view = views.view(pecan.request.version, fields)
-    return view.render(
+    shown = view.render(
         rows, links.base(),
         traits.list_for(conn, [row.id for row in rows]) if view.traits else {},
         hosts_by_group(conn) if view.conductor else {})
+    if (confinement := pecan.request.confinement) is not None:
+        for row, node in zip(rows, shown, strict=True):
+            confinement.hide(row, node)
+    return shown
+
+
+def show_states(row: Node) -> dict[str, Any]:
+    """Return the states of a node as JSON."""
+    shown = views.states(row, pecan.request.version)
+    if pecan.request.confinement is not None:
+        pecan.request.confinement.hide(row, shown)
+    return shown
+
+
+def columns(fields: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the columns of the rows that :func:`show` needs."""
+    found: tuple[str, ...] = views.view(pecan.request.version, fields).columns
+    return found if pecan.request.confinement is None else tuple(dict.fromkeys((*found, "owner", "lessee")))

@@ -17,7 +17,8 @@ from ironic_rules.policies import nodes as policies
 class BootModeController(Resource):
     """``/v1/nodes/{node}/states/boot_mode``."""
 
-    @expose(since=versions.SET_BOOT_MODE, policy=policies.SET_BOOT_MODE, body=schemas.BOOT_MODE, status=202)
+    @expose(since=versions.SET_BOOT_MODE, policy=policies.SET_BOOT_MODE, body=schemas.BOOT_MODE, status=202,
+            hidden=True, policy_first=True)
     def put(self, node: str, body: dict[str, Any]) -> None:
         """Start changing the boot mode to ``target``; the node's ``boot_mode`` or ``last_error`` shows the result.
 
@@ -31,7 +32,8 @@ class BootModeController(Resource):
 class SecureBootController(Resource):
     """``/v1/nodes/{node}/states/secure_boot``."""
 
-    @expose(since=versions.SET_BOOT_MODE, policy=policies.SET_SECURE_BOOT, body=schemas.SECURE_BOOT, status=202)
+    @expose(since=versions.SET_BOOT_MODE, policy=policies.SET_SECURE_BOOT, body=schemas.SECURE_BOOT, status=202,
+            hidden=True, policy_first=True)
     def put(self, node: str, body: dict[str, Any]) -> None:
         """Start switching secure boot on or off; the node's ``secure_boot`` or ``last_error`` shows the result.
 

@@ -17,7 +17,7 @@ _LIST = filters.Query(limit=filters.positive)
 class NodeFailuresController(Resource):
     """Since API 1.96."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST, query=_LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST_ALL, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """Group the nodes that have failed by ``provision_state`` and ``reason``, the largest group first.
 

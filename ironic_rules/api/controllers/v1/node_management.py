@@ -1,15 +1,19 @@
-"""``/v1/nodes/{node}/management``: boot device and NMI."""
+"""``/v1/nodes/{node}/management``: boot device, indicators and NMI."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
-from ironic_rules.api import versions
+from ironic_rules.api import links, versions
 from ironic_rules.api.controllers.v1 import hardware_request
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import node_hardware as schemas
+from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.policies import nodes as policies
+
+_INDICATOR = re.compile(r"([\w.-]{1,255})@([\w.-]{1,255})")
 
 
 class SupportedBootDevicesController(Resource):
@@ -63,7 +67,52 @@ class InjectNMIController(Resource):
         hardware_request.change(node, "inject_nmi")
 
 
+class IndicatorsController(Resource):
+    """``/v1/nodes/{node}/management/indicators``, since API 1.63; an indicator is named ``name@component``."""
+
+    @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
+    def get_all(self, node: str) -> dict[str, Any]:
+        """List the indicators of the machine, such as LEDs.
+
+        :raises NodeNotFound: 404;  UnsupportedDriverExtension: 400
+        :raises BMCError: 502;  NoValidHost, TooManyCalls, RPCTimeout: 503
+        """
+        found: dict[str, dict[str, dict[str, Any]]] = hardware_request.read(node, "get_supported_indicators")
+        return {"indicators": [
+            {"name": f"{name}@{component}", "component": component, **described,
+             "links": links.resource("nodes", node, "management", "indicators", f"{name}@{component}")}
+            for component, names in found.items() for name, described in names.items()]}
+
+    @expose(since=versions.INDICATORS, policy=policies.GET_INDICATOR)
+    def get_one(self, node: str, indicator: str) -> dict[str, Any]:
+        """Read the state of an indicator: ``{"state": "ON"}``. Errors are those of the list."""
+        name, component = _split(indicator)
+        return {"state": hardware_request.read(node, "get_indicator_state", component=component, indicator=name)}
+
+    @expose(since=versions.INDICATORS, policy=policies.SET_INDICATOR, body=schemas.INDICATOR, status=204)
+    def put(self, node: str, indicator: str, body: dict[str, Any]) -> None:
+        """Switch an indicator.
+
+        :raises NodeNotFound: 404;  Invalid: 400, not supported;  NodeLocked: 409
+        :raises BMCError: 502;  NoValidHost, NoFreeWorker, StillRunning, RPCTimeout: 503
+        """
+        name, component = _split(indicator)
+        hardware_request.change(node, "set_indicator_state", component=component, indicator=name, state=body["state"])
+
+
+def _split(indicator: str) -> tuple[str, str]:
+    """Return the name of an indicator and its component.
+
+    :raises InvalidParameterValue: 400
+    """
+    found = _INDICATOR.fullmatch(indicator)
+    if found is None:
+        raise InvalidParameterValue("indicator: must be a name and a component with an @ between them: led@system.")
+    return found[1], found[2]
+
+
 class ManagementController(Resource):
     """What the management interface of a node does on request."""
 
-    below: ClassVar = {"boot_device": BootDeviceController(), "inject_nmi": InjectNMIController()}
+    below: ClassVar = {"boot_device": BootDeviceController(), "inject_nmi": InjectNMIController(),
+                       "indicators": IndicatorsController()}

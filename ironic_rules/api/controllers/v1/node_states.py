@@ -14,7 +14,6 @@ from ironic_rules.api.controllers.v1.node_raid import RAIDController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
-from ironic_rules.api.views import nodes as views
 from ironic_rules.exceptions import Conflict, InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import states, transitions
 from ironic_rules.policies import nodes as policies
@@ -104,6 +103,8 @@ class StatesController(Resource):
     below = {"provision": ProvisionController(), "power": PowerController(), "boot_mode": BootModeController(),
              "secure_boot": SecureBootController(), "raid": RAIDController(), "console": ConsoleController()}
 
+    not_allowed_below = ("PUT",)
+
     @expose(policy=policies.GET_STATES)
     def get_all(self, node: str) -> dict[str, Any]:
         """Return the states of a node.
@@ -111,7 +112,7 @@ class StatesController(Resource):
         :raises NodeNotFound: 404
         """
         with pecan.request.db.reader() as conn:
-            return views.states(node_access.find(conn, node), pecan.request.version)
+            return node_access.show_states(node_access.find(conn, node))
 
 
 def _require(name: str, minor: int) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pecan
 import sqlalchemy as sa
 
+from ironic_rules import policy
 from ironic_rules.api import masks, patch, schema, versions
+from ironic_rules.api.confinement import target
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.db import chassis
 from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, Problem
 from ironic_rules.models import states
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
+from ironic_rules.policies import nodes as policies
 from ironic_rules.text import pointer_token
 
 #: A node with a target state can be changed only in these (and in stable states, which have no target).
@@ -61,6 +65,8 @@ class Update:
         """
         self._operations = operations
         self._minor = minor
+        self.policies = _policies(operations)
+        self._changes_owner = any("owner" in (operation.path[0], *operation.source[:1]) for operation in operations)
         self._reset = reset_interfaces
         named = patch.touched(operations) | {operation.path[0] for operation in operations}
         _check_patchable(operations)
@@ -69,6 +75,15 @@ class Update:
             raise Invalid("The reset_interfaces parameter can only be used when changing the node's driver.")
         #: As in Ironic, ``instance_uuid`` of a node in maintenance can be removed in every state.
         self._unassociates = [(o.op, o.path) for o in operations] == [("remove", ("instance_uuid",))]
+
+    def check_owner(self, row: Node) -> None:
+        """Check that the owner of the node may change.
+
+        :raises Conflict: 409, the node is deployed, and the caller may not change the owner of such nodes
+        """
+        if self._changes_owner and row.provision_state == states.ACTIVE and not policy.allows(
+                pecan.request.conf, policies.UPDATE_OWNER_PROVISIONED, pecan.request.context, target(row)):
+            raise Conflict(f'Cannot update the owner of node {row.uuid} while it is in state "{row.provision_state}".')
 
     def changes(self, conn: sa.Connection, row: Node) -> dict[str, Any]:
         """Return the columns that change on the node ``row``, with their new values.
@@ -119,6 +134,22 @@ def _resolve(conn: sa.Connection, values: dict[str, Any]) -> None:
             values["parent_node"] = node_access.find(conn, values["parent_node"]).uuid
     if "conductor_group" in values:
         values["conductor_group"] = values["conductor_group"].lower()
+
+
+def _policies(operations: Sequence[patch.Operation]) -> tuple[str, ...]:
+    """Return the policies of what is to change."""
+    found = {policies.DISABLE_CLEANING if path == ("automated_clean",) and _may_be_false(operation)
+             else policies.UPDATE_FIELD.get(path[0], policies.UPDATE)
+             for operation in operations if operation.op != "test"
+             # What moves away changes, too.
+             for path in (operation.path, *([operation.source] if operation.op == "move" else []))}
+    return tuple(sorted(found or {policies.UPDATE}))
+
+
+def _may_be_false(operation: patch.Operation) -> bool:
+    if operation.op in ("copy", "move"):
+        return True
+    return operation.op != "remove" and str(operation.value).lower() not in ("true", "none")
 
 
 def _check_patchable(operations: Sequence[patch.Operation]) -> None:

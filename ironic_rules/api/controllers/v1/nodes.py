@@ -83,7 +83,7 @@ def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any]:
     page = pagination.page(query)
     with pecan.request.db.reader() as conn:
         node_access.resolve(conn, wanted)
-        rows = nodes.list_nodes(conn, wanted, page, views.view(minor, fields).columns, raw_json=True)
+        rows = nodes.list_nodes(conn, wanted, page, node_access.columns(fields), raw_json=True)
         return pagination.collection("nodes", rows, page, lambda shown: node_access.show(conn, shown, fields))
 
 
@@ -164,15 +164,19 @@ class NodesController(Resource):
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Create a node, in ``enroll`` (below 1.11: ``available``).
 
-        :raises NotAcceptable: 406, a field that the version does not support
+        What a caller creates who is confined to a project belongs to that project.
+
+        :raises NotAcceptable: 406, a field that the version does not support;  Forbidden: 403, the owner is another one
         :raises DriverNotFound, InterfaceNotFound: 400
         :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
         :raises NoValidHost: 503, no conductor is alive
         """
         minor = pecan.request.version
+        confinement = pecan.request.confinement
+        owner = {} if confinement is None else {"owner": confinement.owner(body.get("owner"))}
 
         def create(conn: sa.Connection) -> dict[str, Any]:
-            row = nodes.create(conn, node_update.new_node(conn, body, minor))
+            row = nodes.create(conn, node_update.new_node(conn, {**body, **owner}, minor))
             known_bmcs.follow(conn, row.id, {}, row.driver_info)
             return node_access.show(conn, [row], None)[0]
 
@@ -197,7 +201,8 @@ class NodesController(Resource):
         update = node_update.Update(patch.operations(body), minor, reset_interfaces=bool(reset))
 
         def change(conn: sa.Connection) -> dict[str, Any]:
-            row = node_access.hold(conn, node)
+            row = node_access.hold(conn, node, update.policies)
+            update.check_owner(row)
             changed = nodes.update(conn, row.id, update.changes(conn, row))
             known_bmcs.follow(conn, row.id, row.driver_info, changed.driver_info)
             return node_access.show(conn, [changed], None)[0]

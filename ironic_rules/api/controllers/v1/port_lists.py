@@ -11,7 +11,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.views import portgroups as portgroup_views
 from ironic_rules.api.views import ports as port_views
 from ironic_rules.db import portgroups, ports
-from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.exceptions import InvalidParameterValue, PortgroupNotFound
 from ironic_rules.models.fields import Fields
 from ironic_rules.models.ports import PORT, PORT_GROUP
 
@@ -54,12 +54,15 @@ def list_ports(query: dict[str, Any], *, detail: bool | None = None, node: str |
     versions.refuse_fields(PORT, [query.get("sort_key", "id")], minor)
     page = pagination.page(query)
     wanted = pagination.filters(query)
+    node_access.confine(wanted)
     view = port_views.view(minor, fields)
     with pecan.request.db.reader() as conn:
         _of_node(conn, wanted, node)
         if portgroup is not None or "portgroup" in wanted:
             ident = node_access.check_ident(portgroup or wanted.pop("portgroup"), "portgroup")
-            wanted["portgroup_id"] = portgroups.get(conn, ident).id
+            group = portgroups.get(conn, ident)
+            node_access.check_access(conn, group.node_id, PortgroupNotFound(portgroup=ident))
+            wanted["portgroup_id"] = group.id
         rows = ports.list_ports(conn, wanted, page, view.columns, raw_json=True)
     return pagination.collection("ports", rows, page, lambda shown: view.render(shown, links.base()))
 
@@ -72,6 +75,7 @@ def list_portgroups(query: dict[str, Any], *, detail: bool | None = None, node: 
     versions.refuse_fields(PORT_GROUP, [query.get("sort_key", "id")], minor)
     page = pagination.page(query)
     wanted = pagination.filters(query)
+    node_access.confine(wanted)
     view = portgroup_views.view(minor, fields)
     with pecan.request.db.reader() as conn:
         _of_node(conn, wanted, node)

@@ -21,6 +21,7 @@ from ironic_rules.exceptions import (
     InvalidParameterValue,
     NodeChanged,
     PortgroupNotFound,
+    PortNotFound,
     Problem,
 )
 from ironic_rules.models import mac, states
@@ -44,7 +45,9 @@ def find(conn: sa.Connection, ident: str) -> Port:
     node_access.check_ident(ident, "port")
     if pecan.request.version < versions.PORT_NAME and not uuidutils.is_uuid_like(ident.removesuffix(".json")):
         raise InvalidParameterValue("Expected the UUID of a port; lists of ports have the filter address.")
-    return ports.get(conn, ident)
+    row = ports.get(conn, ident)
+    node_access.check_access(conn, row.node_id, PortNotFound(port=ident))
+    return row
 
 
 def hold(conn: sa.Connection, ident: str, node_id: int) -> tuple[Port, Node]:

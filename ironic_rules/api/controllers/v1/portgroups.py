@@ -15,7 +15,7 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import portgroups as schemas
 from ironic_rules.api.views import portgroups as views
 from ironic_rules.db import portgroups
-from ironic_rules.exceptions import Conflict
+from ironic_rules.exceptions import Conflict, PortgroupNotFound
 from ironic_rules.models import states
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.ports import PORT_GROUP, PortGroup
@@ -137,7 +137,9 @@ class PortgroupsController(Resource):
 
 
 def _find(conn: sa.Connection, ident: str) -> PortGroup:
-    return portgroups.get(conn, node_access.check_ident(ident, "port group"))
+    row = portgroups.get(conn, node_access.check_ident(ident, "port group"))
+    node_access.check_access(conn, row.node_id, PortgroupNotFound(portgroup=ident))
+    return row
 
 
 def _node_id(ident: str) -> int:

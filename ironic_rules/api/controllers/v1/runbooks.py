@@ -17,14 +17,22 @@ from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as node_schemas
 from ironic_rules.api.schemas import runbooks as schemas
 from ironic_rules.db import runbooks, traits
-from ironic_rules.exceptions import Invalid, InvalidParameterValue, Problem, RunbookNotFound
+from ironic_rules.exceptions import Forbidden, Invalid, InvalidParameterValue, Problem, RunbookNotFound
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.runbooks import RUNBOOK, Runbook, fits, steps_to_run
 from ironic_rules.models.steps import Step
 from ironic_rules.models.traits import MAX_PER_NODE, is_trait
 from ironic_rules.policies import runbooks as policies
 
-_RUNBOOKS = Served("runbooks", RUNBOOK, runbooks.RUNBOOKS)
+
+def _check_access(conn: sa.Connection, row: Runbook, ident: str) -> None:
+    if pecan.request.confinement is not None:
+        pecan.request.confinement.check_runbook(row, RunbookNotFound(runbook=ident))
+
+
+_RUNBOOKS = Served("runbooks", RUNBOOK, runbooks.RUNBOOKS, check_access=_check_access)
+#: Field -> the policy that its changes need besides that of runbooks.
+_FIELDS = {"public": policies.UPDATE_PUBLIC, "owner": policies.UPDATE_OWNER}
 _LIST = filters.Listing.of(RUNBOOK, checked=False)
 _ONE = filters.Query(fields=filters.names)
 #: Target of ``states/provision`` -> the argument with the steps.
@@ -41,7 +49,7 @@ class RunbookTraitsController(Resource):
         :raises RunbookNotFound: 404
         """
         with pecan.request.db.reader() as conn:
-            return {"traits": runbooks.RUNBOOKS.get(conn, _ident(runbook)).traits}
+            return {"traits": _RUNBOOKS.find(conn, _ident(runbook)).traits}
 
     @expose(since=versions.RUNBOOKS, policy=policies.UPDATE, body=RAW, status=204)
     def put(self, runbook: str, trait: str | None = None, *, body: Any) -> None:
@@ -78,7 +86,9 @@ class RunbooksController(Resource):
     @expose(since=versions.RUNBOOKS, policy=policies.LIST, query=_LIST)
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """List runbooks, with a few fields, those of ``fields``, or all (``detail``)."""
-        return _RUNBOOKS.list_page(query, {})
+        wanted: dict[str, Any] = {}
+        node_access.confine(wanted)
+        return _RUNBOOKS.list_page(query, wanted)
 
     @expose(since=versions.RUNBOOKS, policy=policies.GET, query=_ONE)
     def get_one(self, runbook: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -95,8 +105,14 @@ class RunbooksController(Resource):
         :raises Invalid: 400, with every problem;  RunbookAlreadyExists, DuplicateRunbookName: 409
         """
         values = _RUNBOOKS.given(body)
-        if not values.get("public"):
-            values = {"owner": pecan.request.context.project_id} | values
+        if (confinement := pecan.request.confinement) is not None:
+            owner = confinement.owner(values.get("owner"))
+        else:
+            owner = values.get("owner", pecan.request.context.project_id)
+        if values.get("public"):
+            _authorize(policies.UPDATE_PUBLIC)
+        else:
+            values["owner"] = owner
         _check(values)
         return _RUNBOOKS.show_new(pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.create(conn, values)))
 
@@ -110,7 +126,11 @@ class RunbooksController(Resource):
         ident = _ident(runbook)
 
         def change(conn: sa.Connection) -> Runbook:
-            row = runbooks.RUNBOOKS.get(conn, ident, for_update=True)
+            row = _RUNBOOKS.find(conn, ident, for_update=True)
+            for field, name in _FIELDS.items():
+                if any(operation.op != "test" and field in (operation.path[0], *operation.source[:1])
+                       for operation in operations):
+                    _authorize(name)
             changes = _RUNBOOKS.changes(row, operations, schemas.PATCHED)
             if changes.get("public") and "owner" not in changes:
                 changes["owner"] = None
@@ -128,7 +148,7 @@ class RunbooksController(Resource):
         """
         ident = _ident(runbook)
         pecan.request.db.write(lambda conn: runbooks.RUNBOOKS.destroy(
-            conn, runbooks.RUNBOOKS.get(conn, ident, for_update=True).id))
+            conn, _RUNBOOKS.find(conn, ident, for_update=True).id))
 
 
 def arguments(node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +162,8 @@ def arguments(node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
         return given
     if pecan.request.version < versions.RUNBOOKS:
         raise versions.too_new('"runbook"', versions.RUNBOOKS)
-    policy.authorize(pecan.request.conf, policies.USE, pecan.request.context)
+    if pecan.request.context.project_id is None:
+        _authorize(policies.USE)
     if verb not in _STEPS_OF:
         raise Invalid(problems=[Problem("/runbook", f"can only be used with target {' or '.join(_STEPS_OF)}")])
     problems = [Problem(f"/{name}", "cannot be given together with runbook, which has it")
@@ -154,6 +175,7 @@ def arguments(node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
             runbook: Runbook = runbooks.RUNBOOKS.get(conn, given["runbook"])
         except RunbookNotFound as error:
             raise Invalid(problems=[Problem("/runbook", str(error))]) from error
+        _check_use(runbook, given["runbook"])
         if not fits(runbook, traits.list_for(conn, [node.id])[node.id]):
             raise Invalid(problems=[Problem("/runbook", (
                 f"runbook {runbook.uuid} may not be used on node {node.uuid}: the node has neither the trait "
@@ -162,6 +184,26 @@ def arguments(node: Node, verb: str, given: dict[str, Any]) -> dict[str, Any]:
     if runbook.disable_ramdisk:
         kept["disable_ramdisk"] = True
     return {**kept, _STEPS_OF[verb]: steps_to_run(runbook)}
+
+
+def _authorize(name: str, runbook: Runbook | None = None) -> None:
+    owner = None if runbook is None else runbook.owner
+    policy.authorize(pecan.request.conf, name, pecan.request.context, {} if owner is None else {"runbook.owner": owner})
+
+
+def _check_use(runbook: Runbook, ident: str) -> None:
+    """Check that the caller may use a runbook: everybody may use one that is public.
+
+    :raises Invalid: 400, the caller may not see it, as if it did not exist;  Forbidden: 403
+    """
+    if runbook.public:
+        return
+    try:
+        _authorize(policies.GET, runbook)
+    except Forbidden:
+        missing = RunbookNotFound(runbook=ident)
+        raise Invalid(problems=[Problem("/runbook", str(missing))]) from missing
+    _authorize(policies.USE, runbook)
 
 
 def _ident(runbook: str) -> str:
@@ -189,7 +231,7 @@ def _write_traits(runbook: str, change: Callable[[set[str]], set[str]]) -> None:
     ident = _ident(runbook)
 
     def write(conn: sa.Connection) -> None:
-        row = runbooks.RUNBOOKS.get(conn, ident, for_update=True)
+        row = _RUNBOOKS.find(conn, ident, for_update=True)
         new = sorted(change(set(row.traits)))
         if len(new) > MAX_PER_NODE:
             raise InvalidParameterValue(f"A runbook has at most {MAX_PER_NODE} traits.")

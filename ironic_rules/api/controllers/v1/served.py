@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pecan
@@ -20,14 +20,17 @@ class Served:
     """A collection of the API: where it is, its fields, and its rows."""
 
     def __init__(self, path: str, table: Fields, rows: Collection, *, sub_resources: Sequence[str] = (),
-                 summary: bool = True, detail_since: int = versions.DETAIL) -> None:
+                 summary: bool = True, detail_since: int = versions.DETAIL,
+                 check_access: Callable[[sa.Connection, Any, str], None] | None = None) -> None:
         """Describe the collection.
 
         :param path: below ``/v1/``; its last part is the key of the list in replies
         :param sub_resources: fields that are links below a resource
         :param summary: whether lists show a few fields only, unless more are requested
         :param detail_since: the first version with ``detail``
+        :param check_access: refuses a row, for the ident that the request has; None: the policy of the route suffices
         """
+        self._check_access = check_access
         self.path, self.table, self.rows = path, table, rows
         self._views = Views(table, path, sub_resources)
         self._default = table.summary if summary else None
@@ -60,7 +63,18 @@ class Served:
         """
         fields = port_lists.check_fields(query, self.table)
         with pecan.request.db.reader() as conn:
-            return self.show(self.rows.get(conn, ident), fields)
+            return self.show(self.find(conn, ident), fields)
+
+    def find(self, conn: sa.Connection, ident: str, *, for_update: bool = False) -> Any:
+        """Return the row that a URL names.
+
+        :param for_update: lock the row until the transaction ends
+        :raises NotFound: 404, also if the caller may not see it;  Forbidden: 403
+        """
+        row = self.rows.get(conn, ident, for_update=for_update)
+        if self._check_access is not None:
+            self._check_access(conn, row, ident)
+        return row
 
     def show(self, row: Any, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
         """Return a row as JSON."""

@@ -16,7 +16,7 @@ from ironic_rules.policies import nodes as policies
 class StateCountsController(Resource):
     """Since API 1.96."""
 
-    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST)
+    @expose(since=versions.INSPECTION_RULES, policy=policies.LIST_ALL)
     def get_all(self) -> dict[str, Any]:
         """Return each provision state that nodes have with the number of its nodes, the largest first.
 

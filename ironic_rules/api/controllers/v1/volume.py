@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ironic_rules.api import links, patch, versions
-from ironic_rules.api.controllers.v1 import volume_rows
+from ironic_rules.api.controllers.v1 import node_access, volume_rows
 from ironic_rules.api.controllers.v1.volume_rows import CONNECTORS, TARGETS
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
@@ -117,5 +117,6 @@ class VolumeController(Resource):
     @expose(since=versions.VOLUME, policy=policies.LIST)
     def get_all(self) -> dict[str, Any]:
         """Return links to the two collections."""
+        node_access.confine({})  # The links are the same for everybody.
         return {"links": links.resource("volume", ""), "targets": links.resource("volume", "targets"),
                 "connectors": links.resource("volume", "connectors")}

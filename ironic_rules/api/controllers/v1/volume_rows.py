@@ -13,7 +13,7 @@ from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.controllers.v1.served import Served
 from ironic_rules.api.schemas import volumes as schemas
 from ironic_rules.db import volumes
-from ironic_rules.exceptions import InvalidParameterValue, InvalidState
+from ironic_rules.exceptions import InvalidParameterValue, InvalidState, VolumeConnectorNotFound, VolumeTargetNotFound
 from ironic_rules.models import states
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.volumes import VOLUME_CONNECTOR, VOLUME_TARGET
@@ -42,6 +42,7 @@ class VolumeRows:
         :raises NodeNotFound: 404
         """
         wanted = pagination.filters(query)
+        node_access.confine(wanted)
         ident = node or wanted.pop("node", None)
         if ident is not None:
             with pecan.request.db.reader() as conn:
@@ -97,7 +98,7 @@ class VolumeRows:
 
     def _node_id(self, uuid: str) -> int:
         with pecan.request.db.reader() as conn:
-            node_id: int = self.served.rows.get(conn, self._checked(uuid)).node_id
+            node_id: int = self.served.find(conn, self._checked(uuid)).node_id
         return node_id
 
     def _checked(self, uuid: str) -> str:
@@ -117,8 +118,12 @@ class VolumeRows:
 # Unlike older lists, these have had ``detail`` since there are volumes.
 CONNECTORS = VolumeRows(
     "volume connector",
-    Served("volume/connectors", VOLUME_CONNECTOR, volumes.CONNECTORS, detail_since=versions.VOLUME),
+    Served("volume/connectors", VOLUME_CONNECTOR, volumes.CONNECTORS, detail_since=versions.VOLUME,
+           check_access=lambda conn, row, ident: node_access.check_access(
+               conn, row.node_id, VolumeConnectorNotFound(connector=ident))),
     schemas.PATCHED_CONNECTOR)
 TARGETS = VolumeRows(
-    "volume target", Served("volume/targets", VOLUME_TARGET, volumes.TARGETS, detail_since=versions.VOLUME),
+    "volume target", Served("volume/targets", VOLUME_TARGET, volumes.TARGETS, detail_since=versions.VOLUME,
+                             check_access=lambda conn, row, ident: node_access.check_access(
+                                 conn, row.node_id, VolumeTargetNotFound(target=ident))),
     schemas.PATCHED_TARGET)

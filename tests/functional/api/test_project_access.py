@@ -1,0 +1,214 @@
+"""What callers in a project may do with the nodes that it owns or leases, and with runbooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironic_rules.api.controllers.root import RootController
+from ironic_rules.api.resource import find
+from ironic_rules.db import ports
+from ironic_rules.db.tables import nodes as table
+from ironic_rules.policies import by_name
+from tests.functional.api import test_auth
+from tests.functional.api.conftest import Client
+from tests.functional.api.routes import ROUTES
+from tests.functional.api.tables import contents
+from tests.functional.api.test_auth import keystone  # noqa: F401  (a fixture)
+
+#: Project of tokens without a scope in ``test_auth``.
+PROJECT = test_auth.SCOPES[""]["HTTP_X_PROJECT_ID"]
+#: Keystone's implied roles.
+ADMIN, MANAGER, MEMBER, READER = "admin,manager,member,reader", "manager,member,reader", "member,reader", "reader"
+ROLES = (ADMIN, MANAGER, MEMBER, READER, "service")
+NODE = "11111111-1111-4111-8111-111111111111"
+PORT = "22222222-2222-4222-8222-222222222222"
+
+
+def change(path: str, value: Any = "x", op: str = "add") -> list[dict[str, Any]]:
+    return [{"op": op, "path": path, "value": value}]
+
+
+#: What is asked, and who may: roles of the owner's project, roles of the lessee's. Numbers: how many of ROLES[:4] may;
+#: ``s``: a service of the project, too.
+ASKED = [
+    ("GET", f"/v1/nodes/{NODE}", None, "4s", "4"), ("GET", f"/v1/nodes/{NODE}/states", None, "4s", "4"),
+    ("GET", f"/v1/nodes/{NODE}/history", None, "4s", ""), ("GET", f"/v1/nodes/{NODE}/traits", None, "4s", "4"),
+    ("GET", f"/v1/nodes/{NODE}/ports", None, "4s", "4"), ("GET", f"/v1/ports/{PORT}", None, "4s", "4"),
+    ("GET", f"/v1/nodes/{NODE}/volume/targets", None, "4s", "4"),
+    ("GET", f"/v1/nodes/{NODE}/management/boot_device", None, "2s", ""),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/extra/a"), "3", "3"),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/description"), "3", "3"),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/driver_info/a"), "3s", ""),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/instance_info/a"), "3s", "2"),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/lessee", PROJECT), "3s", ""),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/owner"), "", ""),
+    ("PATCH", f"/v1/nodes/{NODE}", [{"op": "move", "path": "/extra/a", "from": "/owner"}], "", ""),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/automated_clean", False), "", ""),
+    ("PATCH", f"/v1/nodes/{NODE}", [{"op": "copy", "path": "/automated_clean", "from": "/retired"}], "", ""),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/automated_clean", True), "3", "3"),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/power_interface", "fake"), "2s", ""),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/shard"), "", ""),
+    ("PUT", f"/v1/nodes/{NODE}/states/power", {"target": "power on"}, "3", "3"),
+    ("PUT", f"/v1/nodes/{NODE}/states/provision", {"target": "inspect"}, "3s", "2"),
+    ("PUT", f"/v1/nodes/{NODE}/maintenance", {}, "3s", "2"),
+    ("PUT", f"/v1/nodes/{NODE}/traits/CUSTOM_A", None, "2s", ""),
+    ("POST", "/v1/ports", {"node_uuid": NODE, "address": "52:54:00:00:00:09"}, "2s", ""),
+    ("PATCH", f"/v1/ports/{PORT}", change("/extra/a"), "2s", ""),
+    ("POST", "/v1/volume/targets", {"node_uuid": NODE, "volume_type": "iscsi", "boot_index": 0, "volume_id": "v"},
+     "2s", "2"),
+    ("DELETE", f"/v1/ports/{PORT}", None, "2s", ""), ("DELETE", f"/v1/nodes/{NODE}", None, "1", ""),
+]
+
+
+def send(client: Client, token: str, method: str, path: str, body: Any = None) -> Any:
+    given = {} if body is None else {"params": body}
+    call = getattr(client, f"{method.lower()}{'' if body is None else '_json'}")
+    return call(path, headers={"X-Auth-Token": token}, expect_errors=True, **given)
+
+
+@pytest.mark.parametrize(("method", "path", "body", "owners", "lessees"), ASKED,
+                         ids=lambda value: value if isinstance(value, str) else "")
+def test_a_role_in_the_project_of_a_node_may_what_ironic_lets_it(
+        keystone, db, make_node, method, path, body, owners, lessees):  # noqa: F811
+    for relation, allowed in (("owner", owners), ("lessee", lessees), ("", "")):
+        for number, role in enumerate(ROLES):
+            with db.writer() as conn:
+                conn.execute(table.delete())
+            # No value of a field in a project, so that each is what the relation makes of it.
+            node = make_node(uuid=NODE, provision_state="manageable", **({relation: PROJECT} if relation else {}))
+            with db.writer() as conn:
+                ports.create(conn, {"uuid": PORT, "node_id": node.id, "address": "52:54:00:00:00:01"})
+
+            reply = send(keystone, role, method, path, body)
+
+            may = "s" in allowed if role == "service" else str(number + 1) <= allowed[:1]
+            sees = relation == "owner" or (relation == "lessee" and role != "service")
+            expected = range(200, 300) if may else [403] if sees else [400, 404] if method == "POST" else [404]
+            assert reply.status_int in expected, (relation, role, reply.text)
+
+
+def test_lists_have_what_the_project_owns_or_leases_and_hide_from_lessees_what_is_the_owners(
+        keystone, db, make_node):  # noqa: F811
+    made = {name: make_node(name=name, driver_info={"a": "b"}, last_error="e", **relation) for name, relation in {
+        "owned": {"owner": PROJECT}, "leased": {"lessee": PROJECT, "owner": "p"}, "foreign": {"owner": "p"},
+        "nobodys": {}}.items()}
+    with db.writer() as conn:
+        for number, node in enumerate(made.values()):
+            ports.create(conn, {"node_id": node.id, "address": f"52:54:00:00:00:0{number}"})
+
+    shown = send(keystone, READER, "GET", "/v1/nodes/detail").json["nodes"]
+
+    assert [(node["name"], node["driver_info"] == {"a": "b"}, node["last_error"] == "e") for node in shown] == [
+        ("owned", True, True), ("leased", False, False)]
+    assert "requires baremetal:node:get:last_error" in shown[1]["last_error"]
+    assert "driver_info" not in send(keystone, READER, "GET", "/v1/nodes?fields=name").json["nodes"][1]
+    assert "requires" in send(keystone, READER, "GET", f"/v1/nodes/{made['leased'].uuid}/states").json["last_error"]
+    assert len(send(keystone, READER, "GET", "/v1/ports").json["ports"]) == 2
+    assert len(send(keystone, READER, "GET", f"/v1/nodes?project={PROJECT}").json["nodes"]) == 2
+    assert send(keystone, READER, "GET", "/v1/nodes?project=p").status_int == 403
+    assert send(keystone, READER, "GET", "/v1/node_states").status_int == 403
+    assert len(send(keystone, "system:reader", "GET", "/v1/nodes").json["nodes"]) == 4
+    # The owner is a condition of the list's own statement, and only for those who are confined.
+    assert send(keystone, READER, "GET", "/v1/nodes?limit=1").json["next"].endswith(made["owned"].uuid)
+
+
+def test_a_node_that_an_administrator_of_a_project_creates_belongs_to_it(keystone):  # noqa: F811
+    body = {"driver": "fake-hardware"}
+
+    assert send(keystone, ADMIN, "POST", "/v1/nodes", body).json["owner"] == PROJECT
+    assert send(keystone, ADMIN, "POST", "/v1/nodes", {**body, "owner": PROJECT}).json["owner"] == PROJECT
+    assert send(keystone, ADMIN, "POST", "/v1/nodes", {**body, "owner": "p"}).status_int == 403
+    assert send(keystone, MANAGER, "POST", "/v1/nodes", body).status_int == 403
+    assert send(keystone, "system:admin", "POST", "/v1/nodes", body).json["owner"] is None
+    assert send(keystone, "system:admin", "POST", "/v1/nodes", {**body, "owner": "p"}).json["owner"] == "p"
+
+
+def test_only_an_administrator_of_the_system_changes_the_owner_of_a_deployed_node(
+        keystone, make_node):  # noqa: F811
+    node = make_node(provision_state="active").uuid
+
+    assert send(keystone, "system:member", "PATCH", f"/v1/nodes/{node}", change("/owner")).status_int == 409
+    assert send(keystone, "system:admin", "PATCH", f"/v1/nodes/{node}", change("/owner")).json["owner"] == "x"
+
+
+STEPS = [{"interface": "deploy", "step": "erase_devices", "args": {}, "order": 1}]
+
+
+def test_runbooks_belong_to_projects_and_public_ones_to_everybody(keystone, make_node):  # noqa: F811
+    def ask(token: str, method: str, below: str = "", body: Any = None) -> Any:
+        return send(keystone, token, method, f"/v1/runbooks{below}", body)
+
+    def new(name: str, **fields: Any) -> dict[str, Any]:
+        return {"name": f"CUSTOM_{name}", "steps": STEPS, **fields}
+
+    assert ask("system:member", "POST", "", new("PUBLIC", public=True)).json["owner"] is None
+    assert ask("system:member", "POST", "", new("FOREIGN", owner="p")).json["owner"] == "p"
+    assert ask(MANAGER, "POST", "", new("OWN")).json["owner"] == PROJECT
+    for refused in (ask(MEMBER, "POST", "", new("A")), ask(MANAGER, "POST", "", new("A", public=True)),
+                    ask(MANAGER, "POST", "", new("A", owner="p"))):
+        assert refused.status_int == 403
+    listed = {token: [each["name"] for each in ask(token, "GET").json["runbooks"]]
+              for token in (READER, "system:reader")}
+    assert listed == {READER: ["CUSTOM_PUBLIC", "CUSTOM_OWN"],
+                      "system:reader": ["CUSTOM_PUBLIC", "CUSTOM_FOREIGN", "CUSTOM_OWN"]}
+    for name, token, seen, changed, published in (
+            ("OWN", READER, 200, 403, 403), ("OWN", MEMBER, 200, 403, 403), ("OWN", MANAGER, 200, 200, 403),
+            ("PUBLIC", ADMIN, 200, 403, 403), ("FOREIGN", ADMIN, 404, 404, 404),
+            ("FOREIGN", "system:reader", 200, 403, 403), ("FOREIGN", "system:member", 200, 200, 200)):
+        one = f"/CUSTOM_{name}"
+        assert [ask(token, "GET", one).status_int, ask(token, "GET", f"{one}/traits").status_int] == [seen] * 2
+        assert ask(token, "PATCH", one, change("/extra/a")).status_int == changed
+        assert ask(token, "PUT", f"{one}/traits/CUSTOM_A").status_int in (changed, changed + 4)
+        assert ask(token, "PATCH", one, change("/owner", "p")).status_int == published
+        assert ask(token, "PATCH", one, change("/public", True)).status_int == published
+    node = make_node(uuid=NODE, owner=PROJECT, provision_state="manageable")
+    # 400: the node lacks the trait; a runbook that one does not see does not exist.
+    for name, token, used in (("OWN", MANAGER, 400), ("OWN", MEMBER, 403), ("PUBLIC", MEMBER, 400),
+                              ("PUBLIC", READER, 403)):
+        body = {"target": "clean", "runbook": f"CUSTOM_{name}"}
+        assert send(keystone, token, "PUT", f"/v1/nodes/{node.uuid}/states/provision", body).status_int == used
+    assert [ask(token, "DELETE", "/CUSTOM_OWN").status_int for token in (MEMBER, MANAGER)] == [403, 204]
+
+
+def test_policy_and_version_are_checked_in_ironics_order(keystone, make_node):  # noqa: F811
+    make_node(uuid=NODE)
+
+    def status(token: str, method: str, path: str, body: Any, minor: int = 70) -> int:
+        headers = {"X-Auth-Token": token, "X-OpenStack-Ironic-API-Version": f"1.{minor}"}
+        call = keystone.put_json if method == "PUT" else keystone.post_json
+        return int(call(path, body, headers=headers, expect_errors=True).status_int)
+
+    for name, target in (("boot_mode", "uefi"), ("secure_boot", True)):
+        tokens = (READER, "system:reader", "system:member")
+        path = f"/v1/nodes/{NODE}/states/{name}"
+        assert [status(token, "PUT", path, {"target": target}) for token in tokens] == [404, 403, 404]
+    # The input is not looked at for a node of others.
+    power = f"/v1/nodes/{NODE}/states/power"
+    assert [status(token, "PUT", power, {"target": "?"}) for token in (ADMIN, "system:member")] == [404, 400]
+    assert status("system:admin", "PUT", f"/v1/nodes/{NODE}/states/target_raid_config", {"target": {}}) == 405
+    beat = {"callback_url": "http://192.0.2.5:9999", "agent_token": "x"}
+    assert [status("", "POST", "/v1/heartbeat", beat, minor) for minor in (21, 22)] == [404, 400]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_no_route_gives_anything_of_others_to_the_administrator_of_a_project(
+        keystone, stocked, route):  # noqa: F811
+    """Every route, with objects that exist and a body that it takes."""
+    declared = by_name().get(find(RootController(), route.method, route.path).controller.route.policy)
+    if declared is None or not declared.check:
+        return
+    before = contents(stocked)
+
+    reply = send(keystone, ADMIN, route.method, route.path, route.body)
+
+    if (declared.of, route.method, reply.status_int) == ("project", "GET", 200):
+        names = {route.path.rpartition("/")[2], "nodes", "ports", "portgroups"}
+        assert not any(reply.json[name] for name in reply.json.keys() & names)
+    elif (declared.of, route.method) == ("project", "POST"):
+        assert reply.json["owner"] == PROJECT
+        return
+    else:
+        assert reply.status_int == 403 or (declared.of and reply.status_int in (400, 404)), reply.text
+    assert contents(stocked) == before
