@@ -56,6 +56,8 @@ class Confinement:
         self._conf, self._context, self._policy = conf, context, name
         self.project = str(context.project_id)
         self.is_decided = False
+        #: owner and lessee -> the fields to hide: a check takes 0.4 ms, and a page has a thousand nodes of few projects
+        self._hidden: dict[tuple[str | None, str | None], list[str]] = {}
 
     def check_node(self, row: Any, missing: NotFound, names: tuple[str, ...] = ()) -> None:
         """Check the policies ``names`` (none: that of the route) for a node.
@@ -99,8 +101,14 @@ class Confinement:
 
     def hide(self, row: Any, shown: dict[str, Any]) -> None:
         """Hide the fields of a node that the caller may not see."""
-        for name in nodes.GET_FIELD.keys() & shown.keys():
-            if not policy.allows(self._conf, nodes.GET_FIELD[name], self._context, target(row)):
+        if not nodes.GET_FIELD.keys() & shown.keys():
+            return
+        whose = (row.owner, row.lessee)
+        if whose not in self._hidden:
+            self._hidden[whose] = [name for name, wanted in nodes.GET_FIELD.items()
+                                   if not policy.allows(self._conf, wanted, self._context, target(row))]
+        for name in self._hidden[whose]:
+            if name in shown:
                 text = HIDDEN.format(policy=nodes.GET_FIELD[name])
                 shown[name] = {"content": text} if name in ("driver_info", "driver_internal_info") else text
 
