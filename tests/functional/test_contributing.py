@@ -154,7 +154,7 @@ def test_the_samples_are_written_anew(tree):
     assert own_options(samples) == own_options(ETC)
 
 
-@pytest.mark.long  # as .ci/run does
+@pytest.mark.slow
 def test_the_pages_are_built(tree):
     typed(tree, PAGES)
 

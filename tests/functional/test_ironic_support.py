@@ -127,12 +127,18 @@ def test_every_field_of_a_port_is_stored(whole, place):
     assert found == []
 
 
-@pytest.mark.parametrize("hardware_type", TYPES)
-def test_every_verb_is_done_or_refused(whole, hardware_type, monkeypatch):
+@pytest.fixture
+def silent_bmcs(monkeypatch):
+    """Let ipmitool, which would try for seconds, have no answer at once."""
     def silent(interface, task, *command):
         raise BMCError(node=task.node.uuid, reason="no answer")
 
-    monkeypatch.setattr(IPMIInterface, "ipmitool", silent)  # which would try for seconds
+    monkeypatch.setattr(IPMIInterface, "ipmitool", silent)
+
+
+@pytest.mark.usefixtures("silent_bmcs")
+@pytest.mark.parametrize("hardware_type", TYPES)
+def test_every_verb_is_done_or_refused(whole, hardware_type):
     found = []
     for entry in TABLES["provision"]:
         node = enrolled(whole, hardware_type, entry["from"])
@@ -149,12 +155,9 @@ def test_every_verb_is_done_or_refused(whole, hardware_type, monkeypatch):
     assert found == []
 
 
+@pytest.mark.usefixtures("silent_bmcs")
 @pytest.mark.parametrize("hardware_type", TYPES)
-def test_every_operation_of_a_machine_is_done_or_refused(whole, hardware_type, monkeypatch):
-    def silent(interface, task, *command):
-        raise BMCError(node=task.node.uuid, reason="no answer")
-
-    monkeypatch.setattr(IPMIInterface, "ipmitool", silent)  # which would try for seconds
+def test_every_operation_of_a_machine_is_done_or_refused(whole, hardware_type):
     found = []
     for entry in TABLES["requests"]:
         node = enrolled(whole, hardware_type, "manageable")
