@@ -15,6 +15,7 @@ import enum
 import io
 import logging
 import os
+import select
 import selectors
 import socket
 import threading
@@ -27,7 +28,7 @@ from cheroot.server import HTTPConnection
 
 from ironic_rules.api import faults, request_head
 from ironic_rules.api.probes import Probes, is_probe
-from ironic_rules.api.request_body import Body, Room
+from ironic_rules.api.request_body import IN_MEMORY, Body, Room
 from ironic_rules.exceptions import Invalid, IronicRulesError, RequestTooSlow, Unavailable
 from ironic_rules.metrics.numbers import Numbers
 
@@ -46,6 +47,11 @@ _EVICTED = 0.02
 #: How much of a refused request is read and discarded, as a multiple of the limit of a body: a client that is still
 #: sending when the connection closes never sees the reply.
 _MOST_DISCARDED = 4
+#: Milliseconds that a worker waits for each part of a client's next request while no other request waits for a worker:
+#: a request that goes from the front to a worker costs 0.1 ms more, as much as a third of the shortest ones.
+_NEXT_MS = 1
+#: How many parts these are: many clients send head and body separately.
+_NEXT_PARTS = 2
 #: Seconds between two log lines with the same reason.
 _REPEATED_S = 60.0
 
@@ -107,7 +113,13 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.ends = False       # whether the connection ends after the reply
 
     def communicate(self) -> bool:
-        """Serve the request, in a worker; return whether the connection is kept."""
+        """Serve the request, in a worker, and those that follow at once; return whether the connection is kept."""
+        kept = self._communicate()
+        while kept and self.front.take_next(self):
+            kept = self._communicate()
+        return kept
+
+    def _communicate(self) -> bool:
         kept: bool = super().communicate()
         try:
             self.send()
@@ -147,6 +159,19 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         """End the connection, as workers do after the last reply."""
         self.ends = True
         self.front.put(self)
+
+    def receive_soon(self) -> bytes:
+        """Return what the client sends in the next moment; nothing: it sends nothing, or the connection is broken."""
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        if not poll.poll(_NEXT_MS):
+            return b""
+        try:
+            data = self.socket.recv(_PIECE)
+        except OSError:  # the front will meet it, too
+            return b""
+        self.is_at_end = not data
+        return data
 
     def enter(self, phase: Phase) -> None:
         self.phase = phase
@@ -244,6 +269,46 @@ class Front:
             connection.enter(Phase.HEAD)
             with contextlib.suppress(KeyError, ValueError, RuntimeError):  # the front was closed meanwhile
                 self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+
+    def take_next(self, connection: Connection) -> bool:
+        """Return whether a worker that has replied has the next request of the same connection, too.
+
+        Anything but one small request, of the same kind, is left to the front, with what has arrived of it.
+        """
+        done = connection.head
+        if (done is None or connection.unsent or connection.ends or connection.received or connection.is_at_end
+                or connection in self._large):
+            return False
+        received = b""
+        for _ in range(_NEXT_PARTS):
+            if self._stops or self.server.requests.qsize or not (data := connection.receive_soon()):
+                break
+            received += data
+            if found := self._small_request(received):
+                head, body = found
+                if is_probe(head) is not is_probe(done):
+                    body.close()
+                    break
+                connection.forget_request()
+                connection.head, connection.body = head, body
+                connection.is_kept = True
+                connection.enter(Phase.WORK)
+                return True
+        connection.received = received
+        return False
+
+    def _small_request(self, received: bytes) -> tuple[request_head.Head, Body] | None:
+        """Return a request that has arrived as a whole, and nothing else; None if that is not so."""
+        end = received.find(b"\r\n\r\n") + 4
+        try:
+            head = request_head.read(received[:end])
+        except Invalid:
+            return None
+        if head.length is None or len(received) - end != head.length or head.length > min(IN_MEMORY, self._limits.body):
+            return None
+        body = Body(head.length, self._limits.body, self._room)
+        body.feed(received[end:])
+        return head, body
 
     # The loop.
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
+from ironic_rules.api import front
 from ironic_rules.api.app import make_app
 from ironic_rules.api.server import ApiServer
 from ironic_rules.db import nodes
@@ -111,6 +114,66 @@ def test_a_refused_head_request_has_no_body_that_the_next_reply_would_begin_with
     first, _, rest = replies.partition(b"\r\n\r\n")
     assert first.startswith(b"HTTP/1.1 40")
     assert rest.startswith(b"HTTP/1.1 200 ")
+
+
+GET = b"GET /v1/drivers HTTP/1.1\r\nHost: x\r\n\r\n"
+PROBE = b"GET /healthcheck/live HTTP/1.1\r\nHost: x\r\n\r\n"
+POST = HEAD + b"Content-Length: 2\r\n\r\n"
+#: What a client sends, in pieces; and the status of each reply. The next piece follows when these are there.
+CONVERSATION = (
+    ([GET], [200]), ([GET], [200]), ([POST, b"{}"], [400]), ([POST + b"{}"], [400]), ([GET[:20], GET[20:]], [200]),
+    ([GET[:9], GET[9:20], GET[20:]], [200]), ([PROBE], [200]), ([PROBE], [200]), ([GET], [200]),
+    ([GET + PROBE + GET], [200, 200, 200]), ([HEAD + CHUNKED + b"2\r\n{}\r\n", b"0\r\n\r\n"], [400]),
+    ([HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"], [100]), ([b"{}"], [400]),
+    ([GET], [200]), ([HEAD + b"Content-Length: %d\r\n\r\n" % (LIMIT + 1) + b" " * (LIMIT + 1)], [413]),
+)
+
+
+@pytest.mark.parametrize("patience", [0, 1, 1000])
+def test_requests_of_any_form_on_one_connection_are_the_same_to_a_worker_that_waits_for_them(
+        server, monkeypatch, patience):
+    monkeypatch.setattr(front, "_NEXT_MS", patience)
+    served = []
+    handle = server._server.process_conn
+    monkeypatch.setattr(server._server, "process_conn", lambda connection: served.append(handle(connection)))
+    host, port = server.url.removeprefix("http://").split(":")
+
+    found = []
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for pieces, statuses in CONVERSATION:
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(0.01)
+            found.append([_status(connection) for _ in statuses])
+        assert connection.recv(1) == b""
+
+    assert found == [statuses for _, statuses in CONVERSATION]
+    assert len(served) < 14 if patience == 1000 else len(served) > 8
+
+
+def _status(connection: socket.socket) -> int:
+    """Read one reply; return its status."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += connection.recv(1)
+    length = re.search(rb"Content-Length: (\d+)", head)
+    missing = int(length[1]) if length else 0
+    while missing:
+        missing -= len(connection.recv(missing))
+    return int(head.split()[1])
+
+
+def test_idle_connections_leave_the_workers_to_others(server, conf, monkeypatch):
+    monkeypatch.setattr(front, "_NEXT_MS", 20)
+    host, port = server.url.removeprefix("http://").split(":")
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+                for _ in range(20 * conf.api.threads)]
+        for connection in idle:
+            connection.sendall(GET)
+
+        assert [_status(connection) for connection in reversed(idle)] == [200] * len(idle)
 
 
 def test_health_checks_and_version_documents_are_answered_while_all_threads_wait_for_conductors(
