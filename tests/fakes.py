@@ -18,7 +18,7 @@ class FakeConductorAPI:
         self._failures: dict[str, Exception] = {}
         self.validation: dict[str, Any] = {}
         #: operation -> what ``call_hardware`` returns
-        self.results: dict[str, Any] = {}
+        self.results: dict[str, Any] = {"get_supported_indicators": {}}
 
     def fail_with(self, method: str, error: Exception) -> None:
         self._failures[method] = error
