@@ -66,7 +66,6 @@ def report(service: Whole, rules: list[dict[str, Any]]) -> tuple[int, str, colle
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
-        gc.unfreeze()
         gc.enable()
 
 

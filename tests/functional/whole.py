@@ -32,6 +32,7 @@ from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models import states
 from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
+from tests.functional.databases import write_sqlite
 from tests.functional.faulty import FAULTY, FaultyHardware
 from tests.functional.processes import wait_for
 
@@ -266,6 +267,8 @@ def running(folder: Path, text: str = "", types: Mapping[str, type[HardwareType]
         patch.setattr(database_check, "SHORT_PATIENCE_S", 20)
         patch.setattr(database_check, "PATIENCE_S", 20)  # as it is now, however slow the machine is
         conf = configuration(folder, text)
+        if not (file := folder / "whole.sqlite").exists():
+            write_sqlite(file)
         db = service.make_database(conf, upgrade=True)
         stack.callback(db.dispose)
         transport = rpc_transport.get_transport(conf)

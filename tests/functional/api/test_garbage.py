@@ -54,7 +54,6 @@ def few_objects() -> Iterator[None]:
     yield
     gc.set_debug(0)
     gc.garbage.clear()
-    gc.unfreeze()
     gc.enable()
 
 
