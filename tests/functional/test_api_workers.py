@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.functional.databases import write_sqlite
 from tests.functional.processes import Cluster, answers, wait_for
 
 WORKERS = "[api]\nworkers = 2\n"
@@ -17,10 +18,10 @@ WORKERS = "[api]\nworkers = 2\n"
 
 @pytest.fixture
 def cluster(tmp_path):
+    write_sqlite(tmp_path / "api.sqlite")
     # No broker is needed for what these requests ask.
     cluster = Cluster(tmp_path, f"sqlite:///{tmp_path}/api.sqlite", "rabbit://127.0.0.1:1/", WORKERS)
     try:
-        cluster.sync_database()
         yield cluster
     finally:
         cluster.close()

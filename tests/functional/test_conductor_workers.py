@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.fleets import Simulation
 from tests.functional.processes import Cluster, wait_for
 from tests.functional.test_cluster import states_and_inventories
@@ -21,11 +21,10 @@ WORKERS = "[conductor]\nworkers = 3\n"
 
 @pytest.fixture
 def cluster(tmp_path):
-    with temporary_database("mysql") as database, temporary_vhost() as transport:
+    with migrated_database("mysql") as database, temporary_vhost() as transport:
         cluster = Cluster(tmp_path, database, transport)
         cluster.database_url = database
         try:
-            cluster.sync_database()
             yield cluster
         finally:
             cluster.close()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.functional.brokers import temporary_vhost
 from tests.functional.clients import machines
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.processes import Cluster
 
 #: The default of ``[api]max_json_body_size``.
@@ -43,11 +43,10 @@ def dump(value: Any) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mysql", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_m_39_a_report_just_under_the_limit_arrives_and_one_above_it_is_refused(tmp_path: Path, kind: str) -> None:
-    with temporary_database(kind) as database, temporary_vhost() as transport:
+    with migrated_database(kind) as database, temporary_vhost() as transport:
         # Reports are limited more than other bodies by default.
         cluster = Cluster(tmp_path, database, transport, f"[api]\nmax_anonymous_body_size = {LIMIT}\n")
         try:
-            cluster.sync_database()
             cluster.conductor("conductor-1")
             endpoint = cluster.api("api-1")[1]
             # A text, one with four-byte characters, one that grows when it is quoted, and a list.

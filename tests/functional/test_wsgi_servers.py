@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.processes import Cluster, Process, answers, free_port, wait_for
 
 APPLICATION = "ironic_rules.api.wsgi:application"
@@ -55,10 +55,9 @@ class Api:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
     """A database with the schema, a broker, and one conductor."""
-    with temporary_database("postgresql") as database, temporary_vhost() as transport:
+    with migrated_database("postgresql") as database, temporary_vhost() as transport:
         made = Cluster(tmp_path_factory.mktemp("cluster"), database, transport)
         try:
-            made.sync_database()
             made.conductor("conductor")
             yield made
         finally:

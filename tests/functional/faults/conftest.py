@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import node_inventory, nodes, ports
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.processes import Cluster, Process, wait_for
 
 #: The folder of the tests' package: the launcher runs in another folder.
@@ -135,10 +135,9 @@ class Api:
 
 @pytest.fixture(params=["mysql", "postgresql"])
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FaultyCluster]:
-    with temporary_database(request.param) as database, temporary_vhost() as transport:
+    with migrated_database(request.param) as database, temporary_vhost() as transport:
         cluster = FaultyCluster(tmp_path, database, transport)
         try:
-            cluster.sync_database()
             yield cluster
         finally:
             cluster.close()

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import node_history, node_inventory, nodes, ports
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.faults import chaos
 from tests.functional.processes import wait_for
 
@@ -32,10 +32,9 @@ OPERATORS = 8
 
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
 def test_nothing_that_was_acknowledged_is_lost_or_done_twice(tmp_path, kind):
-    with temporary_database(kind) as database, temporary_vhost() as transport:
+    with migrated_database(kind) as database, temporary_vhost() as transport:
         service = chaos.Service(tmp_path, database, transport)
         try:
-            service.sync_database()
             for name in (*chaos.CONDUCTORS, *chaos.APIS):
                 service.begin(name)
             for name in (*chaos.CONDUCTORS, *chaos.APIS):

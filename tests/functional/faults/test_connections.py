@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests.functional.databases import _server, temporary_database
+from tests.functional.databases import _server, migrated_database
 from tests.functional.faults.conftest import FaultyCluster
 from tests.functional.fleets import Simulation
 from tests.functional.processes import Process, free_port, wait_for
@@ -127,11 +127,10 @@ class Broker:
 def test_the_broker_is_restarted_under_load(tmp_path):
     folder = tmp_path / "rabbitmq"
     folder.mkdir()
-    with own_rabbitmq(folder) as broker, temporary_database("mysql") as database:
+    with own_rabbitmq(folder) as broker, migrated_database("mysql") as database:
         broker.start()
         cluster = FaultyCluster(tmp_path, database, broker.url)
         try:
-            cluster.sync_database()
             for name in ("conductor-1", "conductor-2"):
                 cluster.conductor(name)
             url = cluster.api("api")[1]

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import nodes
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.faults.conftest import FaultyCluster
 from tests.functional.fleets import Simulation
 from tests.functional.processes import wait_for
@@ -36,10 +36,9 @@ FLEET = 8
 def whole(tmp_path_factory):
     """A cluster for all of the tests: the nodes of their fleets remain."""
     folder = tmp_path_factory.mktemp("dying")
-    with temporary_database("mysql") as database, temporary_vhost() as transport:
+    with migrated_database("mysql") as database, temporary_vhost() as transport:
         cluster = FaultyCluster(folder, database, transport)
         try:
-            cluster.sync_database()
             cluster.conductor("survivor")
             yield cluster, cluster.api("api")[1]
         finally:

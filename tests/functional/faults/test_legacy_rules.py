@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.faults.conftest import Api, FaultyCluster
 from tests.functional.processes import Process, wait_for
 
@@ -103,10 +103,9 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with temporary_database("mysql") as database, temporary_vhost() as transport:
+    with migrated_database("mysql") as database, temporary_vhost() as transport:
         cluster = FaultyCluster(tmp_path_factory.mktemp("legacy"), database, transport)
         try:
-            cluster.sync_database()
             api = Api(cluster.api("api")[1])
             yield Site(cluster, api)
             api.close()

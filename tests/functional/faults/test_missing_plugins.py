@@ -6,7 +6,7 @@ import pytest
 
 from tests.functional import plugins
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.faults.conftest import Api, FaultyCluster
 from tests.functional.processes import wait_for
 
@@ -76,10 +76,9 @@ def inspected_again(api, uuid, body):
 
 def test_a_conductor_and_an_api_without_the_plugin_of_a_rule(tmp_path, tmp_path_factory):
     package = plugins.install("sample_actions", tmp_path_factory.mktemp("plugin"))
-    with temporary_database("postgresql") as database, temporary_vhost() as transport:
+    with migrated_database("postgresql") as database, temporary_vhost() as transport:
         cluster = Mixed(tmp_path, database, transport, package=package)
         try:
-            cluster.sync_database()
             conductors = [cluster.begin("conductor", name, with_plugin=name == "full") for name in ("full", "bare")]
             processes = [cluster.begin_api("full-api", True), cluster.begin_api("bare-api", False)]
             for conductor in conductors:

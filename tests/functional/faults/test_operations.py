@@ -73,10 +73,9 @@ class Fleet:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     folder: Path = tmp_path_factory.mktemp("operations")
-    with databases.temporary_database("mysql") as database, temporary_vhost() as transport:
+    with databases.migrated_database("mysql") as database, temporary_vhost() as transport:
         cluster = FaultyCluster(folder, database, transport)
         try:
-            cluster.sync_database()
             _enroll(database)
             cluster.conductor("survivor")
             api = Api(cluster.api("api")[1])

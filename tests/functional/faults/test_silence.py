@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock
 from ironic_rules.db.tables import node_inventory, nodes
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.faults.conftest import FaultyCluster
 from tests.functional.fleets import Simulation
 from tests.functional.processes import wait_for
@@ -32,14 +32,13 @@ PORTS = {"mysql": 3306, "postgresql": 5432}
 
 @pytest.mark.parametrize("kind", [pytest.param("mysql", marks=pytest.mark.long), "postgresql"])
 def test_a_hole_in_the_network_loses_nothing(tmp_path, kind):
-    with temporary_database(kind) as database, temporary_vhost() as transport:
+    with migrated_database(kind) as database, temporary_vhost() as transport:
         has_defaults = "IRONIC_RULES_TEST_FLEET" in os.environ
         cluster = FaultyCluster(
             tmp_path, database, transport, "" if has_defaults else CONFIG, has_defaults=has_defaults)
         server = sa.make_url(database)
         relay = Relay(server.host or "127.0.0.1", server.port or PORTS[kind])
         try:
-            cluster.sync_database()
             cluster.conductor("healthy")
             through = server.set(host="127.0.0.1", port=relay.port).render_as_string(hide_password=False)
             file = Path(cluster.configuration("silent"))

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db.tables import node_inventory, nodes
 from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
+from tests.functional.databases import migrated_database
 from tests.functional.faults.conftest import SETTLED_S, SHORT_RPC, Api, FaultyCluster
 from tests.functional.processes import wait_for
 
@@ -56,14 +56,13 @@ _TAKEN_OVER_S = SETTLED_S + (90 if STOPPED_S else 0)
 @pytest.mark.parametrize(("kind", "successor"), [
     ("mysql", "old"), pytest.param("postgresql", "other", marks=pytest.mark.long)])
 def test_who_continues_late_overwrites_nothing(tmp_path, kind, successor):
-    with temporary_database(kind) as database, temporary_vhost() as transport:
+    with migrated_database(kind) as database, temporary_vhost() as transport:
         has_defaults = STOPPED_S > 0
         # The process that is stopped still has the queue of its name: calls that it took are repeated soon.
         cluster = FaultyCluster(
             tmp_path, database, transport + (SHORT_RPC if has_defaults else ""), DEFAULTS if has_defaults else CONFIG,
             has_defaults=has_defaults)
         try:
-            cluster.sync_database()
             api = Api(cluster.api("api")[1])
             stop_and_continue(cluster, api, successor)
             api.close()
