@@ -33,10 +33,8 @@ class Filler:
     def __init__(self) -> None:
         self._numbers = itertools.count(1000)
 
-    def fill(self, conn: sa.Connection, revision: str) -> dict[str, Row]:
+    def fill(self, conn: sa.Connection, tables: sa.MetaData, revision: str) -> dict[str, Row]:
         """Insert a row into every table; return the rows by table."""
-        tables = sa.MetaData()
-        tables.reflect(conn)
         rows: dict[str, Row] = {}
         for table in tables.sorted_tables:
             if table.name == "alembic_version":
@@ -66,9 +64,7 @@ class Filler:
         return text[:kind.length] if getattr(kind, "length", None) else text
 
 
-def stored(conn: sa.Connection) -> dict[str, list[Row]]:
-    tables = sa.MetaData()
-    tables.reflect(conn)
+def stored(conn: sa.Connection, tables: sa.MetaData) -> dict[str, list[Row]]:
     return {table.name: [dict(row._mapping) for row in conn.execute(sa.select(table))]
             for table in tables.sorted_tables}
 
@@ -88,11 +84,13 @@ def test_rows_of_every_revision_survive_every_upgrade(kind: str) -> None:
                 migration.upgrade(engine, revision)
                 assert migration.version(engine) == revision
                 with engine.begin() as conn:
-                    now = stored(conn)
+                    tables = sa.MetaData()
+                    tables.reflect(conn)
+                    now = stored(conn, tables)
                     lost = [(origin, table) for origin, rows in inserted for table, row in rows.items()
                             if not any(contains(found, row) for found in now[table])]
                     assert lost == [], f"after the upgrade to {revision}"
-                    inserted.append((revision, filler.fill(conn, revision)))
+                    inserted.append((revision, filler.fill(conn, tables, revision)))
             filled = inserted[-1][1]
             assert migration.is_current(engine)
             assert filled.keys() == metadata.tables.keys()
