@@ -75,6 +75,7 @@ def test_calls_of_the_api_expire_when_it_no_longer_waits_for_them(whole, monkeyp
     whole.app.put_json(f"/v1/nodes/{uuid}/states/power", {"target": "power on"})
     remaining = datetime.datetime.fromisoformat(seen[0]) - clock.now()
     assert 20 < remaining.total_seconds() <= whole.conf.rpc_response_timeout
+    whole.at_rest(uuid)  # the power is not changed during the next test
 
 
 def test_a_repeated_request_is_carried_out_once(whole, monkeypatch):
