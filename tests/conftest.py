@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import sys
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -36,6 +37,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bytecode_of_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let processes that tests start share their bytecode, also where Python writes none into the tree.
+
+    Otherwise each one compiles the service, which is a third of its start.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.dont_write_bytecode:
+            folder = tmp_path_factory.getbasetemp()
+            # That of a worker is in the one of the run.
+            shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
+        yield
 
 
 @pytest.fixture(autouse=True)
