@@ -69,17 +69,22 @@ class Area:
         """Whether something has not been written yet."""
         return self._writer.is_behind
 
-    def tell(self, allow: Sequence[str], deny: Sequence[str]) -> None:
-        """Apply a message about addresses (normalised) to the plan; ``write`` writes what it has changed."""
+    def tell(self, allow: Sequence[str], deny: Sequence[str]) -> set[str]:
+        """Apply a message about addresses (normalised) to the plan; ``write`` writes what it has changed.
+
+        :returns: the addresses among them whose port is known here
+        """
         with self._lock:
+            known = {mac for mac in (*allow, *deny) if self._plan.node_of(mac)}
             if self.scope != records.EVERYTHING:
                 # Others are in the scope of another area, or new, and read from the database now.
-                allow, deny = ([mac for mac in macs if self._plan.node_of(mac)] for macs in (allow, deny))
+                allow, deny = ([mac for mac in macs if mac in known] for macs in (allow, deny))
             self._recent.update(allow, deny)
             dirty = self._plan.tell(allow, deny)
             # Before the ports have been read, the other addresses in those groups are not known.
             if self._filled:
                 self._writer.note(dirty, urgent=True)
+        return known
 
     def write(self) -> None:
         """Write what messages have changed, and what could not be written before."""

@@ -62,11 +62,14 @@ class Keeper:
         """Whether something has not been written yet."""
         return any(area.is_behind for area in self.areas)
 
-    def tell(self, allow: Sequence[str], deny: Sequence[str]) -> None:
-        """Apply a message about addresses (normalised) to the plans; ``write`` writes what it has changed."""
+    def tell(self, allow: Sequence[str], deny: Sequence[str]) -> bool:
+        """Apply a message about addresses (normalised) to the plans; ``write`` writes what it has changed.
+
+        :returns: whether it was about known ports only; otherwise the database says more than the message
+        """
         self.statistics.messages += 1
-        for area in self.areas:
-            area.tell(allow, deny)
+        known: set[str] = set().union(*[area.tell(allow, deny) for area in self.areas])
+        return bool(known) and known.issuperset((*allow, *deny))
 
     def write(self) -> None:
         """Write what messages have changed, and what could not be written before."""

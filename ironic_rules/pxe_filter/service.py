@@ -25,6 +25,10 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds between two looks at what the servers have taken over.
 _OBSERVE_S = 1.0
+#: Seconds from a message to reading the database, if the message says all that is to be written. Until then the client
+#: is answered: on a host with few processors, reading takes them from the DHCP server when it reads the file. And many
+#: messages cause one reading.
+_READ_AFTER_S = 0.05
 #: Maximum number of addresses in one message; more are an error of the sender.
 _MAX_ADDRESSES = 100_000
 
@@ -32,12 +36,12 @@ _MAX_ADDRESSES = 100_000
 class PXEFilterManager:
     """The RPC interface of the filter.
 
-    :param changed: called after each message
+    :param changed: called after each message; with whether it was about known ports only
     """
 
     target = messaging.Target(version=rpc.VERSION)
 
-    def __init__(self, keeper: Keeper, changed: Callable[[], None]) -> None:
+    def __init__(self, keeper: Keeper, changed: Callable[[bool], None]) -> None:
         self._keeper = keeper
         self._changed = changed
 
@@ -51,8 +55,7 @@ class PXEFilterManager:
         :param allow: MAC addresses to allow
         :param deny: MAC addresses to deny
         """
-        self._keeper.tell(_addresses(allow), _addresses(deny))
-        self._changed()
+        self._changed(self._keeper.tell(_addresses(allow), _addresses(deny)))
 
 
 def _addresses(sent: Any) -> list[str]:
@@ -86,7 +89,8 @@ class FilterService:
         self._alive_interval_s = alive_interval_s
         self._woken = threading.Event()
         self._stopped = False
-        self._looks = False
+        #: when the database is to be read because of messages
+        self._look_at = float("inf")
         self._next_period = time.monotonic() + self._period_s
         self._database_is_away = False
         self._collect_s = conf.pxe_filter.collect_time
@@ -144,8 +148,13 @@ class FilterService:
 
     def look(self) -> None:
         """Make the loop read changes from the database now."""
-        self._looks = True
-        self._woken.set()
+        self._look(0)
+
+    def _look(self, after_s: float) -> None:
+        at = time.monotonic() + after_s
+        if at < self._look_at:
+            self._look_at = at
+            self._woken.set()
 
     def _listen(self) -> None:
         assert self._server is not None
@@ -158,10 +167,10 @@ class FilterService:
         # Changes of earlier messages are in the database.
         self.look()
 
-    def _tell(self) -> None:
+    def _tell(self, is_known: bool) -> None:
         """A message was applied: write what it has changed, and read the database."""
         self._wake_writers()
-        self.look()
+        self._look(_READ_AFTER_S if is_known else 0)
 
     def _wake_writers(self) -> None:
         for told in self._told:
@@ -185,19 +194,27 @@ class FilterService:
     def _run(self) -> None:
         while not self._stopped:
             self._alive()
-            self._woken.wait(max(self._rest_s(), 0))
+            is_woken = self._woken.wait(max(self._rest_s(), 0))
             self._woken.clear()
-            if not self._stopped:
+            # Mostly it is only woken to sleep until the next reading, while a writer writes what is not written yet.
+            if not self._stopped and (self._is_due or not is_woken):
                 self._pass()
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether the database is to be read."""
+        return time.monotonic() >= min(self._next_period, self._look_at)
 
     def _rest_s(self) -> float:
         """Return the seconds until the next pass, if no message is received before."""
-        rest = min(self._next_period - time.monotonic(), self._alive_interval_s)
+        rest = min(min(self._next_period, self._look_at) - time.monotonic(), self._alive_interval_s)
         return min(rest, patience.RETRY_S) if self._keeper.is_behind else rest
 
     def _pass(self) -> None:
         periodic = time.monotonic() >= self._next_period
-        looks, self._looks = self._looks, False
+        looks = time.monotonic() >= self._look_at
+        if looks:
+            self._look_at = float("inf")  # before reading: what a message was about until now, is read
         try:
             if periodic or (looks and not self._database_is_away):
                 with patience.reported_if_slow("The database has not replied for %g seconds; messages are processed"):

@@ -14,6 +14,7 @@ import pytest
 
 from ironic_rules import context
 from ironic_rules.models import states
+from ironic_rules.pxe_filter import service as filter_service
 from ironic_rules.pxe_filter import settings
 from ironic_rules.pxe_filter.keeper import Keeper
 from ironic_rules.pxe_filter.service import FilterService
@@ -99,6 +100,34 @@ def test_every_message_makes_the_filter_look_at_the_database(site, at_work):
     filter_.tell()
 
     site.reaches({mac: True, "*": True})
+
+
+def test_many_messages_about_known_ports_cause_few_readings(site, at_work):
+    macs = [site.machine()[1] for _ in range(50)]
+    filter_ = at_work()
+    statistics = filter_.keeper.statistics
+    before, began = statistics.syncs["incremental"], time.monotonic()
+
+    for mac in macs:
+        filter_.client.update_pxe_filters(ADMIN, allow=[mac])
+    site.reaches({**dict.fromkeys(macs, True), "*": True})
+    wait_for("a reading", lambda: statistics.syncs["incremental"] > before, 10, 0.002)
+
+    # Each is 50 ms after the first message that it is for, so this many have begun at most.
+    assert statistics.syncs["incremental"] - before <= 1 + (time.monotonic() - began) / 0.05
+
+
+def test_a_message_about_a_port_that_is_not_known_is_compared_with_the_database_at_once(site, at_work, monkeypatch):
+    """For a new port the API sends: denied. That its node is on inspection is read from the database."""
+    monkeypatch.setattr(filter_service, "_READ_AFTER_S", 3600)
+    node, mac = site.machine(states.INSPECTWAIT)
+    filter_ = at_work(sync_period=3600)
+    added = site.mac()
+    site.add_port(node, added)
+
+    filter_.client.update_pxe_filters(ADMIN, deny=[added])
+
+    site.reaches({mac: True, added: True, "*": True})
 
 
 def test_a_node_without_ports_opens_the_door_for_strangers(site, at_work):

@@ -74,7 +74,7 @@ def test_m_73_the_call_changes_the_named_addresses_and_no_others(site):
     _, allowed = site.machine(states.INSPECTWAIT)
     (_, first), (_, second), (_, third) = site.machine(), site.machine(), site.machine()
     keeper = site.synced()
-    manager = PXEFilterManager(keeper, keeper.write)  # as the filter does, which collects messages
+    manager = PXEFilterManager(keeper, lambda _: keeper.write())  # as the filter does, which collects messages
 
     manager.update_pxe_filters(context.admin(), allow=[first, second.upper()])
     assert site.verdicts() == {allowed: True, first: True, second: True, third: False, "*": True}
