@@ -6,6 +6,8 @@ hardly matter. No test fails for being slow.
 
 from __future__ import annotations
 
+import itertools
+import secrets
 import statistics
 import threading
 import time
@@ -20,9 +22,10 @@ from ironic_rules import context
 from ironic_rules.db.tables import nodes
 from ironic_rules.pxe_filter.plan import Layout
 from ironic_rules.pxe_filter.watch import Watch
+from tests.functional.pxe_filter import site as sites
 from tests.functional.pxe_filter.network import Wire
 from tests.perf.pxe import population
-from tests.perf.pxe.test_burst import burst
+from tests.perf.pxe.test_burst import Burst, burst, milliseconds
 
 _CASES = [("dnsmasq", "closed", (1_000, 1_000_000)), ("kea", "closed", (1_000, 1_000_000)),
           ("kea", "open", (1_000, 1_000_000)), ("dnsmasq", "open", (1_000, 10_000, 100_000))]
@@ -32,6 +35,8 @@ _REQUESTS, _AT_ONCE = 600, 5
 _KNOWN, _ROUNDS, _WARM_UP = 100_000, 60, 5
 #: Seconds after which the filter has read the database, which it does not do in the rounds that are not its own.
 _REST_S = 0.15
+#: Of the measurement of single messages: addresses, messages, and seconds between two messages.
+_MOST, _MESSAGES, _EVERY_S = 1_000_000, 200, 0.03
 
 
 def processor_s(pid: int) -> float:
@@ -88,8 +93,46 @@ def test_from_the_commit_to_the_answer(tmp_path: Path, server: str, policy: str)
     table = Table(title=f"From the commit to the answer, {_KNOWN:,} known addresses: {server}, {policy} policy, ms")
     for column in ("median", "p95", "max"):
         table.add_column(column, justify="right")
-    table.add_row(*(f"{figure * 1000:.1f}" for figure in (
-        statistics.median(delays), delays[int(len(delays) * 0.95)], delays[-1])))
+    table.add_row(*milliseconds(delays))
+    Console(width=100).print(table)
+
+
+@pytest.mark.parametrize("policy", ["closed", "open"])
+def test_from_a_message_to_the_file(tmp_path: Path, policy: str) -> None:
+    """Of a filter at rest, and of one that reads all ports while 1 % of the nodes have changed; without a server."""
+    table = Table(title=f"From a message to the file, {_MOST:,} known addresses, {policy} policy, ms")
+    for column in ("the filter", "median", "p95", "max", "bar (p95)"):
+        table.add_column(column, justify="left" if column == "the filter" else "right")
+    transport = f"ironic-rules-memory:///{secrets.token_hex(4)}"
+    with sites.site(tmp_path, transport=transport) as site:
+        database = Path(site.db.engine.url.database or "")
+        population.fill(database, _MOST)
+        made = Burst(site, None, {"deny_unknown_macs": policy == "closed"})
+        made.service.start()
+        syncs = made.keeper.statistics.syncs
+        macs = (population.address(_MOST // 2 + 403 * number) for number in itertools.count())
+
+        def send() -> None:
+            mac = next(macs)
+            made.sent[mac] = time.monotonic()
+            made.client.update_pxe_filters(context.admin(), allow=[mac])
+            time.sleep(_EVERY_S)
+
+        try:
+            for _ in range(_MESSAGES):
+                send()
+            table.add_row("at rest", *milliseconds(made.waited()), "50")
+            made.sent, made.written = {}, {}
+            while len(made.sent) < _MESSAGES:
+                population.flip(database)
+                before = syncs["full"]
+                made.keeper._read_all_at = None
+                made.service.look()
+                while syncs["full"] == before:
+                    send()
+            table.add_row("reads all ports", *milliseconds(made.waited()), "50")
+        finally:
+            made.close()
     Console(width=100).print(table)
 
 
@@ -140,8 +183,7 @@ def test_an_answer_beside_dnsmasq_alone(tmp_path: Path) -> None:
     for who, measured in zip(("the filter", "this program: dnsmasq alone"), zip(*delays, strict=True), strict=True):
         ordered = sorted(measured)
         medians.append(statistics.median(ordered))
-        table.add_row(who, *(f"{figure * 1000:.1f}" for figure in (
-            medians[-1], ordered[int(len(ordered) * 0.95)], ordered[-1])))
+        table.add_row(who, *milliseconds(ordered))
     table.caption = f"ratio of the medians: {medians[0] / medians[1]:.2f}"
     Console(width=100).print(table)
 
