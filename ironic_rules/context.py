@@ -26,6 +26,8 @@ class RequestContext(context.RequestContext):
     #: ISO 8601, by the database's clock: from then on the caller no longer waits, and nothing may begin; None: no limit
     expires_at: str | None = None
     mark: Mark | None = None
+    #: the SHA-256 of the token that the ramdisk gets with the reply, for the conductor that accepts its data
+    token_hash: str | None = None
     #: the seconds that the API took to find the node of a ramdisk's data, early rules included
     lookup_s: float | None = None
 
@@ -47,6 +49,8 @@ class RequestContext(context.RequestContext):
             values["expires_at"] = self.expires_at
         if self.mark is not None:
             values["mark"] = self.mark._asdict()
+        if self.token_hash is not None:
+            values["token_hash"] = self.token_hash
         values["source"] = self.source
         if self.lookup_s is not None:
             values["lookup_s"] = self.lookup_s
@@ -58,6 +62,7 @@ class RequestContext(context.RequestContext):
         kwargs.setdefault("source", values.get("source"))
         made = super().from_dict(values, **kwargs)
         made.expires_at = values.get("expires_at")
+        made.token_hash = values.get("token_hash")
         made.lookup_s = values.get("lookup_s")
         made.mark = Mark(**values["mark"]) if values.get("mark") else None
         return made

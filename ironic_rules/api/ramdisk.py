@@ -46,19 +46,24 @@ def hashed_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def new_token() -> str:
+    """Return a random token, 43 characters, which nothing accepts until the node has its hash."""
+    return secrets.token_urlsafe(32)
+
+
 def claim_token(conn: sa.Connection, node_id: int) -> str:
-    """Return a new token for the node (43 characters), or ``******`` if it has one already."""
-    token = secrets.token_urlsafe(32)
+    """Return a new token for the node, or ``******`` if it has one already."""
+    token = new_token()
     return token if nodes.claim_agent_token(conn, node_id, hashed_token(token)) else HIDDEN_TOKEN
 
 
 def claim_token_after_callback(conn: sa.Connection, node_id: int) -> str:
-    """As :func:`claim_token`, for a ramdisk whose data have been accepted.
+    """As :func:`claim_token`, for a ramdisk whose data have been accepted, by a conductor that does not do it.
 
     Its inspection may have ended meanwhile, which invalidates tokens: then it gets a token that is not accepted
     anywhere. (``******`` would mean that another ramdisk has the token.)
     """
-    token = secrets.token_urlsafe(32)
+    token = new_token()
     if nodes.claim_agent_token(conn, node_id, hashed_token(token), states.LOOKUP_ALLOWED):
         return token
     return HIDDEN_TOKEN if nodes.has_agent_token(conn, node_id) else token
@@ -70,11 +75,6 @@ def is_unapproved(node: Node) -> bool:
         return False
     return node.provision_state == states.ENROLL or (
         node.provision_state == states.INSPECTING and node.target_provision_state == states.ENROLL)
-
-
-def void_token() -> str:
-    """Return a token that is not accepted anywhere, for a discovered node that no operator has approved yet."""
-    return secrets.token_urlsafe(32)
 
 
 def token_matches(token: str, known_hash: str | None) -> bool:

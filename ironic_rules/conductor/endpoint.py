@@ -76,13 +76,14 @@ class ConductorEndpoint:
 
     @_answer
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
-                            plugin_data: dict[str, Any] | None = None, refusal: str | None = None) -> None:
+                            plugin_data: dict[str, Any] | None = None, refusal: str | None = None) -> bool | None:
         """Continue in-band inspection; with ``refusal`` it fails, for that reason.
 
+        :returns: whether the ramdisk has the token of the context, see ``inspection.accept``
         :raises NodeLocked: the node is locked by another conductor
         :raises NotFound: the node is in an invalid state
         """
-        inspection.accept(self._conductor, context, node_id, inventory, plugin_data or {}, refusal)
+        return inspection.accept(self._conductor, context, node_id, inventory, plugin_data or {}, refusal)
 
     @_answer
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str,

@@ -61,7 +61,7 @@ _NAMED_RULES = 50
 
 
 def accept(conductor: Conductor, context: RequestContext, node_id: str | int, data: dict[str, Any],
-           plugin_data: dict[str, Any], refusal: str | None = None) -> None:
+           plugin_data: dict[str, Any], refusal: str | None = None) -> bool | None:
     """Store a ramdisk's data, move its node to INSPECTING under this conductor's lock, and start processing.
 
     When this returns, one transaction has committed the data, the state and the lock: even if this conductor dies now,
@@ -69,6 +69,7 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
     data.
 
     :param refusal: why the inspection has to fail; None: the data are processed
+    :returns: whether the token whose hash the context has is now that of the ramdisk; None: it has none
     :raises NotFound: the node is not in INSPECT WAIT;  NodeLocked: 409;  NoFreeWorker: 503
     """
     if isinstance(node_id, str):
@@ -77,16 +78,18 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
     lock = conductor.new_lock(node_id)
     stages = Stages("accept")
     with _slot(conductor, node_id) as slot:
-        if conductor.db.write(lambda conn: _store(conn, lock, context, data, plugin_data, refusal)):
+        is_new, claimed = conductor.db.write(lambda conn: _store(conn, lock, context, data, plugin_data, refusal))
+        if is_new:
             pxe_filter.look(conductor, context)
-        context.mark = None
+        context.mark = context.token_hash = None
         slot.run(state_machine.run, conductor, lock, context)
     state_machine.observe(conductor, stages)
+    return claimed
 
 
 def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: dict[str, Any],
-           plugin_data: dict[str, Any], refusal: str | None) -> bool:
-    """Write what :func:`accept` promises; return whether discovery has just created the node."""
+           plugin_data: dict[str, Any], refusal: str | None) -> tuple[bool, bool | None]:
+    """Write what :func:`accept` promises; return whether discovery has just created the node, and what it returns."""
 
     def reserve(state: str, event: str, **more: Any) -> None:
         values = state_machine.state_values(states.TRANSITIONS[(state, event)]) | more
@@ -106,7 +109,9 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
     # The node waits for a report: an equal one that was accepted before belongs to an earlier inspection.
     admission.admit(conn, context, lock.node_id, renew=True)
     inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal)
-    return is_new
+    # Here and not in a transaction of its own: that would cost as much as the whole of this one.
+    token_hash = context.token_hash
+    return is_new, None if token_hash is None else nodes.claim_agent_token(conn, lock.node_id, token_hash)
 
 
 def _slot(conductor: Conductor, node_id: int) -> Slot:

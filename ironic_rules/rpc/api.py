@@ -146,20 +146,23 @@ class ConductorAPI:
 
     def continue_inspection(self, context: RequestContext, node_id: str | int, inventory: dict[str, Any],
                             plugin_data: dict[str, Any] | None = None, refusal: str | None = None, *,
-                            group: str = "") -> None:
+                            group: str = "") -> bool | None:
         """Pass a ramdisk's data to a conductor; when this returns, the data is stored and the node is INSPECTING.
 
         :param refusal: why the inspection has to fail; the data are stored nevertheless
+        :returns: whether the ramdisk has the token of the context; None: nothing was done with it, as by conductors of
+            before, which do not know it
         :raises NodeLocked: 409
         :raises NotFound: 404, the node is not in INSPECT WAIT
         :raises NoValidHost: 503
         """
         self._require_conductor_lately(group)
         arguments: dict[str, Any] = {"node_id": node_id, "inventory": inventory, "plugin_data": plugin_data}
-        if refusal is None:
-            self._call(context, group, "continue_inspection", **arguments)
-        else:
-            self._call(context, group, "continue_inspection", since="1.1", refusal=refusal, **arguments)
+        since = rpc_transport.BASE_VERSION
+        if refusal is not None:
+            since, arguments["refusal"] = "1.1", refusal
+        claimed: bool | None = self._call(context, group, "continue_inspection", since=since, **arguments)
+        return claimed
 
     def change_provision_state(self, context: RequestContext, node_id: str | int, target: str, *, group: str = "",
                                **args: Any) -> None:

@@ -50,9 +50,12 @@ def counted(engine: sa.Engine) -> Iterator[list[str]]:
 def statements(app: Any, db: Database, route: Known) -> int:
     """Return how many statements a request has, when caches are filled."""
     request(app, route)
-    with counted(db.engine) as seen:
-        request(app, route)
-    return len(seen)
+    found = []
+    for _ in range(2):  # what a cache keeps for a second may just have expired
+        with counted(db.engine) as seen:
+            request(app, route)
+        found.append(len(seen))
+    return min(found)
 
 
 def test_reading_needs_as_many_statements_as_the_page_says(app: Client, stocked: Database) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import bcrypt
 import pytest
 
+from ironic_rules.api import ramdisk
 from tests.functional.installations import running
 from tests.functional.rows import hooks
 from tests.functional.rows.conftest import finish, inspected, waiting
@@ -123,6 +124,17 @@ def test_m_19_since_1_84_the_answer_is_that_of_a_lookup_with_a_fresh_token(whole
         assert len(token) >= 32 and "*" not in token
     whole.at_rest(uuid)
     assert [post(whole, {"inventory": {}}, minor).status_int for minor in (2, 83)] == [404, 404]
+
+
+def test_m_19_the_token_is_stored_by_the_conductor_that_accepts_the_data_unless_the_ramdisk_has_one(whole):
+    for known in (None, "0" * 64):
+        uuid, body = waiting(whole)
+        whole.put(uuid, agent_token_hash=known)
+        with hooks.held(whole, lambda uuid=uuid, body=body: post(whole, body, 84, f"?node_uuid={uuid}")) as reply:
+            token = reply.json["config"]["agent_token"]
+            kept = whole.row(uuid).agent_token_hash
+        assert (token, kept) == ("******", known) if known else kept == ramdisk.hashed_token(token)
+        assert whole.at_rest(uuid).agent_token_hash is None
 
 
 @pytest.mark.parametrize("minor", [1, 84, 96])

@@ -80,7 +80,10 @@ class ContinueInspectionController(Resource):
             request.context.lookup_s = time.monotonic() - began
             # What a repetition gets has no token: a second one would not be valid.
             request.context.mark = Mark(digest, "", views.lookup(node, ramdisk.HIDDEN_TOKEN, request.conf))
-            _hand_over(node, sent, is_new, refusal)
+            # That of a discovered node is accepted nowhere: no operator has approved it yet.
+            claims = not is_new and minor >= versions.CONTINUE_INSPECTION
+            token = ramdisk.new_token()
+            claimed = _hand_over(node, sent, is_new, refusal, token if claims else None)
             if is_new:
                 request.numbers.count("discovered_nodes")
         except LookupFailed as error:
@@ -101,8 +104,10 @@ class ContinueInspectionController(Resource):
                 del refused  # as in _find
         if minor < versions.CONTINUE_INSPECTION:
             return {"uuid": node.uuid}
-        token = ramdisk.void_token() if is_new else request.db.write(
-            lambda conn: ramdisk.claim_token_after_callback(conn, node.id))
+        if claimed is False:
+            token = ramdisk.HIDDEN_TOKEN
+        elif claims and not claimed:
+            token = request.db.write(lambda conn: ramdisk.claim_token_after_callback(conn, node.id))
         return views.lookup(node, token, request.conf)
 
 
@@ -187,18 +192,23 @@ def _note(reason: str, detail: str, node_uuid: str | None = None, sent: payload.
         reason, detail, request.context.source, clock.now(), node_uuid, macs, bmc_addresses, report, size))
 
 
-def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None) -> None:
+def _hand_over(node: NodeFound, sent: payload.Payload, is_new: bool, refusal: str | None,
+               token: str | None) -> bool | None:
     """Pass the data to a conductor; when this returns, they are stored.
 
     :param is_new: discovery has created the node for these data; it is deleted if no conductor accepts them
     :param refusal: why the inspection has to fail, or None
+    :param token: what the ramdisk gets, unless it has one
+    :returns: whether it is now the token of the ramdisk; None: that remains to be done
     :raises LookupFailed: 404, the node is not, or no longer, waiting for data
     :raises Unavailable: 503
     """
     request = pecan.request
+    request.context.token_hash = None if token is None else ramdisk.hashed_token(token)
     try:
-        request.rpc.continue_inspection(request.context, node.id, sent.inventory, sent.plugin_data, refusal,
-                                        group=node.conductor_group)
+        claimed: bool | None = request.rpc.continue_inspection(
+            request.context, node.id, sent.inventory, sent.plugin_data, refusal, group=node.conductor_group)
+        return claimed
     except NotFound as error:
         raise LookupFailed.because("the node no longer waits for data", WRONG_STATE) from error
     except NodeLocked as error:

@@ -48,7 +48,8 @@ class LookupController(Resource):
         if request.conf.api.restrict_lookup and node.provision_state not in states.LOOKUP_ALLOWED:
             raise _refused(uuid, macs, f"node {node.uuid} is in state {node.provision_state}")
         if ramdisk.is_unapproved(node):
-            return views.lookup(node, ramdisk.void_token(), request.conf)
+            # Nothing accepts it: no operator has approved the node yet.
+            return views.lookup(node, ramdisk.new_token(), request.conf)
         token = request.db.write(lambda conn: ramdisk.claim_token(conn, node.id))
         if token == ramdisk.HIDDEN_TOKEN:
             LOG.warning("Lookup of node %s: its agent token was already issued", node.uuid)
