@@ -41,7 +41,7 @@ from ironic_rules.inspection.pipeline import WITHHELD, Outcome
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import addresses, json_values, mac, pointer, states
 from ironic_rules.models.inspections import OUT_OF_BAND, Inspection
-from ironic_rules.models.inventories import InspectionData, StoredInventory
+from ironic_rules.models.inventories import InspectionData, Report, StoredInventory
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import STEP, Abandoned
@@ -78,18 +78,22 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
     lock = conductor.new_lock(node_id)
     stages = Stages("accept")
     with _slot(conductor, node_id) as slot:
-        is_new, claimed = conductor.db.write(lambda conn: _store(conn, lock, context, data, plugin_data, refusal))
+        is_new, report, claimed = conductor.db.write(
+            lambda conn: _store(conn, lock, context, data, plugin_data, refusal))
         if is_new:
             pxe_filter.look(conductor, context)
         context.mark = context.token_hash = None
-        slot.run(state_machine.run, conductor, lock, context)
+        slot.run(state_machine.run, conductor, lock, context, report)
     state_machine.observe(conductor, stages)
     return claimed
 
 
 def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: dict[str, Any],
-           plugin_data: dict[str, Any], refusal: str | None) -> tuple[bool, bool | None]:
-    """Write what :func:`accept` promises; return whether discovery has just created the node, and what it returns."""
+           plugin_data: dict[str, Any], refusal: str | None) -> tuple[bool, Report, bool | None]:
+    """Write what :func:`accept` promises.
+
+    :returns: whether discovery has just created the node; what is stored; what :func:`accept` returns
+    """
 
     def reserve(state: str, event: str, **more: Any) -> None:
         values = state_machine.state_values(states.TRANSITIONS[(state, event)]) | more
@@ -108,10 +112,11 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
         reserve(states.ENROLL, "discovered", inspection_started_at=clock.now(), inspection_finished_at=None)
     # The node waits for a report: an equal one that was accepted before belongs to an earlier inspection.
     admission.admit(conn, context, lock.node_id, renew=True)
-    inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal)
+    report = Report(inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal),
+                    data, plugin_data, refusal)
     # Here and not in a transaction of its own: that would cost as much as the whole of this one.
     token_hash = context.token_hash
-    return is_new, None if token_hash is None else nodes.claim_agent_token(conn, lock.node_id, token_hash)
+    return is_new, report, None if token_hash is None else nodes.claim_agent_token(conn, lock.node_id, token_hash)
 
 
 def _slot(conductor: Conductor, node_id: int) -> Slot:
@@ -131,8 +136,10 @@ def _slot(conductor: Conductor, node_id: int) -> Slot:
 
 def inspect(conductor: Conductor, task: Task) -> Result:
     """INSPECTING: process data that a ramdisk has sent, else start the inspection."""
-    with conductor.db.reader() as conn:
-        pending = inventory.pending(conn, task.node.id)
+    pending: Report | StoredInventory | None = task.report
+    if pending is None:
+        with conductor.db.reader() as conn:
+            pending = inventory.pending(conn, task.node.id)
     return start(conductor, task) if pending is None else process(conductor, task, pending)
 
 
@@ -337,7 +344,7 @@ def count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
         rule_nodes.count(conn, task.node.uuid, applied)
 
 
-def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:
+def process(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> Result:
     """Run hooks and rules over stored data. The draft and all that belongs to it are saved together, or not at all."""
     task.stages = Stages("receive")
     entry = inspection_history.begun(task.node, pending.id)
@@ -395,7 +402,7 @@ def process(conductor: Conductor, task: Task, pending: StoredInventory) -> Resul
                   runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
 
 
-def _wait(conductor: Conductor, task: Task, pending: StoredInventory) -> Result:
+def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> Result:
     """Return the result of data after which the inspect interface waits for more."""
     task.node.driver_internal_info[WAITS] = True
 

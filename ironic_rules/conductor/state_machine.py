@@ -22,6 +22,7 @@ from ironic_rules.inspection import authors
 from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import secrets, states, transitions
+from ironic_rules.models.inventories import Report
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
 from ironic_rules.models.watch import Abandoned
@@ -86,12 +87,15 @@ def clean_up(conductor: Conductor, task: Task) -> str | None:
     return None if undo is None else attempt(lambda: undo(conductor, task), task)
 
 
-def run(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> None:
-    """Work on a node whose lock is held, until it is in a stable state, or the lock is lost."""
+def run(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None = None) -> None:
+    """Work on a node whose lock is held, until it is in a stable state, or the lock is lost.
+
+    :param report: what the ramdisk has sent, if it was stored just now: it is not read again
+    """
     conductor.workers.watch().on_overdue = functools.partial(fail, conductor, lock, context)
     with lock_may_be_lost(lock.node_id):
-        while _step(conductor, lock, context):
-            pass
+        while _step(conductor, lock, context, report):
+            report = None
 
 
 def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error: Exception) -> None:
@@ -158,7 +162,7 @@ def _read(conductor: Conductor, lock: nodes.Lock) -> task_store.Record:
         return task_store.read_locked(conn, lock)
 
 
-def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> bool:
+def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None) -> bool:
     """Do the work of the node's state; return whether there is more to do."""
     record = _read(conductor, lock)
     row = record.node
@@ -173,6 +177,7 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> bo
     again = Again(lambda: record.task(context), work.handle)
     for repetition in itertools.count():
         task = again.task()
+        task.report = report
         task.watch = conductor.workers.watch()
         task.begin_work(lambda: task_store.forget_token(conductor.db, lock))
         result = _handle(again.handle, conductor, task)

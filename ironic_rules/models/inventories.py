@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from ironic_rules.models.json_values import JSONObject
 
@@ -23,6 +23,15 @@ class InspectionData:
 
     inventory: Inventory
     plugin_data: PluginData = field(default_factory=dict)
+
+
+class Report(NamedTuple):
+    """What a ramdisk has sent, as it was stored; of :class:`StoredInventory` what there is before it is processed."""
+
+    id: int
+    inventory_data: Inventory
+    received_plugin_data: PluginData
+    refusal: str | None
 
 
 class StoredInventory(Protocol):

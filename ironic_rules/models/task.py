@@ -14,7 +14,7 @@ from ironic_rules.metrics.stages import Stages
 from ironic_rules.models import mac
 from ironic_rules.models.draft import NodeDraft, PortDraft, Sign
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
-from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.inventories import InspectionData, Report
 from ironic_rules.models.ports import PORT
 from ironic_rules.models.watch import Watch
 
@@ -68,6 +68,8 @@ class Task:
         self.watch = Watch()
         #: where it notes the stage of its work
         self.stages = Stages("start")
+        #: what the ramdisk has sent, if it is known without reading it
+        self.report: Report | None = None
         #: MAC addresses of the inventory that belong to other nodes
         self.foreign_addresses: Collection[str] = ()
         self._previous_inventory: PreviousInventory = lambda: None
@@ -164,8 +166,8 @@ class Task:
 
     def copy(self) -> Task:
         """Return a task with the same changes so far, independent of this one."""
-        # Rules are not copied, they have what cannot be.
-        shared = (self.context, self.watch, *self.node.authors(), *(author for port in self.ports
+        # Rules are not copied, they have what cannot be; nor is the report, which is not changed.
+        shared = (self.context, self.watch, self.report, *self.node.authors(), *(author for port in self.ports
                                                                     for author in port.authors()))
         return copy.deepcopy(self, {id(each): each for each in shared})
 
