@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -25,7 +26,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.slow]
 _ROOT = Path(__file__).parents[3]
 _PAGE = (_ROOT / "doc" / "source" / "admin" / "pxe-filter.rst").read_text()
 PART = _PAGE[_PAGE.index("\nKea instead of dnsmasq\n"):_PAGE.index("\nClients without an address\n")]
-SAMPLE = (_ROOT / "etc" / "ironic-rules" / "kea" / "kea-dhcp4-closed.conf").read_text()
+_SAMPLES = _ROOT / "etc" / "ironic-rules" / "kea"
+SAMPLE = (_SAMPLES / "kea-dhcp4-closed.conf").read_text()
 
 
 class Names:
@@ -85,18 +87,39 @@ def test_the_lines_of_the_page_are_those_of_the_sample() -> None:
     assert [line for line in lines if line not in SAMPLE] == []
 
 
-def test_the_closed_policy_as_the_page_sets_it_up(site: Site, names: Names, tmp_path: Path) -> None:
+def sample(names: Names, version: int, policy: str, folder: Path) -> str:
+    """Return the sample as it can be served here.
+
+    In its namespace the server reaches the database by a socket, and has another network and no folder for leases.
+    """
+    text = (_SAMPLES / f"kea-dhcp{version}-{policy}.conf").read_text()
+    text = names(text.replace("192.0.2.12", "localhost")).replace("192.0.2.", "198.51.100.")
+    text = text.replace('"type": "memfile"', '"type": "memfile", "persist": false')
+    # Where the server keeps its own DUID.
+    return text.replace('"valid-lifetime"', f'"data-directory": "{folder}", "valid-lifetime"') if version == 6 else text
+
+
+def account(names: Names) -> str:
+    """Return the URL of the host database as Kea uses it."""
+    url = names.url.set(database=names.kea, username=names.kea, password="PASSWORD")
+    return url.render_as_string(hide_password=False)
+
+
+def clients_of(version: int, *macs: str) -> list[dict[str, Any]]:
+    """Return a client for each address; with DHCPv6, its DUID has the address."""
+    return [{"v": version, "mac": mac, "wait": 1.5,
+             **({"duid": f"00030001{mac.replace(':', '')}"} if version == 6 else {})} for mac in macs]
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_the_closed_policy_as_the_page_sets_it_up(site: Site, names: Names, tmp_path: Path, version: int) -> None:
     (node, mac), (_, other), stranger = site.machine(), site.machine(), site.mac()
-    clients = [{"v": 4, "mac": one, "wait": 1.5} for one in (mac, other, stranger)]
+    clients = clients_of(version, mac, other, stranger)
     type_commands(names, tmp_path)
     given = options(names)
     assert given["deny_unknown_macs"] == "true"
-    # In its namespace the server reaches the database by a socket, and has another network and no folder for leases.
-    text = names(SAMPLE.replace("192.0.2.12", "localhost")).replace("192.0.2.", "198.51.100.")
-    text = text.replace('"type": "memfile"', '"type": "memfile", "persist": false')
-    url = names.url.set(database=names.kea, username=names.kea, password="PASSWORD")
     with network(tmp_path) as net:
-        net.kea(4, url.render_as_string(hide_password=False), "closed", text)
+        net.kea(version, account(names), "closed", sample(names, version, "closed", tmp_path))
         with running(site, **given, dhcp_hostsdir="") as process:
             assert net.wire.ask(*clients) == [False, False, False]
             site.move(node, states.INSPECTWAIT)
@@ -112,19 +135,11 @@ def test_the_closed_policy_as_the_page_sets_it_up(site: Site, names: Names, tmp_
 @pytest.mark.parametrize("version", [4, 6])
 def test_the_sample_of_the_open_policy_with_its_server(site: Site, names: Names, tmp_path: Path, version: int) -> None:
     (node, mac), (_, other), stranger = site.machine(), site.machine(), site.mac()
-    duids = [{"duid": f"00030001{one.replace(':', '')}"} if version == 6 else {} for one in (mac, other, stranger)]
-    clients = [{"v": version, "mac": one, "wait": 1.5, **duid}
-               for one, duid in zip((mac, other, stranger), duids, strict=True)]
+    clients = clients_of(version, mac, other, stranger)
     type_commands(names, tmp_path)
     given = {**options(names), "deny_unknown_macs": "false"}
-    sample = _ROOT / "etc" / "ironic-rules" / "kea" / f"kea-dhcp{version}-open.conf"
-    text = names(sample.read_text().replace("192.0.2.12", "localhost")).replace("192.0.2.", "198.51.100.")
-    text = text.replace('"type": "memfile"', '"type": "memfile", "persist": false')
-    if version == 6:  # where the server keeps its own DUID
-        text = text.replace('"valid-lifetime"', f'"data-directory": "{tmp_path}", "valid-lifetime"')
-    url = names.url.set(database=names.kea, username=names.kea, password="PASSWORD")
     with network(tmp_path) as net:
-        kea = net.kea(version, url.render_as_string(hide_password=False), "open", text)
+        kea = net.kea(version, account(names), "open", sample(names, version, "open", tmp_path))
         with running(site, **given, dhcp_hostsdir="", kea_control_sockets=kea.control) as process:
             wait_for("all to be denied", lambda: net.wire.ask(*clients) == [False, False, False])
             site.move(node, states.INSPECTWAIT)
