@@ -10,6 +10,7 @@ each time, which cannot miss one.
 from __future__ import annotations
 
 import collections
+import operator
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -44,13 +45,15 @@ OF_PORTS = frozenset({"address", "node_id", "physical_network", "extra"})
 _NOTE = sa.insert(pxe_filter_changes)
 _PORTS = sa.select(ports.c.id, ports.c.address, ports.c.node_id).where(
     ports.c.id > sa.bindparam("after")).order_by(ports.c.id).limit(_PAGE)
+_ADDRESS, _NODE_ID = operator.itemgetter(1), operator.itemgetter(2)
 #: What a scope decides by.
 _PLACE = (ports.c.physical_network, nodes.c.conductor_group)
 _PORTS_OF = sa.select(ports.c.address, ports.c.node_id, *_PLACE, ports.c.extra).join(nodes).where(
     ports.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))
 _EXTRA = sa.type_coerce(ports.c.extra, sa.Text)
 _IDENTIFIED = sa.select(ports.c.node_id, *_PLACE, ports.c.extra).join(nodes).where(
-    sa.or_(*(_EXTRA.like(f'%"{name}"%') for name in IDENTIFIERS)))
+    # Most ports have none, and the first condition costs half as much as the second.
+    _EXTRA != "{}", sa.or_(*(_EXTRA.like(f'%"{name}"%') for name in IDENTIFIERS)))
 _NODES = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.provision_state, nodes.c.inspect_interface,
                    nodes.c.conductor_group)
 _NODES_BY_ID = _NODES.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
@@ -151,8 +154,7 @@ def all_ports(conn: sa.Connection, scopes: Sequence[Scope] = (EVERYTHING,)) -> I
     query = _PORTS.where(*whole.of_ports())
     if set(scopes) == {whole}:
         for page in _pages(conn, query):
-            _, addresses, node_ids = zip(*page, strict=True)
-            yield [(addresses, node_ids)] * len(scopes)
+            yield [(list(map(_ADDRESS, page)), list(map(_NODE_ID, page)))] * len(scopes)
         return
     query = query.add_columns(*_PLACE).join(nodes, nodes.c.id == ports.c.node_id)
     for page in _pages(conn, query):

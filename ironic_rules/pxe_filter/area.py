@@ -99,6 +99,10 @@ class Area:
 
     def begin(self) -> frozenset[int]:
         """The database will be read: from now on, messages are newer. Return the nodes that were on inspection."""
+        more = True
+        while more:  # as in ``replace``
+            with self._lock:
+                more = self._plan.index(_FILES)
         with self._lock:
             self._recent = set()
             return self._plan.inspecting
@@ -123,7 +127,7 @@ class Area:
         while files:
             some = dict(files.popitem() for _ in range(min(_FILES, len(files))))
             with self._lock:
-                self._writer.note(self._plan.take_over(some))
+                self._writer.note(self._plan.take_over(some, logged=self._filled))
 
     def update(self, changed: Collection[int], ports: Sequence[records.Port], inspecting: Collection[int],
                refused: set[str]) -> None:

@@ -27,7 +27,9 @@ _NEW = ".ironic-pxe-filter.new"
 _STATE = ".ironic-pxe-filter.state"
 #: Maximum size in bytes; a larger file was not written by a filter.
 _MAX_SIZE = 64 * 1024 * 1024
-#: Mode that dnsmasq needs, which does not read as root; independent of the umask of this process.
+#: Mode of the files, whatever the umask of this process.
+_MODE = 0o644
+#: Mode that dnsmasq needs, which does not read as root.
 _READABLE = 0o444
 #: Names that dnsmasq does not read.
 _IGNORED = re.compile(r"\..*|#.*#|#|.*~", re.DOTALL).fullmatch
@@ -186,10 +188,12 @@ class Hostsdir:
         new = self._create()
         try:
             try:
-                os.fchmod(new, 0o644)
                 while data:
                     data = data[os.write(new, data):]
                 found = os.fstat(new)
+                if stat.S_IMODE(found.st_mode) != _MODE:
+                    os.fchmod(new, _MODE)
+                    found = os.fstat(new)
             finally:
                 os.close(new)
             os.rename(_NEW, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
@@ -212,7 +216,7 @@ class Hostsdir:
         new = self._create()
         try:
             os.write(new, f"{_process(os.getpid())}\n{text}".encode())
-            os.fchmod(new, 0o644)
+            os.fchmod(new, _MODE)
         finally:
             os.close(new)
         os.rename(_NEW, _STATE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
@@ -230,11 +234,11 @@ class Hostsdir:
     def _create(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            return os.open(_NEW, flags, 0o644, dir_fd=self._folder)
+            return os.open(_NEW, flags, _MODE, dir_fd=self._folder)
         except FileExistsError:
             # It could not be removed before, because the disk was not writable.
             os.unlink(_NEW, dir_fd=self._folder)
-            return os.open(_NEW, flags, 0o644, dir_fd=self._folder)
+            return os.open(_NEW, flags, _MODE, dir_fd=self._folder)
 
     def remove(self, name: str) -> None:
         """Delete the file."""

@@ -12,8 +12,8 @@ import collections
 import itertools
 import re
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, overload
 
 from ironic_rules.models import mac as mac_addresses
 from ironic_rules.pxe_filter import identifiers
@@ -26,9 +26,9 @@ GONE = 0
 #: Maximum number of changes that are remembered for the log.
 _MAX_CHANGES = 100_000
 
-_ALL_ZERO = "00:00:00:00:00:00"
-#: First octets of addresses that are not unicast.
-_MULTICAST = frozenset(range(1, 256, 2))
+_ALL_ZERO = b"00:00:00:00:00:00"
+#: The second digit of unicast addresses.
+_EVEN = b"02468ace"
 _UNICAST = re.compile(r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}").fullmatch
 _LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,ignore)?$", re.MULTILINE)
 _SHARD = re.compile(r"macs-[0-9a-f]{4}")
@@ -37,6 +37,8 @@ _SHARD = re.compile(r"macs-[0-9a-f]{4}")
 Files = dict[str, dict[str, int]]
 #: Addresses, and for each the id of the node whose port has it: of many ports in less time and memory than pairs.
 Ports = tuple[Sequence[str], Sequence[int]]
+#: file -> its addresses, and for each the id of the node whose port has it
+Columns = Mapping[str, tuple[list[str], list[int]]]
 
 
 class Change(NamedTuple):
@@ -72,13 +74,15 @@ def _are_normal(addresses: Sequence[str]) -> bool:
 
     The database of the service has no others, and to look at each of them took longer than to read it.
     """
-    text = ":".join(addresses)
+    count = len(addresses)
     try:
-        octets = bytes.fromhex(text.replace(":", ""))
-    except ValueError:
+        lines = "\n".join([*addresses, ""]).encode("ascii")
+    except UnicodeEncodeError:
         return False
-    return (octets.hex(":") == text and set(map(len, addresses)) <= {len(_ALL_ZERO)} and _ALL_ZERO not in addresses
-            and _MULTICAST.isdisjoint(octets[::6]))
+    # As many separators as in the normal form, all where they belong, and digits everywhere else.
+    return (len(lines) == 18 * count and lines[2::3] == b":::::\n" * count and lines.count(b"\n") == count
+            and lines.count(b":") == 5 * count and not lines.translate(None, b"0123456789abcdef:\n")
+            and not lines[1::18].translate(None, _EVEN) and _ALL_ZERO not in lines)
 
 
 def addresses_in(text: str) -> list[str]:
@@ -95,6 +99,56 @@ def addresses_of(name: str, text: str) -> list[str]:
 def is_ours(name: str) -> bool:
     """Return whether the name is one of a filter's file, in either layout; also with trailing white space."""
     return name == UNKNOWN_FILE or _SHARD.fullmatch(name) is not None or mac_addresses.is_mac(name.strip())
+
+
+def _beginnings(macs: Sequence[str]) -> Sequence[bytes]:
+    """Return all but the last digit of each MAC address."""
+    return struct.unpack("16s2x" * len(macs), "\n".join([*macs, ""]).encode())
+
+
+def _append(columns: tuple[list[str], list[int]], mac: str, node_id: int) -> None:
+    columns[0].append(mac)
+    columns[1].append(node_id)
+
+
+class Verdicts(Sequence[tuple[str, bool]]):
+    """(address, whether it is allowed) of every address of a file, in ascending order.
+
+    :param macs: the addresses, in that order
+    :param allowed: those that are allowed
+    """
+
+    __slots__ = ("allowed", "macs")
+
+    def __init__(self, macs: list[str], allowed: Collection[str]) -> None:
+        self.macs = macs
+        self.allowed = frozenset(allowed)
+
+    def __len__(self) -> int:
+        return len(self.macs)
+
+    def __iter__(self) -> Iterator[tuple[str, bool]]:
+        return zip(self.macs, map(self.allowed.__contains__, self.macs), strict=True)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[str, bool]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Verdicts: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[str, bool] | Verdicts:
+        if isinstance(index, slice):
+            macs = self.macs[index]
+            return Verdicts(macs, self.allowed.intersection(macs))
+        return self.macs[index], self.macs[index] in self.allowed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
 
 class Layout:
@@ -124,9 +178,24 @@ class Layout:
         names, count = self._names, len(self._names)
         if not names or not macs:
             return macs
-        # Each address with the separator after it, of which all but the last digit count.
-        beginnings = struct.unpack("16s2x" * len(macs), f"{':'.join(macs)}:".encode())
-        return [names[number % count] for number in map(binascii.crc32, beginnings)]
+        return [names[number % count] for number in map(binascii.crc32, _beginnings(macs))]
+
+    def spread(self, ports: Ports, columns: Columns) -> None:
+        """Append the ports to the columns of their files."""
+        macs, node_ids = ports
+        names, count = self._names, len(self._names)
+        if not names:
+            for mac, node_id in zip(macs, node_ids, strict=True):
+                _append(columns[mac], mac, node_id)
+            return
+        before = b""
+        for beginning, mac, node_id in zip(_beginnings(macs), macs, node_ids, strict=True):
+            if beginning != before:  # mostly not, if it is a port of the same machine
+                before = beginning
+                file_macs, file_nodes = columns[names[binascii.crc32(beginning) % count]]
+                add_mac, add_node = file_macs.append, file_nodes.append
+            add_mac(mac)
+            add_node(node_id)
 
     def arrange(self, ports: Ports, refused: set[str]) -> Files:
         """Return address -> node id by file; invalid addresses are added to ``refused``."""
@@ -162,6 +231,11 @@ class Comparison:
     def take(self, ports: Ports, keys: Iterable[tuple[str, int]] = ()) -> None:
         """Take over ports, and (identifier, node id) pairs, which have been checked."""
         macs, node_ids = normalized(*ports, self._refused)
+        if not self._tables and self._partly is None:  # the first reading, which DHCP may wait for
+            self._layout.spread((macs, node_ids), self._columns)
+            for key, node_id in keys:
+                _append(self._columns[self._layout.file_of(key)], key, node_id)
+            return
         named = zip(self._layout.files_of(macs), macs, node_ids, strict=True)
         self._take(itertools.chain(named, ((self._layout.file_of(key), key, node_id) for key, node_id in keys))
                    if keys else named)
@@ -172,13 +246,6 @@ class Comparison:
             for name, mac, node_id in named if self._partly else ():
                 if name in self._partly:
                     found[name][mac] = node_id
-            return
-        if not tables:  # the first reading, which DHCP may wait for
-            columns = self._columns
-            for name, mac, node_id in named:
-                macs, node_ids = columns[name]
-                macs.append(mac)
-                node_ids.append(node_id)
             return
         for name, mac, node_id in named:
             table = tables.get(name)
@@ -230,6 +297,8 @@ class Plan:
         self._gone: set[str] = set()
         #: addresses by id of their node: one, as with most nodes, takes less memory than a tuple
         self._by_node: dict[int, str | tuple[str, ...]] = {}
+        #: names of files whose addresses are not in it yet
+        self._unindexed: list[str] = []
         #: ids of the nodes on inspection
         self._inspecting: frozenset[int] = frozenset()
         #: state of addresses by messages, until the database has been read
@@ -285,12 +354,18 @@ class Plan:
             return told
         return self.allows_unknown if node_id == GONE else node_id in self._inspecting
 
-    def verdicts(self, name: str) -> list[tuple[str, bool]]:
+    def verdicts(self, name: str) -> Verdicts:
         """Return (address, whether it is allowed) of every address of a file, in ascending order."""
-        inspecting, owners = self._inspecting, self._files.get(name, {})
+        owners = self._files.get(name, {})
         if self._told or self._gone:
-            return [(mac, self.is_allowed(mac, owners[mac])) for mac in sorted(owners)]
-        return [(mac, owners[mac] in inspecting) for mac in sorted(owners)]
+            allowed = [mac for mac, node_id in owners.items() if self.is_allowed(mac, node_id)]
+        else:
+            allowed = list(self._allowed_of(owners))
+        return Verdicts(sorted(owners), allowed)
+
+    def _allowed_of(self, owners: Mapping[str, int]) -> Iterator[str]:
+        """Return the addresses whose nodes are on inspection."""
+        return itertools.compress(owners, map(self._inspecting.__contains__, owners.values()))
 
     def take_changes(self) -> list[Change]:
         """Return the addresses that were allowed or denied since the last call."""
@@ -340,15 +415,21 @@ class Plan:
             self._compare(mac, before[mac], self.node_of(mac) or GONE)
         return dirty
 
-    def take_over(self, files: Files) -> set[str]:
-        """Replace the addresses of these files by those of the database; addresses without a port stay as GONE."""
+    def take_over(self, files: Files, *, logged: bool = True) -> set[str]:
+        """Replace the addresses of these files by those of the database; addresses without a port stay as GONE.
+
+        :param logged: whether addresses of new files that are allowed are remembered for the log
+        """
         dirty = set()
         for name, now in files.items():
             before = self._files.get(name, {})
             if not before:
-                self._take_new(name, now)
                 if now:
+                    self._files[name] = now
+                    self._unindexed.append(name)
                     dirty.add(name)
+                    for mac in self._allowed_of(now) if logged else ():
+                        self._compare(mac, None, now[mac])
                 continue
             for mac in before.keys() - now.keys():
                 now[mac] = GONE
@@ -356,6 +437,7 @@ class Plan:
             if not moved:
                 continue
             was = {mac: self._was(mac) for mac in moved if mac in before}
+            self.index(len(self._unindexed))  # what follows keeps the index up to date
             self._files[name] = now
             for mac, node_id in moved.items():
                 self._belongs(mac, before.get(mac, GONE), node_id)
@@ -365,25 +447,32 @@ class Plan:
             dirty.add(name)
         return dirty
 
-    def _take_new(self, name: str, macs: dict[str, int]) -> None:
-        """Take over the addresses of a file that had none: the same as in ``take_over``, in half of the time."""
-        if not macs:
-            return
-        self._files[name] = macs
-        by_node, inspecting = self._by_node, self._inspecting
+    def index(self, number: int) -> bool:
+        """Make the addresses of some new files known by their nodes; return whether there are more such files.
+
+        Only the next reading needs that, and the first one is not to wait for it. The rest is done when it is needed.
+        """
+        for _ in range(min(number, len(self._unindexed))):
+            self._index(self._files.get(self._unindexed.pop(), {}))
+        return bool(self._unindexed)
+
+    def _index(self, macs: dict[str, int]) -> None:
+        by_node = self._by_node
         # The ports of a node mostly follow each other.
         for node_id, group in itertools.groupby(macs, macs.__getitem__):
+            if node_id == GONE:
+                continue
             mine = tuple(group)
-            if node_id in by_node:
-                by_node[node_id] = (*self.macs_of(node_id), *mine)
+            known = by_node.get(node_id)
+            if known is not None:
+                by_node[node_id] = (*((known,) if isinstance(known, str) else known), *mine)
             else:
                 by_node[node_id] = mine if len(mine) > 1 else mine[0]
-            if node_id in inspecting:
-                for mac in mine:
-                    self._compare(mac, None, node_id)
 
     def macs_of(self, node_id: int) -> tuple[str, ...]:
         """Return the addresses of a node's ports."""
+        if self._unindexed:
+            self.index(len(self._unindexed))
         found = self._by_node.get(node_id, ())
         return (found,) if isinstance(found, str) else found
 

@@ -6,6 +6,7 @@ others, so a message never waits for a complete synchronisation.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
@@ -33,28 +34,28 @@ class _Queue:
         self.target = target
         #: names of groups of messages, oldest first
         self.urgent: dict[str, None] = {}
-        self.others: set[str] = set()
+        #: the others: ascending of each note, so that which files come first does not depend on chance
+        self.others: dict[str, None] = {}
         #: of this round
         self.failed: set[str] = set()
         self.is_broken = False
         self.slice = target.slice_size
 
     def __len__(self) -> int:
-        return len(self.urgent.keys() | self.others)
+        return len(self.others) + sum(name not in self.others for name in self.urgent)
 
     def add(self, names: Iterable[str], *, urgent: bool) -> None:
         if urgent:
             self.urgent.update(dict.fromkeys(names))
         else:
-            self.others.update(names)
+            self.others.update(dict.fromkeys(sorted(names)))
 
     def take(self, number: int) -> list[str]:
         """Remove and return up to ``number`` names, without those that have failed and the one of unknown addresses."""
-        taken = [name for name in self.urgent if name != UNKNOWN_FILE and name not in self.failed][:number]
-        if len(taken) < number:
-            # Sorted, so that which files come first does not depend on chance.
-            rest = (self.others - self.failed).difference(taken, {UNKNOWN_FILE})
-            taken += sorted(rest)[:number - len(taken)]
+        left = {UNKNOWN_FILE, *self.failed}
+        taken = list(itertools.islice((name for name in self.urgent if name not in left), number))
+        left.update(taken)
+        taken += itertools.islice((name for name in self.others if name not in left), number - len(taken))
         self._drop(taken)
         return taken
 
@@ -68,7 +69,7 @@ class _Queue:
     def _drop(self, names: Iterable[str]) -> None:
         for name in names:
             self.urgent.pop(name, None)
-            self.others.discard(name)
+            self.others.pop(name, None)
 
 
 class Writer:
@@ -126,7 +127,7 @@ class Writer:
 
     def waits_for(self, target: Target, names: Collection[str]) -> bool:
         """Return whether all these groups are still to be written into the target. The caller holds the lock."""
-        return any(queue.target is target and (queue.urgent.keys() | queue.others).issuperset(names)
+        return any(queue.target is target and all(name in queue.urgent or name in queue.others for name in names)
                    for queue in self._queues)
 
     def _write_slice(self, queue: _Queue, problems: dict[Target, Exception]) -> bool:
@@ -146,7 +147,7 @@ class Writer:
         with self._lock:
             failed = outcome.failed | ({UNKNOWN_FILE} if outcome.unknown_failed else set())
             queue.failed |= failed
-            queue.others |= failed
+            queue.add(failed, urgent=False)
             self._statistics.written += outcome.written
             self._statistics.unwritten = sum(map(len, self._queues))
         if outcome.problem is not None:

@@ -30,6 +30,12 @@ _OVERDUE_S, _MAX_PATIENCE_S = 5.0, 600.0
 
 def lines(pairs: Iterable[tuple[str, bool]]) -> str:
     """Return the content of a file that says which addresses are allowed."""
+    if isinstance(pairs, plan.Verdicts):
+        if not pairs.allowed:
+            return ",ignore\n".join([*pairs.macs, ""])
+        # No address has such a character. This is faster than to look at every address.
+        marked = [f"{mac}!" if mac in pairs.allowed else mac for mac in pairs.macs]
+        return ",ignore\n".join([*marked, ""]).replace("!,ignore", "")
     return "".join([f"{mac}\n" if allowed else f"{mac},ignore\n" for mac, allowed in pairs])
 
 
