@@ -37,8 +37,6 @@ _SHARD = re.compile(r"macs-[0-9a-f]{4}")
 Files = dict[str, dict[str, int]]
 #: Addresses, and for each the id of the node whose port has it: of many ports in less time and memory than pairs.
 Ports = tuple[Sequence[str], Sequence[int]]
-#: file -> its addresses, and for each the id of the node whose port has it
-Columns = Mapping[str, tuple[list[str], list[int]]]
 
 
 class Change(NamedTuple):
@@ -104,11 +102,6 @@ def is_ours(name: str) -> bool:
 def _beginnings(macs: Sequence[str]) -> Sequence[bytes]:
     """Return all but the last digit of each MAC address."""
     return struct.unpack("16s2x" * len(macs), "\n".join([*macs, ""]).encode())
-
-
-def _append(columns: tuple[list[str], list[int]], mac: str, node_id: int) -> None:
-    columns[0].append(mac)
-    columns[1].append(node_id)
 
 
 class Verdicts(Sequence[tuple[str, bool]]):
@@ -180,22 +173,20 @@ class Layout:
             return macs
         return [names[number % count] for number in map(binascii.crc32, _beginnings(macs))]
 
-    def spread(self, ports: Ports, columns: Columns) -> None:
-        """Append the ports to the columns of their files."""
+    def spread(self, ports: Ports, files: collections.defaultdict[str, dict[str, int]]) -> None:
+        """Add many ports, with normalised addresses, to their files: the same as with ``files_of``, in less time."""
         macs, node_ids = ports
         names, count = self._names, len(self._names)
         if not names:
             for mac, node_id in zip(macs, node_ids, strict=True):
-                _append(columns[mac], mac, node_id)
+                files[mac][mac] = node_id
             return
         before = b""
         for beginning, mac, node_id in zip(_beginnings(macs), macs, node_ids, strict=True):
             if beginning != before:  # mostly not, if it is a port of the same machine
                 before = beginning
-                file_macs, file_nodes = columns[names[binascii.crc32(beginning) % count]]
-                add_mac, add_node = file_macs.append, file_nodes.append
-            add_mac(mac)
-            add_node(node_id)
+                table = files[names[binascii.crc32(beginning) % count]]
+            table[mac] = node_id
 
     def arrange(self, ports: Ports, refused: set[str]) -> Files:
         """Return address -> node id by file; invalid addresses are added to ``refused``."""
@@ -220,10 +211,6 @@ class Comparison:
         self._tables = tables
         self._refused = refused
         self._found: collections.defaultdict[str, dict[str, int]] = collections.defaultdict(dict)
-        #: of the first reading: the ports of each file. A table of hashes for each is made at the end: to fill all of
-        #: them in turn takes twice as long, as they do not fit into the caches of the processor.
-        self._columns: collections.defaultdict[str, tuple[list[str], list[int]]] = collections.defaultdict(
-            lambda: ([], []))
         self._same: dict[str, int] = {}
         #: files of which only a part was kept; None: in the first round
         self._partly: set[str] | None = None
@@ -232,9 +219,9 @@ class Comparison:
         """Take over ports, and (identifier, node id) pairs, which have been checked."""
         macs, node_ids = normalized(*ports, self._refused)
         if not self._tables and self._partly is None:  # the first reading, which DHCP may wait for
-            self._layout.spread((macs, node_ids), self._columns)
+            self._layout.spread((macs, node_ids), self._found)
             for key, node_id in keys:
-                _append(self._columns[self._layout.file_of(key)], key, node_id)
+                self._found[self._layout.file_of(key)][key] = node_id
             return
         named = zip(self._layout.files_of(macs), macs, node_ids, strict=True)
         self._take(itertools.chain(named, ((self._layout.file_of(key), key, node_id) for key, node_id in keys))
@@ -257,9 +244,6 @@ class Comparison:
     def needs_again(self) -> bool:
         """Return whether all ports must be given again, because files have lost or gained addresses."""
         found, same = self._found, self._same
-        while self._columns:
-            name, ports = self._columns.popitem()
-            found[name] = dict(zip(*ports, strict=True))
         partly = {name for name in found if name in same}
         for name in self._tables.keys() - partly:
             known = len(self._tables[name])

@@ -226,3 +226,55 @@ def test_small_steps_lead_where_a_full_reading_does(before, inspecting, after, i
             node: {mac for mac, owner in after if owner == node} for node in (1, 2, 3)}
     assert {name for name in stepwise.files if stepwise.verdicts(name) != was.get(name, [])} <= dirty
     assert (UNKNOWN_FILE in dirty) == (stepwise.allows_unknown != was_open)
+
+
+@pytest.mark.parametrize("files", [0, 8])
+def test_the_first_reading_spreads_ports_as_every_other_does(files):
+    ports = [(f"52:54:00:00:{number % 7:02x}:{number:02x}", 1 + number // 3) for number in range(100)]
+    ports += [("52:54:00:00:00:00", 99), ("id:00:04:ab", 7)]  # the first one again, on another node
+
+    first = Plan(Layout(files)).compare(set())
+    first.take(columns(ports[:60]))
+    first.take(columns(ports[60:-1]), [ports[-1]])
+
+    assert not first.needs_again()
+    wanted = {}
+    for mac, node_id in ports:
+        wanted.setdefault(Layout(files).file_of(mac), {})[mac] = node_id
+    assert first.different == wanted
+
+
+def test_new_files_are_indexed_when_their_nodes_are_asked_for():
+    made = filled([(A, 1), (B, 1), (C, 2)])
+    made.tell([], ["52:54:00:00:00:09"])
+
+    assert made.index(1)
+    assert sorted(made.macs_of(1)) == [A, B]
+    assert not made.index(1)
+    assert made.macs_of(2) == (C,)
+    assert made.macs_of(GONE) == ()
+
+    made.update([2], [(C, 1)], set())
+    assert sorted(made.macs_of(1)) == [A, B, C]
+    assert made.macs_of(2) == ()
+
+
+def test_addresses_that_move_while_their_file_is_not_indexed_are_indexed_once():
+    made = filled([(A, 1), (B, 2)], files=1)
+
+    made.take_over({made.layout.file_of(A): {A: 2, B: 2}})
+
+    assert sorted(made.macs_of(2)) == [A, B]
+    assert made.macs_of(1) == ()
+
+
+def test_verdicts_are_a_sequence_of_pairs():
+    verdicts = plan.Verdicts([A, B, C], [B])
+
+    assert list(verdicts) == [(A, False), (B, True), (C, False)] == verdicts
+    assert (len(verdicts), verdicts[1], verdicts[-1]) == (3, (B, True), (C, False))
+    assert verdicts[1:] == [(B, True), (C, False)]
+    assert verdicts != [(A, False)]
+    assert (B, True) in verdicts
+    assert (B, False) not in verdicts
+    assert bool(plan.Verdicts([], [])) is False
