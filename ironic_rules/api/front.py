@@ -280,13 +280,15 @@ class Front:
                 or connection in self._large):
             return False
         received = b""
+        of_probes = is_probe(done)
         for _ in range(_NEXT_PARTS):
-            if self._stops or self.server.requests.qsize or not (data := connection.receive_soon()):
+            others_wait = self._probes.is_waiting if of_probes else self.server.requests.qsize
+            if self._stops or others_wait or not (data := connection.receive_soon()):
                 break
             received += data
             if found := self._small_request(received):
                 head, body = found
-                if is_probe(head) is not is_probe(done):
+                if is_probe(head) is not of_probes:
                     body.close()
                     break
                 connection.forget_request()

@@ -41,6 +41,11 @@ class Probes:
                 threading.Thread(target=self._serve, name="probe", daemon=True).start()
         self._waiting.put(connection)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a connection waits for one of the threads."""
+        return not self._waiting.empty()
+
     def stop(self) -> None:
         """End the threads when they have served what waits."""
         for _ in range(_THREADS if self._started else 0):

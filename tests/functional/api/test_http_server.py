@@ -164,16 +164,33 @@ def _status(connection: socket.socket) -> int:
     return int(head.split()[1])
 
 
-def test_idle_connections_leave_the_workers_to_others(server, conf, monkeypatch):
-    monkeypatch.setattr(front, "_NEXT_MS", 20)
+@pytest.mark.parametrize("request_", [GET, PROBE], ids=["worker", "probe"])
+def test_busy_connections_leave_the_threads_to_others(server, conf, monkeypatch, request_):
+    monkeypatch.setattr(front, "_NEXT_MS", 200)
     host, port = server.url.removeprefix("http://").split(":")
-    with contextlib.ExitStack() as stack:
-        idle = [stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
-                for _ in range(20 * conf.api.threads)]
-        for connection in idle:
-            connection.sendall(GET)
+    ended, failed = threading.Event(), []
 
-        assert [_status(connection) for connection in reversed(idle)] == [200] * len(idle)
+    def talk() -> None:
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            while not ended.is_set():
+                connection.sendall(request_)
+                if _status(connection) != 200:
+                    failed.append(request_)
+
+    # More than there are threads: each would keep one.
+    busy = [threading.Thread(target=talk) for _ in range(2 * conf.api.threads)]
+    for thread in busy:
+        thread.start()
+    try:
+        with socket.create_connection((host, int(port)), timeout=20) as other:
+            for _ in range(3):
+                other.sendall(request_)
+                assert _status(other) == 200
+    finally:
+        ended.set()
+        for thread in busy:
+            thread.join()
+    assert not failed
 
 
 def test_health_checks_and_version_documents_are_answered_while_all_threads_wait_for_conductors(
