@@ -28,8 +28,6 @@ POINTS = [
     "ironic_rules.db.ports:for_node:after",
     "ironic_rules.conductor.task_store:read_locked:after",
     "ironic_rules.conductor.task_store:Record.task:after",
-    "ironic_rules.db.inventory:pending:before",
-    "ironic_rules.db.inventory:pending:after",
     "ironic_rules.conductor.inspection:process:before",
     "ironic_rules.inspection.pipeline:Pipeline.run:before",
     "ironic_rules.inspection.pipeline:Pipeline.run:after",
