@@ -306,7 +306,9 @@ class Front:
             head = request_head.read(received[:end])
         except Invalid:
             return None
-        if head.length is None or len(received) - end != head.length or head.length > min(IN_MEMORY, self._limits.body):
+        if head.length is None or len(received) - end != head.length:
+            return None
+        if end > _MAX_HEAD or head.length > min(IN_MEMORY, self._limits.body):
             return None
         body = Body(head.length, self._limits.body, self._room)
         body.feed(received[end:])

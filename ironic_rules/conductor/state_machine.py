@@ -177,7 +177,8 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext, repor
     again = Again(lambda: record.task(context), work.handle)
     for repetition in itertools.count():
         task = again.task()
-        task.report = report
+        # A repetition reads it: an inspect interface of others may have changed it.
+        task.report = report if not repetition else None
         task.watch = conductor.workers.watch()
         task.begin_work(lambda: task_store.forget_token(conductor.db, lock))
         result = _handle(again.handle, conductor, task)

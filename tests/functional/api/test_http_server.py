@@ -125,7 +125,8 @@ CONVERSATION = (
     ([GET[:9], GET[9:20], GET[20:]], [200]), ([PROBE], [200]), ([PROBE], [200]), ([GET], [200]),
     ([GET + PROBE + GET], [200, 200, 200]), ([HEAD + CHUNKED + b"2\r\n{}\r\n", b"0\r\n\r\n"], [400]),
     ([HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"], [100]), ([b"{}"], [400]),
-    ([GET], [200]), ([HEAD + b"Content-Length: %d\r\n\r\n" % (LIMIT + 1) + b" " * (LIMIT + 1)], [413]),
+    ([GET], [200]), ([HEAD + b"X: " + b"x" * 60000 + b"\r\nContent-Length: 2\r\n\r\n{}"], [400]),
+    ([HEAD + b"Content-Length: %d\r\n\r\n" % (LIMIT + 1) + b" " * (LIMIT + 1)], [413]),
 )
 
 
@@ -162,6 +163,16 @@ def _status(connection: socket.socket) -> int:
     while missing:
         missing -= len(connection.recv(missing))
     return int(head.split()[1])
+
+
+def test_a_head_that_is_too_long_is_refused_also_by_a_worker_that_waits_for_it(server, monkeypatch):
+    monkeypatch.setattr(front, "_NEXT_MS", 1000)
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(GET)
+        assert _status(connection) == 200
+        connection.sendall(b"GET /v1/drivers HTTP/1.1\r\nHost: x\r\n" + b"X: " + b"x" * 70000 + b"\r\n\r\n")
+        assert _status(connection) == 400
 
 
 @pytest.mark.parametrize("request_", [GET, PROBE], ids=["worker", "probe"])
