@@ -101,6 +101,10 @@ class HostsdirTarget(Target):
         self._observe()
         self._process = self._dnsmasq()
         self._unknown_lines = self._process is not None
+        # A dnsmasq that is made to reload before it has read what is new reads that once more, and keeps it twice.
+        self._is_heard = self._process is not None
+        # Of what a filter has left, only what is written again is read before that.
+        self._missed = self._found.copy()
         if self._pid_file is not None:
             self._watch.expect(self._found.copy())
         if not self._allowed_only:
@@ -193,6 +197,8 @@ class HostsdirTarget(Target):
 
     def _put(self, name: str, content: str) -> bool:
         changed = self._folder.write(name, content)
+        if changed:
+            self._missed.discard(name)
         if changed and not self._watch.is_open:
             self._read += self._folder.lines_of(name)
         return changed
