@@ -79,8 +79,9 @@ class Hosts:
         if not mysql:  # its driver waits for a server that is stopped as long as that is
             deadlines.Watchdog(_LIMIT_S + 1, setting="[pxe_filter]kea_connection").watch(self._engine)
         # Another filter may have added the same rows, and the operator a reservation of the same client.
-        self._insert: sa.Insert = (sa.insert(_HOSTS).prefix_with("IGNORE") if mysql else
-                                   postgresql.insert(_HOSTS).on_conflict_do_nothing())
+        insert: sa.Insert = (sa.insert(_HOSTS).prefix_with("IGNORE") if mysql else
+                             postgresql.insert(_HOSTS).on_conflict_do_nothing())
+        self._insert = insert.execution_options(preserve_rowcount=True)
 
     def close(self) -> None:
         """Close the connections."""
@@ -126,8 +127,8 @@ class Hosts:
         def work() -> list[str]:
             with self._engine.begin() as conn:
                 self._delete(conn, sorted(remove))
-                inserted = sum(conn.execute(self._insert.values(rows[start:start + _CHUNK])).rowcount
-                               for start in range(0, len(rows), _CHUNK))
+                # A list of rows: one statement with the values of all takes ten times as long to make.
+                inserted = conn.execute(self._insert, rows).rowcount if rows else 0
                 return self._foreign(conn, add) if inserted < len(rows) else []
 
         began = time.monotonic()
