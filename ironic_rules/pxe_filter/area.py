@@ -80,10 +80,10 @@ class Area:
                 # Others are in the scope of another area, or new, and read from the database now.
                 allow, deny = ([mac for mac in macs if mac in known] for macs in (allow, deny))
             self._recent.update(allow, deny)
-            dirty = self._plan.tell(allow, deny)
+            dirty, flips = self._plan.tell(allow, deny), self._plan.take_flips()
             # Before the ports have been read, the other addresses in those groups are not known.
             if self._filled:
-                self._writer.note(dirty, urgent=True)
+                self._writer.note_changes(dirty, flips, {*allow, *deny})
         return known
 
     def write(self) -> None:
@@ -136,8 +136,9 @@ class Area:
         pairs = [(port.address, port.node_id) for port in mine]
         pairs += identifiers.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)
         with self._lock:
-            self._writer.note(self._plan.update(changed, pairs, inspecting, self._recent, refused,
-                                                 self._unsure_macs))
+            self._plan.take_flips()  # of what was noted as a whole
+            dirty = self._plan.update(changed, pairs, inspecting, self._recent, refused, self._unsure_macs)
+            self._writer.note_changes(dirty, self._plan.take_flips())
 
     def finish(self, asked: Collection[int] | None, *, periodic: bool) -> None:
         """A reading is taken over: decide what to read again, and write.

@@ -30,8 +30,11 @@ _ALL_ZERO = b"00:00:00:00:00:00"
 #: The second digit of unicast addresses.
 _EVEN = b"02468ace"
 _UNICAST = re.compile(r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}").fullmatch
-_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,ignore)?$", re.MULTILINE)
+_LINE = re.compile(rf"^([0-9a-f]{{2}}(?::[0-9a-f]{{2}}){{5}}|{identifiers.FORM})(?:,tag:![a-z-]+)?(?:,ignore)?$",
+                   re.MULTILINE)
 _SHARD = re.compile(r"macs-[0-9a-f]{4}")
+#: Names of files with single changes of several groups (``overrides``).
+is_override = re.compile(r"changes-[0-9a-f]{8}").fullmatch
 
 #: file -> address -> id of the node whose port has it
 Files = dict[str, dict[str, int]]
@@ -96,7 +99,8 @@ def addresses_of(name: str, text: str) -> list[str]:
 
 def is_ours(name: str) -> bool:
     """Return whether the name is one of a filter's file, in either layout; also with trailing white space."""
-    return name == UNKNOWN_FILE or _SHARD.fullmatch(name) is not None or mac_addresses.is_mac(name.strip())
+    return (name == UNKNOWN_FILE or _SHARD.fullmatch(name) is not None or is_override(name) is not None
+            or mac_addresses.is_mac(name.strip()))
 
 
 def _beginnings(macs: Sequence[str]) -> Sequence[bytes]:
@@ -290,6 +294,8 @@ class Plan:
         self.allows_unknown = self._unknown()
         #: the latest changes since the last call of take_changes(); nothing calls it while the database is unavailable
         self._changes: collections.deque[Change] = collections.deque(maxlen=_MAX_CHANGES)
+        #: the same addresses, since the last call of take_flips(), and those without a port with ``allows_unknown``
+        self._flips: set[str] = set()
 
     def __len__(self) -> int:
         return sum(map(len, self._files.values()))
@@ -338,6 +344,10 @@ class Plan:
             return told
         return self.allows_unknown if node_id == GONE else node_id in self._inspecting
 
+    def verdict(self, mac: str) -> bool | None:
+        """Return whether the address is allowed; None: it is not in the files."""
+        return self._was(mac)
+
     def verdicts(self, name: str) -> Verdicts:
         """Return (address, whether it is allowed) of every address of a file, in ascending order."""
         owners = self._files.get(name, {})
@@ -356,6 +366,14 @@ class Plan:
         changes = list(self._changes)
         self._changes.clear()
         return changes
+
+    def take_flips(self) -> set[str]:
+        """Return the addresses whose verdict has changed since the last call.
+
+        After ``tell`` and ``update``, nothing else has changed in the files whose names these return.
+        """
+        flips, self._flips = self._flips, set()
+        return flips
 
     def remember(self, macs: Iterable[str]) -> set[str]:
         """Add addresses from existing files; until the ports are read, they count as without a port."""
@@ -551,6 +569,7 @@ class Plan:
         allowed = self.is_allowed(mac, node_id)
         if before != allowed:
             self._changes.append(Change(mac, allowed, node_id))
+            self._flips.add(mac)
 
     def _unknown(self) -> bool:
         expected = self._discovery or bool(self._inspecting) or True in self._told.values()
@@ -561,4 +580,5 @@ class Plan:
         before, self.allows_unknown = self.allows_unknown, self._unknown()
         if before == self.allows_unknown:
             return set()
+        self._flips |= self._gone
         return {UNKNOWN_FILE, *map(self.layout.file_of, self._gone)}

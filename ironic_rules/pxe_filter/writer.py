@@ -1,7 +1,8 @@
 """Writes what has changed in the plan into the targets: each group once, however often it has changed meanwhile.
 
 Groups are written in slices. The plan is locked only while one is copied, and groups of messages come before all
-others, so a message never waits for a complete synchronisation.
+others, so a message never waits for a complete synchronisation. If many groups have changed, a target that takes single
+changes gets the changed addresses instead: for some servers a group costs as much as hundreds of addresses.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from oslo_log import log as logging
 
@@ -19,12 +21,29 @@ from ironic_rules.pxe_filter.targets.base import Batch, InForce, Outcome, Target
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a slice may keep a server busy. dnsmasq answers no request before it has read every file that was
-#: written, and each can take it 6 ms or more; so the next slice waits if this one took longer, and is smaller if it
-#: took twice as long.
-_BUSY_S = 0.05
+#: Seconds that a slice may keep a server busy, or a message waiting. dnsmasq answers no request before it has read
+#: every file that was written, and each can take it 6 ms or more; so it is left alone for as long as it took, and the
+#: next slice is smaller if it took twice as long.
+_BUSY_S = 0.02
 #: Maximum number of seconds to wait for a server to read a slice, and to leave it alone afterwards.
 _PATIENCE_S = 1.0
+#: Seconds for which messages are collected while something else is written.
+_COLLECT_S = 0.02
+#: Seconds between two looks for such messages while a server is left alone.
+_LOOK_S = 0.005
+#: More changed groups than this are written as single changes, and at most so many addresses (of whole groups) at once.
+_FEW, _CHANGES = 8, 500
+
+#: name of a group -> its addresses that have changed; None: it is written as a whole
+_Groups = dict[str, set[str] | None]
+
+
+class _Taken(NamedTuple):
+    """What to write next: whole groups, or single addresses of others, with the names of these."""
+
+    groups: list[str]
+    addresses: list[str]
+    groups_of_addresses: list[str]
 
 
 class _Queue:
@@ -32,44 +51,115 @@ class _Queue:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        #: names of groups of messages, oldest first
-        self.urgent: dict[str, None] = {}
+        #: groups of messages since the last call of ``collect``, and of those before, oldest first
+        self.noted: _Groups = {}
+        self.urgent: _Groups = {}
         #: the others: ascending of each note, so that which files come first does not depend on chance
-        self.others: dict[str, None] = {}
+        self.others: _Groups = {}
         #: of this round
         self.failed: set[str] = set()
         self.is_broken = False
-        self.slice = target.slice_size
+        #: maximum numbers of groups, and of single addresses of others than messages, that are written at once
+        self.slice, self.portion = target.slice_size, _CHANGES
+        #: seconds that the server has taken so far to read the last slice; None: it has read it
+        self.reading_s: float | None = None
+        #: when the server has had time for requests
+        self.rested_at = 0.0
+        self._collected_at = 0.0
 
     def __len__(self) -> int:
-        return len(self.others) + sum(name not in self.others for name in self.urgent)
+        return len(self.others) + sum(name not in self.others for name in {**self.noted, **self.urgent})
 
-    def add(self, names: Iterable[str], *, urgent: bool) -> None:
-        if urgent:
-            self.urgent.update(dict.fromkeys(names))
-        else:
-            self.others.update(dict.fromkeys(sorted(names)))
+    def has(self, name: str) -> bool:
+        """Return whether the group is to be written."""
+        return name in self.noted or name in self.urgent or name in self.others
 
-    def take(self, number: int) -> list[str]:
-        """Remove and return up to ``number`` names, without those that have failed and the one of unknown addresses."""
+    def add(self, names: Iterable[str]) -> None:
+        """Take note of groups in which anything may have changed."""
+        self.others.update(dict.fromkeys(sorted(names)))
+
+    def add_changes(self, names: Iterable[str], addresses: Mapping[str, set[str]],
+                    told: Mapping[str, set[str]]) -> None:
+        """Take note of groups in which only some addresses have changed.
+
+        :param addresses: these, by group
+        :param told: by group, the addresses of a message; they come first if they are still to be written
+        """
+        for name in names if told else sorted(names):
+            changed = addresses.get(name, set())
+            if told and name in self.others:
+                waiting = self.others[name]
+                changed = changed | (told.get(name, set()) if waiting is None else waiting & told.get(name, set()))
+            if changed or name == UNKNOWN_FILE:
+                _add(self.noted if told else self.others, name, changed)
+
+    def collect(self) -> None:
+        """From now on, groups of messages so far are urgent."""
+        for name, addresses in self.noted.items():
+            _add(self.urgent, name, addresses)
+        self.noted = {}
+        self._collected_at = time.monotonic()
+
+    def is_hurried(self) -> bool:
+        """Return whether something of a message can be written now."""
+        is_collected = time.monotonic() >= self._collected_at + _COLLECT_S
+        return any(name != UNKNOWN_FILE and name not in self.failed
+                   for name in itertools.chain(self.urgent, self.noted if is_collected else ()))
+
+    def take(self) -> _Taken:
+        """Remove and return what to write next, without what has failed and the statement about unknown addresses."""
+        if self.target.takes_changes and len(self.urgent) + len(self.others) > _FEW:
+            names, addresses = self._take_changes()
+            if addresses:
+                return _Taken([], addresses, names)
         left = {UNKNOWN_FILE, *self.failed}
-        taken = list(itertools.islice((name for name in self.urgent if name not in left), number))
+        taken = list(itertools.islice((name for name in self.urgent if name not in left), self.slice))
         left.update(taken)
-        taken += itertools.islice((name for name in self.others if name not in left), number - len(taken))
-        self._drop(taken)
-        return taken
+        taken += itertools.islice((name for name in self.others if name not in left), self.slice - len(taken))
+        for name in taken:
+            self._drop(name)
+        return _Taken(taken, [], [])
+
+    def _take_changes(self) -> tuple[list[str], list[str]]:
+        names: list[str] = []
+        addresses: set[str] = set()
+        for groups, limit in ((self.urgent, _CHANGES), (self.others, self.portion)):
+            if names:
+                break
+            taken = []
+            for name, changed in groups.items():
+                if len(addresses) >= limit:
+                    break
+                if changed is not None and name != UNKNOWN_FILE and name not in self.failed:
+                    taken.append(name)
+                    addresses |= changed
+            for name in taken:
+                del groups[name]
+            names += taken
+        return names, sorted(addresses)
 
     def take_unknown(self) -> bool:
         """Return whether the statement about unknown addresses must be written, and remove it."""
         if UNKNOWN_FILE in self.failed or not (UNKNOWN_FILE in self.urgent or UNKNOWN_FILE in self.others):
             return False
-        self._drop([UNKNOWN_FILE])
+        self._drop(UNKNOWN_FILE)
         return True
 
-    def _drop(self, names: Iterable[str]) -> None:
-        for name in names:
-            self.urgent.pop(name, None)
-            self.others.pop(name, None)
+    def _drop(self, name: str) -> None:
+        self.urgent.pop(name, None)
+        self.others.pop(name, None)
+
+
+def _add(groups: _Groups, name: str, addresses: set[str] | None) -> None:
+    known = groups.get(name, set())
+    groups[name] = None if addresses is None or known is None else known | addresses
+
+
+def _by_group(plan: Plan, addresses: Iterable[str]) -> dict[str, set[str]]:
+    groups: dict[str, set[str]] = {}
+    for mac in addresses:
+        groups.setdefault(plan.layout.file_of(mac), set()).add(mac)
+    return groups
 
 
 class Writer:
@@ -87,16 +177,27 @@ class Writer:
         #: the lock of the plan
         self.turn = threading.Lock()
 
-    def note(self, names: Iterable[str], *, urgent: bool = False, target: Target | None = None) -> None:
+    def note(self, names: Iterable[str], *, target: Target | None = None) -> None:
         """Remember that these groups have to be written. The caller holds the lock of the plan.
 
-        :param urgent: before all others
         :param target: only there
         """
         names = list(names)
         for queue in self._queues:
             if target is None or queue.target is target:
-                queue.add(names, urgent=urgent)
+                queue.add(names)
+        self._statistics.unwritten = sum(map(len, self._queues))
+
+    def note_changes(self, names: Iterable[str], addresses: Iterable[str], told: Collection[str] = ()) -> None:
+        """Remember that some addresses of these groups have to be written. The caller holds the lock of the plan.
+
+        :param addresses: the only ones that have changed
+        :param told: the addresses of a message, which come before all others; the groups are theirs
+        """
+        names = list(names)
+        changed, of_message = _by_group(self._plan, addresses), _by_group(self._plan, told)
+        for queue in self._queues:
+            queue.add_changes(names, changed, of_message)
         self._statistics.unwritten = sum(map(len, self._queues))
 
     @property
@@ -105,12 +206,17 @@ class Writer:
         return any(map(len, self._queues))
 
     def write(self) -> None:
-        """Write everything that can be written; what cannot remains for the next call."""
+        """Write everything that can be written; what cannot remains for the next call.
+
+        Messages that are received meanwhile are also written, unless nothing else is left: then they are collected
+        until the next call.
+        """
         with self.turn:
             problems: dict[Target, Exception] = {}
             with self._lock:
                 for queue in self._queues:
                     queue.failed = set()
+                    queue.collect()
             left = list(self._queues)
             while left:  # in turn, so that one target does not wait for all files of another
                 left = [queue for queue in left if self._write_slice(queue, problems)]
@@ -127,46 +233,82 @@ class Writer:
 
     def waits_for(self, target: Target, names: Collection[str]) -> bool:
         """Return whether all these groups are still to be written into the target. The caller holds the lock."""
-        return any(queue.target is target and all(name in queue.urgent or name in queue.others for name in names)
+        return any(queue.target is target and all(map(queue.has, names))
                    for queue in self._queues)
 
     def _write_slice(self, queue: _Queue, problems: dict[Target, Exception]) -> bool:
         """Write some groups; return whether there may be more."""
+        self._leave_time(queue, problems)
         with self._lock:
-            names = queue.take(queue.slice)
-            groups = {name: self._plan.verdicts(name) for name in names}
+            is_urgent = queue.is_hurried()
+            if is_urgent and not queue.urgent and (queue.others or queue.reading_s is not None):
+                queue.collect()
+            taken = queue.take()
+            groups = {name: self._plan.verdicts(name) for name in taken.groups}
+            changes = [(mac, allowed) for mac in taken.addresses if (allowed := self._plan.verdict(mac)) is not None]
             unknown = None
-            if not names:
+            if not taken.groups and not taken.addresses:
                 # If unknown addresses were allowed, those whose denial could not be written would be, too.
                 is_said = not any(self._plan.has_file(name) for name in queue.failed)
                 if (is_said or not self._plan.allows_unknown) and queue.take_unknown():
                     unknown = self._plan.allows_unknown
-        if not groups and unknown is None:
-            return False
-        outcome = _apply(queue.target, Batch(groups, unknown))
+        if not groups and not changes and unknown is None:
+            return bool(taken.addresses) or queue.reading_s is not None
+        began = time.monotonic()
+        outcome = _apply(queue.target, Batch(groups, unknown, changes), taken.groups_of_addresses)
         with self._lock:
             failed = outcome.failed | ({UNKNOWN_FILE} if outcome.unknown_failed else set())
             queue.failed |= failed
-            queue.add(failed, urgent=False)
+            queue.add(failed)
             self._statistics.written += outcome.written
             self._statistics.unwritten = sum(map(len, self._queues))
         if outcome.problem is not None:
             problems.setdefault(queue.target, outcome.problem)
-        try:
-            self._leave_time(queue)
-        except Exception as exc:  # noqa: BLE001  (as of ``apply``: the other targets are not to wait for this one)
-            problems.setdefault(queue.target, exc)
+        queue.reading_s = queue.reading_s or 0.0
+        took_s = time.monotonic() - began
+        if not is_urgent and took_s > 2 * _BUSY_S and self._is_hurried(queue):  # a message has waited for this
+            queue.slice, queue.portion = max(1, queue.slice // 2), max(1, queue.portion // 2)
+        elif changes and took_s < _BUSY_S:
+            queue.portion = min(_CHANGES, queue.portion * 2)
+        if is_urgent:
+            # Nothing may be urgent for so long that the server cannot read it, or has no time for requests.
+            self._settle(queue, problems)
+            if queue.reading_s is None and time.monotonic() - began > 2 * _BUSY_S:
+                time.sleep(max(queue.rested_at - time.monotonic(), 0))
         return True
 
-    def _leave_time(self, queue: _Queue) -> None:
-        """Let the server read what was written, and answer requests for as long as that took."""
-        took_s = queue.target.settle(_PATIENCE_S)
+    def _leave_time(self, queue: _Queue, problems: dict[Target, Exception]) -> None:
+        """Let the server read what was written, and answer requests for as long as that took; messages do not wait."""
+        if queue.reading_s is not None and not self._is_hurried(queue):
+            self._settle(queue, problems, lambda: self._is_hurried(queue))
+        while queue.others and (rest_s := queue.rested_at - time.monotonic()) > 0 and not self._is_hurried(queue):
+            time.sleep(min(rest_s, _LOOK_S))
+
+    def _is_hurried(self, queue: _Queue) -> bool:
+        with self._lock:
+            return queue.is_hurried()
+
+    def _settle(self, queue: _Queue, problems: dict[Target, Exception], interrupted: Callable[[], bool] | None = None
+                ) -> None:
+        """Wait until the server has read what was written, and decide how much it is given next."""
+        assert queue.reading_s is not None
+        is_interrupted = False
+        try:
+            if interrupted is not None and queue.target.takes_changes:
+                queue.reading_s += queue.target.settle(_PATIENCE_S, interrupted)
+                is_interrupted = interrupted()
+            else:
+                queue.reading_s += queue.target.settle(_PATIENCE_S)
+        except Exception as exc:  # noqa: BLE001  (as of ``apply``: the other targets are not to wait for this one)
+            problems.setdefault(queue.target, exc)
+        if is_interrupted:
+            return
+        took_s, queue.reading_s = queue.reading_s, None
         if took_s > 2 * _BUSY_S:
             queue.slice = max(1, queue.slice // 2)
         elif took_s < _BUSY_S:
             queue.slice = min(queue.target.slice_size, queue.slice * 2)
-        if took_s > _BUSY_S and queue:
-            time.sleep(min(took_s, _PATIENCE_S))
+        queue.rested_at = time.monotonic() + min(took_s, _PATIENCE_S)
 
     def _report(self, queue: _Queue, problem: Exception | None) -> None:
         if problem is not None:
@@ -182,14 +324,17 @@ class Writer:
             queue.is_broken = False
 
 
-def _apply(target: Target, batch: Batch) -> Outcome:
-    """Let the target write a batch. With an error that it raises, nothing of the batch counts as written."""
+def _apply(target: Target, batch: Batch, groups_of_changes: Sequence[str]) -> Outcome:
+    """Let the target write a batch. With an error that it raises, nothing of the batch counts as written.
+
+    :param groups_of_changes: names of the groups whose addresses are in ``changes``
+    """
     try:
         outcome = target.apply(batch)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"apply() returned {outcome!r}, which is not an Outcome")
     except Exception as exc:  # noqa: BLE001  (it may be another package's, and the other targets must continue)
-        return Outcome(frozenset(batch.groups), batch.allows_unknown is not None, exc, 0)
+        return Outcome(frozenset((*batch.groups, *groups_of_changes)), batch.allows_unknown is not None, exc, 0)
     return outcome
 
 

@@ -1,13 +1,14 @@
 """The interface of a target. Packages provide others in the entry point group ``ironic_rules.pxe_filter.targets``.
 
 The filter decides (``plan``), collects what has changed (``writer``) and requests reloads (``reloader``); a target
-knows how one DHCP server is told. Addresses come in groups, each with a name; a group is always given as a whole.
+knows how one DHCP server is told. Addresses come in groups, each with a name; a group is given as a whole. A target
+that ``takes_changes`` is given single addresses instead when many groups change at once.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from oslo_config import cfg
@@ -24,16 +25,18 @@ class Batch(NamedTuple):
 
     :param groups: name of the group -> (address, whether it is allowed), ascending; an empty list: no address is left
     :param allows_unknown: whether addresses that are in no group are allowed; None: this has not changed
+    :param changes: (address, whether it is allowed) of addresses whose groups are not given, although they have changed
     """
 
     groups: Mapping[str, Sequence[tuple[str, bool]]]
     allows_unknown: bool | None
+    changes: Sequence[tuple[str, bool]] = ()
 
 
 class Outcome(NamedTuple):
     """What a target has done with a batch.
 
-    :param failed: names of the groups that could not be written
+    :param failed: names of the groups that could not be written, also of addresses in ``changes``
     :param unknown_failed: whether ``allows_unknown`` could not be written
     :param problem: the first error, None if there was none
     :param written: number of files or rows that were changed
@@ -130,8 +133,16 @@ class Target(abc.ABC):
     def in_force(self) -> InForce:
         """Return how much of what was written the server has taken over."""
 
-    def settle(self, timeout_s: float) -> float:
-        """Wait until the server has taken over what was written; return the seconds that this took (0: unknown)."""
+    @property
+    def takes_changes(self) -> bool:
+        """Whether batches may have ``changes``, and ``settle`` the parameter ``interrupted``."""
+        return False
+
+    def settle(self, timeout_s: float, interrupted: Callable[[], bool] = lambda: False) -> float:
+        """Wait until the server has taken over what was written; return the seconds that this took (0: unknown).
+
+        :param interrupted: when it returns true, do not wait any longer
+        """
         return 0.0
 
     def leftovers(self) -> frozenset[str]:

@@ -115,14 +115,14 @@ class KeaTarget(Target):
         written, began = 0, time.monotonic()
         until, said = self._down
         try:
-            if batch.groups and began < until:
-                return Outcome(frozenset(batch.groups), batch.allows_unknown is not None, OSError(said), 0)
-            if batch.groups:
+            if (batch.groups or batch.changes) and began < until:
+                return self._failed(batch, said)
+            if batch.groups or batch.changes:
                 written = self._change(batch)
         except sa.exc.SQLAlchemyError as exc:
             if time.monotonic() - began > _SLOW_S:  # it would keep each of the other batches waiting as long
                 self._down = time.monotonic() + _REST_S, _text(exc)
-            return Outcome(frozenset(batch.groups), batch.allows_unknown is not None, OSError(_text(exc)), 0)
+            return self._failed(batch, _text(exc))
         if batch.allows_unknown is not None:
             self._serves = batch.allows_unknown
             problem = self._tell_all()
@@ -130,12 +130,29 @@ class KeaTarget(Target):
                 return Outcome(frozenset(), True, problem, written)
         return Outcome(frozenset(), False, None, written)
 
+    def _failed(self, batch: Batch, reason: str) -> Outcome:
+        names = frozenset((*batch.groups, *(self._layout.file_of(mac) for mac, _ in batch.changes)))
+        return Outcome(names, batch.allows_unknown is not None, OSError(reason), 0)
+
+    @property
+    def takes_changes(self) -> bool:
+        """Single addresses cost less than the comparison of whole groups."""
+        return True
+
     def _change(self, batch: Batch) -> int:
         if self._rows is None:
             self._load()
         assert self._rows is not None
-        wanted = {name: {mac for mac, allowed in pairs if allowed == self._allowed_only and self._hosts.can_tell(mac)}
-                  for name, pairs in batch.groups.items()}
+        wanted: dict[str, set[str]] = {}
+        for mac, allowed in batch.changes:
+            name = self._layout.file_of(mac)
+            macs = wanted.setdefault(name, set(self._rows.get(name, ())))
+            if allowed == self._allowed_only and self._hosts.can_tell(mac):
+                macs.add(mac)
+            else:
+                macs.discard(mac)
+        wanted |= {name: {mac for mac, allowed in pairs if allowed == self._allowed_only and self._hosts.can_tell(mac)}
+                   for name, pairs in batch.groups.items()}
         remove, add = set(self._others), set()
         for name, macs in wanted.items():
             has = self._rows.get(name, set())
