@@ -4,19 +4,21 @@ A line ``MAC`` allows a client, ``MAC,ignore`` denies it, and ``*:*:*:*:*:*`` ap
 line. A deleted line remains in effect until dnsmasq reloads, so what was written once stays in the files until then.
 
 For each request dnsmasq compares the client with every line that it has read. If addresses without a line are denied
-anyway, only the allowed ones are written, and those that were allowed since dnsmasq last reloaded.
+anyway, only the allowed ones are written, and those that were allowed since dnsmasq last reloaded. Otherwise, single
+changes of many groups are written into files of their own (``overrides``), and into those of the groups later.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from oslo_log import log as logging
 
 from ironic_rules.pxe_filter import dnsmasq, plan
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
+from ironic_rules.pxe_filter.overrides import Overrides
 from ironic_rules.pxe_filter.settings import TargetSettings
 from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
 from ironic_rules.pxe_filter.watch import Watch
@@ -26,6 +28,10 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds without any progress after which files that dnsmasq has not read are written again, at first and at most.
 _OVERDUE_S, _MAX_PATIENCE_S = 5.0, 600.0
+#: Seconds between two looks whether waiting for dnsmasq was interrupted.
+_LOOK_S = 0.01
+#: Maximum number of files of overrides; dnsmasq opens each of them when it starts.
+_MAX_OVERRIDE_FILES = 4096
 
 
 def lines(pairs: Iterable[tuple[str, bool]]) -> str:
@@ -55,6 +61,11 @@ class HostsdirTarget(Target):
         self._layout = layout
         self._allowed_only = allowed_only
         self._watch = Watch()
+        self._overrides = Overrides(self._folder, layout)
+        #: groups whose files do not have what the overrides say
+        self._stale: set[str] = set()
+        #: addresses in overrides of a filter with another policy, which are to be denied
+        self._left: list[str] = []
         #: names of files that existed at start-up
         self._found: set[str] = set()
         #: names of the files that are to exist
@@ -91,9 +102,15 @@ class HostsdirTarget(Target):
         """Lock the folder, and return the addresses in the files that a filter has left in it, in either layout."""
         self._folder.open()
         addresses: list[str] = []
+        overridden: list[str] = []
         for name, text in self._folder.read():
-            self._found.add(name)
-            addresses += plan.addresses_of(name, text)
+            found = plan.addresses_of(name, text)
+            addresses += found
+            if plan.is_override(name):
+                self._overrides.doubt(name, found)
+                overridden += found
+            else:
+                self._found.add(name)
         foreign = self._folder.foreign_names()
         if foreign:
             LOG.warning("%s has files of other programs, which dnsmasq also reads: %s", self.name,
@@ -104,18 +121,19 @@ class HostsdirTarget(Target):
         # A dnsmasq that is made to reload before it has read what is new reads that once more, and keeps it twice.
         self._is_heard = self._process is not None
         # Of what a filter has left, only what is written again is read before that.
-        self._missed = self._found.copy()
+        self._missed = self._found | self._overrides.names
         if self._pid_file is not None:
-            self._watch.expect(self._found.copy())
+            self._watch.expect(self._found | self._overrides.names)
         if not self._allowed_only:
             return addresses
         self._deny(addresses)
+        self._left = overridden
         return ()
 
     def peek(self) -> tuple[Sequence[str], str]:
         """Return the addresses in the files, and what the running filter has observed last."""
         said = self._folder.peek_state()
-        found = [mac for name, text in self._folder.peek() for mac in plan.addresses_of(name, text)]
+        found = list({mac: None for name, text in self._folder.peek() for mac in plan.addresses_of(name, text)})
         if said is None:
             said = "unknown: no filter is running"
         return [] if self._allowed_only else found, said or "in effect"
@@ -135,6 +153,7 @@ class HostsdirTarget(Target):
     def apply(self, batch: Batch) -> Outcome:
         """Write or remove the files that can be, the one about unknown addresses last."""
         written, problem, failed = 0, None, set()
+        changes = [*((mac, False) for mac in self._left), *batch.changes]
         self._watch.begin()
         for name, pairs in batch.groups.items():
             try:
@@ -142,6 +161,17 @@ class HostsdirTarget(Target):
             except OSError as exc:
                 problem = problem or exc
                 failed.add(name)
+            else:
+                self._stale.discard(name)
+                changes += self._overrides.contradicting(name, pairs)
+        changed = {self._layout.file_of(mac) for mac, _ in changes}
+        try:
+            written += self._overrides.write(changes)
+            self._left = []
+        except OSError as exc:
+            problem = problem or exc
+            failed |= changed
+        self._stale |= changed - batch.groups.keys()
         unknown_failed = False
         if batch.allows_unknown is not None:
             try:
@@ -218,37 +248,44 @@ class HostsdirTarget(Target):
             LOG.error("%s was replaced by another folder. A dnsmasq that watches the old one must be restarted",
                       self.name)
             self._observe()
+            self._overrides, self._stale = Overrides(self._folder, self._layout), set()
             yield Found("The folder", frozenset(self._wanted), (), unknown=True)
-        for name, text in self._folder.changed_by_others():
+        for name, text in list(self._folder.changed_by_others()):  # all, before some of them are removed here
             # dnsmasq has read the lines, and the last one that it reads is in effect.
             self._folder.forget(name)
             self._folder.forget(plan.UNKNOWN_FILE)
             addresses = plan.addresses_of(name, text)
-            groups = {name} - {plan.UNKNOWN_FILE}
+            groups = self._overrides.doubt(name, addresses) if plan.is_override(name) else {name} - {plan.UNKNOWN_FILE}
             if self._allowed_only:
                 groups |= self._deny(addresses)
                 addresses = []
             yield Found(f"File {printable(name, 64)}", frozenset(groups), addresses, unknown=True)
 
     def leftovers(self) -> frozenset[str]:
-        """Return the names of files of another layout; their content is in the files of this one."""
+        """Return the names of files of another layout, and of groups that only overrides are right for."""
         found, self._found = self._found, set()
-        return frozenset(found - self._wanted - {plan.UNKNOWN_FILE})
+        return frozenset((found - self._wanted - {plan.UNKNOWN_FILE}) | self._stale)
 
-    def settle(self, timeout_s: float) -> float:
+    @property
+    def takes_changes(self) -> bool:
+        """Whether a dnsmasq runs that can be made to forget the lines, and there are not too many files."""
+        return (self._process is not None and not self._allowed_only
+                and len(self._overrides.names) < _MAX_OVERRIDE_FILES)
+
+    def settle(self, timeout_s: float, interrupted: Callable[[], bool] = lambda: False) -> float:
         """Wait until dnsmasq has read everything, if one has read anything since that was last in vain."""
         self._count_reads()
         if not self._is_heard:
             return 0.0
         began = time.monotonic()
-        while self._watch.unread - self._missed:
+        while self._watch.unread - self._missed and not interrupted():
             rest = began + timeout_s - time.monotonic()
             if rest <= 0:
                 self._is_heard = False
                 # It is not waited for again: one file that is never read must not delay all the others.
                 self._missed = set(self._watch.unread)
                 break
-            self._watch.wait(rest)
+            self._watch.wait(min(rest, _LOOK_S))
         self._missed &= self._watch.unread
         self._count_reads()
         return time.monotonic() - began
@@ -303,7 +340,7 @@ class HostsdirTarget(Target):
     @property
     def needed(self) -> int:
         """Number of lines that dnsmasq would have in memory after a reload."""
-        return self._folder.lines - sum(map(len, self._denied.values()))
+        return self._folder.lines - sum(map(len, self._denied.values())) - self._overrides.lines
 
     @property
     def surplus(self) -> int:
@@ -320,21 +357,27 @@ class HostsdirTarget(Target):
         return self._pid_file is not None and dnsmasq.running(self._pid_file) is not None
 
     def prepare_reload(self) -> frozenset[str]:
-        """Plan the removal of the lines of addresses that are denied anyway."""
+        """Plan the removal of the lines of addresses that are denied anyway, or that are overridden."""
         self._denied_before, self._denied = self._denied, {}
-        return frozenset(name for name, denied in self._denied_before.items() if denied)
+        return frozenset(self._stale.union(name for name, denied in self._denied_before.items() if denied))
 
     def reload(self) -> bool:
         """Signal dnsmasq to read all files again."""
         if self._pid_file is None:
             return False
-        before, self._read = self._read, 0 if self._watch.is_open else self._folder.lines
+        before = self._read
+        if not self._stale:
+            self._overrides.remove()
+        self._read = 0 if self._watch.is_open else self._folder.lines
         # Before the signal: what is read after it must not be missed.
         self._watch.take_reads()
         self._watch.expect(self._folder.names)
         if not dnsmasq.reload([self._pid_file]):
             self._read = before
+            self._overrides.restore()
             return False
+        if not self._stale:
+            self._overrides.forget()
         self._denied_before, self._unknown_lines = {}, False
         return True
 

@@ -242,8 +242,10 @@ def lines(folder: Path) -> dict[str, str]:
 def verdicts(folder: Path) -> dict[str, bool]:
     """Return which addresses a hostsdir allows; ``*`` stands for the unknown ones."""
     found: dict[str, bool] = {}
+    overridden: dict[str, bool] = {}
     for text in lines(folder).values():
         for line in text.splitlines():
-            mac, _, ignore = line.partition(",")
-            found["*" if mac.startswith("*") else mac] = not ignore
-    return found
+            mac, *words = line.split(",")
+            table = overridden if "tag:!ironic-pxe-filter" in words else found
+            table["*" if mac.startswith("*") else mac] = "ignore" not in words
+    return found | overridden

@@ -192,3 +192,59 @@ def test_a_file_whose_reading_was_not_seen_is_written_again(
 
     assert (site.folder / name).stat().st_ino != inode
     assert site.verdicts() == {mac: False, "*": False}
+
+
+def test_many_groups_change_in_one_file_and_dnsmasq_follows(site: Site, net: Network, tmp_path: Path) -> None:
+    """The open policy, with a restart of dnsmasq and one of the filter in between."""
+    macs = [f"52:54:00:01:{number:02x}:00" for number in range(60)]
+    nodes = [site.node(states.ACTIVE, mac) for mac in macs]
+    options = {"hosts_files": 32, "dnsmasq_pid_file": tmp_path / "dnsmasq-0" / "dnsmasq.pid"}
+    keeper = site.synced(**options)
+    dnsmasq = net.dnsmasq(site.folder)
+    settled(keeper)
+
+    def overrides() -> list[str]:
+        return [name for name in lines(site.folder) if name.startswith("changes-")]
+
+    def served() -> list[bool]:
+        # DHCPv6 by the link-layer address that a relay adds (RFC 6939).
+        relay = {"relay": "2001:db8::2", "server": "2001:db8::1"}
+        return net.wire.ask(*(request for mac in macs[:10] for request in (
+            {"v": 4, "mac": mac, "wait": 2}, {"v": 6, "mac": mac, "wait": 2, **relay})))
+
+    written = keeper.statistics.written
+    keeper.tell(macs[:40], [])
+    keeper.write()
+    settled(keeper)
+    assert keeper.statistics.written == written + 2  # and the one about unknown addresses
+    assert len(overrides()) == 1
+    assert served() == [True] * 20
+
+    keeper.tell([], macs[:5])
+    keeper.write()
+    settled(keeper)
+    assert served() == [False] * 10 + [True] * 10
+
+    # Whatever order it reads them in, and although the files of the groups say otherwise.
+    dnsmasq.stop()
+    dnsmasq.start()
+    settled(keeper)
+    assert served() == [False] * 10 + [True] * 10
+    assert len(overrides()) >= 2
+
+    # The database denies all of them again, and a full pass brings the files of the groups up to date.
+    keeper.sync(periodic=True)
+    settled(keeper)
+    assert served() == [False] * 20
+    assert site.verdicts() == dict.fromkeys(macs, False) | {"*": False}
+    site.close(keeper)
+
+    # What dnsmasq has read of a filter before is unknown, so it reloads, and needs no such files then.
+    assert overrides()
+    for node in nodes[:2]:
+        site.move(node, states.INSPECTWAIT)
+    keeper = site.synced(**options)
+    settled(keeper)
+    assert keeper.statistics.reloads == 1
+    assert overrides() == []
+    assert served() == [True] * 4 + [False] * 16
