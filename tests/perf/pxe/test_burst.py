@@ -6,6 +6,7 @@ Real servers, 200 clients in a network namespace that send 20 DISCOVERs a second
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import secrets
 import statistics
@@ -56,7 +57,7 @@ class Burst:
         self.service = FilterService(conf, self.keeper, self.transport)
         self.client = rpc.PXEFilterAPI(self.transport)
         self.sent: dict[str, float] = {}
-        #: when the file, or the row, that allows an address was written, since its message
+        #: when the file, or the row, that allows an address was written first
         self.written: dict[str, float] = {}
         for target in self.keeper.areas[0].targets:
             self._note_writing(target)
@@ -80,18 +81,21 @@ class Burst:
         def noted(batch: Batch) -> Outcome:
             outcome = apply(batch)
             now = time.monotonic()
-            for name in batch.groups.keys() - outcome.failed:
-                for mac, allowed in batch.groups[name]:
-                    if allowed and mac in self.sent:
-                        self.written.setdefault(mac, now)
+            pairs = itertools.chain(batch.changes, *batch.groups.values())
+            for mac, allowed in pairs if outcome.problem is None else ():
+                if allowed:
+                    self.written.setdefault(mac, now)
             return outcome
 
         setattr(target, "apply", noted)  # noqa: B010  (a type checker refuses to replace a method)
 
     def waited(self) -> list[float]:
-        """Return the seconds from each message until what it allows was written, in ascending order."""
+        """Return the seconds from each message until what it allows was written, in ascending order.
+
+        They are 0 if the filter had read the node in the database before.
+        """
         wait_for("all to be written", lambda: self.written.keys() >= self.sent.keys(), 60)
-        return sorted(self.written[mac] - sent for mac, sent in self.sent.items())
+        return sorted(max(self.written[mac] - sent, 0) for mac, sent in self.sent.items())
 
     def send(self, macs: list[str]) -> None:
         for number, mac in enumerate(macs):
