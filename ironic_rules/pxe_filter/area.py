@@ -66,7 +66,7 @@ class Area:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something has not been written yet."""
+        """Whether something has not been written yet, other than what the latest messages have changed."""
         return self._writer.is_behind
 
     def tell(self, allow: Sequence[str], deny: Sequence[str]) -> set[str]:
@@ -136,7 +136,6 @@ class Area:
         pairs = [(port.address, port.node_id) for port in mine]
         pairs += identifiers.keys(((one, port.node_id) for port in mine for one in port.identifiers), refused)
         with self._lock:
-            self._plan.take_flips()  # of what was noted as a whole
             dirty = self._plan.update(changed, pairs, inspecting, self._recent, refused, self._unsure_macs)
             self._writer.note_changes(dirty, self._plan.take_flips())
 
@@ -157,6 +156,7 @@ class Area:
             if not self._filled:
                 self._filled = True
                 self._writer.note(self._plan.files)
+            self._plan.take_flips()  # what has changed since it was noted, is in groups that were noted as a whole
         self.write()
 
     def settle(self, db: Database, *, periodic: bool) -> None:

@@ -59,7 +59,7 @@ class Keeper:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something has not been written yet."""
+        """Whether something has not been written yet, other than what the latest messages have changed."""
         return any(area.is_behind for area in self.areas)
 
     def tell(self, allow: Sequence[str], deny: Sequence[str]) -> bool:

@@ -87,11 +87,11 @@ class Reloader:
             self._writer.note(self._plan.forget_gone())
             for target in self._targets:
                 self._writer.note(target.prepare_reload(), target=target)
-        self._writer.write()
+        is_written = self._writer.write()
         with self._writer.turn:
             asked = [target.reload() for target in self._targets]
         self._fails = not all(asked)
-        if self._fails or self._writer.is_behind:
+        if self._fails or not is_written:
             with self._writer.turn, self._lock:
                 self._writer.note(self._plan.remember(gone))
                 for target in self._targets:

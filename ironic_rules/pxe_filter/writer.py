@@ -202,11 +202,11 @@ class Writer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something has not been written yet."""
-        return any(map(len, self._queues))
+        """Whether something has not been written yet, other than what the latest messages have changed."""
+        return any(queue.urgent or queue.others for queue in self._queues)
 
-    def write(self) -> None:
-        """Write everything that can be written; what cannot remains for the next call.
+    def write(self) -> bool:
+        """Write everything that can be written; what cannot remains for the next call. Return whether all could be.
 
         Messages that are received meanwhile are also written, unless nothing else is left: then they are collected
         until the next call.
@@ -222,6 +222,7 @@ class Writer:
                 left = [queue for queue in left if self._write_slice(queue, problems)]
             for queue in self._queues:
                 self._report(queue, problems.get(queue.target))
+            return not any(queue.failed for queue in self._queues)
 
     def observe(self) -> None:
         """Note in the statistics what the servers have taken over."""
@@ -229,12 +230,11 @@ class Writer:
             states = [_in_force(queue.target) for queue in self._queues]
         waiting = [state.waiting for state in states]
         self._statistics.unread = -1 if None in waiting else sum(number or 0 for number in waiting)
-        self._statistics.in_force = not self.is_behind and not any(state.reason for state in states)
+        self._statistics.in_force = not any(map(len, self._queues)) and not any(state.reason for state in states)
 
     def waits_for(self, target: Target, names: Collection[str]) -> bool:
         """Return whether all these groups are still to be written into the target. The caller holds the lock."""
-        return any(queue.target is target and all(map(queue.has, names))
-                   for queue in self._queues)
+        return any(queue.target is target and all(map(queue.has, names)) for queue in self._queues)
 
     def _write_slice(self, queue: _Queue, problems: dict[Target, Exception]) -> bool:
         """Write some groups; return whether there may be more."""
