@@ -65,7 +65,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
 
     The method's parameters are the idents of the path in order, then ``body`` and ``query`` if it takes them. It
-    returns an object to be encoded as JSON; bytes are JSON already, None is an empty reply.
+    returns an object to be encoded as JSON; bytes are JSON already, a tuple is JSON in pieces, None is an empty reply.
 
     :param since: first API minor version; below it GET is 404, and everything else 405, or 404 if ``hidden``; all of
         them are 406 if ``unacceptable``. Ironic has all three
@@ -194,11 +194,11 @@ def _fill(response: Any, status: int, result: Any, environ: Mapping[str, Any]) -
     if result is None:
         response.set(status, [*headers], b"")
         return
-    body = result if isinstance(result, bytes) else orjson.dumps(result)
+    body = result if isinstance(result, (bytes, tuple)) else orjson.dumps(result)
     if ("HTTP_IF_NONE_MATCH" in environ and status == 200 and environ["REQUEST_METHOD"] in ("GET", "HEAD")
             and all(name != "ETag" for name, _ in headers)):
         # Only for those who ask: a tag of a large list takes some of the time that the list takes.
-        tag = etags.tag(body)
+        tag = etags.tag(body if isinstance(body, bytes) else b"".join(body))
         headers = [*headers, ("ETag", tag)]
         if etags.read(environ).has(tag):
             response.set(304, headers, b"")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, inspection_rules, legacy_rules, node_filters, pxe_filter
+from ironic_rules.db import clock, identity, inspection_rules, json_pages, legacy_rules, node_filters, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
@@ -184,6 +184,14 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     """
     query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_filters.conditions(filters))
     return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))).all())
+
+
+def list_json(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
+              selected: json_pages.Selected) -> json_pages.JsonPage:
+    """Return what :func:`list_nodes` does as JSON, if ``json_pages.are_made(conn)``."""
+    query = json_pages.select(nodes, selected).where(*node_filters.conditions(filters))
+    query = paginate(query, nodes, page, marker_row(conn, nodes, page))
+    return json_pages.fetch(conn, query, selected, nodes)
 
 
 def uuids(filters: Mapping[str, Any]) -> sa.Select[tuple[str]]:

@@ -26,7 +26,7 @@ _PATIENCE_S = 0.25
 #: One writer per database file, among the threads of this process.
 _writers: defaultdict[str | None, threading.Lock] = defaultdict(threading.Lock)
 #: One thread of this process that fetches many rows, whatever the file.
-_fetching = threading.Lock()
+_fetching = threading.RLock()
 
 
 def prepare(engine: sa.Engine, size: int | None) -> None:
@@ -76,6 +76,14 @@ def writing(database: str | None) -> Iterator[None]:
         yield
 
 
+def in_turn() -> contextlib.AbstractContextManager[None]:
+    """Let no other thread fetch many rows, or do what else is done in turn, while this one does.
+
+    For what takes milliseconds of the interpreter beside the rows, each of which would wait for another such thread.
+    """
+    return _held(_fetching, _PATIENCE_S)
+
+
 class _Cursor(sqlite3.Cursor):
     """A cursor whose rows are fetched while no other thread fetches.
 
@@ -84,7 +92,7 @@ class _Cursor(sqlite3.Cursor):
     """
 
     def fetchall(self) -> list[Any]:
-        with _held(_fetching, _PATIENCE_S):
+        with in_turn():
             return super().fetchall()
 
 
@@ -94,7 +102,7 @@ class _Connection(sqlite3.Connection):
 
 
 @contextlib.contextmanager
-def _held(lock: threading.Lock, timeout_s: float) -> Iterator[None]:
+def _held(lock: threading.Lock | threading.RLock, timeout_s: float) -> Iterator[None]:
     """Hold ``lock`` if it can be had in time; continue without it if not."""
     mine = lock.acquire(timeout=timeout_s)
     try:

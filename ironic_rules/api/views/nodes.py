@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from ironic_rules.api import versions
 from ironic_rules.api.views.rows import RowView
+from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.nodes import NODE, SUB_RESOURCES, Node
 
@@ -16,6 +19,7 @@ class NodeView(RowView):
     """The representation of nodes in one version of the API with one set of fields.
 
     :ivar traits: whether the nodes' traits are needed;  conductor: whether their conductors are needed
+    :ivar as_stored: whether the columns are shown as they are stored, but for secrets
     """
 
     def __init__(self, minor: int, fields: tuple[str, ...] | None) -> None:
@@ -24,6 +28,7 @@ class NodeView(RowView):
             wanted &= set(fields)
         self._minor = minor
         self._state = "provision_state" in wanted and minor < versions.INSPECT_WAIT
+        self.as_stored = not self._state
         self.traits = "traits" in wanted
         self.conductor = "conductor" in wanted
         super().__init__(
@@ -31,6 +36,18 @@ class NodeView(RowView):
             sub_resources=tuple(name for name in SUB_RESOURCES if name in wanted),
             needed=(*(["id"] if self.traits or self.conductor else []),
                     *(["reservation", "conductor_group"] if self.conductor else [])))
+
+    def pieces(self, page: JsonPage, url: str, traits: Mapping[int, list[str]],
+               conductors: Mapping[str, Sequence[str]]) -> Iterator[bytes]:
+        """Yield the JSON of a page, with commas between the nodes; the other parameters are those of :meth:`render`."""
+        self.hide(page)
+        members = [self.endings(page, url)]
+        if self.traits:
+            members.append(b',"traits":' + orjson.dumps(traits[row[1]]) for row in page.needed)
+        if self.conductor:
+            members.append(b',"conductor":' + orjson.dumps(_conductor(node_id, reservation, group, conductors))
+                           for _, node_id, reservation, group in page.needed)
+        return page.pieces(map(b"".join, zip(*members, strict=True)))
 
     def render(self, rows: Sequence[Any], url: str, traits: Mapping[int, list[str]],
                conductors: Mapping[str, Sequence[str]]) -> list[JSONObject]:
@@ -45,10 +62,15 @@ class NodeView(RowView):
             if self.traits:
                 node["traits"] = traits[row.id]
             if self.conductor:
-                hosts = conductors.get(row.conductor_group)
-                node["conductor"] = row.reservation or (hosts[row.id % len(hosts)] if hosts else None)
+                node["conductor"] = _conductor(row.id, row.reservation, row.conductor_group, conductors)
             nodes.append(node)
         return nodes
+
+
+def _conductor(node_id: int, reservation: str | None, group: str,
+               conductors: Mapping[str, Sequence[str]]) -> str | None:
+    hosts = conductors.get(group)
+    return reservation or (hosts[node_id % len(hosts)] if hosts else None)
 
 
 @functools.lru_cache(maxsize=256)

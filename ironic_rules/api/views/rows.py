@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from ironic_rules.db.json_pages import JsonPage, Selected
 from ironic_rules.models import secrets
 from ironic_rules.models.fields import Fields
 from ironic_rules.models.json_values import JSONObject
@@ -25,6 +26,7 @@ class RowView:
     """The representation of the rows of one table with one set of fields.
 
     :ivar columns: the columns to select, in this order
+    :ivar selected: the same for a page as JSON
     """
 
     def __init__(self, table: Fields, collection: str, wanted: Collection[str], *,
@@ -43,7 +45,9 @@ class RowView:
                       if name in table.json and name not in table.secret]
         self._secret = [place for place, name in enumerate(self._shown) if name in table.secret]
         self._links = [("links", ""), *((name, f"/{name}") for name in sub_resources)]
-        self.columns = (*self._shown, *(name for name in ("uuid", *needed) if name not in self._shown))
+        others = tuple(needed)
+        self.columns = (*self._shown, *(name for name in ("uuid", *others) if name not in self._shown))
+        self.selected = Selected(self._shown, ("uuid", *others))
         # attrgetter() of a single name does not return a tuple.
         self._pick = operator.attrgetter(*self._shown, "uuid")
 
@@ -77,6 +81,20 @@ class RowView:
             found = dict(zip(shown, values, strict=True))
             found["links"] = fragment(links.replace(_UUID, row.uuid))
             yield row, found
+
+    def endings(self, page: JsonPage, url: str) -> Iterator[bytes]:
+        """Return the last members of each object of a page of ``self.selected``: links."""
+        first, *others = f'"links":{self._template(url)}'.encode().split(_UUID.encode())
+        return (row[0].encode().join([first, *others]) for row in page.needed)
+
+    def hide(self, page: JsonPage) -> None:
+        """Hide the secrets of a page of ``self.selected``."""
+        for place in self._secret:
+            values = page.stored[self._shown[place]]
+            # One search for all rows takes a fifteenth of the time of one for each of them.
+            if not secrets.json_is_free(b"\n".join(values)):
+                page.stored[self._shown[place]] = [
+                    value if value == b"{}" else orjson.dumps(secrets.mask(orjson.loads(value))) for value in values]
 
     def _template(self, url: str) -> str:
         """Return the value of ``links``, and with it the members of the object that follow: those of sub-resources.

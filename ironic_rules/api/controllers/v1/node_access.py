@@ -17,6 +17,7 @@ from ironic_rules.api import links, pagination, versions
 from ironic_rules.api.confinement import target
 from ironic_rules.api.views import nodes as views
 from ironic_rules.db import chassis, conductors, nodes, traits
+from ironic_rules.db.json_pages import JsonPage, Selected
 from ironic_rules.exceptions import (
     Invalid,
     InvalidParameterValue,
@@ -203,12 +204,30 @@ def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | Non
     return shown
 
 
+def show_page(conn: sa.Connection, page: JsonPage, fields: tuple[str, ...] | None) -> Iterator[bytes]:
+    """Yield what :func:`show` returns, for callers who are not confined, as JSON with commas between the nodes."""
+    view = views.view(pecan.request.version, fields)
+    return view.pieces(
+        page, links.base(), traits.list_for(conn, [row[1] for row in page.needed]) if view.traits else {},
+        hosts_by_group(conn) if view.conductor else {})
+
+
 def show_states(row: Node) -> dict[str, Any]:
     """Return the states of a node as JSON."""
     shown = views.states(row, pecan.request.version)
     if pecan.request.confinement is not None:
         pecan.request.confinement.hide(row, shown)
     return shown
+
+
+def is_as_stored(fields: tuple[str, ...] | None) -> bool:
+    """Return whether :func:`show` shows every node's columns as they are stored, but for secrets."""
+    return pecan.request.confinement is None and views.view(pecan.request.version, fields).as_stored
+
+
+def selected(fields: tuple[str, ...] | None) -> Selected:
+    """Return what a page needs for :func:`show_page`."""
+    return views.view(pecan.request.version, fields).selected
 
 
 def columns(fields: tuple[str, ...] | None) -> tuple[str, ...]:
