@@ -109,8 +109,7 @@ def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.d
 
 def is_any_alive(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:
     """Return whether a conductor of any group is alive."""
-    since = (now or clock.now()) - datetime.timedelta(seconds=timeout_s)
-    return conn.execute(_HOSTS, {"since": since}).first() is not None
+    return bool(living_hosts(conn, timeout_s, now=now))
 
 
 def dead(conn: sa.Connection, timeout_s: float, *,

@@ -85,6 +85,7 @@ def test_the_clock_divides_the_living_from_the_dead(conn: sa.Connection) -> None
     assert hosts(conductors.list_conductors(conn)) == ["gone", "new", "old"]
     assert hosts(conductors.alive(conn, 60, now=later(60))) == ["new", "old"]
     assert hosts(conductors.alive(conn, 60, now=later(61))) == ["new"]
+    assert [conductors.is_any_alive(conn, 60, now=later(seconds)) for seconds in (110, 111)] == [True, False]
     for seconds in (60, 61):
         assert [(row.hostname, row.conductor_group, row.instance, row.updated_at)
                 for row in conductors.living_hosts(conn, 60, now=later(seconds))] == [
@@ -138,6 +139,7 @@ def test_a_host_whose_clock_is_wrong_sees_who_is_alive(
     assert hosts(conductors.alive(conn, 60)) == hosts(conductors.living_hosts(conn, 60)) == ["alive"]
     assert hosts(conductors.dead(conn, 60)) == ["dead"]
     assert conductors.serves(conn, "", 60)
+    assert conductors.is_any_alive(conn, 60)
     assert [conductors.mark_dead(conn, name, 60) for name in ("alive", "dead")] == [False, True]
     assert conductors.touch(conn, "dead", "b")
     assert hosts(conductors.alive(conn, 60)) == ["alive", "dead"]
