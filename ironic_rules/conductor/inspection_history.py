@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import orjson
 import sqlalchemy as sa
 
 from ironic_rules.conductor.conductor import Conductor
@@ -50,8 +51,8 @@ def add(conn: sa.Connection, conductor: Conductor, row: Node, context: RequestCo
         # Until here, where almost all is written: the entry cannot tell how long its own transaction takes to end.
         seconds["commit"] = sum(found.save.end().values())
     failure = found.failure or ({"reason": error} if error else None)
-    details = {"seconds": {name: round(value, 3) for name, value in seconds.items()}, "rules": found.rules,
-               "messages": found.messages, "failure": failure}
+    details = {"seconds": {name: round(value, 3) for name, value in seconds.items()},
+               "rules": orjson.Fragment(found.rules), "messages": found.messages, "failure": failure}
     values = {
         "kind": found.kind, "outcome": outcome or (FAILED if error else FINISHED), "user": context.user_id,
         "started_at": found.started_at or (

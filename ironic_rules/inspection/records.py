@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -36,12 +36,13 @@ def describe(found: Inspection, task: Task, data: InspectionData | None, traces:
     matched = [trace for trace in traces if trace.matched]
     conceal = concealment(task, data) if matched or error is not None or messages else Concealment()
     # What failed is not saved.
-    raw = _raw(task) if matched and error is None else []
-    found.changed_by = _authors(raw)
-    written = _written(raw, conceal)
-    found.rules = [_rule(trace, written) for trace in matched[:_MAX_RULES]]
-    if len(orjson.dumps(found.rules)) > _MAX_CHANGES:
-        found.rules = [{"rule": rule["rule"], "sensitive": rule["sensitive"], "changes": None} for rule in found.rules]
+    changes = _Changes(task) if matched and error is None else None
+    found.changed_by = set() if changes is None else changes.authors()
+    shown = matched[:_MAX_RULES]
+    found.rules = b"[%b]" % b",".join(_rules(shown, changes, conceal))
+    if len(found.rules) > _MAX_CHANGES:
+        found.rules = orjson.dumps(
+            [{"rule": trace.uuid, "sensitive": trace.sensitive, "changes": None} for trace in shown])
     found.messages = [{"level": level, "text": conceal.hide(printable(text, MAX_MESSAGE))}
                       for level, text in messages[:_MAX_MESSAGES]]
     if error is not None:
@@ -75,15 +76,41 @@ def failure(error: Exception, conceal: Concealment | None = None) -> JSONObject:
 
 def changed_by(task: Task) -> set[str]:
     """Return the UUIDs of the rules that have changed the node or one of its ports."""
-    return _authors(_raw(task))
+    return _Changes(task).authors()
 
 
 #: Changes with their author, a rule or None, and the place of what was changed.
 _Raw = list[tuple[Any, tuple[str, ...], list[JSONObject]]]
 
 
-def _raw(task: Task) -> _Raw:
-    raw: _Raw = [(author, ("node",), patch) for author, patch in authorship.changes(task.node)]
+class _Changes:
+    """What rules have changed, with all secrets.
+
+    :ivar joint: what most of them do: keys of the node that they have set together
+    :ivar raw: everything else
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.joint = task.node.joint()
+        self.raw = _raw(task, joint=False)
+
+    def authors(self) -> set[str]:
+        """Return the UUIDs of the rules that have changed something."""
+        return _authors(self.raw).union(*(written.changed_by() for written in self.joint))
+
+    def separate(self) -> None:
+        """Have all changes in ``raw``."""
+        if self.joint:
+            self.joint, self.raw = [], _raw(self._task)
+
+
+def _raw(task: Task, *, joint: bool = True) -> _Raw:
+    """Return the changes.
+
+    :param joint: whether joint writes are among them
+    """
+    raw: _Raw = [(author, ("node",), patch) for author, patch in authorship.changes(task.node, joint=joint)]
     raw += [(author, ("ports", str(port.address)), patch)
             for port in task.ports for author, patch in authorship.changes(port)]
     return raw
@@ -93,8 +120,52 @@ def _authors(raw: _Raw) -> set[str]:
     return {author.uuid for author, _, _ in raw if author is not None}
 
 
-def _written(raw: _Raw, conceal: Concealment) -> dict[str, JSONObject]:
-    """Return what each rule has changed, by its UUID, as changes of a trace."""
+def _rules(traces: Sequence[Trace], changes: _Changes | None, conceal: Concealment) -> Iterator[bytes]:
+    """Yield the entries of rules as JSON, several with commas between them."""
+    joint = {} if changes is None else _joint(traces, changes, conceal)
+    written = {} if changes is None else _written(changes.raw, conceal, are_harmless=bool(joint))
+    place = 0
+    while place < len(traces):
+        trace = traces[place]
+        if trace.uuid in joint:
+            count, text = joint[trace.uuid]
+            place += count
+            yield text
+        else:
+            place += 1
+            yield orjson.dumps({"rule": trace.uuid, "sensitive": trace.sensitive,
+                                "changes": None if trace.sensitive else written.get(trace.uuid, {})})
+
+
+def _joint(traces: Sequence[Trace], changes: _Changes, conceal: Concealment) -> dict[str, tuple[int, bytes]]:
+    """Return the entries of rules that wrote together, by the UUID of the first: their number, and their text.
+
+    If anything may have to be hidden, or cannot be described so, the changes are separate from then on.
+    """
+    described = {}
+    if changes.joint and len(traces) < _MAX_RULES and _are_harmless(changes, conceal):
+        for written in changes.joint:
+            text = written.description()
+            if text is None:
+                break
+            described[written.joint.authors[0][0].uuid] = len(written.joint.authors), text
+        else:
+            return described
+    changes.separate()
+    return {}
+
+
+def _are_harmless(changes: _Changes, conceal: Concealment) -> bool:
+    patches = [patch for author, _, patch in changes.raw if author is not None]
+    return not any(author is not None and author.sensitive for author, _, _ in changes.raw) and (
+        conceal.is_harmless(patches, changes.joint))
+
+
+def _written(raw: _Raw, conceal: Concealment, *, are_harmless: bool) -> dict[str, JSONObject]:
+    """Return what each rule has changed, by its UUID, as changes of a trace.
+
+    :param are_harmless: whether it is known that nothing has to be hidden
+    """
     for author, place, patch in raw:
         if author is not None and author.sensitive:
             for operation in patch:
@@ -108,14 +179,9 @@ def _written(raw: _Raw, conceal: Concealment) -> dict[str, JSONObject]:
             changes.setdefault("node", []).extend(patch)
         else:
             changes.setdefault("ports", {}).setdefault(place[1], []).extend(patch)
-    if conceal.is_harmless(patch for author, _, patch in raw if author is not None):
+    if are_harmless or conceal.is_harmless(patch for author, _, patch in raw if author is not None):
         return found
     # All of them first: what one rule shows to be secret, an earlier one may have written elsewhere.
     for changes in found.values():
         engine.learn(changes, conceal)
     return {uuid: engine.shown(changes, conceal) for uuid, changes in found.items()}
-
-
-def _rule(trace: Trace, written: Mapping[str, JSONObject]) -> JSONObject:
-    changes = None if trace.sensitive else written.get(trace.uuid, {})
-    return {"rule": trace.uuid, "sensitive": trace.sensitive, "changes": changes}

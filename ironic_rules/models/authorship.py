@@ -7,16 +7,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ironic_rules.models import json_patch, pointer
-from ironic_rules.models.draft import _MISSING, NodeDraft, PortDraft
+from ironic_rules.models.draft import NodeDraft, PortDraft
+from ironic_rules.models.joint_writes import MISSING as _MISSING
+from ironic_rules.models.joint_writes import Written
 from ironic_rules.models.json_values import JSONObject
 
 
-def changes(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONObject]]]:
+def changes(draft: NodeDraft | PortDraft, *, joint: bool = True) -> list[tuple[Any, list[JSONObject]]]:
     """Return the authors in the order in which they changed the draft, each with a patch (RFC 6902) of what it changed.
 
     Hooks, which change drafts without saying who they are, are left out.
+
+    :param joint: whether those of joint writes are among them
     """
-    journal = draft._journal
+    journal = draft.entries() if joint else draft.folded()
     first = next((at for at, entry in enumerate(journal) if _is_author(entry)), len(journal))
     # Most drafts of an inspection are ports that no rule has changed.
     if not any(type(entry) is tuple and len(entry) == 3 for entry in itertools.islice(journal, first, None)):
@@ -27,6 +31,8 @@ def changes(draft: NodeDraft | PortDraft) -> list[tuple[Any, list[JSONObject]]]:
     changed: list[tuple[str | None, str, Any]] = []
     for entry in itertools.islice(reversed(journal), len(journal) - first):
         if type(entry) is not tuple:
+            if type(entry) is Written:
+                undone.jointly(entry)
             continue
         if len(entry) == 3:
             changed.append(entry)
@@ -51,6 +57,12 @@ class _Undone:
         """Undo changes without a patch, the last one first."""
         for name, key, old in changed:
             self._undo(name, key, old)
+
+    def jointly(self, written: Written) -> None:
+        """Undo joint writes without a patch."""
+        for (name, keys, _), before in zip(written.joint.fields, written.before, strict=True):
+            for key, old in zip(keys, before or itertools.repeat(_MISSING), strict=False):
+                self._undo(name, key, old)
 
     def one(self, name: str | None, key: str, old: Any) -> list[JSONObject]:
         """Undo the only change of an author, as that of most rules; return its patch."""
@@ -130,7 +142,7 @@ def _with(field: Any, keys: Mapping[str, Any]) -> Any:
 
 def overwritten(draft: NodeDraft | PortDraft) -> Iterator[tuple[str, Any]]:
     """Yield keys of the draft with values that they had since its beginning and no longer have."""
-    for entry in draft._journal:
+    for entry in draft.entries():
         if type(entry) is not tuple or len(entry) == 1:
             continue
         name, key, old = entry

@@ -14,6 +14,7 @@ import orjson
 import re2
 
 from ironic_rules.models import pointer, secrets
+from ironic_rules.models.joint_writes import Written
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.secrets import MASK
 
@@ -109,10 +110,12 @@ class Concealment:
         elif not isinstance(value, str) or len(value) >= _SHORTEST_PART:
             self.add(value)
 
-    def is_harmless(self, patches: Iterable[Iterable[JSONObject]]) -> bool:
+    def is_harmless(self, patches: Iterable[Iterable[JSONObject]], joint: Iterable[Written] = ()) -> bool:
         """Return whether patches certainly have nothing to learn from and nothing to hide, as most of them.
 
         This takes a fraction of the time that hiding takes. False says nothing.
+
+        :param joint: more changes
         """
         if self._places or self._numbers or len(self._texts) > _FEW_PARTS:
             return False
@@ -134,6 +137,11 @@ class Concealment:
                 if secrets.is_secret_path(operation["path"]):
                     return False
                 texts.append(operation["path"])
+        for written in joint:
+            if written.joint.paths is None:
+                return False
+            texts.append(written.joint.paths)
+            texts += [value for value in written.values if value.__class__ is str]
         text = "\n".join(texts)
         return "://" not in text and not any(secret in text for secret in self._texts)
 

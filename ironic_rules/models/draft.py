@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ironic_rules.exceptions import FieldNotWritable, InvalidParameterValue
 from ironic_rules.models import json_values, pointer, secrets, traits
 from ironic_rules.models.fields import Fields, Type
+from ironic_rules.models.joint_writes import MISSING as _MISSING
+from ironic_rules.models.joint_writes import JointWrites, Written
 from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.text import is_storable, is_uuid
 
-_MISSING: Any = object()
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _NAME = re.compile(r"[A-Za-z0-9._~-]+")
 
@@ -67,8 +68,10 @@ class _Draft:
     #: fields whose dict is referenced only by this draft
     _private: set[str]
     #: In order: changes, which are (field whose key was changed, or None for a field itself; key; old value);
-    #: checkpoints, which are (author,); and what the author does next
+    #: checkpoints, which are (author,); what the author does next; and joint writes
     _journal: list[Any]
+    #: whether there are joint writes in the journal
+    _is_folded: bool
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         put = object.__setattr__
@@ -77,6 +80,7 @@ class _Draft:
         put(self, "_owned", set())
         put(self, "_private", set())
         put(self, "_journal", [])
+        put(self, "_is_folded", False)
 
     # The type checker must accept the fields that the classes below declare, and no others.
     if not TYPE_CHECKING:
@@ -115,7 +119,7 @@ class _Draft:
 
     def authors(self) -> list[Any]:
         """Return who may have changed the draft, and what they did; some of them several times."""
-        return [entry[0] if type(entry) is tuple else entry for entry in self._journal
+        return [entry[0] if type(entry) is tuple else entry for entry in self.entries()
                 if type(entry) is not tuple or len(entry) == 1]
 
     def current(self, name: str) -> Any:
@@ -161,7 +165,7 @@ class _Draft:
 
         :param name: None: return who may be writing now
         """
-        journal = reversed(self._journal)
+        journal = reversed(self.entries())
         if name is not None:
             journal = itertools.dropwhile(
                 lambda entry: type(entry) is not tuple or len(entry) != 3 or name != (entry[0] or entry[1]), journal)
@@ -175,7 +179,53 @@ class _Draft:
 
     def position(self) -> int:
         """Return where the draft is, for :meth:`rollback`."""
-        return len(self._journal)
+        return len(self.entries())
+
+    def entries(self) -> list[Any]:
+        """Return the journal, with joint writes as those of each author. Not to be changed by the caller."""
+        if self._is_folded:
+            journal = list(self._journal)
+            self._journal.clear()
+            for entry in journal:
+                if type(entry) is Written:
+                    self._journal.extend(entry.entries())
+                else:
+                    self._journal.append(entry)
+            object.__setattr__(self, "_is_folded", False)
+        return self._journal
+
+    def folded(self) -> list[Any]:
+        """Return the journal as it is. Not to be changed by the caller."""
+        return self._journal
+
+    def joint(self) -> list[Written]:
+        """Return the joint writes; none after :meth:`entries`."""
+        return [entry for entry in self._journal if type(entry) is Written] if self._is_folded else []
+
+    def write_jointly(self, joint: JointWrites, values: list[Any]) -> bool:
+        """Do the writes of several authors at once: as if each made a checkpoint, and then wrote.
+
+        :param values: scalars without masks
+        :returns: whether this was done; it is not if a field is not an object
+        """
+        fields = self._values
+        if any(type(fields[name]) is not dict for name, _, _ in joint.fields):
+            return False
+        self._owned.clear()
+        before: list[list[Any] | None] = []
+        copied: dict[str, Any] = {}
+        for name, keys, places in joint.fields:
+            if name not in self._private:
+                copied[name] = fields[name]
+                fields[name] = dict(fields[name])
+                self._private.add(name)
+            field = fields[name]
+            before.append(None if field.keys().isdisjoint(keys) else [field.get(key, _MISSING) for key in keys])
+            field.update(zip(keys, [values[place] for place in places], strict=True))
+        # None of the authors writes later.
+        self._journal.extend((Written(joint, values, before, copied), (None,)))
+        object.__setattr__(self, "_is_folded", True)
+        return True
 
     def rollback(self, position: int | None = None) -> None:
         """Undo everything since the last :meth:`checkpoint` (or the beginning).
@@ -183,7 +233,7 @@ class _Draft:
         :param position: undo everything since then, checkpoints too
         """
         self._private.clear()
-        journal = self._journal
+        journal = self.entries()
         while journal and (len(journal) > position if position is not None else
                            not (type(journal[-1]) is tuple and len(journal[-1]) == 1)):
             entry = journal.pop()

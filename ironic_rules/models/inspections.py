@@ -21,7 +21,8 @@ class Inspection:
 
     :ivar seconds: how long its stages took: ``wait``, ``lookup``, ``queue``, ``receive``, ``hooks``, ``rules``,
         ``finish``, ``commit``
-    :ivar rules: the rules that matched, in order: ``rule``, and ``changes`` as those of a trace, unless it is sensitive
+    :ivar rules: the rules that matched, in order, as a JSON list: ``rule``, ``sensitive``, and ``changes`` as those of
+        a trace, unless it is sensitive
     :ivar messages: what hooks and rules have logged: ``level``, ``text``
     :ivar failure: ``rule`` and ``pointer``, or ``hook``; and the ``reason``
     :ivar inventory: the id of its data
@@ -32,7 +33,7 @@ class Inspection:
 
     kind: str = RAMDISK
     seconds: dict[str, float] = field(default_factory=dict)
-    rules: list[JSONObject] = field(default_factory=list)
+    rules: bytes = b"[]"
     messages: list[JSONObject] = field(default_factory=list)
     failure: JSONObject | None = None
     inventory: int | None = None

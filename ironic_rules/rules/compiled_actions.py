@@ -10,10 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ironic_rules.models import json_values, pointer
+from ironic_rules.models.draft import FieldPath, NodeDraft
+from ironic_rules.models.nodes import NODE
 from ironic_rules.models.task import Task
 from ironic_rules.rules import arguments, paths
 from ironic_rules.rules.base import ActiveRule
 from ironic_rules.rules.errors import ActionError
+from ironic_rules.rules.getters import Getter
 from ironic_rules.rules.limits import MAX_LEVELS
 from ironic_rules.rules.loop import Items
 from ironic_rules.rules.mask import View, Views
@@ -22,16 +25,17 @@ from ironic_rules.rules.values import Compiled, Const, as_getter
 
 _SCALARS = frozenset({int, float, bool, type(None)})
 #: The size of a value besides its characters: approximately its overhead in JSON.
-_PER_VALUE = 8
+PER_VALUE = 8
 _NO_KEYS: frozenset[str] = frozenset()
 _OURS = "ironic_rules.rules.actions."
+_SET = "set-attribute"
 
 
 class CompiledAction(abc.ABC):
     """One action of a rule, at ``where`` in it."""
 
-    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "reads_previous", "touches", "waits", "where",
-                 "written")
+    __slots__ = ("data_keys", "is_foreign", "most", "moves", "op", "reads_previous", "reads_sent", "touches", "waits",
+                 "where", "written")
 
     def __init__(self, where: str, operation: Operation, most: int) -> None:
         self.where = where
@@ -51,6 +55,13 @@ class CompiledAction(abc.ABC):
         self.written = b""
         #: whether it reads the inventory of the inspection before
         self.reads_previous = False
+        #: whether it reads nothing but inventories and plugin data
+        self.reads_sent = False
+
+    @property
+    def key_set(self) -> tuple[FieldPath, Getter] | None:
+        """The path of a key of an object of the node, and the getter of its value, if to set that is all it does."""
+        return None
 
     @abc.abstractmethod
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
@@ -122,11 +133,18 @@ class _PathAndValue(CompiledAction):
         self._constant = constant
         self._get = as_getter(value)
 
+    @property
+    def key_set(self) -> tuple[FieldPath, Getter] | None:
+        path = self._constant
+        is_key = (self.op == _SET and not self.is_foreign and type(path) is FieldPath and path.of is NodeDraft
+                  and len(path.tokens) == 2 and path.tokens[0] in NODE.json)
+        return (path, self._get) if is_key and self.reads_sent else None
+
     def run(self, task: Task | None, rule: ActiveRule, view: View, views: Views) -> int:
         value = self._get(view)
         if value.__class__ is str and views.written < self.most - len(value):
             # The most frequent type of value, without a function call.
-            views.written += len(value) + _PER_VALUE
+            views.written += len(value) + PER_VALUE
         elif value.__class__ not in _SCALARS:
             count_written(views, value, self.most)
             value = json_values.clone(value)
@@ -182,7 +200,7 @@ def _counted(value: Any, written: int, most: int, levels: int) -> int:
             written = _counted(item, written, most, levels - 1)
             if isinstance(value, dict):
                 written = _counted(value[item], written, most, levels - 1)
-    written += _PER_VALUE
+    written += PER_VALUE
     if written > most:
         raise ActionError(f"the rules write more than {most} characters for this node")
     return written

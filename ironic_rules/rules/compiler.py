@@ -35,6 +35,7 @@ _OP = re.compile(r"/(?:conditions|actions)/[0-9]+/op")
 
 #: The names of what no rule can change.
 _STABLE = frozenset({"inventory", PREVIOUS, "item"})
+_SENT = frozenset({"inventory", PREVIOUS, "plugin_data"})
 _CONDITION_KEYS = ("op", "args", "loop", "multiple")
 _ACTION_KEYS = ("op", "args", "loop")
 
@@ -331,6 +332,7 @@ def _action(scope: Scope, item: Any, where: str) -> CompiledAction | None:
     compiled = compiled_actions.compile_action(where, operation, bound, items, scope.early, scope.limits.written)
     compiled.written = _written(item)
     compiled.reads_previous = PREVIOUS in scope.roots
+    compiled.reads_sent = scope.roots <= _SENT
     return compiled
 
 

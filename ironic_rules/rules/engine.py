@@ -272,10 +272,28 @@ class _Run:
 
     def _follow(self, remaining: list[int]) -> list[int]:
         """Run rules in order, adding their traces; return those that remain when a change affects which they are."""
+        task, facts = self._task, self._facts
+        if task is None or facts.dry_run or not (stretches := self._phase.plans.of(remaining)):
+            return self._each(remaining, remaining)
+        place = 0
+        for stretch in stretches:
+            later = self._each(remaining[place:stretch.start], remaining)
+            if self._stopped is not None:
+                return later
+            traces = stretch.run(task.node, self._plain, self._views)
+            place = stretch.start if traces is None else stretch.end
+            self._traces += traces or ()
+        return self._each(remaining[place:], remaining)
+
+    def _each(self, numbers: list[int], remaining: list[int]) -> list[int]:
+        """Run rules one after the other, as :meth:`_follow` does.
+
+        :param remaining: all that :meth:`_follow` was given
+        """
         entries, traces, plain, sensitive = self._phase.entries, self._traces, self._plain, self._sensitive
         is_scoped, reads_data = self._phase.is_scoped, self._phase.reads_data(self._scope)
         notes = self._facts.notes
-        for number in remaining:
+        for number in numbers:
             entry = entries[number]
             view = sensitive if entry.sensitive else plain
             if entry.only is not None:
