@@ -461,9 +461,10 @@ def foreign_addresses(conn: sa.Connection, node_id: int, data: dict[str, Any]) -
 
 
 def summary(outcome: Outcome) -> str:
-    matched = [f"{trace.uuid} ({trace.description or 'no description'})" for trace in outcome.traces if trace.matched]
+    matched = [trace for trace in outcome.traces if trace.matched]
     more = f" and {len(matched) - _NAMED_RULES} more" if len(matched) > _NAMED_RULES else ""
-    return "Inspection finished; rules matched: " + (", ".join(matched[:_NAMED_RULES]) or "none") + more
+    named = [f"{trace.uuid} ({trace.description or 'no description'})" for trace in matched[:_NAMED_RULES]]
+    return "Inspection finished; rules matched: " + (", ".join(named) or "none") + more
 
 
 def log_messages(task: Task) -> None:
