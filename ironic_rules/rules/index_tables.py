@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ironic_rules.rules import lookups
@@ -70,7 +70,7 @@ class Table:
         """Add the numbers of the rules whose condition is true for ``value``."""
         raise NotImplementedError
 
-    def _but(self, passed: set[Any], found: list[int]) -> None:
+    def _but(self, passed: Collection[Any], found: list[int]) -> None:
         """Add the numbers of all groups but those."""
         for group, numbers in self.groups.items():
             if group not in passed:
@@ -223,7 +223,7 @@ class _Patterns(Table):
         sets = self._sets.tidied(self.groups)
         return self if sets is self._sets else type(self)(self.test, self.groups, sets)
 
-    def _matching(self, value: Any) -> set[str] | None:
+    def _matching(self, value: Any) -> Collection[str] | None:
         """Return the expressions that match, those of former rules included; None if the value is too long for them."""
         if self.test == lookups.FULL_MATCH:
             text = text_of(value)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import re2
 
-from ironic_rules.rules.regex import Pattern
+from ironic_rules.rules.regex import LONGEST_KNOWN, Pattern
 
 #: Maximum number of expressions that are applied one by one beside sets: RE2 needs 10 us to compile one into a set.
 LOOSE = 32
@@ -21,6 +21,8 @@ _FEW = 3
 _MANY = 1000
 #: Bytes that RE2 may use for a set, most of them for its cache of states.
 MAX_MEMORY = 8 * 1024 * 1024
+#: Maximum number of texts for which it is remembered what matches them, and of expressions that match one of these.
+_KNOWN, _MOST_KNOWN = 32, 1000
 _EVERY_TEXT = b"(?s:.*)"
 
 
@@ -32,12 +34,14 @@ class PatternSets:
     :param loose: expressions in none of the sets, by their texts
     """
 
-    __slots__ = ("_full", "_loose", "_most", "_sets")
+    __slots__ = ("_full", "_known", "_loose", "_most", "_sets")
 
     def __init__(self, full: bool, sets: Sequence[_Set] = (), loose: Mapping[str, Pattern] | None = None) -> None:
         self._full = full
         self._sets = tuple(sets)
         self._loose = loose or {}
+        #: what matches the texts of the last machines
+        self._known: dict[bytes, frozenset[str]] = {}
         # The same for all: a limit of the service.
         self._most = min((pattern.most for each in (self._loose, *(each.patterns for each in self._sets))
                           for pattern in each.values()), default=0)
@@ -78,19 +82,33 @@ class PatternSets:
             return self
         return PatternSets.compiled(self._full, [known[text] for text in needed])
 
-    def matching(self, texts: Sequence[bytes]) -> set[str] | None:
+    def matching(self, texts: Sequence[bytes]) -> Collection[str] | None:
         """Return the texts of those that match one of ``texts``; None if these are too long together."""
         if sum(map(len, texts)) > self._most:
             return None
-        found: set[str] = set()
-        for text in texts:
-            found.update(known for known, pattern in self._loose.items() if self._matches(pattern, text))
-            for each in self._sets:
-                numbers = each.match(text)
-                if numbers is None:
-                    found.update(known for known, pattern in each.patterns.items() if self._matches(pattern, text))
-                else:
-                    found.update(map(each.texts.__getitem__, numbers))
+        if len(texts) == 1 and len(texts[0]) <= LONGEST_KNOWN:
+            return self._of_short(texts[0])
+        return set().union(*map(self._of, texts))
+
+    def _of_short(self, text: bytes) -> frozenset[str]:
+        """Return the texts of those that match a text which other machines may have, too."""
+        found = self._known.get(text)
+        if found is None:
+            found = frozenset(self._of(text))
+            if len(found) <= _MOST_KNOWN:
+                if len(self._known) >= _KNOWN:
+                    self._known.clear()
+                self._known[text] = found
+        return found
+
+    def _of(self, text: bytes) -> set[str]:
+        found = {known for known, pattern in self._loose.items() if self._matches(pattern, text)}
+        for each in self._sets:
+            numbers = each.match(text)
+            if numbers is None:
+                found.update(known for known, pattern in each.patterns.items() if self._matches(pattern, text))
+            else:
+                found.update(map(each.texts.__getitem__, numbers))
         return found
 
     def _matches(self, pattern: Pattern, text: bytes) -> bool:

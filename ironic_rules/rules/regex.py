@@ -23,6 +23,8 @@ _MAX_PLACES = 10
 #: Bytes that RE2 may use for one expression, most of them for its cache of states; with fewer it becomes slow for
 #: harmless texts.
 _MAX_MEMORY = 2 * 1024 * 1024
+#: Maximum number of bytes of a text for which it is remembered what matches it.
+LONGEST_KNOWN = 128
 _TOO_LARGE = "pattern too large - compile failed"
 #: A parenthesis, or what may contain a literal one: an escape, a quotation, a character class.
 _PARENTHESES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|[()]", re.DOTALL)
@@ -66,22 +68,30 @@ class Pattern:
         """
         if len(text) > self.most:
             raise self._too_long()
-        search = self._search or self._compiled().search
-        return search(text) is not None
+        return (_is_in if len(text) <= LONGEST_KNOWN else _is_in.__wrapped__)(self, text)
 
     def is_in_any(self, texts: Sequence[bytes]) -> bool:
         """Return whether it matches anywhere in one of ``texts``, which together must not be too long."""
         if sum(map(len, texts)) > self.most:
             raise self._too_long()
-        search = self._search or self._compiled().search
+        search = self.search
         return any(search(text) is not None for text in texts)
 
     def is_all_of(self, text: bytes) -> bool:
         """Return whether it matches the whole of ``text``."""
         if len(text) > self.most:
             raise self._too_long()
-        fullmatch = self._fullmatch or self._compiled().fullmatch
-        return fullmatch(text) is not None
+        return (_is_all_of if len(text) <= LONGEST_KNOWN else _is_all_of.__wrapped__)(self, text)
+
+    @property
+    def search(self) -> Any:
+        """RE2's function that searches in a text."""
+        return self._search or self._compiled().search
+
+    @property
+    def fullmatch(self) -> Any:
+        """RE2's function that matches a whole text."""
+        return self._fullmatch or self._compiled().fullmatch
 
     def _compiled(self) -> Any:
         compiled = compile_regex(self.text)
@@ -107,8 +117,7 @@ class Pattern:
         """
         if len(text) > self.most:
             raise self._too_long()
-        fullmatch = self._fullmatch or self._compiled().fullmatch
-        found = fullmatch(text)
+        found = self.fullmatch(text)
         if found is None:
             return None
         # "replace": \C matches a single byte.
@@ -117,6 +126,18 @@ class Pattern:
 
     def _too_long(self) -> CannotEvaluate:
         return CannotEvaluate(f"the text is longer than the {self.most} bytes that regular expressions are applied to")
+
+
+# Machines of the same model have the same texts. RE2 lets other threads run meanwhile: in a service that is busy, to be
+# the next one again takes 20 us of processor time, and a search 1 us.
+@functools.lru_cache(maxsize=4096)
+def _is_in(pattern: Pattern, text: bytes) -> bool:
+    return pattern.search(text) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_all_of(pattern: Pattern, text: bytes) -> bool:
+    return pattern.fullmatch(text) is not None
 
 
 @functools.lru_cache(maxsize=512)
