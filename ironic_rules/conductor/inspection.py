@@ -215,7 +215,7 @@ def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Pr
         records.describe(entry, task, processing.data, getattr(error, "traces", ()), task.messages, error)
     else:
         entry.seconds.update(outcome.seconds)
-        records.describe(entry, task, processing.data, outcome.traces, outcome.messages)
+        records.describe(entry, task, processing.data, outcome.traces, outcome.messages, text=outcome.inventory)
 
 
 def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing: Processing) -> Collection[str]:
@@ -233,10 +233,14 @@ def _withheld(error: BaseException) -> Result:
 
 @dataclass(slots=True)
 class Processing:
-    """Hooks and rules run over the data of one inspection; ``outcome`` is None until they have succeeded."""
+    """Hooks and rules run over the data of one inspection; ``outcome`` is None until they have succeeded.
+
+    :ivar is_sealed: whether the drafts contain what a sensitive rule wrote
+    """
 
     data: InspectionData | None = None
     outcome: Outcome | None = None
+    is_sealed: bool = False
     legacy: LegacyWork | None = None
     runs: RuleRuns | None = None
 
@@ -283,6 +287,7 @@ class Processing:
         self.outcome = conductor.pipeline.run(
             task, data.inventory, data.plugin_data, rule_set, spent,
             legacy=None if self.legacy is None else self.legacy.run, rules_only=rules_only, runs=self.runs)
+        self.is_sealed = any(trace.sensitive and trace.matched for trace in self.outcome.traces)
         fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
         if interface is not None:
             _call(task, interface.finish)
@@ -295,11 +300,6 @@ class Processing:
         """
         if self.legacy is not None:
             self.legacy.save(conn, conductor, task)
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether the drafts contain what a sensitive rule wrote."""
-        return self.outcome is not None and any(trace.sensitive and trace.matched for trace in self.outcome.traces)
 
 
 def _of_others(conductor: Conductor, node_id: int, macs: Collection[str]) -> set[str]:

@@ -47,12 +47,14 @@ class Outcome:
     :ivar plugin_data: what the ramdisk sent besides the inventory, with the changes of hooks and rules
     :ivar messages: ``(level, text)`` for the operator, from hooks and from rules
     :ivar seconds: of each stage so far
+    :ivar inventory: the inventory as JSON text; None: it is not known
     """
 
     traces: list[Trace]
     plugin_data: dict[str, Any]
     messages: list[tuple[str, str]]
     seconds: Mapping[str, float] = field(default_factory=dict)
+    inventory: bytes | None = None
 
 
 class Pipeline:
@@ -137,7 +139,7 @@ class Pipeline:
             if legacy is not None:
                 traces += self._run_legacy(legacy, task, received.data, data, explain)
         task.stages.begin("finish")
-        return Outcome(traces, data, list(task.messages), task.stages.end())
+        return Outcome(traces, data, list(task.messages), task.stages.end(), received.sent)
 
     def _run_legacy(self, run: LegacyRun, task: Task, inventory: Mapping[str, Any],
                     plugin_data: Mapping[str, Any], explain: ExplainedSteps | None) -> list[Trace]:
@@ -209,11 +211,11 @@ class _Inventory:
     """A copy of the inventory for the hooks, and the original to compare it with afterwards."""
 
     def __init__(self, inventory: Mapping[str, Any]) -> None:
-        self._sent = orjson.dumps(inventory)
-        self.data: dict[str, Any] = orjson.loads(self._sent)
+        self.sent = orjson.dumps(inventory)
+        self.data: dict[str, Any] = orjson.loads(self.sent)
 
     def is_unchanged(self) -> bool:
         try:
-            return orjson.dumps(self.data) == self._sent
+            return orjson.dumps(self.data) == self.sent
         except orjson.JSONEncodeError:
             return False

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from ironic_rules.exceptions import HookFailed, RuleFailed
-from ironic_rules.models import authorship, pointer
+from ironic_rules.models import authorship, pointer, secrets
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.inventories import InspectionData
@@ -26,15 +26,16 @@ _MAY_HAVE_SECRETS = ("driver_info", "instance_info", "properties", "extra")
 
 
 def describe(found: Inspection, task: Task, data: InspectionData | None, traces: Iterable[Trace],
-             messages: Sequence[tuple[str, str]], error: Exception | None = None) -> None:
+             messages: Sequence[tuple[str, str]], error: Exception | None = None, *, text: bytes | None = None) -> None:
     """Fill in what hooks and rules have done.
 
     :param task: its drafts after the run
     :param traces: of the rules; those that did not match are left out
     :param messages: ``(level, text)``
+    :param text: the inventory as JSON, as orjson writes it, if it is known
     """
     matched = [trace for trace in traces if trace.matched]
-    conceal = concealment(task, data) if matched or error is not None or messages else Concealment()
+    conceal = concealment(task, data, text) if matched or error is not None or messages else Concealment()
     # What failed is not saved.
     changes = _Changes(task) if matched and error is None else None
     found.changed_by = set() if changes is None else changes.authors()
@@ -49,15 +50,19 @@ def describe(found: Inspection, task: Task, data: InspectionData | None, traces:
         found.failure = failure(error, conceal)
 
 
-def concealment(task: Task, data: InspectionData | None) -> Concealment:
-    """Return what knows the secrets of the node, before and after the run, and of the data."""
+def concealment(task: Task, data: InspectionData | None, text: bytes | None = None) -> Concealment:
+    """Return what knows the secrets of the node, before and after the run, and of the data.
+
+    :param text: as :func:`describe`
+    """
     found = Concealment()
     for name in _MAY_HAVE_SECRETS:
         if (old := task.node.original(name)) is not task.node.current(name):
             found.learn(old)
     found.learn(task.node.all_current())
     if data is not None:
-        found.learn_all((data.inventory, data.plugin_data))
+        is_free = text is not None and secrets.json_is_free(text)
+        found.learn_all((data.plugin_data,) if is_free else (data.inventory, data.plugin_data))
     return found
 
 
