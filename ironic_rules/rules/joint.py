@@ -33,6 +33,8 @@ _MOST_CANDIDATES = 1000
 _MOST_SEEN = 1000
 #: Maximum number of combinations of rules of a stretch whose conditions hold.
 _MOST_OUTCOMES = 4
+#: After so many runs in a row with other outcomes, the rules of a stretch always run one after the other.
+_MOST_MISSES = 16
 _SCALARS = frozenset({int, float, bool, type(None)})
 
 
@@ -43,7 +45,7 @@ class Stretch:
     :ivar end: the place after the last one
     """
 
-    __slots__ = ("_by_outcome", "_calls", "_entries", "_plans", "end", "start")
+    __slots__ = ("_by_outcome", "_calls", "_entries", "_misses", "_plans", "end", "start")
 
     def __init__(self, plans: Plans, entries: Sequence[Entry], end: int) -> None:
         self.start, self.end = end - len(entries), end
@@ -52,9 +54,13 @@ class Stretch:
         #: what is undecided of their conditions
         self._calls = tuple(dict.fromkeys(call for entry in entries for call, _ in entry.steps))
         self._by_outcome: dict[tuple[bool, ...], _Matching] = {}
+        #: how many of the last runs had another outcome
+        self._misses = 0
 
     def run(self, node: NodeDraft, view: View, views: Views) -> tuple[Trace, ...] | None:
         """Run the rules; return the traces of those that match, None if nothing was done."""
+        if self._misses >= _MOST_MISSES:
+            return None
         known = view.stable
         try:
             for call in self._calls:
@@ -71,6 +77,8 @@ class Stretch:
     def _matching(self, outcome: tuple[bool, ...]) -> _Matching | None:
         """Return the rules that match if this is the outcome of the conditions; None if too many others are known."""
         found = self._by_outcome.get(outcome)
+        # Each miss has evaluated the conditions, which is then done again.
+        self._misses = 0 if found is not None else self._misses + 1
         if found is None and len(self._by_outcome) < _MOST_OUTCOMES:
             holding = {call for call, holds in zip(self._calls, outcome, strict=True) if holds}
             found = self._by_outcome[outcome] = _Matching(

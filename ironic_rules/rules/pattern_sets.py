@@ -22,7 +22,7 @@ _MANY = 1000
 #: Bytes that RE2 may use for a set, most of them for its cache of states.
 MAX_MEMORY = 8 * 1024 * 1024
 #: Maximum number of texts for which it is remembered what matches them, and of expressions that match one of these.
-_KNOWN, _MOST_KNOWN = 32, 1000
+_KNOWN, _MOST_KNOWN = 16, 1000
 _EVERY_TEXT = b"(?s:.*)"
 
 

@@ -228,6 +228,22 @@ def test_what_is_prepared_is_limited() -> None:
     assert plans._known
 
 
+def test_rules_whose_conditions_always_have_another_outcome_run_alone() -> None:
+    made = compiled([{**setting(f"/extra/{number}"), "conditions": [
+        {"op": "contains", "args": {"value": "{inventory[hostname]}", "regex": f"x{number}|y"}, "loop": ["a"]}]}
+        for number in range(8)])
+    together = rules.RuleSet(made)
+    for number in range(2 + joint._MOST_OUTCOMES + joint._MOST_MISSES):
+        hostname = "-".join(f"x{bit}" for bit in range(8) if number >> bit & 1)
+        given = [world.facts({"extra": {}}, {}, {"hostname": hostname}) for _ in range(2)]
+        assert outcome([together], given[0]) == outcome([rules.RuleSet([each]) for each in made], given[1])
+    stretch, = next(iter(together._phases["main"].plans._known.values()))
+    assert stretch._misses == joint._MOST_MISSES
+    task = world.facts().task
+    assert task is not None
+    assert stretch.run(task.node, None, None) is None  # type: ignore[arg-type]
+
+
 def test_lists_of_candidates_are_not_kept_when_they_come_once() -> None:
     together = rules.RuleSet(compiled([setting(f"/extra/{number}") for number in range(8)]))
     together.run("main", facts({}))
