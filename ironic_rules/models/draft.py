@@ -209,7 +209,7 @@ class _Draft:
         :returns: whether this was done; it is not if a field is not an object
         """
         fields = self._values
-        if any(type(fields[name]) is not dict for name, _, _ in joint.fields):
+        if any(type(fields.get(name)) is not dict for name, _, _ in joint.fields):
             return False
         self._owned.clear()
         before: list[list[Any] | None] = []

@@ -1,7 +1,7 @@
 """Writes of many authors that are done, noted and described at once: each sets keys of a draft's objects to scalars.
 
-Most rules that match do nothing else. One after the other, 100 of them cost a tenth of an inspection; together, a fifth
-of that (``doc/source/contributor/benchmarks.rst``).
+Most rules that match do nothing else. One after the other, 100 of them cost an eighth of an inspection; together, a
+quarter of that (``doc/source/contributor/benchmarks.rst``).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from ironic_rules.rules.traces import Trace
 if TYPE_CHECKING:
     from ironic_rules.rules.phase import Entry
 
-#: Fewer rules are not faster together.
+#: For fewer rules it is not worth while.
 _FEWEST = 4
 #: Maximum number of rules of all that is prepared for a phase: at most 0.5 KB each, for each combination.
 _MOST = 5000
@@ -167,7 +167,7 @@ def _keys_of(entry: Entry) -> list[tuple[object, tuple[str, str], Getter]]:
 
 
 def _is_steady(entry: Entry) -> bool:
-    """Return whether a rule matches or not whatever rules before it do, and whether it is to be seen."""
+    """Return whether rules before it cannot affect whether a rule matches, and all may see what it does."""
     return not entry.sensitive and not entry.limited and entry.data_key is None and all(
         condition.check.stable and not condition.check.captures for condition in entry.rule.conditions)
 
