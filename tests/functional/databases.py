@@ -24,7 +24,7 @@ from oslo_config import cfg
 from ironic_rules.conf import database as database_options
 from ironic_rules.db import clock, migration
 from ironic_rules.db.session import Database
-from ironic_rules.db.tables import nodes
+from ironic_rules.db.tables import metadata, nodes
 
 KINDS = ("sqlite", "mysql", "postgresql")
 
@@ -120,6 +120,26 @@ def open_database(url: str, **overrides: object) -> Database:
     for name, value in overrides.items():
         conf.set_override(name, value, group="database")
     return Database(conf)
+
+
+class Rows:
+    """The rows of a SQLite database, to return to: without SQLAlchemy's statements, 0.6 ms instead of 5 to 14."""
+
+    def __init__(self, database: Database) -> None:
+        with database.reader() as conn, contextlib.closing(conn.connection.cursor()) as cursor:
+            self._rows = {table.name: cursor.execute(f"SELECT * FROM {table.name}").fetchall()
+                          for table in metadata.sorted_tables}
+
+    def put(self, database: Database) -> None:
+        """Delete all rows of ``database``, and insert these."""
+        with database.writer() as conn, contextlib.closing(conn.connection.cursor()) as cursor:
+            # Rows may refer to rows of their own table. The setting ends with the transaction.
+            cursor.execute("PRAGMA defer_foreign_keys = ON")
+            for name in self._rows:
+                cursor.execute(f"DELETE FROM {name}")
+            for name, rows in self._rows.items():
+                if rows:
+                    cursor.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
 
 @contextlib.contextmanager

@@ -16,11 +16,10 @@ from oslo_config import cfg
 from oslo_db import options as db_options
 
 from ironic_rules import conf as service_conf
-from ironic_rules import rules
+from ironic_rules import policy, rules
 from ironic_rules.api import broker_check, database_check, versions
 from ironic_rules.api.app import make_app
 from ironic_rules.api.server import ApiServer
-from ironic_rules.conf import opts
 from ironic_rules.db import (
     allocations,
     chassis,
@@ -39,7 +38,6 @@ from ironic_rules.db import (
     volumes,
 )
 from ironic_rules.db.session import Database
-from ironic_rules.db.tables import metadata, revisions
 from ironic_rules.db.tables import operations as operations_table
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.models.steps import Step
@@ -85,19 +83,42 @@ def at(minor: int) -> dict[str, str]:
     return {"X-OpenStack-Ironic-API-Version": f"1.{minor}"}
 
 
-@pytest.fixture
-def conf() -> Iterator[cfg.ConfigOpts]:
-    made = cfg.ConfigOpts()
+class Configuration(cfg.ConfigOpts):
+    """The service's configuration without files. Tests share it, since an enforcer of policies takes 15 ms to make."""
+
+    def restore(self) -> None:
+        """Give all options their defaults again.
+
+        Groups are module-level objects, in which oslo.config keeps overrides: also those of other instances.
+        """
+        options = [(None, self._opts), *((name, group._opts) for name, group in self._groups.items())]
+        changed = [(name, group) for group, known in options for name, each in known.items() if "override" in each]
+        for name, group in changed:
+            self.clear_override(name, group)
+        if ("policy_file", "oslo_policy") in changed:
+            self.forget_policies()
+
+    def forget_policies(self) -> None:
+        """Let the next request make an enforcer, which reads the policy file."""
+        policy._enforcers.pop(id(self), None)
+
+
+@pytest.fixture(scope="session")
+def shared_conf() -> Configuration:
+    made = Configuration()
     service_conf.register_opts(made)
     db_options.set_defaults(made)
     made([], project="ironic-rules", default_config_files=[], default_config_dirs=[])
+    return made
+
+
+@pytest.fixture
+def conf(shared_conf: Configuration) -> Iterator[Configuration]:
+    shared_conf.restore()
     # Nodes that tests lock stay locked.
-    made.set_override("lock_patience", 0.0, group="api")
-    yield made
-    # Groups are module-level objects; oslo.config keeps overrides in them, so they would outlive this instance.
-    for group, options in opts.list_opts():
-        for option in options:
-            made.clear_override(option.dest, group=None if group == "DEFAULT" else group)
+    shared_conf.set_override("lock_patience", 0.0, group="api")
+    yield shared_conf
+    shared_conf.restore()
 
 
 @pytest.fixture(scope="session")
@@ -108,15 +129,30 @@ def shared_database() -> Iterator[Database]:
         database.dispose()
 
 
-def empty(database: Database) -> None:
-    """Delete everything except one live conductor."""
-    with database.writer() as conn:
-        for table in reversed(metadata.sorted_tables):
-            if table is not revisions:
-                conn.execute(sa.delete(table))
-        conn.execute(sa.update(revisions).where(revisions.c.name == inspection_rules.RULE_SET).values(revision=0))
-        conn.execute(sa.update(revisions).where(revisions.c.name == legacy_rules.RULE_SET).values(revision=0))
-        conductors.register(conn, "conductor-1", "", FAKE_HARDWARE, "instance-1")
+class Prepared:
+    """What tests find in the database of their process: an empty one has one live conductor."""
+
+    def __init__(self, database: Database) -> None:
+        with database.writer() as conn:
+            conductors.register(conn, "conductor-1", "", FAKE_HARDWARE, "instance-1")
+        self._database = database
+        self._empty = databases.Rows(database)
+        stock(database)
+        self._stocked = databases.Rows(database)
+
+    def empty(self) -> None:
+        """Delete everything except one live conductor."""
+        self._put(self._empty)
+
+    def stock(self) -> None:
+        """Store one of each resource in ``routes``, and nothing else."""
+        self._put(self._stocked)
+
+    def _put(self, rows: databases.Rows) -> None:
+        rows.put(self._database)
+        # It was registered when the tests of this process began.
+        with self._database.writer() as conn:
+            assert conductors.touch(conn, "conductor-1", "instance-1")
 
 
 def stock(database: Database) -> None:
@@ -147,17 +183,22 @@ def stock(database: Database) -> None:
         flavors.write_specs(conn, flavor, {routes.EXTRA_SPEC: "1"}, most=1)
 
 
+@pytest.fixture(scope="session")
+def prepared(shared_database: Database) -> Prepared:
+    return Prepared(shared_database)
+
+
 @pytest.fixture
-def db(shared_database: Database) -> Database:
+def db(shared_database: Database, prepared: Prepared) -> Database:
     """An empty database with one live conductor."""
-    empty(shared_database)
+    prepared.empty()
     return shared_database
 
 
 @pytest.fixture
-def stocked(db: Database) -> Database:
+def stocked(db: Database, prepared: Prepared) -> Database:
     """A database with one of each resource in ``routes``."""
-    stock(db)
+    prepared.stock()
     return db
 
 

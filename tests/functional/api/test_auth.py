@@ -22,7 +22,7 @@ from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.policies import by_name, nodes, policies, runbooks
-from tests.functional.api.conftest import Client, at
+from tests.functional.api.conftest import Client, Configuration, at
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUTES = [(route.method, route.path.replace("{", "").replace("}", ""), route.controller.route)
@@ -69,6 +69,13 @@ def keystone(conf, db, rpc, monkeypatch) -> Client:
     monkeypatch.setitem(sys.modules, "keystonemiddleware.auth_token", module)
     conf.set_override("auth_strategy", "keystone")
     return Client(make_app(conf, db, rpc))
+
+
+def use_policies(conf: Configuration, folder: Path) -> None:
+    """Let the service read ``policy.yaml`` of ``folder``."""
+    oslo_policy.Enforcer(conf)  # registers its options
+    conf.set_override("policy_file", str(folder / "policy.yaml"), group="oslo_policy")
+    conf.forget_policies()
 
 
 def test_every_route_declares_its_version_and_its_policy():
@@ -189,8 +196,7 @@ def test_the_version_is_checked_before_the_policy_and_the_policy_before_the_inpu
 
 def test_an_operators_policy_file_can_close_a_public_endpoint(conf, tmp_path, keystone):
     (tmp_path / "policy.yaml").write_text('"baremetal:driver:ipa_lookup": "!"\n')
-    oslo_policy.Enforcer(conf)  # registers its options
-    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    use_policies(conf, tmp_path)
 
     keystone.get("/v1/lookup?addresses=52:54:00:00:00:01", status=403)
 
@@ -198,8 +204,7 @@ def test_an_operators_policy_file_can_close_a_public_endpoint(conf, tmp_path, ke
 def test_an_operators_policy_file_can_reserve_runbooks(conf, tmp_path, keystone, make_node):
     node = make_node(provision_state="manageable").uuid
     (tmp_path / "policy.yaml").write_text('"baremetal:runbook:use": "rule:admin_api"\n')
-    oslo_policy.Enforcer(conf)  # registers its options
-    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    use_policies(conf, tmp_path)
     body = {"target": "clean", "runbook": "CUSTOM_NONE"}
 
     statuses = [keystone.put_json(f"/v1/nodes/{node}/states/provision", body, headers={"X-Auth-Token": token},
@@ -218,8 +223,7 @@ def documented_policy() -> str:
 
 def test_the_role_of_the_documented_policy_file_reads_what_it_writes(conf, tmp_path, keystone):
     (tmp_path / "policy.yaml").write_text(documented_policy())
-    oslo_policy.Enforcer(conf)  # registers its options
-    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    use_policies(conf, tmp_path)
     writer, rules = {"X-Auth-Token": "rule_writer"}, "/v1/inspection_rules"
     action = {"actions": [{"op": "log", "args": {"msg": "hi"}}]}
 
@@ -239,8 +243,7 @@ def test_the_role_of_the_documented_policy_file_reads_what_it_writes(conf, tmp_p
 @pytest.mark.parametrize("token", [{}, {"X-Auth-Token": "admin"}])
 def test_a_public_endpoint_believes_no_header_that_says_who_asks(conf, tmp_path, keystone, token):
     (tmp_path / "policy.yaml").write_text('"baremetal:driver:ipa_lookup": "rule:observer_api"\n')
-    oslo_policy.Enforcer(conf)  # registers its options
-    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    use_policies(conf, tmp_path)
     claims = {"X-Roles": "admin", "X-Identity-Status": "Confirmed", "OpenStack-System-Scope": "all", "X-User-Id": "me"}
 
     keystone.get("/v1/lookup?addresses=52:54:00:00:00:01", headers={**claims, **token}, status=403)
@@ -369,8 +372,7 @@ def test_a_request_for_many_rules_needs_what_its_single_changes_need(conf, tmp_p
         '"baremetal:inspection_rule:create": "role:creator or role:author or role:admin"\n'
         '"baremetal:inspection_rule:update": "role:author or role:admin"\n'
         '"baremetal:inspection_rule:revisions": "role:author"\n')
-    oslo_policy.Enforcer(conf)  # registers its options
-    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    use_policies(conf, tmp_path)
     url, body = "/v1/inspection_rules", {"rules": [{"actions": [{"op": "log", "args": {"msg": "hi"}}]}]}
 
     def asked(role: str, path: str = url, method: str = "put", **body: Any) -> Any:
@@ -407,8 +409,7 @@ def test_readers_do_not_see_what_legacy_rules_write_as_secrets(keystone):
 
 def test_replacing_a_legacy_rule_needs_the_policy_for_that_only(conf, tmp_path, keystone):
     (tmp_path / "policy.yaml").write_text('"baremetal:legacy_rule:update": "role:author"\n')
-    oslo_policy.Enforcer(conf)  # registers its options
-    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    use_policies(conf, tmp_path)
     body, author = {"actions": [{"action": "fail", "message": "x"}]}, {"X-Auth-Token": "author"}
     made = keystone.post_json("/v1/rules", body, headers={"X-Auth-Token": "system:admin"}).json["uuid"]
     keystone.put_json(f"/v1/rules/{made}", body, headers=author, status=200)

@@ -21,7 +21,7 @@ from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.models import nodes
 from ironic_rules.rules.hosts import AllowedHosts
 from tests import strategies
-from tests.functional.api.conftest import Client, empty, stock
+from tests.functional.api.conftest import Client
 from tests.functional.api.raw import send
 from tests.functional.api.routes import MAC, NODE, PORT, PORTGROUP, ROUTES, RULE, Known
 from tests.functional.api.tables import contents
@@ -84,7 +84,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=strategies.wanted(400), deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(request=requests())
-def test_no_request_is_the_services_fault(app, stocked, rpc, request):
+def test_no_request_is_the_services_fault(app, stocked, prepared, rpc, request):
     before = contents(stocked)
     rpc.calls.clear()
 
@@ -96,8 +96,7 @@ def test_no_request_is_the_services_fault(app, stocked, rpc, request):
         assert contents(stocked) == before
         assert rpc.calls == []
     elif contents(stocked) != before:
-        empty(stocked)
-        stock(stocked)
+        prepared.stock()
 
 
 # Rules, by the thousand: ``tox -e fuzz``.
