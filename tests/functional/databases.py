@@ -130,9 +130,9 @@ class Rows:
             self._rows = {table.name: cursor.execute(f"SELECT * FROM {table.name}").fetchall()
                           for table in metadata.sorted_tables}
 
-    def put(self, database: Database) -> None:
-        """Delete all rows of ``database``, and insert these."""
-        with database.writer() as conn, contextlib.closing(conn.connection.cursor()) as cursor:
+    def put(self, conn: sa.Connection) -> None:
+        """Delete all rows in a transaction, and insert these."""
+        with contextlib.closing(conn.connection.cursor()) as cursor:
             # Rows may refer to rows of their own table. The setting ends with the transaction.
             cursor.execute("PRAGMA defer_foreign_keys = ON")
             for name in self._rows:

@@ -149,9 +149,9 @@ class Prepared:
         self._put(self._stocked)
 
     def _put(self, rows: databases.Rows) -> None:
-        rows.put(self._database)
-        # It was registered when the tests of this process began.
         with self._database.writer() as conn:
+            rows.put(conn)
+            # It was registered when the tests of this process began.
             assert conductors.touch(conn, "conductor-1", "instance-1")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.api.app import make_app
+from ironic_rules.db import nodes
 from tests.functional.api.conftest import Client
 from tests.functional.api.raw import Reply, send
 from tests.functional.api.routes import (
@@ -51,6 +52,17 @@ def refused(app: Client, db: Any, *request: Any, **kwargs: Any) -> Reply:
     assert len(reply.body) < 20_000
     assert contents(db) == before
     return reply
+
+
+def test_what_is_written_is_noticed(stocked, make_node):
+    before = contents(stocked)
+    node = make_node(extra={"a": 1})
+    between = contents(stocked)
+    stocked.write(lambda conn: nodes.update(conn, node.id, {"extra": {"a": 2}}))
+
+    assert len(between["nodes"]) == len(before["nodes"]) + 1
+    assert contents(stocked) != between
+    assert contents(stocked)["nodes"] != between["nodes"]
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
