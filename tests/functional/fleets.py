@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.functional.processes import PYTHON
 
 
 class Simulation:
@@ -14,7 +15,7 @@ class Simulation:
 
     def __init__(self, endpoint: str, nodes: int, folder: Path, *arguments: str) -> None:
         self._popen = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "ironic_rules.cmd.simulate", "--endpoint", endpoint,
+            [*PYTHON, "-W", "ignore", "-m", "ironic_rules.cmd.simulate", "--endpoint", endpoint,
              "--nodes", str(nodes), "--concurrency", "8", "--timeout", "120", "--json", *arguments],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

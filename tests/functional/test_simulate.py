@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import httpx
 import pytest
@@ -23,7 +22,7 @@ def url(tmp_path_factory):
 
 
 def simulate(url, *arguments):
-    command = [sys.executable, "-m", "ironic_rules.cmd.simulate", "--endpoint", url, *arguments]
+    command = [*processes.PYTHON, "-m", "ironic_rules.cmd.simulate", "--endpoint", url, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=processes.PATIENCE_S, check=False)
 
 

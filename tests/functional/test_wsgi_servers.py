@@ -68,11 +68,13 @@ def serve(cluster: Cluster, name: str, folder: Path, port: int) -> Process:
     """Start a WSGI server with the configuration of the cluster."""
     program, arguments, _ = SERVERS[name]
     filled = [argument.format(port=port) for argument in arguments] + OPTIONS[program]
+    environment = {"IRONIC_RULES_CONFIG_FILE": cluster.configuration(name)}
     if program == "uwsgi":
         # It is a C module without a ``__main__``.
         program = "run_uwsgi"
         (folder / f"{program}.py").write_text("import pyuwsgi\n\npyuwsgi.run()\n")
-    return Process(program, filled, folder, name, {"IRONIC_RULES_CONFIG_FILE": cluster.configuration(name)})
+        environment["PYTHONPATH"] = str(folder)
+    return Process(program, filled, folder, name, environment)
 
 
 @pytest.mark.parametrize("name", [
