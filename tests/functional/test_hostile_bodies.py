@@ -24,12 +24,15 @@ def filled(unit: bytes, size: int) -> bytes:
     return START + b"[" + b",".join([unit] * (size // (len(unit) + 1) - 40)) + b"]}}"
 
 
-BODIES = [
-    (filled(b'""', 10 * MIB), 413), (filled(b'""', 4 * MIB), 400), (filled(b"{}", 630 * 1024), 400),
-    (filled(b"{}", 128 * 1024), 404), (filled(b'["a"]', 1200 * 1024), 400), (filled(b"1e300", 600 * 1024), 404),
-    (START + b"{" + b",".join(b'"%x":1.5' % number for number in range(100_000)) + b"}}}", 404),
-    (START + b'"' + b'\\":' * MIB + b'"}}', 404), (START + b'"' + "\U0001f4bb".encode() * (MIB - 99) + b'"}}', 404),
-]
+def made() -> list[tuple[bytes, int]]:
+    """Return the bodies, each with the status of its reply."""
+    return [
+        (filled(b'""', 10 * MIB), 413), (filled(b'""', 4 * MIB), 400), (filled(b"{}", 630 * 1024), 400),
+        (filled(b"{}", 128 * 1024), 404), (filled(b'["a"]', 1200 * 1024), 400), (filled(b"1e300", 600 * 1024), 404),
+        (START + b"{" + b",".join(b'"%x":1.5' % number for number in range(100_000)) + b"}}}", 404),
+        (START + b'"' + b'\\":' * MIB + b'"}}', 404),
+        (START + b'"' + "\U0001f4bb".encode() * (MIB - 99) + b'"}}', 404),
+    ]
 
 
 def mib(pid: int, field: str) -> int:
@@ -40,9 +43,11 @@ def mib(pid: int, field: str) -> int:
 
 @pytest.mark.slow
 def test_bodies_that_are_made_to_cost_much_do_not_fill_the_memory(tmp_path):
+    bodies = made()
+
     def send(number: int) -> tuple[int, int, int]:
-        body, expected = BODIES[number % len(BODIES)]
-        return number % len(BODIES), httpx.post(url, content=body, timeout=120).status_code, expected
+        body, expected = bodies[number % len(bodies)]
+        return number % len(bodies), httpx.post(url, content=body, timeout=120).status_code, expected
 
     with processes.standalone(tmp_path) as (service, endpoint), ThreadPoolExecutor(10) as clients:
         url = f"{endpoint}/v1/continue_inspection"
