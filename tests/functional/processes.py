@@ -20,7 +20,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 #: Runs modules with ``-m``. As those of the installed commands, the processes look for no modules in the folder in
-#: which they start. If they did, stevedore would read the entry points of all packages anew for each folder: 0.1 s.
+#: which they start. If they did, stevedore would read the entry points of all packages for each folder: 0.1 s.
 PYTHON = (sys.executable, "-P")
 
 #: Maximum number of seconds for an operation of a process on a busy machine.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -50,17 +51,56 @@ def with_plugin(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(installed))
 
 
+@contextlib.contextmanager
+def without_leftovers(url: str) -> Iterator[str]:
+    """Let a test use a service of several ones; delete its rules and nodes afterwards."""
+    yield url
+    for collection in ("inspection_rules", "nodes"):
+        for one in send(f"{url}/v1/{collection}?limit=1000")[1][collection]:
+            path = f"{url}/v1/{collection}/{one['uuid']}"
+            urllib.request.urlopen(urllib.request.Request(path, headers=HEADERS, method="DELETE"), timeout=10).close()
+
+
+@pytest.fixture(scope="module")
+def service_with_plugin(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            # For this process only.
+            patch.setenv("PYTHONPATH", str(installed))
+            _, url = stack.enter_context(standalone(tmp_path_factory.mktemp("with-plugin")))
+        yield url
+
+
+@pytest.fixture
+def extended(service_with_plugin: str) -> Iterator[str]:
+    """The URL of a service in whose environment the sample package is."""
+    with without_leftovers(service_with_plugin) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def service_without_plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with standalone(tmp_path_factory.mktemp("without-plugin")) as (_, url):
+        yield url
+
+
+@pytest.fixture
+def plain(service_without_plugin: str) -> Iterator[str]:
+    """The URL of a service without the sample package and without configuration."""
+    with without_leftovers(service_without_plugin) as url:
+        yield url
+
+
 def tagging(name: str, **values: Any) -> dict[str, Any]:
     return {"actions": [{"op": "sample-tag", "args": {"name": name, "note": "{as it is}"}}], **values}
 
 
-def test_r45_an_action_of_another_package_works_from_its_installation_to_the_node(tmp_path, with_plugin):
-    with standalone(tmp_path) as (_, url):
-        assert send(url + "/v1/inspection_rules", tagging("{inventory[cpu][architecture]}"))[0] == 201
-        assert send(url + "/v1/inspection_rules", tagging("{inventory[hostname]}", phase="early"))[0] == 201
-        report = Simulation(url, 3, tmp_path).report()
-        assert report["status"] == 0, report
-        assert extras(url) == [{"tags": ["x86_64 ({as it is})"]}] * 3
+def test_r45_an_action_of_another_package_works_from_its_installation_to_the_node(tmp_path, extended):
+    assert send(extended + "/v1/inspection_rules", tagging("{inventory[cpu][architecture]}"))[0] == 201
+    assert send(extended + "/v1/inspection_rules", tagging("{inventory[hostname]}", phase="early"))[0] == 201
+    report = Simulation(extended, 3, tmp_path).report()
+    assert report["status"] == 0, report
+    assert extras(extended) == [{"tags": ["x86_64 ({as it is})"]}] * 3
 
 
 def test_the_tests_of_the_sample_package_pass(tmp_path, with_plugin):
@@ -73,20 +113,18 @@ def test_the_tests_of_the_sample_package_pass(tmp_path, with_plugin):
     assert "4 passed" in done.stdout
 
 
-def test_r86_a_rule_that_does_not_fit_the_action_is_refused(tmp_path, with_plugin):
-    with standalone(tmp_path) as (_, url):
-        status, body = send(url + "/v1/inspection_rules", {"actions": [{"op": "sample-tag", "args": {"nmae": "x"}}]})
-        assert status == 400
-        text = json.dumps(body)
-        assert "/actions/0/args/nmae" in text
-        assert "did you mean 'name'?" in text
+def test_r86_a_rule_that_does_not_fit_the_action_is_refused(extended):
+    status, body = send(extended + "/v1/inspection_rules", {"actions": [{"op": "sample-tag", "args": {"nmae": "x"}}]})
+    assert status == 400
+    text = json.dumps(body)
+    assert "/actions/0/args/nmae" in text
+    assert "did you mean 'name'?" in text
 
 
-def test_without_the_package_the_action_is_unknown(tmp_path):
-    with standalone(tmp_path) as (_, url):
-        status, body = send(url + "/v1/inspection_rules", tagging("x"))
-        assert status == 400
-        assert "there is no such action" in json.dumps(body)
+def test_without_the_package_the_action_is_unknown(plain):
+    status, body = send(plain + "/v1/inspection_rules", tagging("x"))
+    assert status == 400
+    assert "there is no such action" in json.dumps(body)
 
 
 def test_a_rule_whose_action_was_uninstalled_fails_inspections_and_says_so(tmp_path, installed, monkeypatch):
@@ -162,8 +200,8 @@ class Cmdb(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def cmdb() -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def cmdb_of_module() -> Iterator[Any]:
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Cmdb)
     server.asked = []
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -174,33 +212,50 @@ def cmdb() -> Iterator[Any]:
     server.server_close()
 
 
+@pytest.fixture
+def cmdb(cmdb_of_module: Any) -> Any:
+    """A server that no test has called yet."""
+    cmdb_of_module.asked.clear()
+    return cmdb_of_module
+
+
+@pytest.fixture(scope="module")
+def service_that_calls(cmdb_of_module: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    folder = tmp_path_factory.mktemp("calling")
+    config = f"[inspection_rules]\napi_call_allowed_hosts = 127.0.0.1:{cmdb_of_module.server_port}\n"
+    with standalone(folder, config=config) as (_, url):
+        yield url, folder / "state" / "ironic-rules.log"
+
+
+@pytest.fixture
+def caller(service_that_calls: tuple[str, Path]) -> Iterator[str]:
+    """The URL of a service that may call the CMDB."""
+    with without_leftovers(service_that_calls[0]) as url:
+        yield url
+
+
 def calling(server: Any, path: str) -> dict[str, Any]:
     url = f"http://127.0.0.1:{server.server_port}{path}"
     return {"actions": [{"op": "api-call", "args": {"url": url, "headers": {"X-Token": "t"}}}]}
 
 
-def test_api_call_reaches_an_allowed_host(tmp_path, cmdb):
-    config = f"[inspection_rules]\napi_call_allowed_hosts = 127.0.0.1:{cmdb.server_port}\n"
-    with standalone(tmp_path, config=config) as (_, url):
-        assert send(url + "/v1/inspection_rules", calling(cmdb, "/known/{inventory[cpu][architecture]}"))[0] == 201
-        report = Simulation(url, 2, tmp_path).report()
-        assert report["status"] == 0, report
-        assert cmdb.asked == [("/known/x86_64", "t")] * 2
+def test_api_call_reaches_an_allowed_host(tmp_path, cmdb, caller):
+    assert send(caller + "/v1/inspection_rules", calling(cmdb, "/known/{inventory[cpu][architecture]}"))[0] == 201
+    report = Simulation(caller, 2, tmp_path).report()
+    assert report["status"] == 0, report
+    assert cmdb.asked == [("/known/x86_64", "t")] * 2
 
 
-def test_api_call_that_fails_fails_the_inspection_with_nothing_secret(tmp_path, cmdb):
-    config = f"[inspection_rules]\napi_call_allowed_hosts = 127.0.0.1:{cmdb.server_port}\n"
-    with standalone(tmp_path, config=config) as (_, url):
-        assert send(url + "/v1/inspection_rules", calling(cmdb, "/s3cret"))[0] == 201
-        Simulation(url, 1, tmp_path).report()
-        node, = send(url + "/v1/nodes?detail=true")[1]["nodes"]
-        assert node["provision_state"] == "inspect failed"
-        assert f"127.0.0.1:{cmdb.server_port} answered with status 404" in node["last_error"]
-        assert "s3cret" not in node["last_error"] + (tmp_path / "state" / "ironic-rules.log").read_text()
+def test_api_call_that_fails_fails_the_inspection_with_nothing_secret(tmp_path, cmdb, caller, service_that_calls):
+    assert send(caller + "/v1/inspection_rules", calling(cmdb, "/s3cret"))[0] == 201
+    Simulation(caller, 1, tmp_path).report()
+    node, = send(caller + "/v1/nodes?detail=true")[1]["nodes"]
+    assert node["provision_state"] == "inspect failed"
+    assert f"127.0.0.1:{cmdb.server_port} answered with status 404" in node["last_error"]
+    assert "s3cret" not in node["last_error"] + service_that_calls[1].read_text()
 
 
-def test_api_call_is_refused_where_nothing_is_configured(tmp_path, cmdb):
-    with standalone(tmp_path) as (_, url):
-        status, body = send(url + "/v1/inspection_rules", calling(cmdb, "/known"))
-        assert status == 400
-        assert "/actions/0/args/url: api-call is disabled" in json.dumps(body)
+def test_api_call_is_refused_where_nothing_is_configured(cmdb, plain):
+    status, body = send(plain + "/v1/inspection_rules", calling(cmdb, "/known"))
+    assert status == 400
+    assert "/actions/0/args/url: api-call is disabled" in json.dumps(body)

@@ -22,6 +22,8 @@ TABLES = {"node": NODE, "chassis": CHASSIS, "port": PORT, "port group": PORT_GRO
           "template": DEPLOY_TEMPLATE, "connector": VOLUME_CONNECTOR, "target": VOLUME_TARGET,
           "allocation": ALLOCATION, "runbook": RUNBOOK}
 _TIMES_SEEN = Counter(name for table in TABLES.values() for name in table)
+#: The fields of each resource that no other one has.
+ITS_OWN = {resource: {name for name in table if _TIMES_SEEN[name] == 1} for resource, table in TABLES.items()}
 #: Number of fields of a single resource from which a collection is a list of its fields.
 MANY = 3
 
@@ -53,19 +55,18 @@ REASONS = {
 
 
 def literals(tree: ast.AST) -> Iterator[set[str]]:
-    """Yield the texts of every collection of texts, and the keys of every dictionary."""
+    """Yield the texts of every collection of ``MANY`` and more, and the keys of every such dictionary."""
     for found in ast.walk(tree):
         items = found.keys if isinstance(found, ast.Dict) else getattr(found, "elts", ())
-        yield {item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)}
+        if len(items) >= MANY:
+            yield {item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)}
 
 
 def second_lists() -> Iterator[tuple[str, str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         module = path.relative_to(PACKAGE).as_posix()
         for texts in literals(ast.parse(path.read_text(encoding="utf-8"))):
-            for resource, table in TABLES.items():
-                if len([name for name in texts & set(table) if _TIMES_SEEN[name] == 1]) >= MANY:
-                    yield module, resource
+            yield from ((module, resource) for resource, names in ITS_OWN.items() if len(texts & names) >= MANY)
 
 
 def test_every_second_list_of_fields_has_a_reason():
