@@ -23,11 +23,17 @@ def shared_database(request: pytest.FixtureRequest) -> Iterator[Database]:
         database.dispose()
 
 
+#: Those that tests fill, each before the ones to which it refers.
+_TABLES = [table for table in reversed(metadata.sorted_tables) if table is not revisions]
+#: Deleting from the empty ones too takes 10 ms on a server, asking 1 ms.
+_WHICH_HAVE_ROWS = "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM {table.name})" for table in _TABLES)
+
+
 @pytest.fixture
 def db(shared_database: Database) -> Database:
     with shared_database.writer() as conn:
-        for table in reversed(metadata.sorted_tables):
-            if table is not revisions:
+        for table, has_rows in zip(_TABLES, conn.exec_driver_sql(_WHICH_HAVE_ROWS).one(), strict=True):
+            if has_rows:
                 conn.execute(sa.delete(table))
         conn.execute(sa.update(revisions).where(revisions.c.name == inspection_rules.RULE_SET).values(revision=0))
     return shared_database
