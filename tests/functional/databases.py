@@ -24,7 +24,7 @@ from oslo_config import cfg
 from ironic_rules.conf import database as database_options
 from ironic_rules.db import clock, migration
 from ironic_rules.db.session import Database
-from ironic_rules.db.tables import metadata, nodes
+from ironic_rules.db.tables import metadata, nodes, revisions
 
 KINDS = ("sqlite", "mysql", "postgresql")
 
@@ -120,6 +120,20 @@ def open_database(url: str, **overrides: object) -> Database:
     for name, value in overrides.items():
         conf.set_override(name, value, group="database")
     return Database(conf)
+
+
+#: Those that tests fill, each before the ones to which it refers.
+_FILLED = [table for table in reversed(metadata.sorted_tables) if table is not revisions]
+#: Deleting from the empty ones too takes 10 ms on a server, asking 1 ms.
+_WHICH_HAVE_ROWS = "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM {table.name})" for table in _FILLED)
+
+
+def empty(conn: sa.Connection) -> None:
+    """Delete what a test has stored: the database is then as migrations leave it, but for the next ids."""
+    for table, has_rows in zip(_FILLED, conn.exec_driver_sql(_WHICH_HAVE_ROWS).one(), strict=True):
+        if has_rows:
+            conn.execute(sa.delete(table))
+    conn.execute(sa.update(revisions).values(revision=0))
 
 
 class Rows:

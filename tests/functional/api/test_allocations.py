@@ -12,7 +12,6 @@ from ironic_rules.conductor import allocations as waiting
 from ironic_rules.db import allocations, clock, nodes, traits
 from ironic_rules.db.tables import allocations as table
 from ironic_rules.models import states
-from tests.functional import databases
 from tests.functional.api.conftest import at
 
 UUID = "12121212-1212-4212-8212-121212121212"
@@ -216,26 +215,24 @@ def test_an_allocation_does_not_wait_forever(app, db, free):
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("mysql", marks=pytest.mark.servers),
                                   pytest.param("postgresql", marks=pytest.mark.servers)])
-def test_no_node_is_given_twice(kind):
-    with databases.migrated_database(kind) as url:
-        db = databases.open_database(url)
-        for _ in range(6):
-            db.write(lambda conn: nodes.create(conn, {
-                "driver": "x", "provision_state": states.AVAILABLE, "power_state": states.POWER_OFF,
-                "resource_class": "gold"}))
-        uuids = [db.write(lambda conn: allocations.ALLOCATIONS.create(conn, {
-            "resource_class": "gold", "state": "allocating"})).uuid for _ in range(8)]
-        # Each twice, as if a conductor did it at the same time as the API.
-        threads = [threading.Thread(target=db.write, args=(lambda conn, uuid=uuid: allocations.settle(conn, uuid),))
-                   for uuid in uuids * 2]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        with db.reader() as conn:
-            rows = conn.execute(sa.select(table.c.state, table.c.node_id)).all()
-            owners = set(conn.scalars(sa.select(nodes.nodes.c.allocation_uuid)))
-        db.dispose()
+def test_no_node_is_given_twice(kind, emptied):
+    db = emptied(kind)
+    for _ in range(6):
+        db.write(lambda conn: nodes.create(conn, {
+            "driver": "x", "provision_state": states.AVAILABLE, "power_state": states.POWER_OFF,
+            "resource_class": "gold"}))
+    uuids = [db.write(lambda conn: allocations.ALLOCATIONS.create(conn, {
+        "resource_class": "gold", "state": "allocating"})).uuid for _ in range(8)]
+    # Each twice, as if a conductor did it at the same time as the API.
+    threads = [threading.Thread(target=db.write, args=(lambda conn, uuid=uuid: allocations.settle(conn, uuid),))
+               for uuid in uuids * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with db.reader() as conn:
+        rows = conn.execute(sa.select(table.c.state, table.c.node_id)).all()
+        owners = set(conn.scalars(sa.select(nodes.nodes.c.allocation_uuid)))
 
     assert sorted(row.state for row in rows) == ["active"] * 6 + ["error"] * 2
     assert len({row.node_id for row in rows if row.state == "active"}) == 6

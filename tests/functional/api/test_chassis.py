@@ -7,7 +7,6 @@ import sqlalchemy as sa
 
 from ironic_rules.db import chassis, node_filters
 from ironic_rules.db.tables import nodes
-from tests.functional import databases
 from tests.functional.api.conftest import at
 
 UUID = "12121212-1212-4212-8212-121212121212"
@@ -132,14 +131,12 @@ def test_a_chassis_with_nodes_is_not_deleted(app, make_node):
 
 @pytest.mark.servers
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
-def test_a_reference_holds_on_the_servers_too(kind):
-    with databases.migrated_database(kind) as url:
-        db = databases.open_database(url)
-        db.write(lambda conn: chassis.CHASSIS.create(conn, {"uuid": UUID}))
-        with pytest.raises(Exception, match=r"(?i)foreign key"), db.writer() as conn:
-            conn.execute(sa.insert(nodes).values(uuid=OTHER, driver="x", provision_state="enroll",
-                                                 created_at=sa.func.now(), chassis_uuid=OTHER))
-        with db.reader() as conn:
-            assert conn.scalar(sa.select(sa.func.count()).select_from(nodes)) == 0
-            assert conn.scalar(sa.select(nodes.c.id).where(*node_filters.conditions({"chassis_uuid": UUID}))) is None
-        db.dispose()
+def test_a_reference_holds_on_the_servers_too(kind, emptied):
+    db = emptied(kind)
+    db.write(lambda conn: chassis.CHASSIS.create(conn, {"uuid": UUID}))
+    with pytest.raises(Exception, match=r"(?i)foreign key"), db.writer() as conn:
+        conn.execute(sa.insert(nodes).values(uuid=OTHER, driver="x", provision_state="enroll",
+                                             created_at=sa.func.now(), chassis_uuid=OTHER))
+    with db.reader() as conn:
+        assert conn.scalar(sa.select(sa.func.count()).select_from(nodes)) == 0
+        assert conn.scalar(sa.select(nodes.c.id).where(*node_filters.conditions({"chassis_uuid": UUID}))) is None

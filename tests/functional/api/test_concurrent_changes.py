@@ -9,7 +9,6 @@ import pytest
 
 from ironic_rules.api.app import make_app
 from ironic_rules.db import conductors
-from tests.functional import databases
 
 from .conftest import FAKE_HARDWARE, Client
 
@@ -18,13 +17,11 @@ THREADS, ROUNDS = 4, 5
 
 @pytest.fixture(params=[
     "sqlite", pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
-def app(request, conf, rpc):
-    with databases.migrated_database(request.param) as url:
-        database = databases.open_database(url)
-        with database.writer() as conn:
-            conductors.register(conn, "conductor-1", "", FAKE_HARDWARE, "instance-1")
-        yield make_app(conf, database, rpc)
-        database.dispose()
+def app(request, conf, rpc, emptied):
+    database = emptied(request.param)
+    with database.writer() as conn:
+        conductors.register(conn, "conductor-1", "", FAKE_HARDWARE, "instance-1")
+    return make_app(conf, database, rpc)
 
 
 def test_requests_on_one_node_wait_for_each_other(app):

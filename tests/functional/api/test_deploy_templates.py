@@ -13,7 +13,6 @@ from ironic_rules.api.app import make_app
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import DeployTemplateChanged
 from ironic_rules.models.deploy_templates import MAX_STEPS
-from tests.functional import databases
 from tests.functional.api.conftest import Client, at
 from tests.functional.api.tables import contents
 
@@ -200,12 +199,9 @@ def test_a_lost_race_is_409_and_412_with_a_tag(app, monkeypatch, template, heade
 
 @pytest.fixture(params=[
     "sqlite", pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
-def anywhere(request, conf, rpc):
+def anywhere(request, conf, rpc, emptied):
     """The application on each database."""
-    with databases.migrated_database(request.param) as url:
-        database = databases.open_database(url)
-        yield make_app(conf, database, rpc)
-        database.dispose()
+    return make_app(conf, emptied(request.param), rpc)
 
 
 def test_of_patches_at_once_none_is_lost(anywhere):
@@ -257,22 +253,20 @@ def test_of_changes_with_one_tag_one_is_made(anywhere):
 
 @pytest.mark.parametrize("server", [
     pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
-def test_a_template_that_is_deleted_while_a_list_is_read_is_not_in_it(conf, rpc, monkeypatch, server):
+def test_a_template_that_is_deleted_while_a_list_is_read_is_not_in_it(conf, rpc, monkeypatch, emptied, server):
     """On SQLite a list is a snapshot; with the others a template may be deleted after its row and before its steps."""
     read = deploy_templates.list_templates
-    with databases.migrated_database(server) as url:
-        database = databases.open_database(url)
-        app = Client(make_app(conf, database, rpc))
-        for name in ("CUSTOM_A", "CUSTOM_B"):
-            app.post_json(TEMPLATES, {"name": name, "steps": [BIOS]}, status=201)
+    database = emptied(server)
+    app = Client(make_app(conf, database, rpc))
+    for name in ("CUSTOM_A", "CUSTOM_B"):
+        app.post_json(TEMPLATES, {"name": name, "steps": [BIOS]}, status=201)
 
-        def then_gone(*args: Any, **kwargs: Any) -> Any:
-            rows = read(*args, **kwargs)
-            database.write(lambda conn: deploy_templates.destroy(conn, deploy_templates.get(conn, "CUSTOM_A")))
-            return rows
+    def then_gone(*args: Any, **kwargs: Any) -> Any:
+        rows = read(*args, **kwargs)
+        database.write(lambda conn: deploy_templates.destroy(conn, deploy_templates.get(conn, "CUSTOM_A")))
+        return rows
 
-        monkeypatch.setattr(deploy_templates, "list_templates", then_gone)
-        shown = app.get(TEMPLATES).json["deploy-templates"]
-        database.dispose()
+    monkeypatch.setattr(deploy_templates, "list_templates", then_gone)
+    shown = app.get(TEMPLATES).json["deploy-templates"]
 
     assert [(item["name"], item["steps"]) for item in shown] == [("CUSTOM_B", [BIOS])]
