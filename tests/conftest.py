@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,12 @@ import ironic_rules.cmd  # noqa: F401  (selects the backend)
 # No example fails because the machine is slow.
 settings.register_profile("untimed", settings.default, deadline=None)
 settings.load_profile("untimed")
+
+
+#: Where tests share what takes seconds to make: a browser, services, many rows. The first tests of a run are given to
+#: one process, the last ones singly, so that each process would make it.
+FIRST = [Path(__file__).parent / "functional" / place for place in (
+    "ui", "db/test_many_rows.py", "test_rule_plugins.py", "test_simulate.py")]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -30,7 +37,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests with the marker ``long``, and say how many."""
+    """Run ``FIRST`` first. Leave out tests with the marker ``long``, and say how many."""
+    items.sort(key=lambda item: not any(item.path.is_relative_to(place) for place in FIRST))
     if os.environ.get("IRONIC_RULES_TEST_LONG") == "1":
         return
     left_out = [item for item in items if item.get_closest_marker("long")]

@@ -33,14 +33,6 @@ playwright.expect.set_options(timeout=PATIENCE_MS)
 AXE = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run these tests first: then one process of a parallel run has them all, with one browser and one demo.
-
-    The last tests of a run are distributed one by one.
-    """
-    items.sort(key=lambda item: not item.path.is_relative_to(Path(__file__).parent))
-
-
 class Visitor:
     """A person at a browser window of her own, and what went wrong there."""
 
