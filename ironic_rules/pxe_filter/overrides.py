@@ -44,6 +44,11 @@ class Overrides:
         return len(self._file_of)
 
     @property
+    def denied(self) -> int:
+        """Number of addresses whose lines do not allow them."""
+        return sum(allowed is not True for group in self._verdicts.values() for allowed in group.values())
+
+    @property
     def names(self) -> set[str]:
         """Names of the files."""
         return set(self._files)
@@ -65,10 +70,17 @@ class Overrides:
             self._verdicts.setdefault(self._layout.file_of(mac), {})[mac] = None
         return {self._layout.file_of(mac) for mac in mine}
 
-    def contradicting(self, name: str, pairs: Sequence[tuple[str, bool]]) -> list[tuple[str, bool]]:
-        """Return those addresses of a group that have an override line with another verdict."""
+    def contradicting(self, name: str, pairs: Sequence[tuple[str, bool]], *,
+                      deny_others: bool = False) -> list[tuple[str, bool]]:
+        """Return those addresses of a group that have an override line with another verdict.
+
+        :param deny_others: addresses that are not in the group any more are denied; otherwise they do not matter
+        """
         known = self._verdicts.get(name)
-        return [pair for pair in pairs if known.get(pair[0], pair[1]) is not pair[1]] if known else []
+        if not known:
+            return []
+        wanted = dict.fromkeys(known, False) | dict(pairs) if deny_others else dict(pairs)
+        return [(mac, allowed) for mac, allowed in wanted.items() if known.get(mac, allowed) is not allowed]
 
     def write(self, changes: Iterable[tuple[str, bool]]) -> int:
         """Write lines for these addresses, unless they have equal ones; return the number of files written.

@@ -510,18 +510,22 @@ class Plan:
         touched = set(owners)
         touched.update(mac for node_id in changed for mac in self.macs_of(node_id))
         touched.update(mac for mac in again if self.node_of(mac) == GONE)
-        before = {mac: self._was(mac) for mac in touched}
+        names = {mac: self.layout.file_of(mac) for mac in touched}
+        before: dict[str, bool | None] = {}
+        moved = []
+        for mac, name in names.items():
+            node_id = self._files.get(name, {}).get(mac)
+            before[mac] = None if node_id is None else self.is_allowed(mac, node_id)
+            if node_id != owners.get(mac, GONE):
+                moved.append((mac, node_id or GONE))
         # For addresses without a change in the database, messages are the latest state until all ports are read again.
         self._told = {mac: allowed for mac, allowed in self._told.items() if mac in keep or mac not in touched}
         self._inspecting = frozenset(inspecting)
-        dirty = set()
-        for mac in touched:
-            name = self.layout.file_of(mac)
-            owner, table = owners.get(mac, GONE), self._files.setdefault(name, {})
-            self._belongs(mac, table.get(mac, GONE), owner)
-            table[mac] = owner
-            dirty.add(name)
-        dirty |= self._reopen()
+        for mac, node_id in moved:
+            owner = owners.get(mac, GONE)
+            self._belongs(mac, node_id, owner)
+            self._files.setdefault(names[mac], {})[mac] = owner
+        dirty = {*names.values(), *self._reopen()}
         for mac in sorted(touched):
             self._compare(mac, before[mac], owners.get(mac, GONE))
         return dirty

@@ -29,6 +29,10 @@ _OBSERVE_S = 1.0
 #: is answered: on a host with few processors, reading takes them from the DHCP server when it reads the file. And many
 #: messages cause one reading.
 _READ_AFTER_S = 0.05
+#: While messages are received, a reading begins at the earliest after so many times as long as the last one has taken;
+#: maximum number of seconds for that. With thousands of nodes on inspection a reading takes 50 ms, and what messages
+#: change would wait for the processor.
+_REST, _MAX_REST_S = 4, 1.0
 #: Maximum number of addresses in one message; more are an error of the sender.
 _MAX_ADDRESSES = 100_000
 
@@ -91,6 +95,7 @@ class FilterService:
         self._stopped = False
         #: when the database is to be read because of messages
         self._look_at = float("inf")
+        self._not_before = 0.0
         self._next_period = time.monotonic() + self._period_s
         self._database_is_away = False
         self._collect_s = conf.pxe_filter.collect_time
@@ -151,7 +156,7 @@ class FilterService:
         self._look(0)
 
     def _look(self, after_s: float) -> None:
-        at = time.monotonic() + after_s
+        at = max(time.monotonic() + after_s, self._not_before)
         if at < self._look_at:
             self._look_at = at
             self._woken.set()
@@ -215,6 +220,7 @@ class FilterService:
         looks = time.monotonic() >= self._look_at
         if looks:
             self._look_at = float("inf")  # before reading: what a message was about until now, is read
+        began = time.monotonic()
         try:
             if periodic or (looks and not self._database_is_away):
                 with patience.reported_if_slow("The database has not replied for %g seconds; messages are processed"):
@@ -233,6 +239,9 @@ class FilterService:
                 self._keeper.write()
         except Exception:  # a failed pass must not stop the filter
             LOG.exception("A pass of the filter failed; the filter continues")
+        now = time.monotonic()
+        self._not_before = now + min(_REST * (now - began), _MAX_REST_S)
+        self._look_at = max(self._look_at, self._not_before)
         if periodic:
             self._next_period = time.monotonic() + self._period_s
         if self._database_is_away:

@@ -27,8 +27,8 @@ LOG = logging.getLogger(__name__)
 _BUSY_S = 0.02
 #: Maximum number of seconds to wait for a server to read a slice, and to leave it alone afterwards.
 _PATIENCE_S = 1.0
-#: Seconds for which messages are collected while something else is written.
-_COLLECT_S = 0.02
+#: Seconds for which messages are collected for single changes while something else is written.
+_COLLECT_S = 0.01
 #: Seconds between two looks for such messages while a server is left alone.
 _LOOK_S = 0.005
 #: More changed groups than this are written as single changes, and at most so many addresses (of whole groups) at once.
@@ -102,7 +102,7 @@ class _Queue:
 
     def is_hurried(self) -> bool:
         """Return whether something of a message can be written now."""
-        is_collected = time.monotonic() >= self._collected_at + _COLLECT_S
+        is_collected = not self.target.takes_changes or time.monotonic() >= self._collected_at + _COLLECT_S
         return any(name != UNKNOWN_FILE and name not in self.failed
                    for name in itertools.chain(self.urgent, self.noted if is_collected else ()))
 

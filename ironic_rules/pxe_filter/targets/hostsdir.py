@@ -4,8 +4,9 @@ A line ``MAC`` allows a client, ``MAC,ignore`` denies it, and ``*:*:*:*:*:*`` ap
 line. A deleted line remains in effect until dnsmasq reloads, so what was written once stays in the files until then.
 
 For each request dnsmasq compares the client with every line that it has read. If addresses without a line are denied
-anyway, only the allowed ones are written, and those that were allowed since dnsmasq last reloaded. Otherwise, single
-changes of many groups are written into files of their own (``overrides``), and into those of the groups later.
+anyway, only the allowed ones are written, and those that were allowed since dnsmasq last reloaded.
+
+Single changes of many groups are written into files of their own (``overrides``), and into those of the groups later.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class HostsdirTarget(Target):
                 failed.add(name)
             else:
                 self._stale.discard(name)
-                changes += self._overrides.contradicting(name, pairs)
+                changes += self._overrides.contradicting(name, pairs, deny_others=self._allowed_only)
         changed = {self._layout.file_of(mac) for mac, _ in changes}
         try:
             written += self._overrides.write(changes)
@@ -269,8 +270,7 @@ class HostsdirTarget(Target):
     @property
     def takes_changes(self) -> bool:
         """Whether a dnsmasq runs that can be made to forget the lines, and there are not too many files."""
-        return (self._process is not None and not self._allowed_only
-                and len(self._overrides.names) < _MAX_OVERRIDE_FILES)
+        return self._process is not None and len(self._overrides.names) < _MAX_OVERRIDE_FILES
 
     def settle(self, timeout_s: float, interrupted: Callable[[], bool] = lambda: False) -> float:
         """Wait until dnsmasq has read everything, if one has read anything since that was last in vain."""
@@ -340,7 +340,9 @@ class HostsdirTarget(Target):
     @property
     def needed(self) -> int:
         """Number of lines that dnsmasq would have in memory after a reload."""
-        return self._folder.lines - sum(map(len, self._denied.values())) - self._overrides.lines
+        # With the closed policy, groups do not have lines yet for what overrides allow.
+        others = self._overrides.denied if self._allowed_only else self._overrides.lines
+        return self._folder.lines - sum(map(len, self._denied.values())) - others
 
     @property
     def surplus(self) -> int:
