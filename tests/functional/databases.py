@@ -137,7 +137,7 @@ def empty(conn: sa.Connection) -> None:
 
 
 class Rows:
-    """The rows of a SQLite database, to return to: without SQLAlchemy's statements, 0.6 ms instead of 5 to 14."""
+    """The rows of a SQLite database, to return to: without SQLAlchemy's statements, 0.5 to 3 ms instead of 5 to 14."""
 
     def __init__(self, database: Database) -> None:
         with database.reader() as conn, contextlib.closing(conn.connection.cursor()) as cursor:
