@@ -6,6 +6,7 @@ quarter of that (``doc/source/contributor/benchmarks.rst``).
 
 from __future__ import annotations
 
+import enum
 import functools
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,8 +17,13 @@ import orjson
 
 from ironic_rules.models import json_values, pointer, secrets
 
-#: In the place of a value that does not exist.
-MISSING: Any = object()
+
+class _Missing(enum.Enum):
+    MISSING = enum.auto()
+
+
+#: In the place of a value that does not exist; also in the copy of a task, which has copies of all other objects.
+MISSING: Any = _Missing.MISSING
 
 
 class KeyWrite(NamedTuple):

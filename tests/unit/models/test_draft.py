@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ironic_rules.exceptions import FieldNotWritable, Invalid, InvalidParameterValue
-from ironic_rules.models import pointer
+from ironic_rules.models import authorship, pointer
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 
@@ -283,6 +283,19 @@ def test_a_port_is_by_the_author_who_added_it(task: Task) -> None:
     task.sign("b")
     port.write("/extra/x", 1)
     assert [port.author_of(name) for name in ("address", "extra")] == [("first", "a"), ("first", "b")]
+
+
+def test_what_did_not_exist_does_not_exist_again_after_the_rollback_of_a_copy(node: NodeDraft) -> None:
+    task = Task(node, [])
+    task.checkpoint("first")
+    node.write("/extra/old", 1)
+    task.checkpoint("second")
+    node.write("/extra/new", 2)
+    copied = task.copy()
+    assert [patch for _, patch in authorship.changes(copied.node)] == [
+        [{"op": "add", "path": "/extra/old", "value": 1}], [{"op": "add", "path": "/extra/new", "value": 2}]]
+    copied.node.rollback()
+    assert dict(copied.node.extra) == {"a": {"b": [1]}, "old": 1}
 
 
 def test_a_copy_of_a_task_has_its_changes_and_is_independent(node: NodeDraft) -> None:
