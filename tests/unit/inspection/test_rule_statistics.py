@@ -22,6 +22,7 @@ UUIDS = [str(uuid.UUID(int=number)) for number in NUMBERS]
 RUN = st.tuples(st.sets(st.sampled_from(NUMBERS)), st.sets(st.sampled_from(NUMBERS)), st.sets(st.sampled_from(NUMBERS)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [3, 20_000])
 @settings(max_examples=60, deadline=None)
 @given(runs=st.lists(RUN, max_size=12))
