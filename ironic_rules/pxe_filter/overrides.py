@@ -12,7 +12,7 @@ such an address needs another line like that, and the address is in one of these
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from ironic_rules.pxe_filter import plan
 from ironic_rules.pxe_filter.hostsdir import Hostsdir
@@ -49,9 +49,9 @@ class Overrides:
         return sum(allowed is not True for group in self._verdicts.values() for allowed in group.values())
 
     @property
-    def names(self) -> set[str]:
-        """Names of the files."""
-        return set(self._files)
+    def names(self) -> Set[str]:
+        """Names of the files, now and later."""
+        return self._files.keys()
 
     def doubt(self, name: str, addresses: Iterable[str]) -> set[str]:
         """Take note that others, or a filter before, have written a file; return the groups that must be written.
@@ -60,11 +60,15 @@ class Overrides:
         :raises OSError: some of them are also in another file, which cannot be removed
         """
         self._next = max(self._next, int(name.rpartition("-")[2], 16) + 1)
-        mine = self._files.setdefault(name, set())
-        mine.update(addresses)
+        mine = {*addresses, *self._files.get(name, ())}
         for other in {self._file_of[mac] for mac in mine if mac in self._file_of} - {name}:
             self._folder.remove(other)
-            mine |= self._files.pop(other)
+            gone = self._files.pop(other)
+            mine |= gone
+            for mac in gone:
+                del self._file_of[mac]
+                self._verdicts[self._layout.file_of(mac)][mac] = None
+        self._files[name] = mine
         for mac in mine:
             self._file_of[mac] = name
             self._verdicts.setdefault(self._layout.file_of(mac), {})[mac] = None
@@ -91,14 +95,17 @@ class Overrides:
                if self._verdicts.get(self._layout.file_of(mac), {}).get(mac) is not allowed}
         if not new:
             return 0
+        before: dict[str, set[str]] = {}
         for mac in new:
             self._verdicts.setdefault(self._layout.file_of(mac), {})[mac] = None
+            if mac in self._file_of:
+                before.setdefault(self._file_of[mac], set()).add(mac)
         written = 0
         # First, so that a dnsmasq that starts meanwhile never finds two lines for an address.
-        for name in {self._file_of[mac] for mac in new if mac in self._file_of}:
-            written += self._keep(name, self._files[name] - new.keys())
-        for mac in new:
-            self._file_of.pop(mac, None)
+        for name, moved in before.items():
+            written += self._keep(name, self._files[name] - moved)
+            for mac in moved:
+                del self._file_of[mac]
         name = f"changes-{self._next:08x}"
         self._folder.write(name, "".join([_line(mac, allowed) for mac, allowed in new.items()]))
         self._next += 1

@@ -241,7 +241,9 @@ class FilterService:
             LOG.exception("A pass of the filter failed; the filter continues")
         now = time.monotonic()
         self._not_before = now + min(_REST * (now - began), _MAX_REST_S)
-        self._look_at = max(self._look_at, self._not_before)
+        # Another thread may set a time meanwhile, which must not be replaced by "never".
+        if self._look_at < self._not_before:
+            self._look_at = self._not_before
         if periodic:
             self._next_period = time.monotonic() + self._period_s
         if self._database_is_away:

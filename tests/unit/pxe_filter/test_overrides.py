@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -243,6 +244,37 @@ def test_a_disk_that_refuses_is_a_failure_of_the_groups(site: Site, monkeypatch:
     assert site.seen() == wanted
 
 
+@pytest.mark.parametrize("emptied", [True, False])
+def test_a_disk_that_refuses_between_two_files_is_recovered_from(site: Site, monkeypatch: pytest.MonkeyPatch,
+                                                                 emptied: bool) -> None:
+    """Both files have an address that changes; one of them has no other, and is removed."""
+    wanted = dict.fromkeys(MACS, False)
+    site.groups(wanted)
+    site.changes({MACS[0]: True})
+    site.changes({MACS[1]: True, MACS[2]: True} if emptied else {MACS[1]: True})
+    write, remove = Hostsdir.write, Hostsdir.remove
+    done: list[str] = []
+
+    def second(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(folder: Hostsdir, name: str, *content: str) -> Any:
+            done.append(name)
+            if len(done) > 1:
+                raise OSError(28, "No space left on device")
+            return function(folder, name, *content)
+
+        return called
+
+    monkeypatch.setattr(Hostsdir, "write", second(write))
+    monkeypatch.setattr(Hostsdir, "remove", second(remove))
+    assert isinstance(site.changes({MACS[0]: False, MACS[1]: False}).problem, OSError)
+    assert len(done) > 1
+    monkeypatch.setattr(Hostsdir, "write", write)
+    monkeypatch.setattr(Hostsdir, "remove", remove)
+    wanted |= {MACS[2]: emptied}
+    assert site.groups(wanted).problem is None
+    assert site.seen() == wanted
+
+
 def test_too_many_files_are_not_made(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ironic_rules.pxe_filter.targets.hostsdir._MAX_OVERRIDE_FILES", 2)
     site.groups(dict.fromkeys(MACS, False))
@@ -278,7 +310,7 @@ def test_a_file_that_cannot_be_removed_remains_an_override(tmp_path: Path, monke
 @pytest.mark.parametrize("seed", range(6))
 def test_dnsmasq_has_what_is_wanted_after_any_sequence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int,
                                                        closed: bool) -> None:
-    """Changes, groups, restarts of both, and reloads that fail or not, in any order."""
+    """Changes, groups, restarts of both, reloads that fail or not, and a disk that is full: in any order."""
     site = Site(tmp_path, monkeypatch, allowed_only=closed)
     chance = random.Random(seed)
     wanted: dict[str, bool] = dict.fromkeys(MACS, False)
@@ -291,6 +323,22 @@ def test_dnsmasq_has_what_is_wanted_after_any_sequence(tmp_path: Path, monkeypat
         new = some()
         wanted.update(new)
         site.changes(new)
+
+    def change_on_a_full_disk() -> None:
+        new, left = some(), chance.randrange(3)
+        wanted.update(new)
+        with pytest.MonkeyPatch.context() as patch:
+            for function in (Hostsdir.write, Hostsdir.remove):
+                def refused(folder: Hostsdir, name: str, *content: str, to: Any = function) -> Any:
+                    nonlocal left
+                    left -= 1
+                    if left < 0:
+                        raise OSError(28, "No space left on device")
+                    return to(folder, name, *content)
+
+                patch.setattr(Hostsdir, function.__name__, refused)
+            failed = site.changes(new).failed
+        assert site.groups(wanted, set(failed)).problem is None
 
     def write_groups() -> None:
         new = some()
@@ -326,8 +374,8 @@ def test_dnsmasq_has_what_is_wanted_after_any_sequence(tmp_path: Path, monkeypat
             for found in list(site.target.changed_by_others()):
                 site.groups(wanted, set(found.groups))
 
-    steps: list[Callable[[], None]] = [change, change, change, write_groups, restart_dnsmasq, restart_filter, reload,
-                                       consolidate, interfere]
+    steps: list[Callable[[], None]] = [change, change, change, change_on_a_full_disk, write_groups, restart_dnsmasq,
+                                       restart_filter, reload, consolidate, interfere]
     for _ in range(120):
         step = chance.choice(steps)
         step()
