@@ -14,7 +14,7 @@ from ironic_rules.conductor import inspection, rescuing, state_machine, step_loo
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import Lane
 from ironic_rules.context import RequestContext
-from ironic_rules.db import clock, conductors, nodes
+from ironic_rules.db import clock, conductors, nodes, stalled_sessions
 from ironic_rules.exceptions import NoFreeWorker
 from ironic_rules.inspection import discovery
 from ironic_rules.models import states
@@ -38,6 +38,9 @@ def resume_orphans(conductor: Conductor) -> int:
     with this conductor's own lock that none of its threads works on: from before its restart, or as saving failed.
     """
     timeout = conductor.conf.conductor.heartbeat_timeout
+    if ended := stalled_sessions.end(conductor.db, conductor.conf.database.idle_transaction_timeout):
+        LOG.warning("Ended %d sessions of the database whose clients had sent a part of a statement and nothing since; "
+                    "they may have kept locks", ended)
     with conductor.db.reader() as conn:
         # In this order: a conductor registers before its first lock, so the owner of each of these is known below.
         locked = nodes.locks(conn, conductor.group)

@@ -1,11 +1,11 @@
 """Deadlines of connections to a server that has become silent: a firewall or a switch that drops what it gets.
 
 Four things end what would otherwise never end. The server cancels statements, waits for locks, and transactions in
-which nothing happens: so the locks of a client that it cannot reach do not last. The driver has time-outs for
-connecting and, on MariaDB, for reading and writing. The kernel gives up a connection whose packets are not
-acknowledged. And as PostgreSQL's driver has no time-out for reading, and something in between may acknowledge
-everything, a thread of this module shuts the socket of a statement that is over its deadline; the statement then fails
-like any whose connection was lost.
+which nothing happens: so the locks of a client that it cannot reach do not last (``stalled_sessions`` has the
+exception). The driver has time-outs for connecting and, on MariaDB, for reading and writing. The kernel gives up a
+connection whose packets are not acknowledged. And as PostgreSQL's driver has no time-out for reading, and something in
+between may acknowledge everything, a thread of this module shuts the socket of a statement that is over its deadline;
+the statement then fails like any whose connection was lost.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ _KEEPALIVE = (10, 5, 3)
 _LOOK_EVERY_S = 1.0
 _IDLE_LOOKS = 60
 _UNKNOWN_VARIABLE = 1193
+#: After the name in the URL, if there is one.
+_NAME_SESSION = ("set_config('application_name', "
+                 "concat_ws(' ', nullif(current_setting('application_name'), ''), 'ironic-rules'), false)")
 #: Names of the parameters in URLs, which :func:`parameters` sets.
 PARAMETERS = ("connect_timeout", "read_timeout", "write_timeout", "keepalives_idle", "keepalives_interval",
               "keepalives_count", "tcp_user_timeout")
@@ -61,11 +64,15 @@ def prepare(dbapi_connection: Any, conf: cfg.ConfigOpts, dialect: str) -> None:
     """Set the server's time-outs for a new connection, and TCP's where the driver does not."""
     options = conf.database
     if dialect == "postgresql":
-        names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-        values = (options.statement_timeout, options.lock_timeout, options.idle_transaction_timeout)
+        idle, interval, count = _KEEPALIVE
+        values = {
+            "statement_timeout": options.statement_timeout * 1000, "lock_timeout": options.lock_timeout * 1000,
+            "idle_in_transaction_session_timeout": options.idle_transaction_timeout * 1000,
+            # The server's side of the connection: without them, the sessions of a host that is gone remain for hours.
+            "tcp_keepalives_idle": idle, "tcp_keepalives_interval": interval, "tcp_keepalives_count": count}
         with dbapi_connection.cursor() as cursor:
             cursor.execute("SELECT " + ", ".join(
-                f"set_config('{name}', '{value * 1000}', false)" for name, value in zip(names, values, strict=True)))
+                f"set_config('{name}', '{value}', false)" for name, value in values.items()) + f", {_NAME_SESSION}")
         return
     _keep_alive(dbapi_connection, limit_s(conf))
     _set(dbapi_connection, innodb_lock_wait_timeout=options.lock_timeout, lock_wait_timeout=options.lock_timeout)

@@ -21,6 +21,11 @@ class Simulation:
 
     def report(self) -> dict[str, Any]:
         """Wait until it has finished and return the report; ``status`` is the expected exit status."""
-        output, errors = self._popen.communicate(timeout=240)
+        try:
+            output, errors = self._popen.communicate(timeout=240)
+        finally:
+            if self._popen.returncode is None:
+                self._popen.kill()
+                self._popen.communicate()
         assert output, errors
         return {**json.loads(output), "status": self._popen.returncode, "errors": errors}

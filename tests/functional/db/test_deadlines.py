@@ -6,19 +6,23 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
-from ironic_rules.db import migration, nodes
+from ironic_rules.conductor import recovery
+from ironic_rules.db import conductors, migration, nodes, stalled_sessions
 from ironic_rules.db.deadlines import Watchdog
 from ironic_rules.db.errors import DatabaseBusy
 from ironic_rules.db.session import Database
 from tests.functional import databases
 from tests.functional.processes import wait_for
 from tests.functional.relay import Relay
+from tests.functional.whole import configuration, make_conductor
 
 SLEEP = {"mysql": "SELECT SLEEP(30)", "postgresql": "SELECT pg_sleep(30)"}
 #: MariaDB's SLEEP() is cancelled without an error.
@@ -103,6 +107,88 @@ def test_the_server_ends_a_transaction_in_which_nothing_happens(url: str) -> Non
             nodes.update(conn, node, {"name": "staler"})
         with db.reader() as conn:
             assert nodes.get_by_id(conn, node).name is None
+
+
+def send_a_part(driver_connection: Any, of: str) -> None:
+    """Send what the network has delivered of a statement, or of a batch, when it loses the client."""
+    if isinstance(driver_connection, psycopg.Connection):
+        pgconn = driver_connection.pgconn
+        pgconn.nonblocking = 1
+        pgconn.enter_pipeline_mode()
+        # psycopg begins a batch with the end of prepared statements that it has not used for long.
+        pgconn.send_query_params(b"SELECT 1", None) if of == "statement" else pgconn.send_close_prepared(b"old")
+        pgconn.flush()
+    else:
+        driver_connection._sock.sendall({"statement": b"\x00\x40\x00\x00\x03SELECT ", "batch": b"\x00\x40"}[of])
+
+
+@contextlib.contextmanager
+def half_written(lost: Database, node: int, of: str) -> Iterator[None]:
+    """Yield while a transaction has locked a node and sent a part of its next statement; check that it is lost."""
+    connection = lost.engine.connect()
+    try:
+        nodes.update(connection, node, {"name": "stale"}, unlocked=False)
+        send_a_part(connection.connection.driver_connection, of)
+        yield
+        with pytest.raises((sa.exc.OperationalError, db_exc.DBConnectionError)):
+            connection.commit()
+    finally:
+        connection.invalidate()
+        connection.close()
+
+
+@pytest.mark.parametrize("of", ["statement", "batch"])
+def test_a_transaction_ends_of_whose_next_statement_only_a_part_arrives(url: str, of: str) -> None:
+    with opened(url, idle_transaction_timeout=1) as lost, opened(url) as db:
+        node = new_node(db)
+        # A user of the same role, and a migration, may take their time.
+        user = sa.create_engine(url, poolclass=sa.NullPool)
+        with half_written(lost, node, of), db.reader() as quiet, user.connect() as slow:
+            assert quiet.scalar(sa.text("SELECT 1")) == slow.scalar(sa.text("SELECT 1")) == 1
+            assert not db.write(lambda conn: nodes.is_lockable(conn, node))
+            assert stalled_sessions.end(db, 60) == stalled_sessions.end(db, 0) == 0
+            wait_for("the session", lambda: stalled_sessions.end(db, 1) == (db.dialect == "postgresql"), 10)
+            wait_for("the row", lambda: db.write(lambda conn: nodes.is_lockable(conn, node)), 10)
+            assert quiet.scalar(sa.text("SELECT 1")) == slow.scalar(sa.text("SELECT 1")) == 1
+        with db.reader() as conn:
+            assert nodes.get_by_id(conn, node).name is None
+
+
+def test_recovery_ends_such_a_transaction_of_a_conductor_that_is_gone(url: str, tmp_path: Path) -> None:
+    with opened(url, idle_transaction_timeout=1) as lost, opened(url) as db:
+        conductor = make_conductor(configuration(tmp_path, "[database]\nidle_transaction_timeout = 1"), db)
+        db.write(lambda conn: conductors.register(conn, conductor.host, conductor.group, {}, conductor.instance))
+        node = new_node(db)
+        db.write(lambda conn: nodes.update(
+            conn, node, {"conductor_group": conductor.group, "reservation": "gone"}, unlocked=False))
+
+        def is_released() -> bool:
+            recovery.resume_orphans(conductor)
+            with db.reader() as conn:
+                return nodes.get_by_id(conn, node).reservation is None
+
+        try:
+            with half_written(lost, node, "batch"):
+                assert not is_released()
+                wait_for("the node", is_released, 10)
+        finally:
+            conductor.workers.stop(10)
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(("given", "name"), [("", "ironic-rules"), ("mine", "mine ironic-rules")])
+def test_sessions_have_a_name(url: str, given: str, name: str) -> None:
+    named = sa.make_url(url).update_query_dict({"application_name": given} if given else {})
+    with opened(named.render_as_string(hide_password=False)) as db, db.reader() as conn:
+        assert conn.scalar(sa.text("SELECT current_setting('application_name')")) == name
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_the_server_looks_whether_a_client_is_there(url: str) -> None:
+    query = sa.text("SELECT name, setting FROM pg_settings WHERE name LIKE 'tcp_keepalives_%'")
+    with opened(url) as db, db.reader() as conn:
+        assert {name: int(setting) for name, setting in conn.execute(query)} == {
+            "tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
 
 
 @pytest.mark.parametrize("commits", [False, True], ids=["statement", "commit"])

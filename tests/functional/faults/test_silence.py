@@ -46,7 +46,7 @@ def test_a_hole_in_the_network_loses_nothing(tmp_path, kind):
             silent = cluster.start("ironic_rules.cmd.conductor", str(file), "silent")
             silent.printed("is running")
             url = cluster.api("api")[1]
-            fleet = Simulation(url, FLEET, cluster.folder, "--timeout", "240", "--retry-delay", "5")
+            fleet = Simulation(url, FLEET, cluster.folder, "--timeout", "180", "--retry-delay", "5")
             wait_for("the first nodes", lambda: cluster.select(sa.select(node_inventory.c.id).limit(1)))
 
             relay.is_silent = True
