@@ -7,7 +7,7 @@ set if another request has changed it meanwhile.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,6 +61,16 @@ def known_paths() -> Catalogue:
 def tag(revision: int) -> str:
     """Return the entity tag of the rule set."""
     return etags.tag(RULE_SET, revision)
+
+
+def tolerated(old: Rule | None, enabled: object) -> Collection[Problem]:
+    """Return the problems that a rule may keep: those of the stored one, if it is not to run any more.
+
+    Otherwise a rule could not be disabled that is no longer valid.
+    """
+    if old is None or enabled is not False:
+        return ()
+    return rules.validate(old.said(), limits=pecan.request.rules.limits)
 
 
 def apply(given: Sequence[Any], bundle: str | None, conditions: etags.Preconditions, *, prune: bool,
@@ -128,10 +138,12 @@ def _make(compare: Callable[[sa.Connection], Comparison], conditions: etags.Prec
         return Result(present, *made)
 
     result: Result = db.write(write)
-    entries = zip(result.compared.created, result.uuids, strict=False)
-    pecan.request.rule_problems.passed([
-        *((uuid, result.revision) for _, uuid in entries),
-        *((entry.old.uuid, result.revision) for entry in result.compared.written if entry.old is not None)])
+    compared = result.compared
+    written = [*zip(compared.created, result.uuids, strict=False),
+               *((entry, entry.old.uuid) for entry in compared.written if entry.old is not None)]
+    # One that is not enabled may be invalid.
+    pecan.request.rule_problems.passed(
+        (uuid, result.revision) for entry, uuid in written if entry.new and entry.new["enabled"])
     return result
 
 
@@ -167,8 +179,9 @@ class _Request:
         problems = [*self._problems, *problems]
         for entry in found.written:
             problems += self._check(entry)
-        invalid = pecan.request.rule_problems.invalid(entry.old for entry in found.unchanged)
-        for entry in found.unchanged:
+        running = [entry for entry in found.unchanged if entry.old and entry.old.enabled]
+        invalid = pecan.request.rule_problems.invalid(entry.old for entry in running)
+        for entry in running:
             problems += _placed(entry, invalid.get(entry.old.uuid, ()) if entry.old else ())
         if problems:
             raise InvalidRule(problems=problems)
@@ -189,7 +202,9 @@ class _Request:
         assert place is not None
         if place not in self._checked:
             checked = rules.check(entry.new, limits=pecan.request.rules.limits, known_paths=self._known_paths)
-            self._checked[place] = _placed(entry, checked.problems)
+            # That a sensitive rule has the same problems would tell what it contains.
+            kept = () if entry.old and entry.old.sensitive else tolerated(entry.old, self._rules[place]["enabled"])
+            self._checked[place] = _placed(entry, (each for each in checked.problems if each not in kept))
             self._warnings[place] = checked.warnings
         return self._checked[place]
 
@@ -212,6 +227,8 @@ def _problems_of_version(entry: Entry) -> list[Problem]:
     where = f"/rules/{version.uuid}"
     if built_in_rules.find(version.uuid):
         return [Problem(where, "this is now the UUID of a built-in rule")]
+    if not new["enabled"]:
+        return []
     problems = rules.validate(new, limits=pecan.request.rules.limits)
     if problems and new["sensitive"]:
         return [Problem(where, "the rule is no longer valid")]

@@ -151,3 +151,25 @@ def test_only_nodes_in_the_scope_of_a_broken_rule_fail(whole, phase):
     failed = whole.show(inside)
     assert (failed["provision_state"], failed["extra"]) == ("inspect failed", {})
     assert f"Inspection rule {scoped} failed at /actions/0/op" in failed["last_error"]
+
+
+@pytest.mark.parametrize("sensitive", [False, True])
+def test_a_broken_rule_can_be_disabled_until_it_is_mended(whole, sensitive):
+    early = rule(whole, FAIL, phase="early", sensitive=sensitive)
+    main = rule(whole, FAIL, sensitive=sensitive)
+    uuid, body = waiting(whole)
+    for each in (early, main):
+        break_(whole, each)
+
+    for each in (early, main):
+        disabled = whole.app.patch_json(f"{RULES}/{each}", [{"op": "replace", "path": "/enabled", "value": False}])
+        assert (disabled.status_int, disabled.json["valid"]) == (200, False)
+        again = whole.app.patch_json(f"{RULES}/{each}", [{"op": "replace", "path": "/enabled", "value": True}])
+        assert (again.status_int, "no such action" in again.text) == (400, not sensitive)
+
+    for known, report in ((uuid, body), (None, whole.machine()[1])):
+        reply = call(whole, report)
+        assert (reply.status_int, reply.json["uuid"]) == (200, known or reply.json["uuid"])
+        whole.at_rest(reply.json["uuid"])
+        assert whole.show(reply.json["uuid"])["last_error"] is None
+        assert whole.app.delete(f"/v1/nodes/{reply.json['uuid']}").status_int == 204

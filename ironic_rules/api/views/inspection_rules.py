@@ -66,9 +66,12 @@ def warnings(found: Iterable[RuleWarning]) -> list[JSONObject]:
     return [{"pointer": warning.where, "text": warning.text, "nearest": warning.nearest} for warning in found]
 
 
-def warned(found: Rule, about: Sequence[RuleWarning]) -> JSONObject:
-    """Return a rule with the warnings about it; without any it has no such field."""
-    return rule(found) | ({"warnings": warnings(about)} if about else {})
+def warned(found: Rule, about: Sequence[RuleWarning], problems: Sequence[Problem] = ()) -> JSONObject:
+    """Return a rule with the warnings about it; without any it has no such field.
+
+    :param problems: why it is invalid
+    """
+    return rule(found, problems=problems) | ({"warnings": warnings(about)} if about else {})
 
 
 def _values(rule: Rule, names: Collection[str]) -> Sequence[Any]:

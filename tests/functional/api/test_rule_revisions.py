@@ -173,10 +173,14 @@ def test_a_guess_at_a_sensitive_rule_is_not_confirmed_by_a_rollback(app):
     assert replies == [{"replaced": ["s"]}] * 2
 
 
-def test_a_rule_that_is_no_longer_valid_does_not_come_back(conf, db, rpc):
-    app = Client(make_app(conf, db, rpc), extra_environ={"REMOTE_ADDR": "192.0.2.77"})
-    strict = Client(make_app(conf, db, rpc, RuleSettings(limits=Limits(actions=1))),
-                    extra_environ={"REMOTE_ADDR": "192.0.2.77"})
+@pytest.fixture
+def strict(conf, db, rpc):
+    """An API beside ``app`` whose rules have one action at most."""
+    return Client(make_app(conf, db, rpc, RuleSettings(limits=Limits(actions=1))),
+                  extra_environ={"REMOTE_ADDR": "192.0.2.77"})
+
+
+def test_a_rule_that_is_no_longer_valid_does_not_come_back(app, strict):
     put(app, rule("a", uuid=UUID, actions=[LOG, LOG]), rule("s", uuid=OTHER, sensitive=True, actions=[FAIL, FAIL]))
     put(app, rule("b"), prune=True)
 
@@ -185,3 +189,27 @@ def test_a_rule_that_is_no_longer_valid_does_not_come_back(conf, db, rpc):
     assert f"/rules/{OTHER}: the rule is no longer valid" in text
     assert [found["name"] for found in shown(strict)] == ["b"]
     assert told(rollback(app, 1)) == {"created": ["a", "s"], "removed": ["b"]}
+
+
+def test_a_rule_that_is_no_longer_valid_stays_and_comes_back_if_it_is_not_to_run(app, strict):
+    put(app, rule("a", uuid=UUID, actions=[LOG, LOG]), rule("s", sensitive=True, actions=[FAIL, FAIL]),
+        rule("b", uuid=OTHER))
+    put(strict, rule("b", priority=1))
+    assert told(rollback(strict, 1)) == {"changed": ["b"], "unchanged": ["a", "s"]}
+
+    assert "/rules/0/actions: " in put(strict, rule("a", actions=[LOG, LOG]), status=400)
+    disabled = rule("a", actions=[LOG, LOG], enabled=False)
+    assert told(put(strict, disabled)) == {"changed": ["a"]}
+    assert told(put(strict, disabled)) == {"unchanged": ["a"]}
+    # Whether a sensitive rule has the same problems is not told.
+    hidden = rule("s", sensitive=True, actions=[FAIL, FAIL], enabled=False)
+    assert "/rules/0/actions: " in put(strict, hidden, status=400)
+
+    put(strict, prune=True)
+    assert "/rules/0/actions: " in put(strict, disabled, status=400)
+    secret, = (found["uuid"] for found in app.get(f"{REVISIONS}/4").json["rules"] if found["sensitive"])
+    assert rollback(strict, 4, status=400) == f"/rules/{secret}: the rule is no longer valid"
+    put(app, hidden, rule("a", uuid=UUID, actions=[LOG, LOG], enabled=False))
+    put(app, prune=True)
+    assert told(rollback(strict, 6)) == {"created": ["s", "a"]}
+    assert {found["name"]: found["valid"] for found in shown(strict)} == {"s": False, "a": False}

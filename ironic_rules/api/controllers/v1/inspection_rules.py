@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pecan
@@ -97,8 +98,7 @@ class InspectionRulesController(Resource):
         if conditions.has(tag) and found.max_nodes is None:
             pecan.response.status_override = 304
             return None
-        problems = () if found.built_in else pecan.request.rule_problems.invalid([found]).get(found.uuid, ())
-        return views.rule(found, query.get("fields") or RULE.shown, problems)
+        return views.rule(found, query.get("fields") or RULE.shown, () if found.built_in else _problems(found))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.CREATE, status=201)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +146,8 @@ class InspectionRulesController(Resource):
     def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
         """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
 
-        With ``If-Match`` it is changed only if it has one of those tags. Of a sensitive rule, there are warnings only
+        A rule that is no longer valid can be changed if it is then valid or not enabled. With ``If-Match`` a rule is
+        changed only if it has one of those tags. Of a sensitive rule, there are warnings only
         about the conditions and actions of this request.
 
         :raises InspectionRuleNotFound: 404
@@ -169,7 +170,7 @@ class InspectionRulesController(Resource):
         with conditions.guard(RuleChanged):
             changed, warnings = pecan.request.db.write(write)
         pecan.response.extra_headers.append(("ETag", _tag(changed)))
-        return views.warned(changed, warnings)
+        return views.warned(changed, warnings, _problems(changed))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
     def delete_all(self) -> None:
@@ -217,6 +218,12 @@ def _uuid(ident: str) -> str:
     return ident.lower()
 
 
+def _problems(found: Rule) -> Sequence[Problem]:
+    """Return why a stored rule is invalid."""
+    problems: Sequence[Problem] = pecan.request.rule_problems.invalid([found]).get(found.uuid, ())
+    return problems
+
+
 def _check(rule: dict[str, Any]) -> list[RuleWarning]:
     """Return the warnings about a new rule."""
     checked = rules.check(rule, limits=pecan.request.rules.limits, known_paths=rule_set.known_paths)
@@ -243,7 +250,13 @@ def _patched(conn: sa.Connection, old: Rule,
         _refuse_guesses_of_groups(new, touched)
     checked = rules.check(new, limits=settings.limits, known_paths=lambda: inventory_paths.known(conn),
                           warn_of=touched if new["sensitive"] else SEALED)
-    problems = _without_secrets(checked.problems, touched) if old.sensitive else checked.problems
+    problems = checked.problems
+    if problems and not (old.sensitive and touched.intersection(SEALED)):
+        # New conditions and actions of a sensitive rule are not compared with the problems of the stored ones.
+        kept = rule_set.tolerated(old, new["enabled"])
+        problems = [problem for problem in problems if problem not in kept]
+    if old.sensitive:
+        problems = _without_secrets(problems, touched)
     if problems:
         raise InvalidRule(problems=problems)
     return new, checked.warnings
