@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ironic_rules import rules
@@ -21,7 +20,6 @@ from ironic_rules.rules import joint
 from tests import strategies
 from tests.unit.rules import world
 
-SETTINGS = settings(max_examples=strategies.wanted(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PATHS = st.one_of(st.sampled_from([f"/extra/{letter}" for letter in "abcdefghijklmnopq"]), st.sampled_from([
     "/extra/old", "/extra/list", "/properties/capabilities", "/properties/x", "/instance_info/y", "/extra/a~1b",
     "/driver_info/ipmi_password", "/driver_info/ipmi_username", "/extra/deep/z", "/description", "/extra",
@@ -112,13 +110,17 @@ def both(many: list[dict[str, Any]], node: dict[str, Any]) -> tuple[dict[str, An
     return alone, found, together
 
 
-@pytest.mark.slow
-@SETTINGS
-@given(many=st.lists(RULE, min_size=4, max_size=24), node=st.sampled_from(
-    [{}, {"a": "x", "b": 7, "c": "rack07-node3"}, {"a": {"b": 1}, "d": True, "e": 1.0}]))
-def test_rules_together_do_what_they_do_alone(many: list[dict[str, Any]], node: dict[str, Any]) -> None:
+def check_together(many: list[dict[str, Any]], node: dict[str, Any]) -> None:
     alone, found, _ = both(many, node)
     assert found == alone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", strategies.batches(150))
+def test_rules_together_do_what_they_do_alone(batch: tuple[int, int]) -> None:
+    strategies.check(
+        batch, check_together, many=st.lists(RULE, min_size=4, max_size=24), node=st.sampled_from(
+            [{}, {"a": "x", "b": 7, "c": "rack07-node3"}, {"a": {"b": 1}, "d": True, "e": 1.0}]))
 
 
 def setting(*paths: str, value: Any = "{inventory[hostname]}", **fields: Any) -> dict[str, Any]:
