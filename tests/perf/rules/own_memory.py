@@ -36,8 +36,10 @@ def _scopes(empty_url: str, url: str) -> dict[str, float]:
     rule_set = cache.current()
     figures = {"rules": len(rule_set), "read": _resident() - base}
     scopes = sorted({rule.scope for rule in rule_set.rules("main") if rule.scope is not None})
-    for scope in scopes:
-        rule_set.run("main", _facts(scope))
+    # From the second or third time on, those that match run together.
+    for _ in range(3):
+        for scope in scopes:
+            rule_set.run("main", _facts(scope))
     return {**figures, "scopes": len(scopes), "run": _resident() - base}
 
 
