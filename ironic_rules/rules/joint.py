@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _FEWEST = 4
 #: Maximum number of rules of all that is prepared for a phase: at most 0.5 KB each, for each combination.
 _MOST = 5000
+#: When that many are prepared, others take their place after so many runs, for each combination, that found none.
+_RARELY = 16
 #: Maximum number of the candidates of a run for which something is prepared.
 _MOST_CANDIDATES = 1000
 #: Maximum number of candidates that are remembered to have come once.
@@ -178,13 +180,15 @@ class Plans:
     :param entries: the rules of a phase by number
     """
 
-    __slots__ = ("_apart", "_entries", "_known", "_rules", "_seen")
+    __slots__ = ("_apart", "_entries", "_known", "_left_out", "_rules", "_seen")
 
     def __init__(self, entries: Mapping[int, Entry]) -> None:
         self._entries = entries
         self._known: dict[tuple[int, ...], tuple[Stretch, ...]] = {}
         #: how many rules are in them
         self._rules = 0
+        #: how many runs have found nothing since no more can be prepared
+        self._left_out = 0
         #: the hashes of candidates that have come once
         self._seen: set[int] = set()
         #: the numbers of rules that have written other values
@@ -203,8 +207,12 @@ class Plans:
                 self._seen.add(hash(key))
                 return ()
             if self._rules + len(key) > _MOST:
+                # To prepare something for one run takes longer than the rules one after the other.
+                self._left_out += 1
+                if self._left_out < _RARELY * len(self._known):
+                    return ()
                 self._known.clear()
-                self._rules = 0
+                self._rules = self._left_out = 0
             found = self._known[key] = tuple(self._stretches(key))
             self._rules += len(key)
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import uuid
 from typing import Any
+from unittest import mock
 
 import orjson
 import pytest
@@ -228,6 +229,34 @@ def test_what_is_prepared_is_limited() -> None:
             assert all(len(each._by_outcome) <= joint._MOST_OUTCOMES
                        for known in plans._known.values() for each in known)
     assert plans._known
+
+
+def test_what_is_too_much_to_be_prepared_at_once_is_not_prepared_again_and_again(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machines of ten kinds come in turns; there is room for what is prepared for five of them."""
+    monkeypatch.setattr(joint, "_MOST", 40)
+    made = mock.Mock(wraps=joint.Stretch)
+    monkeypatch.setattr(joint, "Stretch", made)
+    together = rules.RuleSet(compiled([{**setting(f"/extra/{number}"), "scope": f"s{number % 10}"}
+                                       for number in range(80)]))
+
+    def run(*scopes: int) -> int:
+        before = made.call_count
+        for number in scopes:
+            given = facts({})
+            assert given.task is not None
+            given.task.node.inspection_scope = f"s{number}"
+            together.run("main", given)
+            assert len(given.task.node.extra) == 2 + 8
+        return made.call_count - before
+
+    run(*range(10), *range(10))
+    assert run(*range(10)) == 0
+    assert run(*[*range(10)] * 30) < 30
+    # Those that come no more make room for others in the end.
+    run(*[*range(5, 10)] * 40)
+    assert run(*range(5, 10)) == 0
+    assert {stretch.end for known in together._phases["main"].plans._known.values() for stretch in known} == {8}
 
 
 def test_rules_whose_conditions_always_have_another_outcome_run_alone() -> None:
