@@ -29,6 +29,7 @@ _Compiled = CompiledRule | BrokenRule
 _CONSEQUENCES = (
     "The inspection of every node that it applies to fails.",
     "Unknown machines are refused, and every inspection by a ramdisk fails.")
+_OF_DISABLED = "It is not enabled, and does not run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class RuleCache:
             stored = {rule.uuid: self._compiled(rule) for rule in rules}
             broken = {uuid: found.compiled for uuid, found in stored.items()
                       if isinstance(found.compiled, BrokenRule)}
-            _tell(broken, {} if useless is None else useless.broken)
+            _tell(stored, broken, {} if useless is None else useless.broken)
             enabled = [found.compiled for found in stored.values() if found.enabled]
             loaded = _State(revision, stored, self._settings.rule_set([*enabled, *self._built_in]), broken)
             with self._publishing:
@@ -188,7 +189,7 @@ class RuleCache:
             broken.pop(rule.uuid, None)
             if isinstance(new.compiled, BrokenRule):
                 broken[rule.uuid] = new.compiled
-        _tell(broken, state.broken)
+        _tell(stored, broken, state.broken)
         return _State(difference.revision, stored, state.rule_set.changed(removed, added), broken,
                       state.untidy + max(len(removed), len(added)))
 
@@ -239,9 +240,11 @@ def _gone(conn: sa.Connection, state: _State, changed: list[Rule]) -> list[str]:
     return [] if inspection_rules.count(conn) == expected else list(state.stored.keys() - inspection_rules.uuids(conn))
 
 
-def _tell(broken: Mapping[str, BrokenRule], known: Mapping[str, BrokenRule]) -> None:
+def _tell(stored: Mapping[str, _Stored], broken: Mapping[str, BrokenRule], known: Mapping[str, BrokenRule]) -> None:
     """Log each rule that turns out to be broken."""
     for uuid, rule in broken.items():
         if known.get(uuid) is not rule:
-            LOG.error("%s. %s", rule.failure(), _CONSEQUENCES[rule.phase == "early"])
+            enabled = stored[uuid].enabled
+            LOG.log(logging.ERROR if enabled else logging.WARNING, "%s. %s", rule.failure(),
+                    _CONSEQUENCES[rule.phase == "early"] if enabled else _OF_DISABLED)
 

@@ -140,12 +140,18 @@ def test_a_broken_rule_fails_only_the_nodes_that_it_applies_to_until_it_is_mende
     assert cache.broken() == {}
 
 
-def test_a_disabled_broken_rule_fails_nothing(db):
-    store(db, actions=BROKEN, enabled=False)
+def test_a_disabled_broken_rule_fails_nothing(db, caplog):
+    store(db, phase="early", actions=BROKEN)
     cache = RuleCache(db)
+    cache.current()
+    change(db, enabled=False)
 
-    assert run(cache.current()) == []
-    assert list(cache.broken()) == [UUID]
+    for each in (cache, RuleCache(db)):
+        caplog.clear()
+        each.current().check("early", None)
+        assert list(each.broken()) == [UUID]
+        assert [(record.levelno, record.getMessage().endswith("It is not enabled, and does not run."))
+                for record in caplog.records] == [(logging.WARNING, True)]
 
 
 def test_a_broken_sensitive_rule_tells_nothing(db, caplog):
