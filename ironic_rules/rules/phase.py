@@ -168,13 +168,14 @@ class Phase:
                 gone = entries.pop(next(each for each in numbers if entries[each].rule is rule))
                 change.removed.append(gone)
                 reading.discard(gone.number)
-        taken = set(entries)
+        taken: set[int] = set()
         for rule in added:
             change = changes[rule.scope]
             if isinstance(rule, BrokenRule):
                 change.broken.append(rule)
             else:
-                number = next(each for each in itertools.count(_first_number(rule)) if each not in taken)
+                number = next(each for each in itertools.count(_first_number(rule))
+                              if each not in entries and each not in taken)
                 taken.add(number)
                 change.added.append((number, rule))
                 if rule.reads_previous:
