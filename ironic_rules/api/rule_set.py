@@ -90,7 +90,7 @@ def rollback(revision: int, conditions: etags.Preconditions, *, dry_run: bool) -
     """Make the rules those of a revision.
 
     :raises RuleRevisionNotFound: 404, it is not kept
-    :raises InvalidRule: 400, with every problem of rules that are no longer valid
+    :raises InvalidRule: 400, with every problem of enabled rules that are no longer valid
     :raises PreconditionFailed: 412
     """
     def compare(conn: sa.Connection) -> Comparison:

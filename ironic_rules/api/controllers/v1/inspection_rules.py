@@ -125,7 +125,8 @@ class InspectionRulesController(Resource):
         A rule is matched with a stored one of the bundle (null: those without a bundle) by ``uuid``, else by ``name``,
         without either by equal content with one that has no name; what matches none is created. Fields that a rule does
         not have get their defaults. With ``prune`` the other rules of the bundle are deleted. With ``dry_run`` nothing
-        is written. Needs the policies for creating and changing rules, with ``prune`` also that for deleting them.
+        is written. A rule that is not enabled, and not sensitive, may have the problems that the stored one has: it was
+        valid once. Needs the policies for creating and changing rules, with ``prune`` also that for deleting them.
 
         The answer has the lists ``created``, ``changed`` (each with the ``patch``, RFC 6902, that makes the new rule of
         the stored one), ``replaced`` (sensitive rules, whether or not they differ), ``unchanged`` and ``removed``; and

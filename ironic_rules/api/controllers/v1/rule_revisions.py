@@ -31,7 +31,7 @@ class RollbackController(Resource):
         of ``PUT /v1/inspection_rules``.
 
         :raises RuleRevisionNotFound: 404, it is not kept
-        :raises InvalidRule: 400, rules of the revision are no longer valid
+        :raises InvalidRule: 400, rules of the revision that are enabled are no longer valid
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         for name in (policies.CREATE, policies.DELETE):
