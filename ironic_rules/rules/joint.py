@@ -187,7 +187,7 @@ class Plans:
         self._known: dict[tuple[int, ...], tuple[Stretch, ...]] = {}
         #: how many rules are in them
         self._rules = 0
-        #: how many runs have found nothing since no more can be prepared
+        #: how many runs have found nothing since there is no room for others
         self._left_out = 0
         #: the hashes of candidates that have come once
         self._seen: set[int] = set()

@@ -253,7 +253,7 @@ def test_what_is_too_much_to_be_prepared_at_once_is_not_prepared_again_and_again
     run(*range(10), *range(10))
     assert run(*range(10)) == 0
     assert run(*[*range(10)] * 30) < 30
-    # Those that come no more make room for others in the end.
+    # Those that no longer come make room for others in the end.
     run(*[*range(5, 10)] * 40)
     assert run(*range(5, 10)) == 0
     assert {stretch.end for known in together._phases["main"].plans._known.values() for stretch in known} == {8}
