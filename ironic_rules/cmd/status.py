@@ -48,7 +48,11 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return _result(self._types)
 
     def _check_rules(self) -> upgradecheck.Result:
-        return _result(self._rules)
+        disabled: list[str] = []
+        result = _result(lambda: self._rules(disabled))
+        # A rule that does not run stops nothing.
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if (
+            disabled and result.code == upgradecheck.Code.SUCCESS) else result
 
     def _check_discovery(self) -> upgradecheck.Result:
         return _result(self._discovery)
@@ -89,19 +93,25 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         loader.load(names, hook_settings.from_conf(self._conf))
         return ", ".join(names)
 
-    def _rules(self) -> str:
+    def _rules(self, disabled: list[str]) -> str:
+        """Return a text about the rules; add those to ``disabled`` that are invalid and not enabled."""
         prepared = rule_settings.prepare(self._conf, self._db)
         built_in = f"{len(prepared.built_in)} built-in rules"
         if self._db is None:
             return f"{built_in}; the stored ones were not checked"
         with self._db.reader() as conn:
             stored, of_inspector = inspection_rules.all_rules(conn), legacy_rules.all_rules(conn)
-        compiled = [rules.compile_stored(rule, limits=prepared.limits) for rule in stored]
-        broken = [str(rule.failure()) for rule in compiled if isinstance(rule, rules.BrokenRule)]
+        broken: list[str] = []
+        for rule in stored:
+            compiled = rules.compile_stored(rule, limits=prepared.limits)
+            if isinstance(compiled, rules.BrokenRule):
+                (broken if rule.enabled else disabled).append(str(compiled.failure()))
         broken += [f"Legacy rule {rule.uuid}: {problem}" for rule in of_inspector
                    if (problem := problem_of(prepared.legacy.compile(rule))) is not None]
         if broken:
-            raise ConfigurationError("\n".join(broken))
+            raise ConfigurationError("\n".join([*broken, *disabled]))
+        if disabled:
+            return "\n".join(["stored ones that are not enabled are invalid:", *disabled])
         return f"{built_in}, and the stored ones are valid"
 
     def _discovery(self) -> str:

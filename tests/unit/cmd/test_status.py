@@ -56,14 +56,15 @@ def test_what_would_stop_the_start_is_a_failure(check, text, names, told):
     assert told in " ".join(checks[names[-1]][1].split())  # it is wrapped
 
 
-def test_a_stored_rule_that_is_no_longer_valid(check, tmp_path):
+@pytest.mark.parametrize(("enabled", "expected"), [(True, 2), (False, 1)])
+def test_a_stored_rule_that_is_no_longer_valid(check, tmp_path, enabled, expected):
     assert check()[0] == 0
     engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
     with engine.begin() as connection:
-        uuid = inspection_rules.create(connection, {"actions": [{"op": "gone", "args": []}]}).uuid
+        uuid = inspection_rules.create(connection, {"actions": [{"op": "gone", "args": []}], "enabled": enabled}).uuid
 
     code, checks = check()
-    assert code == 2
+    assert code == expected
     told = "".join(checks["Inspection rules"][1].split())  # it is wrapped, also within words
     assert all(part in told for part in (uuid, "/actions/0/op", "nosuchaction"))
 
