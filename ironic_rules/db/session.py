@@ -40,14 +40,14 @@ class Database:
         self._max_retries = conf.database.db_max_retries
         sqlite.make_private(conf.database.connection)
         self.engine: sa.Engine = self._connected(conf)
-        # Errors and logs would quote parameters: passwords of nodes, and the content of sensitive rules.
-        self.engine.hide_parameters = True
         self._watchdog: deadlines.Watchdog | None = None
         if self.engine.dialect.name == "sqlite":
-            sqlite.prepare(self.engine, conf.database.max_pool_size)
+            self.engine = sqlite.prepare(self.engine, conf.database.max_pool_size)
         else:
             liveness.watch(self.engine)
             self._watchdog = _prepare_server(self.engine, conf)
+        # Errors and logs would quote parameters: passwords of nodes, and the content of sensitive rules.
+        self.engine.hide_parameters = True
         # On PostgreSQL, reading without a transaction saves two round trips; PyMySQL would need as many to set that.
         self._reading = self.engine
         if self.engine.dialect.name == "postgresql":
@@ -85,6 +85,8 @@ class Database:
         Each statement sees what is committed; on SQLite all of them see the same state.
         """
         with refusals(), self._reading.connect() as connection:
+            if self.dialect == "sqlite":
+                sqlite.begin_reading(connection)
             yield connection
 
     @contextlib.contextmanager
@@ -122,12 +124,9 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
             with connection.begin():
                 yield connection
             return
-        with sqlite.writing(engine.url.database):
-            # oslo.db's listener would begin DEFERRED; it skips connections marked as begun, and clears the mark later.
-            connection.info["in_transaction"] = True
-            with connection.begin():
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                yield connection
+        with sqlite.writing(engine.url.database), connection.begin():
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
 
 
 def _is_serialization_failure(error: Exception) -> bool:

