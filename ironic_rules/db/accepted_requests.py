@@ -16,6 +16,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from ironic_rules.context import Mark
 from ironic_rules.db import clock
 from ironic_rules.db.errors import duplicates, references
+from ironic_rules.db.prepared import PreparedChange
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import accepted_requests as table
 from ironic_rules.db.tables import digest_keys
@@ -47,6 +48,7 @@ def _insertions() -> dict[tuple[str, bool], sa.Insert]:
 
 
 _INSERTIONS = _insertions()
+_PREPARED = {kind: PreparedChange(insertion) for kind, insertion in _INSERTIONS.items()}
 _TIMED = {
     (dialect, renew): insertion.values(created_at=clock.CURRENT[dialect]).returning(table.c.created_at)
     for (dialect, renew), insertion in _INSERTIONS.items() if dialect in clock.CURRENT}
@@ -68,7 +70,7 @@ def note(conn: sa.Connection, node_id: int, mark: Mark, *, renew: bool = False) 
             noted: datetime.datetime = conn.execute(_TIMED[kind], row).scalar_one()
         else:
             noted = clock.read(conn)
-            conn.execute(_INSERTIONS[kind], {**row, "created_at": noted})
+            _PREPARED[kind].matched(conn, {**row, "created_at": noted})
     return noted
 
 

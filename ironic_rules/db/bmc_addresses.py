@@ -10,10 +10,11 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from ironic_rules.db import node_sets
+from ironic_rules.db.prepared import Prepared
 from ironic_rules.db.tables import node_bmc_addresses as table
 
-_OWNERS = sa.select(table.c.node_id).where(table.c.address.in_(sa.bindparam("addresses", expanding=True)))
-_OF_NODE = sa.select(table.c.address).where(table.c.node_id == sa.bindparam("of_node"))
+_OWNERS = Prepared(sa.select(table.c.node_id).where(table.c.address.in_(sa.bindparam("addresses", expanding=True))))
+_OF_NODE = Prepared(sa.select(table.c.address).where(table.c.node_id == sa.bindparam("of_node")))
 
 
 def set_for(conn: sa.Connection, node_id: int, addresses: Collection[str]) -> None:
@@ -26,9 +27,9 @@ def set_for(conn: sa.Connection, node_id: int, addresses: Collection[str]) -> No
 
 def node_ids(conn: sa.Connection, addresses: Collection[str]) -> set[int]:
     """Return the ids of the nodes, in any state, that have any of ``addresses``."""
-    return set(conn.scalars(_OWNERS, {"addresses": list(addresses)}))
+    return {row.node_id for row in _OWNERS.all(conn, {"addresses": list(addresses)})}
 
 
 def list_for(conn: sa.Connection, node_id: int) -> list[str]:
     """Return the node's BMC addresses, sorted."""
-    return sorted(conn.scalars(_OF_NODE, {"of_node": node_id}))
+    return sorted(row.address for row in _OF_NODE.all(conn, {"of_node": node_id}))

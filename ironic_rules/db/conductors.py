@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db import clock
 from ironic_rules.db.errors import duplicates
+from ironic_rules.db.prepared import Prepared
 from ironic_rules.db.projection import Row
 from ironic_rules.db.tables import conductors, nodes
 from ironic_rules.exceptions import ConductorAlreadyRegistered, ConductorNotFound
@@ -23,7 +24,7 @@ _ALL = sa.select(conductors).order_by(conductors.c.hostname)
 # Built once: the API runs this in most requests, and building a statement takes longer than running it.
 _HOSTS = sa.select(*(conductors.c[name] for name in ("hostname", "conductor_group", "instance", "updated_at"))).where(
     conductors.c.online.is_(True)).order_by(conductors.c.hostname)
-_HOSTS_SINCE = _HOSTS.where(conductors.c.updated_at >= sa.bindparam("since"))
+_HOSTS_SINCE = Prepared(_HOSTS.where(conductors.c.updated_at >= sa.bindparam("since")))
 _HOSTS_BY_SERVER = {name: _HOSTS.where(conductors.c.updated_at >= ago) for name, ago in clock.AGO.items()}
 
 
@@ -97,7 +98,7 @@ def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetim
     if by_server is not None:
         return list(conn.execute(by_server, {"age_s": timeout_s}).all())
     since = (now or clock.now()) - datetime.timedelta(seconds=timeout_s)
-    return list(conn.execute(_HOSTS_SINCE, {"since": since}).all())
+    return list(_HOSTS_SINCE.all(conn, {"since": since}))
 
 
 def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:

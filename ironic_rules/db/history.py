@@ -10,13 +10,14 @@ from oslo_utils import uuidutils
 from ironic_rules.db import clock, node_records
 from ironic_rules.db.errors import references
 from ironic_rules.db.paging import Page
+from ironic_rules.db.prepared import PreparedChange
 from ironic_rules.db.tables import node_history as table
 from ironic_rules.exceptions import HistoryNotFound, NodeNotFound
 from ironic_rules.models.history import HistoryEntry
 
 #: Maximum number of characters of a user that are kept: with basic authentication, their names may be longer.
 MAX_USER = 64
-_INSERT = sa.insert(table)
+_INSERT = PreparedChange(sa.insert(table))
 
 
 def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity: str, conductor: str | None,
@@ -34,7 +35,7 @@ def add(conn: sa.Connection, node_id: int, event_type: str, event: str, severity
            "inspection_uuid": inspection,
            "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):
-        conn.execute(_INSERT, row)
+        _INSERT.inserted(conn, row)
 
 
 def list_for(conn: sa.Connection, node_id: int, page: Page) -> Sequence[HistoryEntry]:

@@ -11,13 +11,14 @@ from oslo_utils import uuidutils
 from ironic_rules.db import clock, node_records
 from ironic_rules.db.errors import references
 from ironic_rules.db.paging import Page
+from ironic_rules.db.prepared import PreparedChange
 from ironic_rules.db.tables import node_inspections as table
 from ironic_rules.exceptions import InspectionNotFound, NodeNotFound
 from ironic_rules.models.inspections import InspectionEntry
 
 #: Maximum numbers of characters that are kept of what others choose.
 _MOST = {"user": 255, "source": 64}
-_INSERT = sa.insert(table)
+_INSERT = PreparedChange(sa.insert(table))
 
 
 def add(conn: sa.Connection, node_id: int, values: Mapping[str, Any]) -> str:
@@ -29,7 +30,7 @@ def add(conn: sa.Connection, node_id: int, values: Mapping[str, Any]) -> str:
     row = {"uuid": uuid, "node_id": node_id, "created_at": clock.now(), **values}
     row |= {name: row[name][:most] for name, most in _MOST.items() if row.get(name)}
     with references(lambda key: NodeNotFound(node=node_id)):
-        conn.execute(_INSERT, row)
+        _INSERT.inserted(conn, row)
     return uuid
 
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, inventory_paths
 from ironic_rules.db.errors import references
 from ironic_rules.db.paging import Page, paginate
+from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row, columns_of
 from ironic_rules.db.tables import node_inventory as table
 from ironic_rules.exceptions import InventoryNotFound, MarkerNotFound, NodeNotFound
@@ -46,14 +47,15 @@ def _latest_of(*, raw_json: bool) -> sa.Select[Any]:
     return sa.select(*columns_of(table, raw_json=raw_json)).where(table.c.id == chosen)
 
 
-_INSERT = sa.insert(table)
+_INSERT = PreparedChange(sa.insert(table))
 # The values to set are passed on execution, as parameters with the names of the columns.
-_SUPERSEDE = sa.update(table).where(
-    table.c.node_id == sa.bindparam("of_node"), table.c.status.in_(sa.bindparam("status_is", expanding=True)))
-_FINISH = sa.update(table).where(table.c.id == sa.bindparam("inventory_id"))
+_OF_NODE = sa.update(table).where(table.c.node_id == sa.bindparam("of_node"))
+_END = PreparedChange(_OF_NODE.where(table.c.status == sa.bindparam("status_is")))
+_SUPERSEDE = _OF_NODE.where(table.c.status.in_(_UNFINISHED))
+_FINISH = PreparedChange(sa.update(table).where(table.c.id == sa.bindparam("inventory_id")))
 _FINISHED = (table.c.node_id == sa.bindparam("of_node"), table.c.status.not_in(_UNFINISHED))
 _NEWEST_FINISHED = sa.select(table.c.id).where(*_FINISHED).order_by(table.c.id.desc())
-_TOO_OLD = _NEWEST_FINISHED.offset(sa.bindparam("keep", type_=sa.Integer)).limit(1)
+_TOO_OLD = Prepared(_NEWEST_FINISHED.offset(sa.bindparam("keep", type_=sa.Integer)).limit(1))
 _SUCCESSFUL = _NEWEST_FINISHED.where(table.c.status == PROCESSED).limit(1)
 _NEWEST = _newest_of(raw_json=False)
 _NEWEST_RAW = _newest_of(raw_json=True)
@@ -72,18 +74,18 @@ def receive(conn: sa.Connection, node_id: int, inventory: Mapping[str, Any], plu
     :param refusal: why the inspection has to fail
     :raises NodeNotFound: 404
     """
-    _end(conn, node_id, [RECEIVED], FAILED)
+    _end(conn, node_id, RECEIVED, FAILED)
     row = {"node_id": node_id, "inventory_data": inventory, "received_plugin_data": plugin_data or {},
            "status": RECEIVED, "refusal": refusal, "request_id": request_id, "created_at": clock.now()}
     with references(lambda key: NodeNotFound(node=node_id)):
-        inserted = conn.execute(_INSERT, row).inserted_primary_key
+        inserted = _INSERT.inserted(conn, row)
     inventory_paths.learn(conn, inventory)
-    return int(inserted[0])  # type: ignore[index]
+    return inserted
 
 
 def supersede(conn: sa.Connection, node_id: int) -> None:
     """Discard unprocessed data of the node: it must not be resumed once newer data was received or requested."""
-    _end(conn, node_id, list(_UNFINISHED), FAILED)
+    conn.execute(_SUPERSEDE, {"of_node": node_id, "status": FAILED, "updated_at": clock.now()})
 
 
 def waiting(conn: sa.Connection, node_id: int) -> StoredInventory | None:
@@ -93,12 +95,11 @@ def waiting(conn: sa.Connection, node_id: int) -> StoredInventory | None:
 
 def end_wait(conn: sa.Connection, node_id: int) -> None:
     """Record that the inspection whose data waited for more has succeeded."""
-    _end(conn, node_id, [WAITING], PROCESSED)
+    _end(conn, node_id, WAITING, PROCESSED)
 
 
-def _end(conn: sa.Connection, node_id: int, statuses: list[str], status: str) -> None:
-    conn.execute(_SUPERSEDE, {
-        "of_node": node_id, "status_is": statuses, "status": status, "updated_at": clock.now()})
+def _end(conn: sa.Connection, node_id: int, status: str, new_status: str) -> None:
+    _END.matched(conn, {"of_node": node_id, "status_is": status, "status": new_status, "updated_at": clock.now()})
 
 
 def pending(conn: sa.Connection, node_id: int) -> StoredInventory | None:
@@ -217,7 +218,7 @@ def finish(conn: sa.Connection, inventory_id: int, plugin_data: Mapping[str, Any
     """
     parameters = {
         "inventory_id": inventory_id, "plugin_data": plugin_data, "status": status, "updated_at": clock.now()}
-    if conn.execute(_FINISH, parameters).rowcount == 0:
+    if _FINISH.matched(conn, parameters) == 0:
         raise InventoryNotFound(f"Inspection inventory {inventory_id} could not be found.")
 
 
@@ -227,11 +228,11 @@ def prune(conn: sa.Connection, node_id: int, keep: int) -> None:
     Inventories that are waiting to be processed are kept, as is the last successful one, even after many failures.
     """
     node = {"of_node": node_id}
-    too_old = conn.scalar(_TOO_OLD, {**node, "keep": keep})
+    too_old = _TOO_OLD.one_or_none(conn, {**node, "keep": keep})
     if too_old is None:
         return
     successful = conn.scalar(_SUCCESSFUL, node)
-    conn.execute(sa.delete(table).where(*_FINISHED, table.c.id <= too_old, table.c.id != (successful or 0)), node)
+    conn.execute(sa.delete(table).where(*_FINISHED, table.c.id <= too_old.id, table.c.id != (successful or 0)), node)
 
 
 def discard(conn: sa.Connection, inventory_id: int) -> None:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db import identity
 from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.prepared import Prepared
 from ironic_rules.db.tables import node_history, node_inspections
 
 _HISTORY_GONE = sa.select(node_history.c.id).where(
@@ -20,9 +21,10 @@ _INSPECTIONS_GONE = sa.select(node_inspections.c.id).where(
         sa.bindparam("inspections", type_=sa.Integer)).limit(1)
 #: By whether rows of the history, and of the inspections, are limited.
 _GONE = {
-    (True, False): sa.select(_HISTORY_GONE.scalar_subquery(), sa.null()),
-    (False, True): sa.select(sa.null(), _INSPECTIONS_GONE.scalar_subquery()),
-    (True, True): sa.select(_HISTORY_GONE.scalar_subquery(), _INSPECTIONS_GONE.scalar_subquery()),
+    (of_history, of_inspections): Prepared(sa.select(
+        (_HISTORY_GONE.scalar_subquery() if of_history else sa.null()).label("history"),
+        (_INSPECTIONS_GONE.scalar_subquery() if of_inspections else sa.null()).label("inspections")))
+    for of_history, of_inspections in ((True, False), (False, True), (True, True))
 }
 
 
@@ -55,7 +57,7 @@ def prune(conn: sa.Connection, node_id: int, event_type: str = "", history: int 
         return
     query = _GONE["history" in limits, "inspections" in limits]
     parameters = {"of_node": node_id, **limits, **({"of_type": event_type} if "history" in limits else {})}
-    history_gone, inspections_gone = conn.execute(query, parameters).one()
+    history_gone, inspections_gone = query.one_or_none(conn, parameters)
     if history_gone is not None:
         conn.execute(sa.delete(node_history).where(
             node_history.c.node_id == node_id, node_history.c.event_type == event_type,

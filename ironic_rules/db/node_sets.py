@@ -13,10 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.tables import nodes
 from ironic_rules.exceptions import NodeNotFound
 
-_LOCK = sa.select(nodes.c.id).where(nodes.c.id == sa.bindparam("of_node")).with_for_update()
+_NODE = Prepared(sa.select(nodes.c.id).where(nodes.c.id == sa.bindparam("of_node")))
 
 
 def replace(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: Collection[str]) -> None:
@@ -40,17 +41,22 @@ def add(conn: sa.Connection, column: sa.Column[Any], node_id: int, value: str) -
 
 
 def _present(conn: sa.Connection, column: sa.Column[Any], node_id: int) -> set[str]:
-    if conn.execute(_LOCK, {"of_node": node_id}).one_or_none() is None:
+    if _NODE.one_or_none(conn, {"of_node": node_id}, for_update=True) is None:
         raise NodeNotFound(node=node_id)
-    return set(conn.scalars(_of_node(column), {"of_node": node_id}))
+    return {row[0] for row in _of_node(column).all(conn, {"of_node": node_id})}
 
 
 @functools.cache  # two columns: to build the statement takes longer than to execute it
-def _of_node(column: sa.Column[Any]) -> sa.Select[Any]:
-    return sa.select(column).where(column.table.c.node_id == sa.bindparam("of_node"))
+def _of_node(column: sa.Column[Any]) -> Prepared:
+    return Prepared(sa.select(column).where(column.table.c.node_id == sa.bindparam("of_node")))
 
 
 def _insert(conn: sa.Connection, column: sa.Column[Any], node_id: int, values: set[str]) -> None:
     if values:
         rows = [{"node_id": node_id, column.name: value} for value in sorted(values)]
-        conn.execute(sa.insert(column.table), rows)  # type: ignore[arg-type]
+        _insertion(column).insert_all(conn, rows)
+
+
+@functools.cache
+def _insertion(column: sa.Column[Any]) -> PreparedChange:
+    return PreparedChange(sa.insert(column.table))  # type: ignore[arg-type]

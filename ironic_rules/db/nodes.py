@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from ironic_rules.db import clock, identity, inspection_rules, json_pages, legacy_rules, node_filters, pxe_filter
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
+from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row, columns_of
 from ironic_rules.db.tables import allocations, legacy_values, node_traits, nodes, portgroups, ports
 from ironic_rules.exceptions import (
@@ -31,8 +32,8 @@ from ironic_rules.models.task import RuleRevisions
 
 _ALL = sa.select(nodes)
 # Built once, as in the other modules: building a statement takes longer than running it.
-_BY_ID = _ALL.where(nodes.c.id == sa.bindparam("node_id"))
-_BY_IDENT = {name: _ALL.where(nodes.c[name] == sa.bindparam("ident")) for name in ("uuid", "name")}
+_BY_ID = Prepared(_ALL.where(nodes.c.id == sa.bindparam("node_id")))
+_BY_IDENT = {name: Prepared(_ALL.where(nodes.c[name] == sa.bindparam("ident"))) for name in ("uuid", "name")}
 
 
 def _has(column: sa.Column[Any]) -> sa.Label[bool]:
@@ -42,32 +43,34 @@ def _has(column: sa.Column[Any]) -> sa.Label[bool]:
 
 # Most nodes have neither traits nor port groups: to look is cheaper here than by a statement for each of them.
 _PARTS = (_has(node_traits.c.node_id), _has(portgroups.c.node_id))
-_WITH_PARTS = {name: query.add_columns(*_PARTS) for name, query in _BY_IDENT.items()}
-_BY_ID_WITH_PARTS = _BY_ID.add_columns(*_PARTS)
-_WITH_REVISIONS = _BY_ID_WITH_PARTS.add_columns(
+_WITH_PARTS = {name: Prepared(each.query.add_columns(*_PARTS)) for name, each in _BY_IDENT.items()}
+_BY_ID_WITH_PARTS = Prepared(_BY_ID.query.add_columns(*_PARTS))
+_WITH_REVISIONS = Prepared(_BY_ID_WITH_PARTS.query.add_columns(
     inspection_rules.REVISION.scalar_subquery().label("rules_revision"),
-    legacy_rules.REVISION.scalar_subquery().label("legacy_revision"), _has(legacy_values.c.node_id))
+    legacy_rules.REVISION.scalar_subquery().label("legacy_revision"), _has(legacy_values.c.node_id)))
 _ID = sa.select(nodes.c.id).where(nodes.c.uuid == sa.bindparam("uuid"))
 _FOUND = sa.select(*columns_of(nodes, FOUND_BY_RAMDISK))
-_FOUND_BY_UUID = _FOUND.where(nodes.c.uuid == sa.bindparam("uuid"))
-_FOUND_BY_ID = _FOUND.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
+_FOUND_BY_UUID = Prepared(_FOUND.where(nodes.c.uuid == sa.bindparam("uuid")))
+_FOUND_BY_ID = Prepared(_FOUND.where(nodes.c.id.in_(sa.bindparam("node_ids", expanding=True))))
 _STATES = sa.select(nodes.c.id, nodes.c.provision_state).where(
     nodes.c.id.in_(sa.bindparam("node_ids", expanding=True)))
 # The values to set are passed on execution, as parameters with the names of the columns.
 _OWNED = sa.update(nodes).where(
     nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation == sa.bindparam("host_is"),
     nodes.c.reservation_token == sa.bindparam("token_is"))
-_OWNED_CHANGED = _OWNED.values(revision=nodes.c.revision + 1)
+_WRITE_OWNED = PreparedChange(_OWNED)
+_CHANGE_OWNED = PreparedChange(_OWNED.values(revision=nodes.c.revision + 1))
 _INSERT = sa.insert(nodes)
 _RESERVE = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None))
-_RESERVE_UNCHANGED = _RESERVE.where(nodes.c.revision == sa.bindparam("revision_is"))
-_RESERVE_IN_STATE = sa.update(nodes).where(
+_RESERVE_UNCHANGED = PreparedChange(_RESERVE.where(nodes.c.revision == sa.bindparam("revision_is")))
+_RESERVE_IN_STATE = PreparedChange(sa.update(nodes).where(
     nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None),
-    nodes.c.provision_state == sa.bindparam("state_is")).values(revision=nodes.c.revision + 1)
+    nodes.c.provision_state == sa.bindparam("state_is")).values(revision=nodes.c.revision + 1))
 _TOKEN = sa.select(nodes.c.agent_token_hash).where(nodes.c.id == sa.bindparam("node_id"))
 _OWNED_TOKEN = _TOKEN.where(
     nodes.c.reservation == sa.bindparam("host_is"), nodes.c.reservation_token == sa.bindparam("token_is"))
 _CLAIM_TOKEN = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.agent_token_hash.is_(None))
+_CLAIM_ANY_TOKEN = PreparedChange(_CLAIM_TOKEN)
 _CLAIM_TOKEN_IN = _CLAIM_TOKEN.where(nodes.c.provision_state.in_(sa.bindparam("states", expanding=True)))
 _UNLOCKED = {"reservation": None, "reservation_token": None, "reservation_purpose": None, "reservation_resumptions": 0,
              "reserved_at": None}
@@ -101,9 +104,7 @@ def get(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
     :raises NodeNotFound: 404
     """
     column, value = identity.searched(ident)
-    query = _BY_IDENT[column]
-    row = None if value is None else conn.execute(
-        query.with_for_update() if for_update else query, {"ident": value}).one_or_none()
+    row = None if value is None else _BY_IDENT[column].one_or_none(conn, {"ident": value}, for_update=for_update)
     if row is None:
         raise NodeNotFound(node=ident)
     return row
@@ -115,7 +116,7 @@ def get_by_id(conn: sa.Connection, node_id: int, *, for_update: bool = False) ->
     :param for_update: lock the row until the transaction ends
     :raises NodeNotFound: 404
     """
-    row = conn.execute(_BY_ID.with_for_update() if for_update else _BY_ID, {"node_id": node_id}).one_or_none()
+    row = _BY_ID.one_or_none(conn, {"node_id": node_id}, for_update=for_update)
     if row is None:
         raise NodeNotFound(node=node_id)
     return row
@@ -138,10 +139,10 @@ def get_with_parts(conn: sa.Connection, ident: str | int) -> Node:
     :raises NodeNotFound: 404
     """
     if isinstance(ident, int):
-        row = conn.execute(_BY_ID_WITH_PARTS, {"node_id": ident}).one_or_none()
+        row = _BY_ID_WITH_PARTS.one_or_none(conn, {"node_id": ident})
     else:
         column, value = identity.searched(ident)
-        row = None if value is None else conn.execute(_WITH_PARTS[column], {"ident": value}).one_or_none()
+        row = None if value is None else _WITH_PARTS[column].one_or_none(conn, {"ident": value})
     if row is None:
         raise NodeNotFound(node=ident)
     return row
@@ -157,7 +158,7 @@ def get_with_revisions(conn: sa.Connection, node_id: int) -> tuple[Node, RuleRev
 
     :raises NodeNotFound: 404
     """
-    row = conn.execute(_WITH_REVISIONS, {"node_id": node_id}).one_or_none()
+    row = _WITH_REVISIONS.one_or_none(conn, {"node_id": node_id})
     if row is None:
         raise NodeNotFound(node=node_id)
     return row, RuleRevisions(row.rules_revision, row.legacy_revision, bool(row.has_legacy_values))
@@ -240,7 +241,7 @@ def candidates(conn: sa.Connection, state: str, *, uuid: str | None = None,
     """
     query, parameters = (_FOUND_BY_ID, {"node_ids": sorted(node_ids)}) if uuid is None else (
         _FOUND_BY_UUID, {"uuid": uuid})
-    return [row for row in conn.execute(query, parameters).all() if row.provision_state == state]
+    return [row for row in query.all(conn, parameters) if row.provision_state == state]
 
 
 def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
@@ -270,7 +271,7 @@ def update(conn: sa.Connection, node_id: int, values: Mapping[str, Any], *, unlo
         statement = statement.where(nodes.c.reservation.is_(None))
     if revision is not None:
         statement = statement.where(nodes.c.revision == revision)
-    while not _write(conn, statement, node_id, values):
+    while not _write(conn, lambda: conn.execute(statement).rowcount, node_id, values):
         now = _hold(conn, node_id)
         if unlocked and now.reservation is not None:
             raise NodeLocked(node=now.uuid, host=now.reservation)
@@ -303,7 +304,7 @@ def reserve(conn: sa.Connection, lock: Lock, purpose: str, known: Node | None = 
     """
     if known is not None:
         parameters = {**_locked(lock, purpose), "node_id": lock.node_id, "revision_is": known.revision}
-        if conn.execute(_RESERVE_UNCHANGED, parameters).rowcount == 1:
+        if _RESERVE_UNCHANGED.matched(conn, parameters) == 1:
             return known
     take(conn, lock, purpose)
     return get_by_id(conn, lock.node_id)
@@ -324,7 +325,7 @@ def reserve_in_state(conn: sa.Connection, lock: Lock, purpose: str, state: str, 
     :raises NodeLocked: 409, with the host that holds the lock
     """
     parameters = {**_stamped(values), **_locked(lock, purpose), "node_id": lock.node_id, "state_is": state}
-    while conn.execute(_RESERVE_IN_STATE, parameters).rowcount == 0:
+    while _RESERVE_IN_STATE.matched(conn, parameters) == 0:
         now = _hold(conn, lock.node_id)
         if now.reservation is not None:
             raise NodeLocked(node=now.uuid, host=now.reservation)
@@ -413,7 +414,7 @@ def claim_agent_token(conn: sa.Connection, node_id: int, token_hash: str,
     """
     parameters = {"node_id": node_id, "agent_token_hash": token_hash}
     if while_in is None:
-        return conn.execute(_CLAIM_TOKEN, parameters).rowcount == 1
+        return _CLAIM_ANY_TOKEN.matched(conn, parameters) == 1
     return conn.execute(_CLAIM_TOKEN_IN, {**parameters, "states": sorted(while_in)}).rowcount == 1
 
 
@@ -497,7 +498,8 @@ def _is_held(lock: Lock) -> dict[str, Any]:
 def _write_as_owner(conn: sa.Connection, lock: Lock, values: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     changes = _stamped(values) if values else {}
     parameters = {**changes, **after, **_is_held(lock)}
-    if not _write(conn, _OWNED_CHANGED if values else _OWNED, lock.node_id, values, parameters):
+    statement = _CHANGE_OWNED if values else _WRITE_OWNED
+    if not _write(conn, lambda: statement.matched(conn, parameters), lock.node_id, values):
         raise LockLost(node=_hold(conn, lock.node_id).uuid, host=lock.host)
 
 
@@ -519,14 +521,13 @@ def _hold(conn: sa.Connection, node_id: int) -> Row:
     return row
 
 
-def _write(conn: sa.Connection, statement: sa.Update, node_id: int, values: Mapping[str, Any],
-           parameters: Mapping[str, Any] | None = None) -> bool:
+def _write(conn: sa.Connection, update: Callable[[], int], node_id: int, values: Mapping[str, Any]) -> bool:
     uuid = None
     if values.get("instance_uuid") is not None:
         # For the error message. Before the write: after a failed one, PostgreSQL refuses further queries.
         uuid = conn.execute(sa.select(nodes.c.uuid).where(nodes.c.id == node_id)).scalar()
     with _taken(values, uuid):
-        written = conn.execute(statement, parameters).rowcount == 1
+        written = update() == 1
     if written and _frees(values):
         conn.execute(sa.delete(allocations).where(allocations.c.node_id == node_id))
     return written

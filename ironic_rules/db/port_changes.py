@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db import clock, identity, pxe_filter
 from ironic_rules.db.errors import duplicates, references
+from ironic_rules.db.prepared import PreparedChange
 from ironic_rules.db.tables import ports
 from ironic_rules.exceptions import DuplicatePortName, MACAlreadyExists, NodeNotFound, PortAlreadyExists
 from ironic_rules.models.ports import PORT
@@ -21,7 +22,7 @@ _GENERATED = ("id", "uuid", "node_id", "created_at", "updated_at")
 #: Values of a created port for missing fields; all rows of one INSERT have the same columns.
 _DEFAULTS = {name: PORT[name].initial() for name in PORT.where(lambda entry: entry.column) if name not in _GENERATED}
 
-_INSERT = sa.insert(ports)
+_INSERT = PreparedChange(sa.insert(ports))
 
 
 def apply_changes(conn: sa.Connection, node_id: int, changes: PortChanges) -> None:
@@ -69,7 +70,7 @@ def _create(conn: sa.Connection, node_id: int, created: list[dict[str, Any]]) ->
              "uuid": identity.assigned(values), "node_id": node_id, "created_at": now} for values in created]
     written = {name: {row[name]: row["uuid"] for row in rows} for name in _UNIQUE}
     with _taken(conn, written, ports.c.uuid), references(lambda key: NodeNotFound(node=node_id)):
-        conn.execute(_INSERT, rows)
+        _INSERT.insert_all(conn, rows)
 
 
 def _taken(conn: sa.Connection, written: Mapping[str, Mapping[Any, Any]], own: sa.Column[Any]) -> Any:

@@ -11,6 +11,7 @@ from ironic_rules.db import clock, identity, inspection_rules, node_filters, pxe
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.port_changes import apply_changes as apply_changes
+from ironic_rules.db.prepared import Prepared
 from ironic_rules.db.projection import Row, columns_of
 from ironic_rules.db.tables import nodes, portgroups, ports, revisions
 from ironic_rules.exceptions import (
@@ -42,14 +43,14 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, wit
     return sa.select(*own, *(_JOINED[name] for name in joined)).select_from(source)
 
 _ALL = _select()
-_OF_NODE = _ALL.where(ports.c.node_id == sa.bindparam("node_id")).order_by(ports.c.id)
+_OF_NODE = Prepared(_ALL.where(ports.c.node_id == sa.bindparam("node_id")).order_by(ports.c.id))
 _BY_ID = _ALL.where(ports.c.id == sa.bindparam("port_id"))
 _INSERT = sa.insert(ports)
 _OWNER = sa.select(ports.c.node_id).where(ports.c.id == sa.bindparam("port_id"))
 _IS_ONE_OF = ports.c.address.in_(sa.bindparam("macs", expanding=True))
-_OWNERS = sa.select(ports.c.address, ports.c.node_id).where(_IS_ONE_OF)
-_OWNERS_AND_REVISION = sa.select(revisions.c.revision, ports.c.node_id).select_from(
-    revisions.outerjoin(ports, _IS_ONE_OF)).where(revisions.c.name == inspection_rules.RULE_SET)
+_OWNERS = Prepared(sa.select(ports.c.address, ports.c.node_id).where(_IS_ONE_OF))
+_OWNERS_AND_REVISION = Prepared(sa.select(revisions.c.revision, ports.c.node_id).select_from(
+    revisions.outerjoin(ports, _IS_ONE_OF)).where(revisions.c.name == inspection_rules.RULE_SET))
 
 
 def get(conn: sa.Connection, ident: str) -> Port:
@@ -86,7 +87,7 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
 
 def for_node(conn: sa.Connection, node_id: int) -> Sequence[Port]:
     """Return all ports of a node, oldest first."""
-    return conn.execute(_OF_NODE, {"node_id": node_id}).all()
+    return _OF_NODE.all(conn, {"node_id": node_id})
 
 
 def for_nodes(conn: sa.Connection, node_ids: Collection[int]) -> dict[int, list[Port]]:
@@ -140,12 +141,12 @@ def destroy(conn: sa.Connection, port_id: int) -> None:
 
 def node_ids_by_addresses(conn: sa.Connection, macs: Collection[str]) -> dict[str, int]:
     """Return the node ids by MAC address for ``macs`` (normalised); addresses without a port are missing."""
-    return {row.address: row.node_id for row in conn.execute(_OWNERS, {"macs": list(macs)}).all()}
+    return {row.address: row.node_id for row in _OWNERS.all(conn, {"macs": list(macs)})}
 
 
 def owners_and_rules_revision(conn: sa.Connection, macs: Collection[str]) -> tuple[set[int], int]:
     """Return the ids of the nodes that have ports with ``macs``, and the revision of the set of inspection rules."""
-    rows = conn.execute(_OWNERS_AND_REVISION, {"macs": list(macs)}).all()
+    rows = _OWNERS_AND_REVISION.all(conn, {"macs": list(macs)})
     return {row.node_id for row in rows if row.node_id is not None}, rows[0].revision
 
 

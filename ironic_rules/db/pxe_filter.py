@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from ironic_rules.db.prepared import PreparedChange
 from ironic_rules.db.tables import nodes, ports, pxe_filter_changes
 from ironic_rules.models import states
 
@@ -42,7 +43,7 @@ IDENTIFIERS = ("client-id", "duid")
 #: Fields of a port whose changes filters have to know.
 OF_PORTS = frozenset({"address", "node_id", "physical_network", "extra"})
 
-_NOTE = sa.insert(pxe_filter_changes)
+_NOTE = PreparedChange(sa.insert(pxe_filter_changes))
 _PORTS = sa.select(ports.c.id, ports.c.address, ports.c.node_id).where(
     ports.c.id > sa.bindparam("after")).order_by(ports.c.id).limit(_PAGE)
 _ADDRESS, _NODE_ID = operator.itemgetter(1), operator.itemgetter(2)
@@ -128,7 +129,7 @@ class Port(NamedTuple):
 def note(conn: sa.Connection, *node_ids: int) -> None:
     """Record in the list that ports of these nodes were created, deleted or moved, or got another address."""
     for node_id in node_ids:
-        number: int = conn.execute(_NOTE, {"node_id": node_id}).inserted_primary_key[0]  # type: ignore[index]
+        number = _NOTE.inserted(conn, {"node_id": node_id})
         if number % _PRUNE_EVERY == 0:
             conn.execute(sa.delete(pxe_filter_changes).where(pxe_filter_changes.c.id <= number - KEEP))
 

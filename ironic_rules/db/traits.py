@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable
 import sqlalchemy as sa
 
 from ironic_rules.db import node_sets
+from ironic_rules.db.prepared import Prepared
 from ironic_rules.db.tables import node_traits, nodes
 from ironic_rules.exceptions import NodeNotFound, TraitNotFound
 
 _ALL = sa.select(node_traits.c.node_id, node_traits.c.trait)
 _OF_NODES = _ALL.where(node_traits.c.node_id.in_(sa.bindparam("node_ids", expanding=True)))
-_OF_RANGE = _ALL.where(node_traits.c.node_id.between(sa.bindparam("first"), sa.bindparam("last")))
+_OF_RANGE = Prepared(_ALL.where(node_traits.c.node_id.between(sa.bindparam("first"), sa.bindparam("last"))))
 #: How many ids a range may have for each that is wanted.
 _SPARSE = 4
 
@@ -23,9 +24,9 @@ def list_for(conn: sa.Connection, node_ids: Iterable[int]) -> dict[int, list[str
     if found:
         first, last = min(found), max(found)
         # A page mostly has consecutive ids. A list of them in the statement takes five times as long.
-        rows = conn.execute(_OF_RANGE, {"first": first, "last": last}) if last - first < _SPARSE * len(found) else (
-            conn.execute(_OF_NODES, {"node_ids": list(found)}))
-        for node_id, trait in rows.all():
+        rows = _OF_RANGE.all(conn, {"first": first, "last": last}) if last - first < _SPARSE * len(found) else (
+            conn.execute(_OF_NODES, {"node_ids": list(found)}).all())
+        for node_id, trait in rows:
             if node_id in found:
                 found[node_id].append(trait)
     for traits in found.values():

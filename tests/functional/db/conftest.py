@@ -24,6 +24,9 @@ def shared_database(request: pytest.FixtureRequest) -> Iterator[Database]:
 
 @pytest.fixture
 def db(shared_database: Database) -> Database:
+    if shared_database.dialect == "sqlite":
+        # SQLAlchemy does not forget listeners of other tests when they are removed; statements are prepared without.
+        shared_database.engine._has_events = False
     with shared_database.writer() as conn:
         databases.empty(conn)
     return shared_database
