@@ -60,7 +60,7 @@ _OWNED = sa.update(nodes).where(
     nodes.c.reservation_token == sa.bindparam("token_is"))
 _WRITE_OWNED = PreparedChange(_OWNED)
 _CHANGE_OWNED = PreparedChange(_OWNED.values(revision=nodes.c.revision + 1))
-_INSERT = sa.insert(nodes)
+_INSERT = PreparedChange(sa.insert(nodes))
 _RESERVE = sa.update(nodes).where(nodes.c.id == sa.bindparam("node_id"), nodes.c.reservation.is_(None))
 _RESERVE_UNCHANGED = PreparedChange(_RESERVE.where(nodes.c.revision == sa.bindparam("revision_is")))
 _RESERVE_IN_STATE = PreparedChange(sa.update(nodes).where(
@@ -252,7 +252,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Node:
     row = {"provision_state": states.ENROLL, "created_at": clock.now(), **values}
     row["uuid"] = identity.assigned(row)
     with _taken(row, row["uuid"]):
-        node_id = conn.execute(_INSERT, row).inserted_primary_key[0]  # type: ignore[index]
+        node_id = _INSERT.inserted(conn, row)
     return get_by_id(conn, node_id)
 
 

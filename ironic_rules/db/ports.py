@@ -11,7 +11,7 @@ from ironic_rules.db import clock, identity, inspection_rules, node_filters, pxe
 from ironic_rules.db.errors import duplicates, references
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.port_changes import apply_changes as apply_changes
-from ironic_rules.db.prepared import Prepared
+from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.projection import Row, columns_of
 from ironic_rules.db.tables import nodes, portgroups, ports, revisions
 from ironic_rules.exceptions import (
@@ -44,8 +44,8 @@ def _select(columns: Iterable[str] | None = None, *, raw_json: bool = False, wit
 
 _ALL = _select()
 _OF_NODE = Prepared(_ALL.where(ports.c.node_id == sa.bindparam("node_id")).order_by(ports.c.id))
-_BY_ID = _ALL.where(ports.c.id == sa.bindparam("port_id"))
-_INSERT = sa.insert(ports)
+_BY_ID = Prepared(_ALL.where(ports.c.id == sa.bindparam("port_id")))
+_INSERT = PreparedChange(sa.insert(ports))
 _OWNER = sa.select(ports.c.node_id).where(ports.c.id == sa.bindparam("port_id"))
 _IS_ONE_OF = ports.c.address.in_(sa.bindparam("macs", expanding=True))
 _OWNERS = Prepared(sa.select(ports.c.address, ports.c.node_id).where(_IS_ONE_OF))
@@ -106,9 +106,9 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
     """
     row = {"created_at": clock.now(), **values, "uuid": identity.assigned(values)}
     with _taken(row), references(lambda key: _missing(conn, key, row)):
-        port_id = conn.execute(_INSERT, row).inserted_primary_key[0]  # type: ignore[index]
+        port_id = _INSERT.inserted(conn, row)
     pxe_filter.note(conn, row["node_id"])
-    return conn.execute(_BY_ID, {"port_id": port_id}).one()
+    return _BY_ID.one_or_none(conn, {"port_id": port_id})
 
 
 def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Port:

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import result_tuple
 
 from ironic_rules.db.projection import Row
+from ironic_rules.db.types import Json
 
 _Convert = Callable[[Any], Any] | None
 #: Number of items of a list up to which the text of a query is kept: the interfaces of a large machine.
@@ -112,7 +113,7 @@ class PreparedChange:
 
     def __init__(self, statement: sa.Insert | sa.Update) -> None:
         self._statement = statement
-        #: by the names of the parameters; None: with defaults, which SQLAlchemy finds
+        #: by the names of the parameters; None: SQLAlchemy executes it
         self._plans: dict[tuple[str, ...], _Parameters | None] = {}
 
     def matched(self, conn: sa.Connection, parameters: Mapping[str, Any]) -> int:
@@ -155,8 +156,14 @@ class PreparedChange:
     def _plan(self, dialect: sa.Dialect, names: tuple[str, ...]) -> _Parameters | None:
         compiled: Any = self._statement.compile(dialect=dialect, column_keys=sorted(names))
         text = str(compiled)
-        has_more = compiled.insert_prefetch or compiled.update_prefetch or "POSTCOMPILE" in text
+        defaults = [*compiled.insert_prefetch, *compiled.update_prefetch]
+        is_known = "POSTCOMPILE" not in text and all(
+            column.default.is_scalar or isinstance(column.type, Json) for column in defaults)
         if len(self._plans) >= _MOST_TEXTS:
             self._plans.clear()
-        plan = self._plans[names] = None if has_more else _parameters(compiled, text, dialect)
+        plan = self._plans[names] = _parameters(compiled, text, dialect) if is_known else None
+        if plan is not None:
+            # Those of JSON are empty objects and lists, made by functions that SQLAlchemy calls with a context.
+            plan.fixed.update((column.key, column.default.arg if column.default.is_scalar else column.default.arg(None))
+                              for column in defaults)
         return plan

@@ -115,8 +115,9 @@ def test_rows_are_inserted_and_updated(db: Database, node: Any, monkeypatch: pyt
         ("1", "u", "e!", "ERROR"), ("2", None, "e", "INFO"), ("3", None, "e", "INFO")]
 
 
-def test_defaults_are_inserted(db: Database) -> None:
-    with db.writer() as conn:
+def test_defaults_are_inserted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched, db.writer() as conn:
+        _directly(db, patched)
         row = nodes.get_by_id(conn, PreparedChange(sa.insert(table)).inserted(
             conn, {"uuid": "0b2b8f6e-0000-4000-8000-000000000000", "driver": "d", "provision_state": "enroll",
                    "created_at": clock.now()}))
