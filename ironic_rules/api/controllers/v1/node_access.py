@@ -184,11 +184,10 @@ def choose_interfaces(conn: sa.Connection, group: str, driver: str, requested: d
     :raises NoValidHost: 503, no conductor is alive
     :raises DriverNotFound, InterfaceNotFound: 400, no conductor of the group supports it
     """
-    alive = conductors.alive(conn, pecan.request.conf.conductor.heartbeat_timeout)
-    if not alive:
+    offered = pecan.request.offered_steps.interfaces(conn)
+    if not offered:
         raise NoValidHost
-    offered = selection.union(row.hardware_types for row in alive if row.conductor_group == group)
-    return selection.choose_interfaces(offered, driver, requested)
+    return selection.choose_interfaces(offered.get(group, {}), driver, requested)
 
 
 def show(conn: sa.Connection, rows: Sequence[Any], fields: tuple[str, ...] | None) -> list[dict[str, Any]]:
