@@ -147,7 +147,7 @@ class PreparedChange:
             if (prepared := self._plans[names] if names in self._plans else self._plan(conn.dialect, names)) is None:
                 return None
             return connection.execute(prepared.text, prepared.of(parameters))
-        except Exception as exc:
+        except Exception as exc:  # of SQLite, or of a value's conversion: SQLAlchemy meets the same
             if not connection.in_transaction:
                 # As when the disk is full. To execute the statement again would write it without the rest.
                 raise sa.exc.OperationalError(None, None, exc) from exc
