@@ -9,6 +9,8 @@ import orjson
 import pecan
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+#: In the place of an ident in a template: no JSON text has it.
+_IDENT = "\0"
 
 
 def base() -> str:
@@ -48,15 +50,10 @@ class Fragments:
 
     def __init__(self, collection: str) -> None:
         root = base()
-        self._head = b'[{"href":' + orjson.dumps(f"{root}/v1/{collection}/")[:-1]
-        self._middle = b'","rel":"self"},{"href":' + orjson.dumps(f"{root}/{collection}/")[:-1]
-        self._tail = b'","rel":"bookmark"}]'
+        self_link, bookmark = (orjson.dumps(f"{root}{path}/{collection}/").decode()[:-1] for path in ("/v1", ""))
+        self._text = (f'[{{"href":{self_link}{_IDENT}","rel":"self"}},'
+                      f'{{"href":{bookmark}{_IDENT}","rel":"bookmark"}}]')
 
     def of(self, ident: str) -> orjson.Fragment:
         """Return the JSON of the links of ``ident``."""
-        return orjson.Fragment(self.json(ident))
-
-    def json(self, ident: str) -> bytes:
-        """Return the JSON of the links of ``ident`` as bytes."""
-        raw = ident.encode()
-        return b"".join((self._head, raw, self._middle, raw, self._tail))
+        return orjson.Fragment(self._text.replace(_IDENT, ident))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -45,7 +46,12 @@ def problems(conn: sa.Connection, rows: Collection[Row | Rule], fields: Collecti
     """Return the problems of the invalid ones of ``rows``, if ``fields`` show them; built-in rules are valid."""
     if "valid" not in fields and "problems" not in fields:
         return {}
-    versions = [(row.uuid, row.revision) for row in rows if not isinstance(row, Rule)]
+    stored = [row for row in rows if not isinstance(row, Rule)]
+    if not stored:
+        return {}
+    # By position: by name it takes three times as long.
+    names = stored[0]._fields
+    versions = map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored)
     found: Mapping[str, Problems] = pecan.request.rule_problems.of_versions(conn, versions)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
@@ -50,11 +50,18 @@ class RuleProblems:
         """Remember that these versions, which were just written, are valid."""
         self._remember(dict.fromkeys(versions, ()))
 
-    def of_versions(self, conn: sa.Connection, versions: Sequence[Version]) -> dict[str, Problems]:
+    def of_versions(self, conn: sa.Connection, versions: Iterable[Version]) -> dict[str, Problems]:
         """Return the problems of those of the stored rules that are invalid; only unknown versions are read."""
-        unknown = [uuid for uuid, revision in versions if (uuid, revision) not in self._known]
-        found = self.invalid(inspection_rules.some_rules(conn, unknown)) if unknown else {}
-        return found | {version[0]: problems for version in versions if (problems := self._known.get(version))}
+        known = self._known
+        found: dict[str, Problems] = {}
+        unknown = []
+        for version in versions:
+            problems = known.get(version)
+            if problems is None:
+                unknown.append(version[0])
+            elif problems:
+                found[version[0]] = problems
+        return found | self.invalid(inspection_rules.some_rules(conn, unknown)) if unknown else found
 
     def of_all(self, conn: sa.Connection) -> dict[str, Problems]:
         """Return the problems of all stored rules that are invalid."""

@@ -15,8 +15,6 @@ from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules import RuleWarning
 
 _STORED = RULE.where(lambda entry: entry.shown and entry.column)
-
-
 _VALIDITY = ("valid", "problems")
 
 
@@ -36,27 +34,28 @@ def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown,
     """
     names = [name for name in columns(fields) if name != "revision"]
     sealed = [name for name in names if name in SEALED]
-    validity = [name for name in _VALIDITY if name in fields]
-    shows_sensitive, shows_built_in = "sensitive" in fields, "built_in" in fields
-    shows_uuid = "uuid" in fields
+    valid = {name: value for name, value in _validity(()).items() if name in fields}
+    shows_uuid, shows_sensitive, shows_built_in = (name in fields for name in ("uuid", "sensitive", "built_in"))
     fragments = links.Fragments("inspection_rules")
+    known = problems or {}
     replies = []
+    # A page has a thousand of them: what is the same for all is above.
     for row in rows:
-        if isinstance(row, Rule):
-            is_built_in, values = True, _values(row, names)
-        else:
-            is_built_in, values = False, row[:len(names)]
-        reply: JSONObject = dict(zip(names, values, strict=True))
+        is_built_in = isinstance(row, Rule)
+        # A row has more columns than are shown.
+        reply: JSONObject = dict(zip(names, _values(row, names) if isinstance(row, Rule) else row, strict=False))
+        uuid, sensitive = reply["uuid"], reply["sensitive"]
         for name in sealed:
-            reply[name] = None if reply["sensitive"] else orjson.Fragment(reply[name])
+            reply[name] = None if sensitive else orjson.Fragment(reply[name])
         if shows_built_in:
             reply["built_in"] = is_built_in
-        if validity:
-            found = _validity((problems or {}).get(reply["uuid"], ()))
-            reply |= {name: found[name] for name in validity}
+        if valid:
+            reply |= {name: _validity(known[uuid])[name] for name in valid} if uuid in known else valid
         if not shows_sensitive:
             del reply["sensitive"]
-        reply["links"] = fragments.of(reply["uuid"] if shows_uuid else reply.pop("uuid"))
+        if not shows_uuid:
+            del reply["uuid"]
+        reply["links"] = fragments.of(uuid)
         replies.append(reply)
     return replies
 
