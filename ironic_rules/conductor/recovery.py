@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 
 import sqlalchemy as sa
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules import context
@@ -38,9 +39,7 @@ def resume_orphans(conductor: Conductor) -> int:
     with this conductor's own lock that none of its threads works on: from before its restart, or as saving failed.
     """
     timeout = conductor.conf.conductor.heartbeat_timeout
-    if ended := stalled_sessions.end(conductor.db, conductor.conf.database.idle_transaction_timeout):
-        LOG.warning("Ended %d sessions of the database whose clients had sent a part of a statement and nothing since; "
-                    "they may have kept locks", ended)
+    _end_stalled_sessions(conductor)
     with conductor.db.reader() as conn:
         # In this order: a conductor registers before its first lock, so the owner of each of these is known below.
         locked = nodes.locks(conn, conductor.group)
@@ -60,6 +59,19 @@ def resume_orphans(conductor: Conductor) -> int:
         if orphaned and _resume(conductor, held):
             resumed += 1
     return resumed
+
+
+def _end_stalled_sessions(conductor: Conductor) -> None:
+    try:
+        ended = stalled_sessions.end(conductor.db, conductor.conf.database.idle_transaction_timeout)
+    except state_machine.DATABASE_AWAY:
+        raise
+    except db_exc.DBError as exc:  # nodes without such a session are resumed in any case
+        LOG.warning("The sessions of the database cannot be read: %s", exc)
+        return
+    if ended:
+        LOG.warning("Ended %d sessions of the database whose clients had sent a part of a statement and nothing since; "
+                    "they may have kept locks", ended)
 
 
 def _alive(conn: sa.Connection, conductor: Conductor) -> set[str]:

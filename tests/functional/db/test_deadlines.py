@@ -175,6 +175,18 @@ def test_recovery_ends_such_a_transaction_of_a_conductor_that_is_gone(url: str, 
             conductor.workers.stop(10)
 
 
+def test_recovery_does_not_depend_on_the_sessions_of_the_database(
+        url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(stalled_sessions, "_END", sa.text("SELECT x FROM nowhere"))
+    with opened(url) as db:
+        conductor = make_conductor(configuration(tmp_path), db)
+        try:
+            recovery.resume_orphans(conductor)
+        finally:
+            conductor.workers.stop(10)
+        assert ("cannot be read" in caplog.text) == (db.dialect == "postgresql")
+
+
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize(("given", "name"), [("", "ironic-rules"), ("mine", "mine ironic-rules")])
 def test_sessions_have_a_name(url: str, given: str, name: str) -> None:
