@@ -57,7 +57,7 @@ def prune(conn: sa.Connection, node_id: int, event_type: str = "", history: int 
         return
     query = _GONE["history" in limits, "inspections" in limits]
     parameters = {"of_node": node_id, **limits, **({"of_type": event_type} if "history" in limits else {})}
-    history_gone, inspections_gone = query.one_or_none(conn, parameters)
+    history_gone, inspections_gone = query.one(conn, parameters)
     if history_gone is not None:
         conn.execute(sa.delete(node_history).where(
             node_history.c.node_id == node_id, node_history.c.event_type == event_type,

@@ -108,7 +108,7 @@ def create(conn: sa.Connection, values: Mapping[str, Any]) -> Port:
     with _taken(row), references(lambda key: _missing(conn, key, row)):
         port_id = _INSERT.inserted(conn, row)
     pxe_filter.note(conn, row["node_id"])
-    return _BY_ID.one_or_none(conn, {"port_id": port_id})
+    return _BY_ID.one(conn, {"port_id": port_id})
 
 
 def update(conn: sa.Connection, port_id: int, values: Mapping[str, Any]) -> Port:

@@ -2,7 +2,7 @@
 
 SQLite is in the process, and a small query takes it 3 us of processor time; SQLAlchemy takes 35 us more to have it
 executed, and 80 us or more if other code was in the caches. Of an inspection that was a third. On servers, where a
-statement is a round trip, and while anything listens to the engine, SQLAlchemy executes all statements.
+statement is a round trip, and while anything listens to the engine or logs its statements, SQLAlchemy executes all.
 
 Whatever fails is executed once more by SQLAlchemy: it meets the same error, and oslo.db converts that.
 """
@@ -10,7 +10,7 @@ Whatever fails is executed once more by SQLAlchemy: it meets the same error, and
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -57,7 +57,23 @@ def _parameters(compiled: Any, text: str, dialect: sa.Dialect) -> _Parameters:
 
 def _is_direct(conn: sa.Connection) -> bool:
     # Where SQLAlchemy has no such attributes, it executes everything.
-    return conn.dialect.name == "sqlite" and not any(getattr(each, "_has_events", True) for each in (conn, conn.engine))
+    return conn.dialect.name == "sqlite" and not getattr(conn, "_echo", True) and not any(
+        getattr(each, "_has_events", True) for each in (conn, conn.engine))
+
+
+@contextlib.contextmanager
+def _repeatable(connection: Any) -> Iterator[None]:
+    """Suppress an error after which SQLAlchemy can execute the statement again.
+
+    :raises OperationalError: the transaction has ended with it, as when the disk is full: what follows would be
+        written without what was before
+    """
+    was_in_transaction = connection.in_transaction
+    try:
+        yield
+    except Exception as exc:  # of SQLite, or of a value's conversion: SQLAlchemy meets the same
+        if was_in_transaction and not connection.in_transaction:
+            raise sa.exc.OperationalError(None, None, exc) from exc
 
 
 class Prepared:
@@ -75,18 +91,32 @@ class Prepared:
         """Return all rows."""
         lengths = tuple(len(value) for value in parameters.values() if value.__class__ is list)
         if _is_direct(conn) and max(lengths, default=0) <= _LONGEST_LIST:
-            with contextlib.suppress(Exception):
+            with _repeatable(conn.connection.dbapi_connection):
                 return self._rows(conn, parameters, lengths)
         return conn.execute(self.query, parameters).all()
 
     def one_or_none(self, conn: sa.Connection, parameters: Mapping[str, Any], *, for_update: bool = False) -> Any:
-        """Return the only row, None if there is none. The query cannot find several.
+        """Return the only row, None if there is none.
 
         :param for_update: lock the row until the transaction ends, which SQLite does with the whole database
+        :raises MultipleResultsFound: there are several
         """
         if for_update and conn.dialect.name != "sqlite":
             return conn.execute(self.query.with_for_update(), parameters).one_or_none()
-        return next(iter(self.all(conn, parameters)), None)
+        rows = self.all(conn, parameters)
+        if len(rows) > 1:
+            raise sa.exc.MultipleResultsFound(f"{len(rows)} rows were found when one or none was required")
+        return rows[0] if rows else None
+
+    def one(self, conn: sa.Connection, parameters: Mapping[str, Any]) -> Any:
+        """Return the only row.
+
+        :raises NoResultFound, MultipleResultsFound: there is none, or are several
+        """
+        row = self.one_or_none(conn, parameters)
+        if row is None:
+            raise sa.exc.NoResultFound("No row was found when one was required")
+        return row
 
     def _rows(self, conn: sa.Connection, parameters: Mapping[str, Any], lengths: tuple[int, ...]) -> list[Row]:
         prepared, converted = self._plans.get(lengths) or self._plan(conn.dialect, parameters, lengths)
@@ -142,16 +172,12 @@ class PreparedChange:
         if not _is_direct(conn):
             return None
         connection: Any = conn.connection.dbapi_connection
-        try:
+        with _repeatable(connection):
             names = tuple(parameters)
-            if (prepared := self._plans[names] if names in self._plans else self._plan(conn.dialect, names)) is None:
-                return None
-            return connection.execute(prepared.text, prepared.of(parameters))
-        except Exception as exc:  # of SQLite, or of a value's conversion: SQLAlchemy meets the same
-            if not connection.in_transaction:
-                # As when the disk is full. To execute the statement again would write it without the rest.
-                raise sa.exc.OperationalError(None, None, exc) from exc
-            return None
+            prepared = self._plans[names] if names in self._plans else self._plan(conn.dialect, names)
+            if prepared is not None:
+                return connection.execute(prepared.text, prepared.of(parameters))
+        return None
 
     def _plan(self, dialect: sa.Dialect, names: tuple[str, ...]) -> _Parameters | None:
         compiled: Any = self._statement.compile(dialect=dialect, column_keys=sorted(names))

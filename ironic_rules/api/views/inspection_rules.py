@@ -41,9 +41,11 @@ def rules(rows: Sequence[Row | Rule], fields: Collection[str] = RULE.shown,
     replies = []
     # A page has a thousand of them: what is the same for all is above.
     for row in rows:
-        is_built_in = isinstance(row, Rule)
-        # A row has more columns than are shown.
-        reply: JSONObject = dict(zip(names, _values(row, names) if isinstance(row, Rule) else row, strict=False))
+        if isinstance(row, Rule):
+            is_built_in, values = True, _values(row, names)
+        else:
+            is_built_in, values = False, row[:len(names)]
+        reply: JSONObject = dict(zip(names, values, strict=True))
         uuid, sensitive = reply["uuid"], reply["sensitive"]
         for name in sealed:
             reply[name] = None if sensitive else orjson.Fragment(reply[name])

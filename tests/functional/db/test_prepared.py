@@ -11,6 +11,7 @@ from ironic_rules.db.prepared import Prepared, PreparedChange
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import node_history, pxe_filter_changes
 from ironic_rules.db.tables import nodes as table
+from tests.functional import databases
 from tests.functional.api.test_statements import counted
 
 
@@ -155,3 +156,40 @@ def test_a_change_after_whose_failure_there_is_no_transaction_is_not_repeated(db
         insert.inserted(conn, _entry(node, "2"))
     with db.reader() as conn:
         assert conn.scalar(sa.select(sa.func.count()).select_from(node_history)) == 0
+
+
+def test_a_query_after_whose_failure_there_is_no_transaction_is_not_repeated(db: Database, node: Any) -> None:
+    if db.dialect != "sqlite":
+        pytest.skip("of SQLite only")
+
+    def rolls_back(value: Any) -> Any:
+        ended.rollback()  # as SQLite does after an error of the disk
+        raise ValueError
+
+    query = Prepared(sa.select(table.c.id).where(table.c.id == sa.bindparam("node_id")))
+    with pytest.raises(sa.exc.OperationalError), db.writer() as conn:
+        ended: Any = conn.connection.dbapi_connection
+        assert len(query.all(conn, {"node_id": node.id})) == 1
+        query._plans = {(): (query._plans[()][0], [(0, rolls_back)])}
+        query.all(conn, {"node_id": node.id})
+
+
+def test_there_is_one_row(db: Database, node: Any) -> None:
+    of_node = {"node_id": node.id}
+    with db.reader() as conn:
+        with pytest.raises(sa.exc.MultipleResultsFound):
+            ports._OF_NODE.one_or_none(conn, of_node)
+        with pytest.raises(sa.exc.NoResultFound):
+            nodes._BY_ID.one(conn, {"node_id": node.id + 1000})
+        assert nodes._BY_ID.one(conn, of_node).id == node.id
+
+
+def test_statements_are_logged_if_that_is_configured(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "sqlalchemy.engine")
+    with databases.migrated_database("sqlite") as url:
+        logging_database = databases.open_database(url, connection_debug=50)
+        caplog.clear()
+        with logging_database.reader() as conn:
+            assert nodes._BY_ID.one_or_none(conn, {"node_id": 1}) is None
+        logging_database.dispose()
+    assert "FROM nodes" in caplog.text
