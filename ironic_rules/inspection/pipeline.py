@@ -187,11 +187,9 @@ class Pipeline:
             raise HookFailed(hook=name, reason=f"{type(exc).__name__}: {printable(exc)}") from exc
         finally:
             task.watch.end()
-        if kept is None:
-            return
         if not received.is_unchanged():
             raise HookFailed(hook=name, reason="it changed the inventory, which hooks must not do")
-        if problem := kept.problem() or problem_of_data(data):
+        if kept is not None and (problem := kept.problem() or problem_of_data(data)):
             # A path can have what the rule has written.
             raise HookFailed(hook=name, reason=WITHHELD if sealed else problem)
 
