@@ -212,10 +212,11 @@ def describe(entry: Inspection, conductor: Conductor, task: Task, processing: Pr
         return
     outcome = processing.outcome
     if outcome is None:
-        records.describe(entry, task, processing.data, getattr(error, "traces", ()), task.messages, error)
+        matched = [trace for trace in getattr(error, "traces", ()) if trace.matched]
+        records.describe(entry, task, processing.data, matched, task.messages, error)
     else:
         entry.seconds.update(outcome.seconds)
-        records.describe(entry, task, processing.data, outcome.traces, outcome.messages, text=outcome.inventory)
+        records.describe(entry, task, processing.data, outcome.matched, outcome.messages, text=outcome.inventory)
 
 
 def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing: Processing) -> Collection[str]:
@@ -287,7 +288,7 @@ class Processing:
         self.outcome = conductor.pipeline.run(
             task, data.inventory, data.plugin_data, rule_set, spent,
             legacy=None if self.legacy is None else self.legacy.run, rules_only=rules_only, runs=self.runs)
-        self.is_sealed = any(trace.sensitive and trace.matched for trace in self.outcome.traces)
+        self.is_sealed = self.outcome.is_sealed
         fitting.fit(conductor.db, conductor.conf.conductor.heartbeat_timeout, task, sealed=self.is_sealed)
         if interface is not None:
             _call(task, interface.finish)
@@ -340,7 +341,7 @@ def count(conn: sa.Connection, task: Task, outcome: Outcome) -> None:
 
     :raises RuleSpent: one of them has been applied to the last one meanwhile
     """
-    if applied := [trace.uuid for trace in outcome.traces if trace.limited and trace.matched]:
+    if applied := [trace.uuid for trace in outcome.matched if trace.limited]:
         rule_nodes.count(conn, task.node.uuid, applied)
 
 
@@ -461,7 +462,7 @@ def foreign_addresses(conn: sa.Connection, node_id: int, data: dict[str, Any]) -
 
 
 def summary(outcome: Outcome) -> str:
-    matched = [trace for trace in outcome.traces if trace.matched]
+    matched = outcome.matched
     more = f" and {len(matched) - _NAMED_RULES} more" if len(matched) > _NAMED_RULES else ""
     named = [f"{trace.uuid} ({trace.description or 'no description'})" for trace in matched[:_NAMED_RULES]]
     return "Inspection finished; rules matched: " + (", ".join(named) or "none") + more

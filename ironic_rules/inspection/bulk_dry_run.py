@@ -197,7 +197,7 @@ class BulkDryRun:
             outcome = self.pipeline.run(
                 task, data.inventory, data.plugin_data, self.rules, node.spent, steps,
                 self._legacy(machine, steps), rules_only=rules_only, notes=notes)
-            is_sealed = any(trace.sensitive and trace.matched for trace in outcome.traces)
+            is_sealed = outcome.is_sealed
             fitting.fit(self.db, self.heartbeat_timeout, task, sealed=is_sealed)
             reapplying.check_ports(node.row, task)
         except (HookFailed, RuleFailed) as exc:

@@ -175,9 +175,8 @@ class DryRun:
         try:
             outcome = self._pipeline.run(task, data.inventory, plugin_data, rule_set, lambda: machine.spent, steps,
                                          self._legacy(legacy, machine, steps))
-            is_sealed = any(trace.sensitive and trace.matched for trace in outcome.traces)
             if self._db is not None:
-                fitting.fit(self._db, self._heartbeat_timeout, task, sealed=is_sealed)
+                fitting.fit(self._db, self._heartbeat_timeout, task, sealed=outcome.is_sealed)
         except (HookFailed, RuleFailed, DriverNotFound, InterfaceNotFound) as exc:
             return failed(steps, failure(exc), [*said, *task.messages])
         self._tick()

@@ -48,6 +48,7 @@ class Outcome:
     :ivar messages: ``(level, text)`` for the operator, from hooks and from rules
     :ivar seconds: of each stage so far
     :ivar inventory: the inventory as JSON text; None: it is not known
+    :ivar matched: the traces of the rules that matched
     """
 
     traces: list[Trace]
@@ -55,6 +56,15 @@ class Outcome:
     messages: list[tuple[str, str]]
     seconds: Mapping[str, float] = field(default_factory=dict)
     inventory: bytes | None = None
+    matched: list[Trace] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matched", [trace for trace in self.traces if trace.matched])
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the drafts contain what a sensitive rule wrote."""
+        return any(trace.sensitive for trace in self.matched)
 
 
 class Pipeline:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -25,16 +25,15 @@ _MAX_CHANGES = 64 * 1024
 _MAY_HAVE_SECRETS = ("driver_info", "instance_info", "properties", "extra")
 
 
-def describe(found: Inspection, task: Task, data: InspectionData | None, traces: Iterable[Trace],
+def describe(found: Inspection, task: Task, data: InspectionData | None, matched: Sequence[Trace],
              messages: Sequence[tuple[str, str]], error: Exception | None = None, *, text: bytes | None = None) -> None:
     """Fill in what hooks and rules have done.
 
     :param task: its drafts after the run
-    :param traces: of the rules; those that did not match are left out
+    :param matched: the traces of the rules that matched
     :param messages: ``(level, text)``
     :param text: the inventory as JSON, as orjson writes it, if it is known
     """
-    matched = [trace for trace in traces if trace.matched]
     conceal = concealment(task, data, text) if matched or error is not None or messages else Concealment()
     # What failed is not saved.
     changes = _Changes(task) if matched and error is None else None

@@ -21,9 +21,11 @@ def changes(draft: NodeDraft | PortDraft, *, joint: bool = True) -> list[tuple[A
     :param joint: whether those of joint writes are among them
     """
     journal = draft.entries() if joint else draft.folded()
-    first = next((at for at, entry in enumerate(journal) if _is_author(entry)), len(journal))
+    first = next((at for at, entry in enumerate(journal)
+                  if type(entry) is tuple and len(entry) == 1 and entry[0] is not None), None)
     # Most drafts of an inspection are ports that no rule has changed.
-    if not any(type(entry) is tuple and len(entry) == 3 for entry in itertools.islice(journal, first, None)):
+    if first is None or not any(
+            type(entry) is tuple and len(entry) == 3 for entry in itertools.islice(journal, first, None)):
         return []
     undone = _Undone(dict(draft._values))
     found: list[tuple[Any, list[JSONObject]]] = []
@@ -126,11 +128,6 @@ def _of_key(field: str, key: str, old: Any, new: Any) -> list[JSONObject]:
     if new is _MISSING:
         return [{"op": "remove", "path": pointer.format((field, key))}]
     return json_patch.difference(old, new, (field, key))
-
-
-def _is_author(entry: Any) -> bool:
-    """Return whether an entry of a journal says who writes from now on."""
-    return type(entry) is tuple and len(entry) == 1 and entry[0] is not None
 
 
 def _with(field: Any, keys: Mapping[str, Any]) -> Any:

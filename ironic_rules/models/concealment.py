@@ -6,6 +6,7 @@ hidden there, too.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -28,8 +29,7 @@ _MOST_PARTS = 2000
 _FEW_PARTS = 20
 #: Bytes of JSON that take less time to look at than to search.
 _SMALL = 512
-_HARMLESS = frozenset({int, float, bool})
-_WITHOUT_PARTS = _HARMLESS | {type(None)}
+_WITHOUT_PARTS = frozenset({int, float, bool, type(None), datetime.datetime})
 _MAX_MEMORY = 64 * 1024 * 1024
 #: The password of a URL.
 _OF_URL = re.compile(r"""://[^\s/?#:@"'<>]*:([^\s/?#"'<>]+)@""")

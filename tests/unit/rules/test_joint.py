@@ -84,8 +84,8 @@ def outcome(sets: list[rules.RuleSet], given: rules.Facts) -> dict[str, Any]:
     task.checkpoint()
     entry = Inspection()
     records.describe(
-        entry, task, InspectionData(dict(given.inventory), {"p": "plain"}), traces, task.messages,
-        RuntimeError(error) if error else None)
+        entry, task, InspectionData(dict(given.inventory), {"p": "plain"}),
+        [trace for trace in traces if trace.matched], task.messages, RuntimeError(error) if error else None)
     changed_by = records.changed_by(task)
     return {
         "history": orjson.loads(entry.rules), "changed by": entry.changed_by, "again": changed_by, "error": error,
