@@ -37,7 +37,9 @@ class Database:
             pool_timeout=conf.database.pool_timeout, connection_recycle_time=conf.database.connection_recycle_time,
             sqlite_synchronous=conf.database.sqlite_synchronous)
         self._manager.configure(connection_parameters=_connection_parameters(conf))
-        self._max_retries = conf.database.db_max_retries
+        self._retried = oslo_db_api.wrap_db_retry(
+            max_retries=conf.database.db_max_retries, retry_interval=0.05, inc_retry_interval=True,
+            max_retry_interval=1, retry_on_deadlock=True, exception_checker=_is_serialization_failure)(self._attempt)
         sqlite.make_private(conf.database.connection)
         self.engine: sa.Engine = self._connected(conf)
         self._watchdog: deadlines.Watchdog | None = None
@@ -97,15 +99,12 @@ class Database:
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Return ``work(connection)`` of one write transaction, retried if the database reports a deadlock."""
+        result: T = self._retried(work)
+        return result
 
-        @oslo_db_api.wrap_db_retry(
-            max_retries=self._max_retries, retry_interval=0.05, inc_retry_interval=True, max_retry_interval=1,
-            retry_on_deadlock=True, exception_checker=_is_serialization_failure)
-        def attempt() -> T:
-            with self.writer() as connection:
-                return work(connection)
-
-        return attempt()
+    def _attempt(self, work: Callable[[sa.Connection], T]) -> T:
+        with self.writer() as connection:
+            return work(connection)
 
     def dispose(self) -> None:
         """Close every pooled connection, and end the watchdog, until the next statement."""
@@ -117,16 +116,17 @@ class Database:
 @contextlib.contextmanager
 def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection in one transaction, committed at the end and rolled back on any error.
+
     On SQLite it begins IMMEDIATE: a second writer waits here and never fails later with "database is locked".
     """
-    with refusals(), engine.connect() as connection:
-        if engine.dialect.name != "sqlite":
-            with connection.begin():
-                yield connection
-            return
-        with sqlite.writing(engine.url.database), connection.begin():
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+    if engine.dialect.name != "sqlite":
+        with refusals(), engine.connect() as connection, connection.begin():
             yield connection
+        return
+    # The turn before the connection: so all who write have the same one.
+    with refusals(), sqlite.writing(engine.url.database), engine.connect() as connection, connection.begin():
+        sqlite.begin_writing(connection)
+        yield connection
 
 
 def _is_serialization_failure(error: Exception) -> bool:

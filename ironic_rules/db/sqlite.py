@@ -19,6 +19,7 @@ from sqlalchemy import event, pool
 
 #: Milliseconds that SQLite waits for another writer before it reports a lock.
 BUSY_TIMEOUT_MS = 30_000
+_BEGIN = "BEGIN IMMEDIATE"
 #: Small, because each open file has its own page cache.
 _POOL_SIZE = 5
 #: Seconds that a thread waits until others have fetched their rows. A page of 1,000 takes 2 to 10 ms.
@@ -51,8 +52,10 @@ def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
 
     if isinstance(engine.pool, pool.NullPool) and engine.url.database not in (None, "", ":memory:"):
         old = engine.pool
+        # Last in, first out: what another connection writes empties the page cache of all the others. An inspection
+        # reads 30 pages of the file instead of 90.
         engine.pool = pool.QueuePool(old._creator, pool_size=min(_POOL_SIZE, size or _POOL_SIZE), max_overflow=-1,
-                                     _dispatch=old.dispatch)
+                                     use_lifo=True, _dispatch=old.dispatch)
         old.dispose()
     # What oslo.db does with errors and new connections belongs to the dialect and to the pool.
     return sa.Engine(engine.pool, engine.dialect, engine.url)
@@ -61,6 +64,20 @@ def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
 def begin_reading(connection: sa.Connection) -> None:
     """Begin a transaction that takes no lock yet; it ends when the connection is returned."""
     connection.connection.dbapi_connection.execute("BEGIN")  # type: ignore[union-attr]
+
+
+def begin_writing(connection: sa.Connection) -> None:
+    """Begin a transaction that is the only one that writes; it waits until others have ended."""
+    raw: Any = connection.connection.dbapi_connection
+    try:
+        raw.execute(_BEGIN)
+    except sqlite3.Error:
+        # SQLAlchemy meets the same error, and oslo.db converts that. It has been waited for already.
+        raw.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.exec_driver_sql(_BEGIN)
+        finally:
+            raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
 
 
 def make_private(url: str | None) -> None:

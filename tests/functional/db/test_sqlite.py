@@ -1,0 +1,75 @@
+"""What only SQLite needs: one writer at a time, and connections whose page caches stay useful."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from ironic_rules.db import sqlite
+from ironic_rules.db.session import Database
+from tests.functional import databases
+from tests.functional.db.concurrency import at_once
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """A database whose writers wait for at most a tenth of a second."""
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 100)
+    with databases.migrated_database("sqlite") as url:
+        opened = databases.open_database(url)
+        opened.write(lambda conn: None)
+        yield opened
+        opened.dispose()
+
+
+def _connection(conn: sa.Connection) -> int:
+    return id(conn.connection.dbapi_connection)
+
+
+def test_writers_one_after_the_other_have_the_same_connection(database: Database) -> None:
+    # What another connection writes empties the page cache of the others.
+    with database.reader(), database.reader(), database.reader():
+        pass
+    used: set[int] = set()
+    inside = threading.Semaphore(0)
+
+    def write() -> None:
+        inside.release()
+        database.write(lambda conn: used.add(_connection(conn)))
+
+    with database.writer() as conn:
+        used.add(_connection(conn))
+        waiting = [threading.Thread(target=write) for _ in range(4)]
+        for thread in waiting:
+            thread.start()
+        for _ in waiting:
+            inside.acquire()
+    for thread in waiting:
+        thread.join()
+    assert len(used) == 1
+
+
+def test_a_file_that_another_process_writes_is_an_error_in_time(database: Database) -> None:
+    file = database.engine.url.database
+    assert file is not None
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sa.exc.OperationalError, match="database is locked"):
+            database.write(lambda conn: None)
+        # As without another writer: readers do not wait, and the next writer waits as long as this one.
+        with database.reader() as conn:
+            assert conn.exec_driver_sql("PRAGMA busy_timeout").scalar() == 100
+        other.execute("ROLLBACK")
+    assert at_once([lambda: database.write(_increased)] * 4) == [None] * 4
+    with database.reader() as conn:
+        assert conn.exec_driver_sql("PRAGMA user_version").scalar() == 4
+
+
+def _increased(conn: sa.Connection) -> None:
+    now = conn.exec_driver_sql("PRAGMA user_version").scalar_one()
+    conn.exec_driver_sql(f"PRAGMA user_version = {now + 1}")
