@@ -9,7 +9,9 @@ from typing import Any
 import oslo_messaging as messaging
 from oslo_config import cfg
 from oslo_messaging.rpc import dispatcher
+from oslo_messaging.rpc.server import RPCServer
 
+from ironic_rules.rpc import memory
 from ironic_rules.rpc.serializer import Serializer
 
 #: Version of the conductor's RPC interface. 1.1 added ``refusal`` to ``continue_inspection``, 1.2 ``call_hardware``.
@@ -72,7 +74,9 @@ def get_transport(conf: cfg.ConfigOpts) -> messaging.RPCTransport:
 def get_server(transport: messaging.RPCTransport, conf: cfg.ConfigOpts, endpoint: Any, group: str) -> Any:
     """Return an RPC server (``start``, ``stop``, ``wait``) that calls ``endpoint`` for the group's messages."""
     target = messaging.Target(topic=conductor_topic(group), server=conf.host, version=VERSION)
+    is_local = messaging.TransportURL.parse(conf).transport == memory.SCHEME
     server = messaging.get_rpc_server(
-        transport, target, [endpoint], serializer=Serializer(), access_policy=dispatcher.DefaultRPCAccessPolicy)
+        transport, target, [endpoint], serializer=Serializer(), access_policy=dispatcher.DefaultRPCAccessPolicy,
+        server_cls=memory.Server if is_local else RPCServer)
     conf.set_default("executor_thread_pool_size", SERVER_THREADS)
     return server

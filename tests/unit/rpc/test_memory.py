@@ -6,6 +6,7 @@ import time
 import pytest
 from futurist._thread import ThreadWorker
 from oslo_config import cfg
+from oslo_context.context import get_current
 
 from ironic_rules import conf as service_conf
 from ironic_rules import context, exceptions
@@ -146,3 +147,46 @@ def test_a_fanout_reaches_every_server(rpc):
     while not endpoint.seen and time.monotonic() < deadline:
         time.sleep(0.001)
     assert [seen[1:] for seen in (*endpoint.seen, *second.seen)] == [(1, {}, None)] * 2
+
+
+def test_a_report_is_received_by_the_thread_that_sends_it_and_other_calls_by_others(rpc):
+    api, endpoint, group = rpc
+    threads = {}
+    endpoint.validate_interfaces = lambda ctxt, node_id: threads.update(validate=threading.current_thread())
+    endpoint.continue_inspection = lambda ctxt, **_: (
+        ctxt.update_store(), threads.update(report=threading.current_thread()))[0]
+    ctxt = context.admin()
+    ctxt.update_store()
+    api.continue_inspection(ctxt, "node", {}, None, group=group)
+    # Log lines that follow have the sender's context again, not the receiver's copy.
+    assert get_current() is ctxt
+    api.validate_interfaces(ctxt, "node", group=group)
+    assert threads["report"] is threading.current_thread() is not threads["validate"]
+
+
+def test_a_server_stops_after_the_reports_that_it_has_begun_to_receive(rpc):
+    api, endpoint, group = rpc
+    began, ends, ended = threading.Event(), threading.Event(), []
+
+    def slow(ctxt, **_):
+        began.set()
+        ends.wait(30)
+        ended.append("report")
+
+    endpoint.continue_inspection = slow
+    slowly = f"{group}-slow"
+    server = rpc_transport.get_server(api._client.transport, api._client.transport.conf, endpoint, slowly)
+    server.start()
+    sender = threading.Thread(target=lambda: api.continue_inspection(context.admin(), "node", {}, group=slowly))
+    sender.start()
+    assert began.wait(30)
+    stopping = threading.Thread(target=lambda: (server.stop(), server.wait(), ended.append("server")))
+    stopping.start()
+    stopping.join(0.2)
+    assert stopping.is_alive()
+    # Others are not held up by it.
+    assert api.validate_interfaces(context.admin(), 7, group=group)
+    ends.set()
+    sender.join(30)
+    stopping.join(30)
+    assert ended == ["report", "server"]
