@@ -88,15 +88,8 @@ def _exceeds(raw: bytes, max_values: int) -> bool:
 
 def _keys_at_most(raw: bytes) -> int:
     """Return how many places of ``raw`` look like the end of a key, inside of strings too."""
-    if len(raw) <= _WINDOW:
-        return len(_KEY.findall(raw))
-    keys = start = 0
-    while start < len(raw):
-        # A window that ends with a colon cuts no such place in two.
-        end = raw.find(b":", start + _WINDOW) + 1 or len(raw)
-        keys += len(_KEY.findall(raw, start, end))
-        start = end
-    return keys
+    # A third of the time of _KEY, and no object for each of them.
+    return raw.translate(None, _SPACE).count(b'":')
 
 
 def _keys(raw: bytes) -> int:
