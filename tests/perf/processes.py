@@ -25,7 +25,7 @@ class Measured:
 
     def resident_mib(self) -> float:
         """Return the resident memory of the process and all its descendants in MiB."""
-        return sum(_kib(pid, "VmRSS") for pid in _family(self.pid)) / 1024
+        return sum(_kib(pid, "VmRSS") for pid in family(self.pid)) / 1024
 
     def peak_mib(self) -> float:
         """Return the largest resident memory of the process so far in MiB, without its descendants."""
@@ -39,8 +39,30 @@ class Measured:
 
     def processor_s(self) -> float:
         """Return the processor time of the process so far, without its descendants."""
-        # Linux: the clock of another process, as clock_getcpuclockid() returns it. /proc counts in steps of 10 ms.
-        return time.clock_gettime(~self.pid << 3 | 2)
+        return processor_s(self.pid)
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time of a process so far, without its descendants."""
+    # Linux: the clock of another process, as clock_getcpuclockid() returns it. /proc counts in steps of 10 ms.
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def listener(port: int) -> list[int]:
+    """Return the processes of this machine that listen on a TCP port: none if they run elsewhere, or are not shown."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{fields[9]}]")
+    return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdecimal() and _has(folder, inodes)]
+
+
+def _has(process: Path, names: set[str]) -> bool:
+    with contextlib.suppress(OSError):
+        return any(os.readlink(file) in names for file in (process / "fd").iterdir())
+    return False
 
 
 def _kib(pid: int, name: str) -> int:
@@ -51,12 +73,13 @@ def _kib(pid: int, name: str) -> int:
     return 0
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
+    """Return a process and its descendants."""
     found = [pid]
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             for child in (task / "children").read_text().split():
-                found += _family(int(child))
+                found += family(int(child))
     return found
 
 
