@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules.conductor import (
@@ -18,6 +19,7 @@ from ironic_rules.conductor import (
     legacy_rules,
     pxe_filter,
     state_machine,
+    task_store,
     wait_states,
 )
 from ironic_rules.conductor.conductor import Again, Conductor, Result
@@ -78,21 +80,22 @@ def accept(conductor: Conductor, context: RequestContext, node_id: str | int, da
     lock = conductor.new_lock(node_id)
     stages = Stages("accept")
     with _slot(conductor, node_id) as slot:
-        is_new, report, claimed = conductor.db.write(
+        is_new, report, claimed, record = conductor.db.write(
             lambda conn: _store(conn, lock, context, data, plugin_data, refusal))
         if is_new:
             pxe_filter.look(conductor, context)
         context.mark = context.token_hash = None
-        slot.run(state_machine.run, conductor, lock, context, report)
+        slot.run(state_machine.run, conductor, lock, context, report, record)
     state_machine.observe(conductor, stages)
     return claimed
 
 
 def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data: dict[str, Any],
-           plugin_data: dict[str, Any], refusal: str | None) -> tuple[bool, Report, bool | None]:
-    """Write what :func:`accept` promises.
+           plugin_data: dict[str, Any],
+           refusal: str | None) -> tuple[bool, Report, bool | None, task_store.Record | None]:
+    """Write what :func:`accept` promises, and read what the work begins with: two transactions less.
 
-    :returns: whether discovery has just created the node; what is stored; what :func:`accept` returns
+    :returns: whether discovery has just created the node; what is stored; what :func:`accept` returns; the node
     """
 
     def reserve(state: str, event: str, **more: Any) -> None:
@@ -112,11 +115,22 @@ def _store(conn: sa.Connection, lock: nodes.Lock, context: RequestContext, data:
         reserve(states.ENROLL, "discovered", inspection_started_at=clock.now(), inspection_finished_at=None)
     # The node waits for a report: an equal one that was accepted before belongs to an earlier inspection.
     admission.admit(conn, context, lock.node_id, renew=True)
-    report = Report(inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal),
-                    data, plugin_data, refusal)
+    stored = inventory.receive(conn, lock.node_id, data, plugin_data, context.request_id, refusal)
+    report = Report(stored, data, plugin_data, refusal, foreign_addresses(conn, lock.node_id, data))
     # Here and not in a transaction of its own: that would cost as much as the whole of this one.
     token_hash = context.token_hash
-    return is_new, report, None if token_hash is None else nodes.claim_agent_token(conn, lock.node_id, token_hash)
+    claimed = None if token_hash is None else nodes.claim_agent_token(conn, lock.node_id, token_hash)
+    return is_new, report, claimed, _record(conn, lock)
+
+
+def _record(conn: sa.Connection, lock: nodes.Lock) -> task_store.Record | None:
+    """Return the node as its work begins with it; None if a value in it cannot be read."""
+    try:
+        return task_store.read_locked(conn, lock)
+    except (IronicRulesError, db_exc.DBError, sa.exc.SQLAlchemyError):
+        raise
+    except Exception:  # noqa: BLE001  (the work meets it again, and fails for that reason; the data are stored)
+        return None
 
 
 def _slot(conductor: Conductor, node_id: int) -> Slot:
@@ -367,7 +381,8 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
             outcome = Outcome([], pending.received_plugin_data, [])
             _call(task, interface.finish)
         else:
-            outcome = processing.run(conductor, task, interface, answer, task.revisions and task.revisions.rules)
+            outcome = processing.run(conductor, task, interface, answer, task.revisions and task.revisions.rules,
+                                     foreign=_known_foreign(interface, answer, pending))
     except (HookFailed, RuleFailed) as exc:
         describe(entry, conductor, task, processing, exc)
         return Result("fail", error=f"Inspection failed: {exc}", maintenance=exc.facts.get("maintenance"),
@@ -401,6 +416,15 @@ def process(conductor: Conductor, task: Task, pending: Report | StoredInventory)
         describe(entry, conductor, task, processing)
     return Result(event, history=summary(outcome), also=store, sealed=processing.is_sealed, inspection=entry,
                   runs=processing.runs, changed_by=_changed_by(entry, conductor, task, processing))
+
+
+def _known_foreign(interface: InspectInterface, answer: Any,
+                   pending: Report | StoredInventory) -> Collection[str] | None:
+    """Return the addresses of other nodes that were read with a report; None if they may be of other data."""
+    # Interfaces of other packages can have changed the inventory, also in place.
+    is_as_sent = (isinstance(answer, InspectionData) and answer.inventory is pending.inventory_data
+                  and type(interface).__module__.startswith(_OURS))
+    return pending.foreign_addresses if is_as_sent and isinstance(pending, Report) else None
 
 
 def _wait(conductor: Conductor, task: Task, pending: Report | StoredInventory) -> Result:

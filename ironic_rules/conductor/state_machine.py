@@ -87,15 +87,17 @@ def clean_up(conductor: Conductor, task: Task) -> str | None:
     return None if undo is None else attempt(lambda: undo(conductor, task), task)
 
 
-def run(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None = None) -> None:
+def run(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None = None,
+        record: task_store.Record | None = None) -> None:
     """Work on a node whose lock is held, until it is in a stable state, or the lock is lost.
 
     :param report: what the ramdisk has sent, if it was stored just now: it is not read again
+    :param record: the node, as it was read then; it is read again if the work has waited
     """
     conductor.workers.watch().on_overdue = functools.partial(fail, conductor, lock, context)
     with lock_may_be_lost(lock.node_id):
-        while _step(conductor, lock, context, report):
-            report = None
+        while _step(conductor, lock, context, report, record):
+            report = record = None
 
 
 def fail(conductor: Conductor, lock: nodes.Lock, context: RequestContext, error: Exception) -> None:
@@ -162,9 +164,12 @@ def _read(conductor: Conductor, lock: nodes.Lock) -> task_store.Record:
         return task_store.read_locked(conn, lock)
 
 
-def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None) -> bool:
+def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext, report: Report | None,
+          record: task_store.Record | None) -> bool:
     """Do the work of the node's state; return whether there is more to do."""
-    record = _read(conductor, lock)
+    if record is None or not record.is_recent:
+        record = _read(conductor, lock)
+        report = None if report is None else report._replace(foreign_addresses=None)
     row = record.node
     work = conductor.work_in(row.provision_state)
     if work.handle is None:

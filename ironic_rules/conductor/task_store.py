@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,16 +21,28 @@ from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
 from ironic_rules.models.task import RuleRevisions, Task
 
+#: Others may change ports, traits and rules. They do not wait for work that began so shortly before.
+_RECENT_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A node as the database has it, with all that a task needs."""
+    """A node as the database has it, with all that a task needs.
+
+    :ivar read_at: when it was read (``time.monotonic()``)
+    """
 
     node: Node
     traits: list[str]
     ports: Sequence[Port]
     port_groups: Sequence[PortGroup]
     revisions: RuleRevisions | None = None
+    read_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether it need not be read again by who has held the node's lock since."""
+        return time.monotonic() - self.read_at < _RECENT_S
 
     def task(self, context: RequestContext) -> Task:
         """Return drafts of the record: each call gives new ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -26,12 +27,16 @@ class InspectionData:
 
 
 class Report(NamedTuple):
-    """What a ramdisk has sent, as it was stored; of :class:`StoredInventory` what there is before it is processed."""
+    """What a ramdisk has sent, as it was stored; of :class:`StoredInventory` what there is before it is processed.
+
+    :ivar foreign_addresses: MAC addresses of the inventory that belonged to other nodes just now; None: not known
+    """
 
     id: int
     inventory_data: Inventory
     received_plugin_data: PluginData
     refusal: str | None
+    foreign_addresses: Collection[str] | None = None
 
 
 class StoredInventory(Protocol):

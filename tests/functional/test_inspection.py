@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from ironic_rules.conductor import recovery
+from ironic_rules.conductor import recovery, state_machine, task_store
 from ironic_rules.db import bmc_addresses, inventory, nodes, ports
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import bmc_resolver
@@ -311,6 +311,26 @@ def test_an_address_that_another_node_gets_meanwhile_fails_the_inspection(whole,
     assert (shown["provision_state"], shown["reservation"]) == ("inspect failed", None)
     assert f"A port with MAC address {mac} already exists" in shown["last_error"]
     assert (port_addresses(whole, node), whole.inventories(node)) == ([], ["failed"])
+
+
+def test_work_that_has_waited_knows_what_has_changed_since_its_report_was_stored(whole, monkeypatch):
+    other, node = whole.enroll("manageable"), whole.enroll("manageable")
+    mac, body = whole.machine()
+    work = state_machine.run
+
+    def late(conductor, lock, context, *begun):
+        if begun:
+            rule(whole, TRAIT)
+            with whole.db.writer() as conn:
+                ports.create(conn, {"node_id": nodes.get_id(conn, other), "address": mac})
+        work(conductor, lock, context, *begun)
+
+    monkeypatch.setattr(state_machine, "run", late)
+    monkeypatch.setattr(task_store, "_RECENT_S", 0)
+    shown = whole.inspect(node, body)
+
+    assert (shown["provision_state"], shown["traits"]) == ("manageable", ["CUSTOM_SEEN"])
+    assert (port_addresses(whole, node), port_addresses(whole, other)) == ([], [mac])
 
 
 def test_a_drive_that_can_not_be_emptied_is_not_told_as_a_failed_power_off(whole, monkeypatch):

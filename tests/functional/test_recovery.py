@@ -121,7 +121,7 @@ def dies_at(monkeypatch, owner, name, *, afterwards=False):
 
 #: Where a conductor dies: the function that it calls last.
 POINTS = [
-    (state_machine, "_read", False), (task_store.Record, "task", False), (inspection, "process", False),
+    (state_machine, "_step", False), (task_store.Record, "task", False), (inspection, "process", False),
     (FaultyInspect, "continue_inspection", False), (FaultyInspect, "continue_inspection", True),
     (FaultyInspect, "finish", True), (task_store, "save", False), (nodes, "release", True), (task_store, "save", True),
     (ports, "apply_changes", True), (inventory, "finish", True), (inventory, "prune", True), (history, "add", True),
@@ -541,6 +541,8 @@ def test_a_database_that_is_away_for_a_moment_fails_no_inspection(
         raise db_exc.DBConnectionError("gone")
 
     with monkeypatch.context() as patch:
+        # The work reads the node itself, and nothing of it was read when it was accepted.
+        patch.setattr(inspection, "_record", lambda *_: None)
         patch.setattr(owner, name, away)
         accept(conductor, node, data)
         finish(conductor)
