@@ -21,7 +21,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import enumeration, printable
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "7a3e90c1d5f4"
+HEAD = "4e1f8c26b0d9"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _TABLE = sa.table("alembic_version", sa.column("version_num"))

@@ -135,7 +135,8 @@ nodes = sa.Table(
     UniqueConstraint("uuid"),
     UniqueConstraint("name"),
     UniqueConstraint("instance_uuid"),
-    Index("nodes_provision_state_idx", "provision_state"),
+    # With the id, because PostgreSQL otherwise prefers all nodes in their order when it believes that many have a state.
+    Index("nodes_provision_state_idx", "provision_state", "id"),
     Index("nodes_reservation_idx", "reservation"),
     Index("nodes_shard_idx", "shard"),
     Index("nodes_owner_idx", "owner"),
