@@ -33,9 +33,8 @@ class Measured:
 
     def times_s(self) -> tuple[float, float]:
         """Return the processor time of the process outside of and in the kernel, in steps of 10 ms."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        ticks = os.sysconf("SC_CLK_TCK")
-        return int(fields[11]) / ticks, int(fields[12]) / ticks
+        user, kernel, _, _ = _times_s(self.pid)
+        return user, kernel
 
     def processor_s(self) -> float:
         """Return the processor time of the process so far, without its descendants."""
@@ -46,6 +45,18 @@ def processor_s(pid: int) -> float:
     """Return the processor time of a process so far, without its descendants."""
     # Linux: the clock of another process, as clock_getcpuclockid() returns it. /proc counts in steps of 10 ms.
     return time.clock_gettime(~pid << 3 | 2)
+
+
+def all_s(pid: int) -> float:
+    """Return the processor time so far of a process, its descendants, and its children that have ended."""
+    return sum(map(processor_s, family(pid))) + sum(_times_s(pid)[2:])
+
+
+def _times_s(pid: int) -> tuple[float, float, float, float]:
+    """Return user and kernel time of a process, and those of its children that have ended, in steps of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    user, kernel, of_children, kernel_of_children = (int(each) / os.sysconf("SC_CLK_TCK") for each in fields[11:15])
+    return user, kernel, of_children, kernel_of_children
 
 
 def listener(port: int) -> list[int]:
