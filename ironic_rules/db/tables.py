@@ -135,8 +135,8 @@ nodes = sa.Table(
     UniqueConstraint("uuid"),
     UniqueConstraint("name"),
     UniqueConstraint("instance_uuid"),
-    # With the id, because PostgreSQL otherwise prefers all nodes in their order when it believes that many have a state.
-    Index("nodes_provision_state_idx", "provision_state", "id"),
+    # With the id: PostgreSQL otherwise prefers all nodes in their order when it believes that many have a value.
+    *[Index(f"nodes_{name}_idx", name, "id") for name in ("provision_state", "maintenance")],
     Index("nodes_reservation_idx", "reservation"),
     Index("nodes_shard_idx", "shard"),
     Index("nodes_owner_idx", "owner"),
@@ -147,7 +147,7 @@ nodes = sa.Table(
     Index("nodes_chassis_uuid_idx", "chassis_uuid"),
     # For lists of the few nodes that have a certain value among many.
     *[Index(f"nodes_{name}_idx", name) for name in (
-        "conductor_group", "driver", "fault", "inspection_scope", "maintenance", "retired")],
+        "conductor_group", "driver", "fault", "inspection_scope", "retired")],
     # For nodes in the order of these columns; in PostgreSQL NULL first, and text by its bytes, as pages are sorted.
     # Besides the unique index of names, because MariaDB does not sort by that and the id.
     Index("nodes_name_order_idx", "name"),

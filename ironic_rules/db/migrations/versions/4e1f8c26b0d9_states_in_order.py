@@ -1,7 +1,7 @@
-"""An index for lists of the nodes of a state, in their order.
+"""Indexes for lists of the nodes of a state, and of those in maintenance, in their order.
 
-PostgreSQL reads all nodes in their order, and leaves out those of other states, if it believes that many have the
-state: it remembers for a while how many had it before.
+PostgreSQL reads all nodes in their order, and leaves out others, if it believes that many have the value: it remembers
+for a while how many had it before.
 
 Revision ID: 4e1f8c26b0d9
 Revises: 7a3e90c1d5f4
@@ -16,5 +16,6 @@ down_revision = "7a3e90c1d5f4"
 
 
 def upgrade() -> None:
-    op.drop_index("nodes_provision_state_idx", "nodes")
-    op.create_index("nodes_provision_state_idx", "nodes", ["provision_state", "id"])
+    for name in ("provision_state", "maintenance"):
+        op.drop_index(f"nodes_{name}_idx", "nodes")
+        op.create_index(f"nodes_{name}_idx", "nodes", [name, "id"])
