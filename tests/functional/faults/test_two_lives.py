@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -21,12 +22,6 @@ pytestmark = pytest.mark.slow
 #: From the acceptance of a report to the commit of its result; the last ones are within that transaction.
 POINTS = [
     "ironic_rules.conductor.state_machine:run:before",
-    "ironic_rules.conductor.task_store:read_locked:before",
-    "ironic_rules.db.nodes:get_locked:before",
-    "ironic_rules.db.nodes:get_locked:after",
-    "ironic_rules.db.ports:for_node:before",
-    "ironic_rules.db.ports:for_node:after",
-    "ironic_rules.conductor.task_store:read_locked:after",
     "ironic_rules.conductor.task_store:Record.task:after",
     "ironic_rules.conductor.inspection:process:before",
     "ironic_rules.inspection.pipeline:Pipeline.run:before",
@@ -61,9 +56,8 @@ def test_who_continues_late_overwrites_nothing(tmp_path, kind, successor):
             tmp_path, database, transport + (SHORT_RPC if has_defaults else ""), DEFAULTS if has_defaults else CONFIG,
             has_defaults=has_defaults)
         try:
-            api = Api(cluster.api("api")[1])
-            stop_and_continue(cluster, api, successor)
-            api.close()
+            with contextlib.closing(Api(cluster.api("api")[1])) as api:
+                stop_and_continue(cluster, api, successor)
         finally:
             cluster.close()
 
