@@ -21,7 +21,7 @@ from ironic_rules.models.nodes import NODE, Node
 from ironic_rules.models.ports import PORT, PORT_GROUP, Port, PortGroup
 from ironic_rules.models.task import RuleRevisions, Task
 
-#: Others may change ports, traits and rules. They do not wait for work that began so shortly before.
+#: Seconds after which ports, traits and rules are read again. They can change at any time, also during the work.
 _RECENT_S = 0.5
 
 
