@@ -7,6 +7,7 @@ statement of the transaction, so the message can contain only what the caller al
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -82,9 +83,17 @@ def _original(error: Exception) -> Any:
 
 def _took_too_long(error: Exception) -> bool:
     original = _original(error)
+    if isinstance(original, sqlite3.Error):
+        return is_busy(original)
     number = _number(original)
     return getattr(original, "sqlstate", None) in _POSTGRESQL_TOO_LONG if number is None else (
         number in _MARIADB_TOO_LONG)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Return whether SQLite has waited for another process or thread that writes, longer than it may."""
+    # Errors of the module itself have no code. The first byte is the kind, of which there are several.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _number(original: Any) -> int | None:

@@ -124,8 +124,9 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
             yield connection
         return
     # The turn before the connection: so all who write have the same one.
-    with refusals(), sqlite.writing(engine.url.database), engine.connect() as connection, connection.begin():
-        sqlite.begin_writing(connection)
+    with (refusals(), sqlite.writing(engine.url.database) as left_s, engine.connect() as connection,
+          connection.begin()):
+        sqlite.begin_writing(connection, left_s)
         yield connection
 
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +18,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event, pool
 
-#: Milliseconds that SQLite waits for another writer before it reports a lock.
+from ironic_rules.db import errors
+
+#: Milliseconds that a writer waits for others.
 BUSY_TIMEOUT_MS = 30_000
 _BEGIN = "BEGIN IMMEDIATE"
 #: Small, because each open file has its own page cache.
@@ -66,17 +69,25 @@ def begin_reading(connection: sa.Connection) -> None:
     connection.connection.dbapi_connection.execute("BEGIN")  # type: ignore[union-attr]
 
 
-def begin_writing(connection: sa.Connection) -> None:
-    """Begin a transaction that is the only one that writes; it waits until others have ended."""
+def begin_writing(connection: sa.Connection, left_s: float) -> None:
+    """Begin a transaction that is the only one that writes; it waits until others have ended.
+
+    :param left_s: what is left of the seconds that a writer waits
+    :raises DatabaseBusy: 503, others have not ended in time
+    """
     raw: Any = connection.connection.dbapi_connection
+    has_waited = left_s < BUSY_TIMEOUT_MS / 1000 * 0.9
+    if has_waited:
+        raw.execute(f"PRAGMA busy_timeout = {max(0, int(left_s * 1000))}")
     try:
         raw.execute(_BEGIN)
-    except sqlite3.Error:
-        # SQLAlchemy meets the same error, and oslo.db converts that. It has been waited for already.
-        raw.execute("PRAGMA busy_timeout = 0")
-        try:
-            connection.exec_driver_sql(_BEGIN)
-        finally:
+    except sqlite3.Error as exc:
+        if errors.is_busy(exc):
+            raise errors.DatabaseBusy(exc) from exc
+        # SQLAlchemy meets the same error, and oslo.db converts that.
+        connection.exec_driver_sql(_BEGIN)
+    finally:
+        if has_waited:
             raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
 
 
@@ -93,14 +104,17 @@ def make_private(url: str | None) -> None:
 
 
 @contextlib.contextmanager
-def writing(database: str | None) -> Iterator[None]:
+def writing(database: str | None) -> Iterator[float]:
     """Serialise the writers of this process to a file, approximately in their order.
+
+    Yield what is left of the seconds that a writer waits.
 
     SQLite itself waits by sleeping, longer each time, so that the writer that has waited longest continues to wait.
     That remains for writers of other processes, and for those that do not get this lock in time.
     """
+    until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     with _held(_writers[database], BUSY_TIMEOUT_MS / 1000):
-        yield
+        yield until - time.monotonic()
 
 
 def in_turn() -> contextlib.AbstractContextManager[None]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from tests.functional.processes import free_port
 from tests.perf import loads
@@ -33,8 +34,8 @@ class Measured:
 
     def times_s(self) -> tuple[float, float]:
         """Return the processor time of the process outside of and in the kernel, in steps of 10 ms."""
-        user, kernel, _, _ = _times_s(self.pid)
-        return user, kernel
+        times = psutil.Process(self.pid).cpu_times()
+        return times.user, times.system
 
     def processor_s(self) -> float:
         """Return the processor time of the process so far, without its descendants."""
@@ -49,31 +50,14 @@ def processor_s(pid: int) -> float:
 
 def all_s(pid: int) -> float:
     """Return the processor time so far of a process, its descendants, and its children that have ended."""
-    return sum(map(processor_s, family(pid))) + sum(_times_s(pid)[2:])
-
-
-def _times_s(pid: int) -> tuple[float, float, float, float]:
-    """Return user and kernel time of a process, and those of its children that have ended, in steps of 10 ms."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    user, kernel, of_children, kernel_of_children = (int(each) / os.sysconf("SC_CLK_TCK") for each in fields[11:15])
-    return user, kernel, of_children, kernel_of_children
+    ended = psutil.Process(pid).cpu_times()
+    return sum(map(processor_s, family(pid))) + float(ended.children_user + ended.children_system)
 
 
 def listener(port: int) -> list[int]:
     """Return the processes of this machine that listen on a TCP port: none if they run elsewhere, or are not shown."""
-    inodes = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
-                inodes.add(f"socket:[{fields[9]}]")
-    return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdecimal() and _has(folder, inodes)]
-
-
-def _has(process: Path, names: set[str]) -> bool:
-    with contextlib.suppress(OSError):
-        return any(os.readlink(file) in names for file in (process / "fd").iterdir())
-    return False
+    return sorted({each.pid for each in psutil.net_connections("tcp")
+                   if each.status == psutil.CONN_LISTEN and each.laddr.port == port and each.pid is not None})
 
 
 def _kib(pid: int, name: str) -> int:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db import sqlite
+from ironic_rules.db.errors import DatabaseBusy
 from ironic_rules.db.session import Database
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
 
 
 @pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    """A database whose writers wait for at most a tenth of a second."""
-    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 100)
+def database() -> Iterator[Database]:
     with databases.migrated_database("sqlite") as url:
         opened = databases.open_database(url)
         opened.write(lambda conn: None)
@@ -54,16 +54,22 @@ def test_writers_one_after_the_other_have_the_same_connection(database: Database
     assert len(used) == 1
 
 
-def test_a_file_that_another_process_writes_is_an_error_in_time(database: Database) -> None:
+def test_a_file_that_another_process_writes_is_a_busy_database_in_time(
+        database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     file = database.engine.url.database
     assert file is not None
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 2000)
+    database.dispose()
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(sa.exc.OperationalError, match="database is locked"):
-            database.write(lambda conn: None)
-        # As without another writer: readers do not wait, and the next writer waits as long as this one.
+        began = time.monotonic()
+        refused = at_once([lambda: database.write(lambda conn: None)] * 4)
+        # Not first for a turn, and then as long again for the file.
+        assert time.monotonic() - began < 3.5
+        assert [type(error) for error in refused] == [DatabaseBusy] * 4
+        # As without another writer: readers do not wait, and later writers wait as long as these.
         with database.reader() as conn:
-            assert conn.exec_driver_sql("PRAGMA busy_timeout").scalar() == 100
+            assert conn.exec_driver_sql("PRAGMA busy_timeout").scalar() == 2000
         other.execute("ROLLBACK")
     assert at_once([lambda: database.write(_increased)] * 4) == [None] * 4
     with database.reader() as conn:

@@ -7,9 +7,7 @@ they run on this machine. No test fails for being slow: the figures are for peop
 
 from __future__ import annotations
 
-import os
 import statistics
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,11 +135,9 @@ def test_two_apis_and_two_conductors_inspect(tmp_path: Path) -> None:
         found: list[Figures] = []
         for _ in range(_ROUNDS):
             first = loads.enter_inspect_wait(site.endpoint, nodes)
-            # Conductors tell the database that they live, and the servers tidy up, in each second that passes.
-            time.sleep(1)
             before = site.times_s()
             rate, _ = loads.report_all(site.endpoint, first, nodes, 8)
             found.append({"nodes/s": rate, **_spent(site, before, nodes)})
     show("Inspections by one of two APIs and two conductors, RabbitMQ and MariaDB, 8 at once; median of three", {
         "ironic-rules": {name: statistics.median(each[name] for each in found) for name in found[0]}})
-    assert os.cpu_count()
+    assert all(each["nodes/s"] > 0 for each in found)
