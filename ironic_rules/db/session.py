@@ -21,6 +21,11 @@ from ironic_rules.db.errors import refusals
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
+#: Among the values of a connection from the end of its transaction until it is back in the pool.
+_COMMITTED = "ironic_rules.committed"
+#: A mode of MariaDB and MySQL, and how the driver knows of it: of the protocol's status flags.
+_PLAIN_TEXTS, _HAS_PLAIN_TEXTS = "NO_BACKSLASH_ESCAPES", 0x200
+
 
 class Database:
     """The service's database: ``reader()`` yields a connection for reading, ``writer()`` one in a transaction."""
@@ -120,8 +125,10 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     On SQLite it begins IMMEDIATE: a second writer waits here and never fails later with "database is locked".
     """
     if engine.dialect.name != "sqlite":
-        with refusals(), engine.connect() as connection, connection.begin():
-            yield connection
+        with refusals(), engine.connect() as connection:
+            with connection.begin():
+                yield connection
+            connection.info[_COMMITTED] = True
         return
     # The turn before the connection: so all who write have the same one.
     with (refusals(), sqlite.writing(engine.url.database) as left_s, engine.connect() as connection,
@@ -154,6 +161,7 @@ def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchd
     watchdog = deadlines.Watchdog(limit_s) if limit_s else None
     if watchdog is not None:
         watchdog.watch(engine)
+    _skip_needless_rollbacks(engine)
 
     @event.listens_for(engine, "connect")
     def connected(dbapi_connection: Any, record: Any) -> None:
@@ -166,6 +174,7 @@ def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchd
             if dialect == "mysql":
                 # As on PostgreSQL: no stale snapshots, and no gap locks by which writers deadlock.
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                _send_texts_plainly(dbapi_connection, cursor)
             asked = time.monotonic()
             cursor.execute(f"SELECT {clock.TIME_OF_SERVER[dialect]}")
             clock.set_to(cursor.fetchone()[0], asked)
@@ -175,3 +184,35 @@ def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchd
     # oslo.db has already opened a connection, as a check.
     engine.dispose()
     return watchdog
+
+
+def _skip_needless_rollbacks(engine: sa.Engine) -> None:
+    """Let the pool not roll back a connection whose transaction was just committed: that would be a round trip."""
+    dialect: Any = engine.dialect
+    roll_back = dialect.do_rollback
+
+    def do_rollback(connection: Any) -> None:
+        # One with which the dialect is still learning what the server can has no such values.
+        with contextlib.suppress(NotImplementedError):
+            if connection.info.pop(_COMMITTED, False):
+                return
+        roll_back(connection)
+
+    dialect.do_rollback = do_rollback
+
+
+def _send_texts_plainly(dbapi_connection: Any, cursor: Any) -> None:
+    """Let the driver double the apostrophes of a text, and nothing else.
+
+    Otherwise it looks up each character of it, and each quotation mark of JSON becomes two characters: for the 7 KB of
+    an inventory that takes 115 us instead of 2. Drivers that do not follow the mode would send texts that end early.
+    """
+    if not type(dbapi_connection).__module__.startswith("pymysql."):
+        return
+    cursor.execute("SELECT @@SESSION.sql_mode")
+    usual = cursor.fetchone()[0]
+    set_mode = "SET SESSION sql_mode = %s"
+    cursor.execute(set_mode, (f"{usual},{_PLAIN_TEXTS}" if usual else _PLAIN_TEXTS,))
+    # A proxy may keep the flags to itself.
+    if not dbapi_connection.server_status & _HAS_PLAIN_TEXTS:
+        cursor.execute(set_mode, (usual,))

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
@@ -192,3 +193,76 @@ def test_every_connection_speaks_utf8_and_commits_are_seen_at_once(db: Database)
         for connection in (conn, other):
             row = connection.execute(sa.text("select @@tx_isolation, @@character_set_connection")).one()
             assert tuple(row) == ("READ-COMMITTED", "utf8mb4")
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    return ["it's", "'", "''", "\\", "\\'", "'\\", "\\\\''\\", '"a\\n"', "%s %(x)s %%", "\\0\n\t\x1a", "\U0001f600'\\"]
+
+
+def test_texts_come_back_as_they_were(db: Database, texts: list[str]) -> None:
+    with db.writer() as conn:
+        found = [nodes.create(conn, {"driver": "d", "description": text, "extra": {text: [text]}}).id for text in texts]
+    with db.reader() as conn:
+        rows = [nodes.get_by_id(conn, ident) for ident in found]
+        literal = [conn.scalar(sa.select(sa.literal(text))) for text in texts]
+    assert [(row.description, row.extra) for row in rows] == [(text, {text: [text]}) for text in texts]
+    assert literal == texts
+
+
+class _Unaware(pymysql.connections.Connection):  # type: ignore[misc]
+    """A connection through a proxy that keeps to itself that backslashes are no escapes."""
+
+    @property
+    def server_status(self) -> int:
+        return int(self.__dict__["status"])
+
+    @server_status.setter
+    def server_status(self, status: int) -> None:
+        self.__dict__["status"] = status & ~session._HAS_PLAIN_TEXTS
+
+
+@pytest.mark.parametrize("kind", [pymysql.connections.Connection, _Unaware])
+def test_what_the_driver_doubles_the_server_reads_so(
+        db: Database, texts: list[str], kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if db.dialect != "mysql":
+        pytest.skip("of MariaDB only")
+    monkeypatch.setattr(_Unaware, "__module__", pymysql.connections.__name__)
+    url = db.engine.url
+    with contextlib.closing(kind(host=url.host, port=url.port, user=url.username, password=url.password or "",
+                                 charset="utf8mb4")) as connection, connection.cursor() as cursor:
+        session._send_texts_plainly(connection, cursor)
+        cursor.execute("SELECT @@SESSION.sql_mode")
+        assert (session._PLAIN_TEXTS in cursor.fetchone()[0]) == (kind is not _Unaware)
+        for text in texts:
+            cursor.execute("SELECT %s", (text,))
+            assert cursor.fetchone() == (text,)
+
+
+def test_a_commit_is_the_last_that_a_server_hears_and_a_failure_is_rolled_back(db: Database) -> None:
+    if db.dialect == "sqlite":
+        pytest.skip("there is no server")
+    done: list[str] = []
+    dialect: Any = type(db.engine.dialect)
+    with pytest.MonkeyPatch.context() as patched, contextlib.ExitStack() as stack:
+        for name in ("do_commit", "do_rollback"):
+            call = getattr(dialect, name)
+            patched.setattr(dialect, name, lambda self, conn, name=name, call=call: done.append(name) or call(
+                self, conn))
+        database = databases.open_database(db.engine.url.render_as_string(hide_password=False))
+        stack.callback(database.dispose)
+        database.write(lambda conn: nodes.create(conn, {"driver": "d"}))
+        done.clear()
+        database.write(lambda conn: nodes.create(conn, {"driver": "d"}))
+        assert done == ["do_commit"]
+        with pytest.raises(RuntimeError), database.writer() as conn:
+            nodes.create(conn, {"driver": "d"})
+            raise RuntimeError
+        assert set(done[1:]) == {"do_rollback"}
+        database.write(lambda conn: nodes.create(conn, {"driver": "d"}))
+        done.clear()
+        with database.engine.connect() as conn:  # the same connection
+            nodes.create(conn, {"driver": "d"})
+        assert done == ["do_rollback"]
+    with db.reader() as conn:
+        assert conn.scalar(sa.select(sa.func.count()).select_from(nodes.nodes)) == 3
