@@ -2,8 +2,8 @@
 
 ``context``, ``conf``, ``db``, ``rpc``, ``pxe_filter``, ``rules`` (their settings), ``rule_cache``, ``early_rules``,
 ``legacy_rule_cache``, ``rule_problems``, ``dry_runs``, ``journal``, ``node_failures``, ``offered_steps``,
-``report_digests``, ``broker`` and ``database`` (their checks), ``numbers``, ``metrics_page``, ``lock_patience`` and
-``version`` (the minor).
+``report_digests``, ``conductor_check``, ``broker`` and ``database`` (their checks), ``numbers``, ``metrics_page``,
+``lock_patience`` and ``version`` (the minor).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ironic_rules.api.lock_patience import LockPatience
 from ironic_rules.api.marks import ReportDigests
 from ironic_rules.api.node_failures import NodeFailures
 from ironic_rules.api.offered_steps import OfferedSteps
+from ironic_rules.api.ramdisk import ConductorCheck
 from ironic_rules.api.rule_problems import RuleProblems
 from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from ironic_rules.db.session import Database
@@ -65,6 +66,7 @@ class DependenciesHook(hooks.PecanHook):
         self._broker = BrokerCheck(rpc.ping_broker)
         self._database = DatabaseCheck(self._read_health)
         self._report_digests = ReportDigests(db)
+        self._conductor_check = ConductorCheck(conf.conductor.heartbeat_timeout)
         self._offered_steps = OfferedSteps(conf.conductor.heartbeat_timeout)
         self._node_failures = NodeFailures()
         self._numbers = numbers
@@ -89,6 +91,7 @@ class DependenciesHook(hooks.PecanHook):
         request.node_failures = self._node_failures
         request.offered_steps = self._offered_steps
         request.report_digests = self._report_digests
+        request.conductor_check = self._conductor_check
         request.broker = self._broker
         request.database = self._database
         request.numbers = self._numbers

@@ -121,7 +121,7 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
     node: NodeFound | None = None
     unknown: Exception | None = None
     with request.db.reader() as conn:
-        ramdisk.require_conductor(conn, request.conf)
+        request.conductor_check.require(conn)
         owners, revision = ports.owners_and_rules_revision(conn, sent.macs)
         try:
             node = lookup.find_node(conn, node_uuid, sent.macs, sent.bmc_addresses, owners,

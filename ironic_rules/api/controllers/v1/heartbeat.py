@@ -59,7 +59,7 @@ def _find(ident: str) -> Node | None:
     :raises NoValidHost: 503, whatever the node
     """
     with pecan.request.db.reader() as conn:
-        ramdisk.require_conductor(conn, pecan.request.conf)
+        pecan.request.conductor_check.require(conn)
         if not is_uuid(ident):
             return None
         try:
