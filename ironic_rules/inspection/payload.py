@@ -19,8 +19,9 @@ _MAX_TEXT = 4096
 _INTEGER_BOUND = 2**63
 _NOT_PLUGIN_DATA = frozenset({"inventory", "logs", AUTO_DISCOVERED})
 
-#: Reports the problems of a value: ``check(value, where, problems)``.
-Check = Callable[[Any, str, list[Problem]], None]
+#: Returns the problems of a value, each with a JSON pointer from there, or nothing: most values have none, and then
+#: no pointer is made.
+Check = Callable[[Any], list[Problem] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,7 @@ def split(body: Any, *, infiniband: bool = False) -> Payload:
     :param infiniband: whether interfaces with an InfiniBand address have a MAC address, too
     :raises InvalidInventory: 400, with up to 20 problems, each with a JSON pointer; does not quote the body
     """
-    problems: list[Problem] = []
-    _BODY(body, "", problems)
-    if problems:
+    if problems := _BODY(body):
         raise InvalidInventory(problems=problems[:_MAX_PROBLEMS])
     inventory = body["inventory"]
     found = (addresses.normalize(inventory.get(key)) for key in ("bmc_address", "bmc_v6address"))
@@ -63,63 +62,72 @@ def _unique(values: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in values if value is not None))
 
 
-def _text(value: Any, where: str, problems: list[Problem]) -> None:
-    if value is not None and not isinstance(value, str):
-        problems.append(Problem(where, "must be a string or null"))
-    elif value is not None and len(value) > _MAX_TEXT:
-        problems.append(Problem(where, f"must be at most {_MAX_TEXT} characters"))
+def _one(reason: str) -> list[Problem]:
+    return [Problem("", reason)]
 
 
-def _integer(value: Any, where: str, problems: list[Problem]) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= _INTEGER_BOUND:
-        problems.append(Problem(where, "must be an integer of 64 bits, or null"))
+def _below(step: object, problems: list[Problem]) -> list[Problem]:
+    return [Problem(f"/{step}{problem.where}", problem.text) for problem in problems]
 
 
-def _text_or_number(value: Any, where: str, problems: list[Problem]) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        _text(value, where, problems)
+def _text(value: Any) -> list[Problem] | None:
+    if value is None or (isinstance(value, str) and len(value) <= _MAX_TEXT):
+        return None
+    return _one(f"must be at most {_MAX_TEXT} characters" if isinstance(value, str) else "must be a string or null")
 
 
-def _boolean(value: Any, where: str, problems: list[Problem]) -> None:
-    if value is not None and not isinstance(value, bool):
-        problems.append(Problem(where, "must be true, false or null"))
+def _integer(value: Any) -> list[Problem] | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INTEGER_BOUND):
+        return None
+    return _one("must be an integer of 64 bits, or null")
 
 
-def _address(value: Any, where: str, problems: list[Problem]) -> None:
-    _text(value, where, problems)
+def _text_or_number(value: Any) -> list[Problem] | None:
+    return _text(value) if isinstance(value, bool) or not isinstance(value, (int, float)) else None
+
+
+def _boolean(value: Any) -> list[Problem] | None:
+    return None if value is None or isinstance(value, bool) else _one("must be true, false or null")
+
+
+def _address(value: Any) -> list[Problem] | None:
     if isinstance(value, str) and value and addresses.parse(value) is None:
-        problems.append(Problem(where, "must be an IP address, empty or null"))
+        return [*(_text(value) or ()), *_one("must be an IP address, empty or null")]
+    return _text(value)
 
 
-def _mac(value: Any, where: str, problems: list[Problem]) -> None:
+def _mac(value: Any) -> list[Problem] | None:
     if not value and (value is None or isinstance(value, str)):
-        return
+        return None
     if mac.is_infiniband(value):
-        return
+        return None
     try:
         # One unusual address, such as zeros for an interface that is down, must not invalidate the whole report.
         mac.check_form(value)
     except ValueError as exc:
-        problems.append(Problem(where, str(exc)))
+        return _one(str(exc))
+    return None
 
 
 def _list(check: Check | None, limit: int) -> Check:
     """Return the check for null or a list of at most ``limit`` items that all pass ``check``."""
 
-    def each(value: Any, where: str, problems: list[Problem]) -> None:
+    def each(value: Any) -> list[Problem] | None:
         if value is None:
-            return
+            return None
         if not isinstance(value, list):
-            problems.append(Problem(where, "must be a list or null"))
-        elif len(value) > limit:
-            problems.append(Problem(where, f"must have at most {limit} items"))
-        elif check is not None:
-            for index, item in enumerate(value):
-                check(item, f"{where}/{index}", problems)
-                if len(problems) >= _MAX_PROBLEMS:
-                    return
+            return _one("must be a list or null")
+        if len(value) > limit:
+            return _one(f"must have at most {limit} items")
+        if check is None:
+            return None
+        found: list[Problem] = []
+        for index, item in enumerate(value):
+            if problems := check(item):
+                found += _below(index, problems)
+                if len(found) >= _MAX_PROBLEMS:
+                    break
+        return found
 
     return each
 
@@ -128,19 +136,19 @@ def _object(fields: Mapping[str, Check], *, required: tuple[str, ...] = (), null
             limit: int | None = None) -> Check:
     """Return the check for an object whose known ``fields``, if present, pass their checks."""
 
-    def each(value: Any, where: str, problems: list[Problem]) -> None:
+    def each(value: Any) -> list[Problem] | None:
         if value is None and null:
-            return
+            return None
         if not isinstance(value, dict):
-            problems.append(Problem(where, "must be an object" + (" or null" if null else "")))
-            return
-        if limit is not None and len(value) > limit:
-            problems.append(Problem(where, f"must have at most {limit} keys"))
+            return _one("must be an object" + (" or null" if null else ""))
+        found = _one(f"must have at most {limit} keys") if limit is not None and len(value) > limit else []
         for name, check in fields.items():
             if name in value:
-                check(value[name], f"{where}/{name}", problems)
+                if problems := check(value[name]):
+                    found += _below(name, problems)
             elif name in required:
-                problems.append(Problem(f"{where}/{name}", "is required"))
+                found.append(Problem(f"/{name}", "is required"))
+        return found
 
     return each
 
