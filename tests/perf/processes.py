@@ -50,8 +50,12 @@ def processor_s(pid: int) -> float:
 
 def all_s(pid: int) -> float:
     """Return the processor time so far of a process, its descendants, and its children that have ended."""
+    living = 0.0
+    for each in family(pid):
+        with contextlib.suppress(OSError):  # it has just ended, and is one of the others
+            living += processor_s(each)
     ended = psutil.Process(pid).cpu_times()
-    return sum(map(processor_s, family(pid))) + float(ended.children_user + ended.children_system)
+    return living + float(ended.children_user + ended.children_system)
 
 
 def listener(port: int) -> list[int]:
