@@ -91,6 +91,7 @@ def test_200_nodes_over_rabbitmq_and_mariadb_while_a_conductor_is_killed(tmp_pat
             assert [report["status"] for report in reports] == [0, 0], reports
             assert states_and_inventories(database) == ({"manageable": NODES}, NODES, 0)
             assert applied_and_counted(database, rule) == (MAX_NODES, MAX_NODES)
-            assert all(answers(url + "/healthcheck") for url in urls)
+            # The first one of a busy process may know nothing yet.
+            wait_for("the health checks", lambda: all(answers(url + "/healthcheck") for url in urls))
         finally:
             cluster.close()
