@@ -177,6 +177,7 @@ def test_a_template(whole: Whole, trace: Trace) -> None:
     assert_is(trace, "template")
 
 
+@pytest.mark.slow
 def test_a_mac(whole: Whole, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ironic_rules.pxe_filter import service, settings
     from ironic_rules.pxe_filter.keeper import Keeper

@@ -89,6 +89,7 @@ def test_sighup_reads_the_configuration_again_but_not_the_built_in_rules(tmp_pat
         assert process.status == 0
 
 
+@pytest.mark.slow
 def test_a_sudden_death_in_the_middle_of_the_work_loses_nothing(tmp_path):
     port = free_port()
     with standalone(tmp_path, port=port) as (process, url):

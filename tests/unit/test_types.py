@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MISSPELT = """
 import sqlalchemy as sa
@@ -32,6 +34,7 @@ def record(rule: Rule) -> object:
 """
 
 
+@pytest.mark.slow
 def test_a_misspelt_field_does_not_pass_the_type_check(tmp_path):
     module = tmp_path / "misspelt.py"
     module.write_text(MISSPELT, encoding="utf-8")

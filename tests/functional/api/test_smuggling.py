@@ -78,7 +78,8 @@ def server(conf, application) -> Iterator[ApiServer]:
     made.stop()
 
 
-@pytest.fixture(params=["nginx", "nginx-unbuffered", "haproxy", "haproxy-lax"])
+@pytest.fixture(params=["nginx", *(pytest.param(name, marks=pytest.mark.slow) for name in (
+    "nginx-unbuffered", "haproxy", "haproxy-lax"))])
 def proxy(request, server, tmp_path) -> Iterator[str]:
     """A proxy with kept connections to the server."""
     name = request.param.partition("-")[0]

@@ -65,6 +65,7 @@ def test_the_command_keeps_nodes_in_chassis(cli):
     assert [line["uuid"] for line in of_chassis] == [node["uuid"]]
 
 
+@pytest.mark.slow
 def test_the_sdk_stores_volumes_of_a_node(sdk):
     node = sdk.create_node(driver="fake-hardware", name="of-volumes")
     sdk.set_node_provision_state(node, "manage", wait=True, timeout=60)
@@ -124,6 +125,7 @@ def test_the_sdk_allocates_a_node(sdk):
     assert (left.allocation_id, left.instance_id) == (None, None)
 
 
+@pytest.mark.slow
 def test_the_command_allocates_a_node(cli):
     cli.run("node create --driver fake-hardware --name for-cli --resource-class cli")
     for verb in ("manage", "provide"):
@@ -144,6 +146,7 @@ STEPS = ('[{"interface": "deploy", "step": "erase_devices_metadata", "args": {},
          ' {"interface": "raid", "step": "delete_configuration", "args": {}, "order": 1}]')
 
 
+@pytest.mark.slow
 def test_the_command_cleans_a_node_by_a_runbook(cli):
     runbook = cli.json("runbook create --name CUSTOM_WIPE --extra a=1 --steps", STEPS)
     cli.run("runbook set CUSTOM_WIPE --extra b=2")

@@ -142,6 +142,7 @@ def test_out_when_the_inspection_is_aborted(site):
     site.says(mac, False)
 
 
+@pytest.mark.slow
 def test_out_when_the_ramdisk_does_not_come(site):
     uuid, mac = site.machine()
     site.inspect(uuid)
@@ -172,6 +173,7 @@ def test_ports_are_followed(site):
     site.says(added, False)
 
 
+@pytest.mark.slow
 def test_deleted_nodes_and_ports_go_with_the_unknown_ones(site):
     (uuid, mac), (kept, kept_mac) = site.machine(), site.machine()
     site.says(mac, False)  # what is created and deleted between two readings has no line, as any unknown address

@@ -194,6 +194,7 @@ def test_a_file_whose_reading_was_not_seen_is_written_again(
     assert site.verdicts() == {mac: False, "*": False}
 
 
+@pytest.mark.slow
 def test_many_groups_change_in_one_file_and_dnsmasq_follows(site: Site, net: Network, tmp_path: Path) -> None:
     """The open policy, with a restart of dnsmasq and one of the filter in between."""
     macs = [f"52:54:00:01:{number:02x}:00" for number in range(60)]

@@ -70,7 +70,8 @@ def test_the_supported_interfaces_are_an_option(site):
 
 @pytest.mark.parametrize("kind", [
     "sqlite", pytest.param("mysql", marks=pytest.mark.servers), pytest.param("postgresql", marks=pytest.mark.servers)])
-@pytest.mark.parametrize("files", [0, 4, pytest.param(1024, marks=pytest.mark.long)])
+@pytest.mark.parametrize("files", [
+    0, pytest.param(4, marks=pytest.mark.slow), pytest.param(1024, marks=pytest.mark.long)])
 def test_every_change_is_followed_without_reading_all_ports(tmp_path, kind, files):
     with sites.site(tmp_path, kind) as site:
         (node, mac), (other, other_mac) = site.machine(states.INSPECTWAIT), site.machine()

@@ -81,6 +81,7 @@ def test_a_guide_leads_from_the_failure_to_a_rule_and_can_be_skipped(demo, visit
     expect(guide).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_rule_is_written_at_the_machine_that_failed_which_then_turns_green(demo, visit):
     her = visit(demo.link.partition("/ui/")[0], width=1500, height=950)
     her.page.goto(demo.link)
@@ -267,6 +268,7 @@ def test_each_reason_leads_to_its_nodes_and_nothing_moves_while_views_load(demo,
     assert her.errors == []
 
 
+@pytest.mark.slow
 def test_what_machines_send_is_text_and_secrets_are_nowhere(demo, visit):
     name = "demo-vm-qemu-bios"
     demo.client.patch(f"/v1/nodes/{name}", json=[
