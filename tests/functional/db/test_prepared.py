@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from ironic_rules.db.tables import node_history, pxe_filter_changes
 from ironic_rules.db.tables import nodes as table
 from tests.functional import databases
 from tests.functional.api.test_statements import counted
+from tests.functional.db.concurrency import at_once
 
 
 def _macs(number: int) -> list[str]:
@@ -195,3 +198,30 @@ def test_statements_are_logged_if_that_is_configured(caplog: pytest.LogCaptureFi
             assert nodes._BY_ID.one_or_none(conn, {"node_id": 1}) is None
         logging_database.dispose()
     assert "FROM nodes" in caplog.text
+
+
+def test_after_a_deadlock_the_whole_transaction_is_repeated(db: Database, node: Any) -> None:
+    if db.dialect == "sqlite":
+        pytest.skip("one writer at a time")
+    other = db.write(lambda conn: nodes.create(conn, {"driver": "fake"}))
+    update = PreparedChange(sa.update(table).where(table.c.id == sa.bindparam("node_id")))
+    both = threading.Barrier(2)
+
+    def writing(name: str, first: int, second: int) -> Callable[[], int]:
+        attempts = []
+
+        def write(conn: sa.Connection) -> int:
+            attempts.append(name)
+            update.matched(conn, {"node_id": first, "description": name})
+            if len(attempts) == 1:
+                both.wait(30)
+            update.matched(conn, {"node_id": second, "owner": name})
+            return len(attempts)
+
+        return lambda: db.write(write)
+
+    attempts = at_once([writing("one", node.id, other.id), writing("two", other.id, node.id)])
+    assert sorted(attempts) == [1, 2]
+    with db.reader() as conn:
+        found = [nodes.get_by_id(conn, each.id) for each in (node, other)]
+    assert [(row.description, row.owner) for row in found] == [("one", "two"), ("two", "one")]
