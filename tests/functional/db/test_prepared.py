@@ -33,7 +33,7 @@ def node(db: Database) -> Any:
     return row
 
 
-def _directly(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def _directly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what SQLAlchemy executes fail."""
     monkeypatch.setattr(sa.Connection, "execute", lambda *arguments: pytest.fail("not prepared"))
 
@@ -44,7 +44,7 @@ def _same(db: Database, query: sa.Select[Any], parameters: dict[str, Any]) -> li
     with db.reader() as conn, pytest.MonkeyPatch.context() as patched:
         expected = conn.execute(query, parameters).all()
         if all(len(value) <= 64 for value in parameters.values() if isinstance(value, list)):
-            _directly(db, patched)
+            _directly(patched)
         for _ in range(2):
             found = prepared.all(conn, parameters)
             assert [tuple(row) for row in found] == [tuple(row) for row in expected]
@@ -106,7 +106,7 @@ def test_rows_are_inserted_and_updated(db: Database, node: Any, monkeypatch: pyt
     update = PreparedChange(sa.update(node_history).where(node_history.c.id == sa.bindparam("entry")).values(
         user="u", event=node_history.c.event + "!"))
     with monkeypatch.context() as patched, db.writer() as conn:
-        _directly(db, patched)
+        _directly(patched)
         first = insert.inserted(conn, _entry(node, "1"))
         insert.insert_all(conn, [_entry(node, "2"), _entry(node, "3")])
         assert update.matched(conn, {"entry": first, "severity": "ERROR"}) == 1
@@ -122,7 +122,7 @@ def test_rows_are_inserted_and_updated(db: Database, node: Any, monkeypatch: pyt
 
 def test_defaults_are_inserted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched, db.writer() as conn:
-        _directly(db, patched)
+        _directly(patched)
         row = nodes.get_by_id(conn, PreparedChange(sa.insert(table)).inserted(
             conn, {"uuid": "0b2b8f6e-0000-4000-8000-000000000000", "driver": "d", "provision_state": "enroll",
                    "created_at": clock.now()}))
@@ -225,3 +225,14 @@ def test_after_a_deadlock_the_whole_transaction_is_repeated(db: Database, node: 
     with db.reader() as conn:
         found = [nodes.get_by_id(conn, each.id) for each in (node, other)]
     assert [(row.description, row.owner) for row in found] == [("one", "two"), ("two", "one")]
+
+
+def test_a_connection_that_is_closed_is_an_unavailable_database(db: Database, node: Any) -> None:
+    if db.dialect == "sqlite":
+        pytest.skip("there is no server")
+    for begin in (db.writer, db.reader):
+        with pytest.raises(db_exc.DBConnectionError), begin() as conn:
+            conn.connection.dbapi_connection.close()  # type: ignore[union-attr]
+            nodes._BY_ID.one(conn, {"node_id": node.id})
+    with db.reader() as conn:
+        assert nodes._BY_ID.one(conn, {"node_id": node.id}).id == node.id
