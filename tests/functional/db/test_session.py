@@ -195,19 +195,18 @@ def test_every_connection_speaks_utf8_and_commits_are_seen_at_once(db: Database)
             assert tuple(row) == ("READ-COMMITTED", "utf8mb4")
 
 
-@pytest.fixture
-def texts() -> list[str]:
-    return ["it's", "'", "''", "\\", "\\'", "'\\", "\\\\''\\", '"a\\n"', "%s %(x)s %%", "\\0\n\t\x1a", "\U0001f600'\\"]
+#: Texts that a driver has to escape.
+TEXTS = ["it's", "'", "''", "\\", "\\'", "'\\", "\\\\''\\", '"a\\n"', "%s %(x)s %%", "\\0\n\t\x1a", "\U0001f600'\\"]
 
 
-def test_texts_come_back_as_they_were(db: Database, texts: list[str]) -> None:
+def test_texts_come_back_as_they_were(db: Database) -> None:
     with db.writer() as conn:
-        found = [nodes.create(conn, {"driver": "d", "description": text, "extra": {text: [text]}}).id for text in texts]
+        found = [nodes.create(conn, {"driver": "d", "description": text, "extra": {text: [text]}}).id for text in TEXTS]
     with db.reader() as conn:
         rows = [nodes.get_by_id(conn, ident) for ident in found]
-        literal = [conn.scalar(sa.select(sa.literal(text))) for text in texts]
-    assert [(row.description, row.extra) for row in rows] == [(text, {text: [text]}) for text in texts]
-    assert literal == texts
+        literal = [conn.scalar(sa.select(sa.literal(text))) for text in TEXTS]
+    assert [(row.description, row.extra) for row in rows] == [(text, {text: [text]}) for text in TEXTS]
+    assert literal == TEXTS
 
 
 class _Unaware(pymysql.connections.Connection):  # type: ignore[misc]
@@ -224,7 +223,7 @@ class _Unaware(pymysql.connections.Connection):  # type: ignore[misc]
 
 @pytest.mark.parametrize("kind", [pymysql.connections.Connection, _Unaware])
 def test_what_the_driver_doubles_the_server_reads_so(
-        db: Database, texts: list[str], kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        db: Database, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if db.dialect != "mysql":
         pytest.skip("of MariaDB only")
     monkeypatch.setattr(_Unaware, "__module__", pymysql.connections.__name__)
@@ -234,7 +233,7 @@ def test_what_the_driver_doubles_the_server_reads_so(
         session._send_texts_plainly(connection, cursor)
         cursor.execute("SELECT @@SESSION.sql_mode")
         assert (session._PLAIN_TEXTS in cursor.fetchone()[0]) == (kind is not _Unaware)
-        for text in texts:
+        for text in TEXTS:
             cursor.execute("SELECT %s", (text,))
             assert cursor.fetchone() == (text,)
 
