@@ -238,7 +238,7 @@ def _changed_by(entry: Inspection, conductor: Conductor, task: Task, processing:
     if processing.runs is None or not processing.runs.matched:
         return ()
     authors = entry.changed_by if inspection_history.is_kept(conductor) else records.changed_by(task)
-    return authors.intersection(processing.runs.matched)
+    return frozenset(authors).intersection(processing.runs.matched)
 
 
 def _withheld(error: BaseException) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import orjson
@@ -12,6 +12,7 @@ from ironic_rules.models import authorship, pointer, secrets
 from ironic_rules.models.concealment import Concealment
 from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.inventories import InspectionData
+from ironic_rules.models.joint_writes import Description
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.task import Task
 from ironic_rules.rules import Trace, engine
@@ -37,10 +38,11 @@ def describe(found: Inspection, task: Task, data: InspectionData | None, matched
     conceal = concealment(task, data, text) if matched or error is not None or messages else Concealment()
     # What failed is not saved.
     changes = _Changes(task) if matched and error is None else None
-    found.changed_by = set() if changes is None else changes.authors()
+    found.changed_by = frozenset() if changes is None else changes.authors()
     shown = matched[:_MAX_RULES]
-    found.rules = b"[%b]" % b",".join(_rules(shown, changes, conceal))
-    if len(found.rules) > _MAX_CHANGES:
+    found.rules, found.together, size = _rules(shown, changes, conceal)
+    if size > _MAX_CHANGES:
+        found.together = b"[]"
         found.rules = orjson.dumps(
             [{"rule": trace.uuid, "sensitive": trace.sensitive, "changes": None} for trace in shown])
     found.messages = [{"level": level, "text": conceal.hide(printable(text, MAX_MESSAGE))}
@@ -78,7 +80,7 @@ def failure(error: Exception, conceal: Concealment | None = None) -> JSONObject:
     return {name: conceal.hide(printable(value, MAX_MESSAGE)) for name, value in told.items() if value is not None}
 
 
-def changed_by(task: Task) -> set[str]:
+def changed_by(task: Task) -> Collection[str]:
     """Return the UUIDs of the rules that have changed the node or one of its ports."""
     return _Changes(task).authors()
 
@@ -99,9 +101,12 @@ class _Changes:
         self.joint = task.node.joint()
         self.raw = _raw(task, joint=False)
 
-    def authors(self) -> set[str]:
+    def authors(self) -> Collection[str]:
         """Return the UUIDs of the rules that have changed something."""
-        return _authors(self.raw).union(*(written.changed_by() for written in self.joint))
+        found = {author.uuid for author, _, _ in self.raw if author is not None}
+        if not found and len(self.joint) == 1:
+            return self.joint[0].changed_by()
+        return found.union(*(written.changed_by() for written in self.joint))
 
     def separate(self) -> None:
         """Have all changes in ``raw``."""
@@ -120,39 +125,44 @@ def _raw(task: Task, *, joint: bool = True) -> _Raw:
     return raw
 
 
-def _authors(raw: _Raw) -> set[str]:
-    return {author.uuid for author, _, _ in raw if author is not None}
-
-
-def _rules(traces: Sequence[Trace], changes: _Changes | None, conceal: Concealment) -> Iterator[bytes]:
-    """Yield the entries of rules as JSON, several with commas between them."""
+def _rules(traces: Sequence[Trace], changes: _Changes | None, conceal: Concealment) -> tuple[bytes, bytes, int]:
+    """Return the entries of rules as JSON, those that are short apart, and the bytes of all if none was short."""
     joint = {} if changes is None else _joint(traces, changes, conceal)
     written = {} if changes is None else _written(changes.raw, conceal, are_harmless=bool(joint))
-    place = 0
+    long: list[bytes] = []
+    short: list[bytes] = []
+    place = size = 0
     while place < len(traces):
         trace = traces[place]
         if trace.uuid in joint:
-            count, text = joint[trace.uuid]
-            place += count
-            yield text
+            count, described = joint[trace.uuid]
+            if described.is_short:
+                short.append(b'{"at":%d,%b}' % (place, described.text))
+            else:
+                long.append(described.text)
+            size += described.size
         else:
-            place += 1
-            yield orjson.dumps({"rule": trace.uuid, "sensitive": trace.sensitive,
-                                "changes": None if trace.sensitive else written.get(trace.uuid, {})})
+            count = 1
+            long.append(orjson.dumps({"rule": trace.uuid, "sensitive": trace.sensitive,
+                                      "changes": None if trace.sensitive else written.get(trace.uuid, {})}))
+            size += len(long[-1])
+        place += count
+        size += 1  # the comma, or a bracket
+    return b"[%b]" % b",".join(long), b"[%b]" % b",".join(short), size + 1
 
 
-def _joint(traces: Sequence[Trace], changes: _Changes, conceal: Concealment) -> dict[str, tuple[int, bytes]]:
-    """Return the entries of rules that wrote together, by the UUID of the first: their number, and their text.
+def _joint(traces: Sequence[Trace], changes: _Changes, conceal: Concealment) -> dict[str, tuple[int, Description]]:
+    """Return the entries of rules that wrote together, by the UUID of the first: their number, and their description.
 
     If anything may have to be hidden, or cannot be described so, the changes are separate from then on.
     """
     described = {}
     if changes.joint and len(traces) < _MAX_RULES and _are_harmless(changes, conceal):
         for written in changes.joint:
-            text = written.description()
-            if text is None:
+            found = written.description()
+            if found is None:
                 break
-            described[written.joint.authors[0][0].uuid] = len(written.joint.authors), text
+            described[written.joint.authors[0][0].uuid] = len(written.joint.authors), found
         else:
             return described
     changes.separate()

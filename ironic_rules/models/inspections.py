@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ class Inspection:
         ``finish``, ``commit``
     :ivar rules: the rules that matched, in order, as a JSON list: ``rule``, ``sensitive``, and ``changes`` as those of
         a trace, unless it is sensitive
+    :ivar together: those that have set new keys together and are not among ``rules``, as a JSON list: the same in
+        short, as :func:`rules` reads it
     :ivar messages: what hooks and rules have logged: ``level``, ``text``
     :ivar failure: ``rule`` and ``pointer``, or ``hook``; and the ``reason``
     :ivar inventory: the id of its data
@@ -34,11 +37,12 @@ class Inspection:
     kind: str = RAMDISK
     seconds: dict[str, float] = field(default_factory=dict)
     rules: bytes = b"[]"
+    together: bytes = b"[]"
     messages: list[JSONObject] = field(default_factory=list)
     failure: JSONObject | None = None
     inventory: int | None = None
     started_at: datetime.datetime | None = None
-    changed_by: set[str] = field(default_factory=set)
+    changed_by: Collection[str] = frozenset()
     save: Stages | None = None
 
 
@@ -58,3 +62,25 @@ class InspectionEntry(Protocol):
     request_id: str | None
     inventory_id: int | None
     details: dict[str, Any]
+
+
+def rules(details: Mapping[str, Any]) -> list[JSONObject]:
+    """Return the rules that matched, in order, as ``Inspection.rules``.
+
+    :param details: of an entry. ``together`` is a list of objects: ``at``, the place of the first one of its rules
+        among all; and ``rules`` and ``values``, as :func:`of_joint`. Where there is none, an older version wrote it.
+    """
+    found: list[JSONObject] = list(details.get("rules") or ())
+    for joint in details.get("together") or ():
+        found[joint["at"]:joint["at"]] = of_joint(joint["rules"], joint["values"])
+    return found
+
+
+def of_joint(rules: Sequence[Sequence[Any]], values: Sequence[Any] | Mapping[int, Any]) -> list[JSONObject]:
+    """Return what rules have changed that have set new keys of the node together.
+
+    :param rules: for each its UUID, followed by pairs: a path, and the place of its value among ``values``
+    """
+    return [{"rule": uuid, "sensitive": False, "changes": {"node": [
+        {"op": "add", "path": path, "value": values[place]}
+        for path, place in zip(writes[::2], writes[1::2], strict=True)]}} for uuid, *writes in rules]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 
-from ironic_rules.models import json_values, pointer, secrets
+from ironic_rules.models import inspections, json_values, pointer, secrets
 
 
 class _Missing(enum.Enum):
@@ -39,6 +40,30 @@ class KeyWrite(NamedTuple):
     place: int
 
 
+class Description(NamedTuple):
+    """What the authors of joint writes have changed, as JSON.
+
+    :ivar text: the entries of their rules with commas between them; or, if ``is_short``, ``rules`` and ``values`` of
+        what :func:`ironic_rules.models.inspections.rules` makes them of: a third of that
+    :ivar size: bytes of the entries
+    """
+
+    text: bytes
+    size: int
+    is_short: bool
+
+
+class _NewKeys(NamedTuple):
+    """What is the same of each short description.
+
+    :ivar rules: as JSON: the UUID of each rule, followed by the path of each write and the place of its value
+    :ivar size: bytes of the entries, without values
+    """
+
+    rules: bytes
+    size: int
+
+
 class JointWrites:
     """The writes of several authors, no two of the same key. Immutable, shared by threads.
 
@@ -54,7 +79,7 @@ class JointWrites:
             keys.append(write.key)
             places.append(write.place)
         self.fields = tuple((name, tuple(keys), tuple(places)) for name, (keys, places) in fields.items())
-        self._known: dict[frozenset[str], tuple[tuple[bytes, ...], tuple[int, ...]]] = {}
+        self._known: dict[frozenset[str], _NewKeys] = {}
 
     def _writes(self) -> Iterator[KeyWrite]:
         return itertools.chain.from_iterable(writes for _, writes in self.authors)
@@ -72,40 +97,40 @@ class JointWrites:
         paths = [pointer.format((write.name, write.key)) for write in self._writes()]
         return None if any(map(secrets.is_secret_path, paths)) else "\n".join(paths)
 
-    def _of_new_keys(self, copied: frozenset[str]) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
-        """Return the parts of the description if none of the keys existed, and the places of the values.
-
-        Every second part is empty: a value comes there.
+    def _of_new_keys(self, copied: frozenset[str]) -> _NewKeys:
+        """Return what is the same of each description if none of the keys existed.
 
         :param copied: as :meth:`description`
         """
         if (known := self._known.get(copied)) is not None:
             return known
-        parts: list[bytes] = []
-        places: list[int] = []
+        rules: list[list[Any]] = []
         of_first = set(copied)
-        before = b""
         for author, writes in self.authors:
-            before += b'{"rule":%b,"sensitive":false,"changes":{"node":[' % orjson.dumps(author.uuid)
             name = writes[0].name
+            rules.append([author.uuid])
             # As models.authorship does when a field was copied first: it compares it as a whole.
             for write in reversed(writes) if name in of_first else writes:
-                path = orjson.dumps(pointer.format((name, write.key)))
-                parts += before + b'{"op":"add","path":%b,"value":' % path, b""
-                places.append(write.place)
-                before = b"},"
+                rules[-1] += pointer.format((name, write.key)), write.place
             of_first.discard(name)
-            before = b"}]}},"
-        found = self._known[copied] = (*parts, before[:-1]), tuple(places)
+        shown = orjson.dumps(inspections.of_joint(rules, [None] * len(self._times)))
+        found = self._known[copied] = _NewKeys(
+            orjson.dumps(rules), len(shown) - len("[]") - sum(self._times) * len("null"))
         return found
+
+    @functools.cached_property
+    def _times(self) -> Sequence[int]:
+        """How many writes are of each value."""
+        times = Counter(write.place for write in self._writes())
+        return [times[place] for place in range(max(times) + 1)]
 
     @functools.cached_property
     def _has_one_each(self) -> bool:
         return all(len(writes) == 1 for _, writes in self.authors)
 
     def description(self, values: Sequence[Any], before: Sequence[Sequence[Any] | None],
-                    copied: Collection[str]) -> bytes | None:
-        """Return what each author has changed, as JSON objects with commas between them: the rules of a history.
+                    copied: Collection[str]) -> Description | None:
+        """Return what each author has changed, for the history of inspections.
 
         :param values: those that were written
         :param before: for each field what its keys had, None if it had none of them
@@ -114,16 +139,17 @@ class JointWrites:
             writes, the order of whose operations depends on which keys existed
         """
         if not any(before):
-            texts = [orjson.dumps(value) for value in values]
-            parts, places = self._of_new_keys(frozenset(copied))
-            pieces = list(parts)
-            pieces[1::2] = [texts[place] for place in places]
-            return b"".join(pieces)
+            known = self._of_new_keys(frozenset(copied))
+            size = known.size + sum(
+                [times * len(orjson.dumps(value)) for times, value in zip(self._times, values, strict=True)])
+            return Description(
+                b'"rules":%b,"values":%b' % (known.rules, orjson.dumps(values)), size, is_short=True)
         if not self._has_one_each:
             return None
-        return b",".join(
+        text = b",".join(
             orjson.dumps({"rule": author.uuid, "sensitive": False, "changes": {"node": [changed]} if changed else {}})
             for (author, _), changed in zip(self.authors, self._changes(values, before), strict=True))
+        return Description(text, len(text), is_short=False)
 
     def changed_by(self, values: Sequence[Any], before: Sequence[Sequence[Any] | None]) -> Collection[str]:
         """Return the UUIDs of the authors that have changed something; parameters as for :meth:`description`."""
@@ -183,6 +209,6 @@ class Written:
         """Return the UUIDs of the authors that have changed something."""
         return self.joint.changed_by(self.values, self.before)
 
-    def description(self) -> bytes | None:
+    def description(self) -> Description | None:
         """Return what each author has changed, as :meth:`JointWrites.description` does."""
         return self.joint.description(self.values, self.before, self.copied)

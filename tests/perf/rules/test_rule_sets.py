@@ -6,12 +6,13 @@ environment runs the same rules.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import operator
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from rich.table import Table
 
 from tests.functional import databases
 from tests.perf import loads
-from tests.perf.processes import Measured, ours
+from tests.perf.processes import ours
 from tests.perf.rules import own_engine, scenarios
+from tests.perf.sites import site
 
 _MANY = 10_000
 _TREE = Path(__file__).parents[3]
@@ -143,32 +145,44 @@ def test_the_sets_of_1_000_expressions_over_one_field() -> None:
     assert figures["warm, ms"] > 0
 
 
-def _difference(service: Measured, nodes: int, turns: int) -> tuple[float, float]:
+def _difference(endpoint: str, processor_s: Callable[[], float], nodes: int, turns: int) -> tuple[float, float]:
     """Return the processor time of an inspection without rules, and how much more 100 rules cost, in milliseconds.
 
-    One process inspects nodes in the scope of the rules and others in turns: other work on the machine, and the
+    The same processes inspect nodes in the scope of the rules and others in turns: other work on the machine, and the
     difference between two processes with the same load, are larger than what the rules cost.
     """
-    loads.create_rules(service.endpoint, 100, matches=True, scope="bench")
+    loads.create_rules(endpoint, 100, matches=True, scope="bench")
     costs: dict[str | None, list[float]] = {None: [], "bench": []}
     for turn in range(turns + 2):
         for scope in (None, "bench") if turn % 2 else ("bench", None):
-            first = loads.enter_inspect_wait(service.endpoint, nodes, inspection_scope=scope)
-            before = service.processor_s()
-            loads.report_all(service.endpoint, first, nodes, 4)
+            first = loads.enter_inspect_wait(endpoint, nodes, inspection_scope=scope)
+            before = processor_s()
+            loads.report_all(endpoint, first, nodes, 4)
             # The first turns are a warm-up.
             if turn > 1:
-                costs[scope].append((service.processor_s() - before) / nodes * 1e3)
-            loads.delete_all(service.endpoint, "nodes")
+                costs[scope].append((processor_s() - before) / nodes * 1e3)
+            loads.delete_all(endpoint, "nodes")
     without = statistics.median(costs[None])
     return without, statistics.median(map(operator.sub, costs["bench"], costs[None]))
 
 
-def test_inspections_end_to_end_with_100_rules_that_match(tmp_path: Path) -> None:
-    with ours(tmp_path) as service:
-        without, more = _difference(service, 25, 40)
-    show("Processor time of an inspection, from the ramdisk's report to the end, median of 40 turns", [
+@contextlib.contextmanager
+def _processes(folder: Path, kind: str) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Run one process with SQLite, or API, conductors, broker and database server; yield the URL, and their time."""
+    if kind == "sqlite":
+        with ours(folder) as service:
+            yield service.endpoint, service.processor_s
+    else:
+        with site(folder, kind, 1) as cluster:
+            yield cluster.endpoint, lambda: sum(cluster.times_s().values())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "mysql", "postgresql"])
+def test_inspections_end_to_end_with_100_rules_that_match(tmp_path: Path, kind: str) -> None:
+    with _processes(tmp_path, kind) as (endpoint, processor_s):
+        without, more = _difference(endpoint, processor_s, 50, 30)
+    show(f"Processor time of an inspection, from the ramdisk's report to the end, {kind}, median of 30 turns", [
         ("without rules", f"{without:.2f} ms", ""),
-        ("more with 100 rules that match and set an attribute", f"{more:.2f} ms", f"{without * 0.05:.2f} ms")],
+        ("more with 100 rules that match and set an attribute", f"{more:.2f} ms, {more / without * 100:.1f} %", "5 %")],
         "what", "ironic-rules", "bar")
     assert without > 0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ironic_rules import rules
 from ironic_rules.exceptions import RuleFailed
 from ironic_rules.inspection import records
-from ironic_rules.models import authorship
+from ironic_rules.models import authorship, inspections
 from ironic_rules.models.inspections import Inspection
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.rules import joint
@@ -88,7 +88,8 @@ def outcome(sets: list[rules.RuleSet], given: rules.Facts) -> dict[str, Any]:
         [trace for trace in traces if trace.matched], task.messages, RuntimeError(error) if error else None)
     changed_by = records.changed_by(task)
     return {
-        "history": orjson.loads(entry.rules), "changed by": entry.changed_by, "again": changed_by, "error": error,
+        "history": inspections.rules({"rules": orjson.loads(entry.rules), "together": orjson.loads(entry.together)}),
+        "changed by": set(entry.changed_by), "again": set(changed_by), "error": error,
         "traces": traces, "node": task.node.read(),
         "keys": {name: list(value) for name, value in task.node.read().items() if isinstance(value, dict)},
         "changes": authorship.changes(task.node), "ports": [authorship.changes(port) for port in task.ports],
@@ -192,6 +193,16 @@ def test_too_much_text_is_refused_as_ever() -> None:
             together.run("main", given)
         assert given.task is not None
         assert len(given.task.node.extra) == 2 + 5
+
+
+@pytest.mark.parametrize(("length", "are_shown"), [(689, True), (690, False)])
+def test_the_limit_of_a_history_is_that_of_what_is_shown(length: int, are_shown: bool) -> None:
+    many = [setting(f"/extra/{number}", value="x" * length) for number in range(80)]
+    alone, found, together = both(many, {})
+    assert stretches(together) == [(0, 80)]
+    assert found == alone
+    assert len(orjson.dumps(found["history"])) < 64 * 1024
+    assert all((rule["changes"] is not None) is are_shown for rule in found["history"])
 
 
 def test_what_was_written_together_is_undone() -> None:

@@ -9,7 +9,7 @@ from ironic_rules.api.controllers.v1 import node_records
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.db import inspections
-from ironic_rules.models.inspections import InspectionEntry
+from ironic_rules.models.inspections import InspectionEntry, rules
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import nodes as policies
 
@@ -51,6 +51,7 @@ class InspectionsController(Resource):
 
 def _view(node: str, entry: InspectionEntry, fields: tuple[str, ...]) -> JSONObject:
     shown = {name: getattr(entry, name) for name in _COLUMNS if name in fields}
-    shown |= {name: entry.details.get(name) for name in _DETAILS if name in fields}
+    shown |= {name: rules(entry.details) if name == "rules" else entry.details.get(name)
+              for name in _DETAILS if name in fields}
     shown["links"] = links.resource("nodes", node, "inspections", entry.uuid)[:1]
     return shown
