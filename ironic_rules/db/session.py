@@ -25,6 +25,11 @@ T = TypeVar("T")
 _COMMITTED = "ironic_rules.committed"
 #: A mode of MariaDB and MySQL, and how the driver knows of it: of the protocol's status flags.
 _PLAIN_TEXTS, _HAS_PLAIN_TEXTS = "NO_BACKSLASH_ESCAPES", 0x200
+#: PostgreSQL compresses texts of more than 2 KB. With LZ4, an INSERT with an inventory of 7 KB takes it 30 us instead
+#: of 53, and 7 % more space. Older servers do not have the setting, some are built without LZ4, and some
+#: administrators have chosen.
+_COMPRESS_FAST = ("SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression'"
+                  " AND 'lz4' = ANY(enumvals) AND source = 'default'")
 
 
 class Database:
@@ -175,6 +180,8 @@ def _prepare_server(engine: sa.Engine, conf: cfg.ConfigOpts) -> deadlines.Watchd
                 # As on PostgreSQL: no stale snapshots, and no gap locks by which writers deadlock.
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 _send_texts_plainly(dbapi_connection, cursor)
+            elif dialect == "postgresql":
+                cursor.execute(_COMPRESS_FAST)
             asked = time.monotonic()
             cursor.execute(f"SELECT {clock.TIME_OF_SERVER[dialect]}")
             clock.set_to(cursor.fetchone()[0], asked)

@@ -238,6 +238,26 @@ def test_what_the_driver_doubles_the_server_reads_so(
             assert cursor.fetchone() == (text,)
 
 
+def test_postgresql_compresses_with_lz4_unless_somebody_has_chosen(db: Database) -> None:
+    if db.dialect != "postgresql":
+        pytest.skip("of PostgreSQL only")
+    with db.writer() as conn:
+        if "lz4" not in conn.scalar(sa.text(
+                "SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'")):
+            pytest.skip("this server was built without it")
+        ident = nodes.create(conn, {"driver": "d", "extra": {"text": "an inventory, " * 500}}).id
+    with db.reader() as conn:
+        assert conn.scalar(
+            sa.text("SELECT pg_column_compression(extra) FROM nodes WHERE id = :id"), {"id": ident}) == "lz4"
+        assert nodes.get_by_id(conn, ident).extra == {"text": "an inventory, " * 500}
+    chosen = db.engine.url.update_query_dict({"options": "-c default_toast_compression=pglz"})
+    other = databases.open_database(chosen.render_as_string(hide_password=False))
+    with contextlib.ExitStack() as stack:
+        stack.callback(other.dispose)
+        with other.reader() as conn:
+            assert conn.scalar(sa.text("SHOW default_toast_compression")) == "pglz"
+
+
 def test_a_commit_is_the_last_that_a_server_hears_and_a_failure_is_rolled_back(db: Database) -> None:
     if db.dialect == "sqlite":
         pytest.skip("there is no server")
