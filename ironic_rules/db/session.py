@@ -96,9 +96,13 @@ class Database:
 
         Each statement sees what is committed; on SQLite all of them see the same state.
         """
-        with refusals(), self._reading.connect() as connection:
-            if self.dialect == "sqlite":
-                sqlite.begin_reading(connection)
+        if self.dialect != "sqlite":
+            with refusals(), self._reading.connect() as connection:
+                yield connection
+            return
+        # The turn before the connection: so readers mostly have the same one.
+        with refusals(), sqlite.reading(), self._reading.connect() as connection:
+            sqlite.begin_reading(connection)
             yield connection
 
     @contextlib.contextmanager

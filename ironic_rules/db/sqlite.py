@@ -27,10 +27,12 @@ _BEGIN = "BEGIN IMMEDIATE"
 _POOL_SIZE = 5
 #: Seconds that a thread waits until others have fetched their rows. A page of 1,000 takes 2 to 10 ms.
 _PATIENCE_S = 0.25
+#: The same for any reader; most take 0.2 ms.
+_READ_PATIENCE_S = 0.02
 #: One writer per database file, among the threads of this process.
 _writers: defaultdict[str | None, threading.Lock] = defaultdict(threading.Lock)
-#: One thread of this process that fetches many rows, whatever the file.
-_fetching = threading.RLock()
+#: One thread of this process that reads, whatever the file.
+_reading = threading.RLock()
 
 
 def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
@@ -122,7 +124,16 @@ def in_turn() -> contextlib.AbstractContextManager[None]:
 
     For what takes milliseconds of the interpreter beside the rows, each of which would wait for another such thread.
     """
-    return _held(_fetching, _PATIENCE_S)
+    return _held(_reading, _PATIENCE_S)
+
+
+def reading() -> contextlib.AbstractContextManager[None]:
+    """Let other readers wait for this one, but not for long: it may have more to do than to read.
+
+    ``sqlite3`` releases the interpreter in each statement. Readers at the same time take it from each other, through
+    the kernel: with eight clients, one node by name took twice the processor time of one client, now 1.2 times.
+    """
+    return _held(_reading, _READ_PATIENCE_S)
 
 
 class _Cursor(sqlite3.Cursor):

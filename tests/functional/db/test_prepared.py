@@ -34,8 +34,15 @@ def node(db: Database) -> Any:
 
 
 def _directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what SQLAlchemy executes fail."""
-    monkeypatch.setattr(sa.Connection, "execute", lambda *arguments: pytest.fail("not prepared"))
+    """Let what SQLAlchemy executes in this thread fail; services of other tests may still have threads."""
+    execute, ours = sa.Connection.execute, threading.get_ident()
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        if threading.get_ident() == ours:
+            pytest.fail("not prepared")
+        return execute(*arguments, **options)
+
+    monkeypatch.setattr(sa.Connection, "execute", refuse)
 
 
 def _same(db: Database, query: sa.Select[Any], parameters: dict[str, Any]) -> list[Any]:

@@ -54,6 +54,40 @@ def test_writers_one_after_the_other_have_the_same_connection(database: Database
     assert len(used) == 1
 
 
+def test_readers_take_turns(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_READ_PATIENCE_S", 30)
+    used: set[int] = set()
+    inside: list[int] = []
+    most: list[int] = []
+
+    def read() -> None:
+        for _ in range(20):
+            with database.reader() as conn:
+                inside.append(1)
+                used.add(_connection(conn))
+                assert conn.scalar(sa.text("SELECT 7")) == 7
+                most.append(len(inside))
+                inside.pop()
+
+    at_once([read] * 4)
+    assert (len(most), max(most), len(used)) == (80, 1, 1)
+
+
+def test_readers_do_not_wait_for_one_that_takes_long(database: Database) -> None:
+    found: list[int] = []
+
+    def read() -> None:
+        with database.reader() as conn, database.reader() as inner:
+            found.extend((_connection(conn), _connection(inner), conn.scalar(sa.text("SELECT 7"))))
+
+    with database.reader() as conn:
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join(10)
+        assert found[2:] == [7]
+        assert len({*found[:2], _connection(conn)}) == 3
+
+
 def test_a_file_that_another_process_writes_is_a_busy_database_in_time(
         database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     file = database.engine.url.database
