@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import multiprocessing
 import os
 import time
@@ -52,16 +53,15 @@ def pages(endpoint: str, until: float) -> None:
     """Get pages of all nodes until then."""
     with httpx.Client(base_url=endpoint, timeout=120) as client:
         while time.monotonic() < until:
-            client.get(f"/v1/nodes/detail?limit={_NODES}")
+            client.get(f"/v1/nodes/detail?limit={_NODES}").raise_for_status()
 
 
 def bodies(endpoint: str, until: float) -> None:
     """Send bodies that are made to cost much until then."""
-    number = 0
+    made = itertools.cycle(test_hostile_bodies.made())
     while time.monotonic() < until:
-        body, _ = test_hostile_bodies.BODIES[number % len(test_hostile_bodies.BODIES)]
-        httpx.post(f"{endpoint}/v1/continue_inspection", content=body, timeout=120)
-        number += 1
+        body, expected = next(made)
+        assert httpx.post(f"{endpoint}/v1/continue_inspection", content=body, timeout=120).status_code == expected
 
 
 def under(work: Callable[[str, float], None], endpoint: str) -> list[float]:
@@ -74,6 +74,7 @@ def under(work: Callable[[str, float], None], endpoint: str) -> list[float]:
     took = probe(endpoint)
     for client in clients:
         client.join()
+    assert [client.exitcode for client in clients] == [0] * len(clients)
     return took
 
 
