@@ -76,7 +76,7 @@ def rules(details: Mapping[str, Any]) -> list[JSONObject]:
     return found
 
 
-def of_joint(rules: Sequence[Sequence[Any]], values: Sequence[Any] | Mapping[int, Any]) -> list[JSONObject]:
+def of_joint(rules: Sequence[Sequence[Any]], values: Sequence[Any]) -> list[JSONObject]:
     """Return what rules have changed that have set new keys of the node together.
 
     :param rules: for each its UUID, followed by pairs: a path, and the place of its value among ``values``

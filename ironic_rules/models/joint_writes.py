@@ -44,7 +44,7 @@ class Description(NamedTuple):
     """What the authors of joint writes have changed, as JSON.
 
     :ivar text: the entries of their rules with commas between them; or, if ``is_short``, ``rules`` and ``values`` of
-        what :func:`ironic_rules.models.inspections.rules` makes them of: a third of that
+        what :func:`ironic_rules.models.inspections.rules` makes them of: less than half of that
     :ivar size: bytes of the entries
     """
 
