@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from ironic_rules.api import request_head
-from ironic_rules.api.front import Limits
+from ironic_rules.api.front import Front, Limits, Phase
 from ironic_rules.api.probes import is_probe
 from ironic_rules.api.server import _Server
+from tests.functional.processes import wait_for
 
 MIB = 2**20
 POST = b"POST /x HTTP/1.1\r\nHost: a\r\n"
@@ -57,6 +58,11 @@ class Servers:
         server.prepare()
         threading.Thread(target=server.serve, daemon=True).start()
         self._servers.append(server)
+
+    @property
+    def front(self) -> Front:
+        found: Front = self._servers[-1]._connections
+        return found
 
     def connect(self, start: bytes = b"", source: str = "127.0.0.1") -> socket.socket:
         made = socket.create_connection(self._servers[-1].bind_addr, 20, (source, 0))
@@ -220,12 +226,13 @@ def test_there_are_not_more_connections_than_permitted_when_all_have_their_reque
 def test_the_oldest_body_makes_room_when_all_are_too_large(servers):
     servers.start(all_bodies=3 * MIB // 2)
     part = POST + b"Content-Length: %d\r\n\r\n" % MIB + b"x" * (MIB - 9)
-    connections = [servers.connect(part) for _ in range(2)]
-    replies = b"".join(received(connection) if number == 0 else b"" for number, connection in enumerate(connections))
+    oldest = servers.connect(part)
+    wait_for("the first body", lambda: servers.front.phases()[Phase.BODY.value,] == 1)
+    other = servers.connect(part)
 
-    assert replies.startswith(b"HTTP/1.1 503 ")
-    connections[1].sendall(b"x" * 9)
-    assert connections[1].recv(1000).endswith(b"%d" % MIB)
+    assert received(oldest).startswith(b"HTTP/1.1 503 ")
+    other.sendall(b"x" * 9)
+    assert other.recv(1000).endswith(b"%d" % MIB)
 
 
 def test_few_large_bodies_are_processed_at_once_and_small_ones_beside_them(servers):
