@@ -131,7 +131,7 @@ def reading() -> contextlib.AbstractContextManager[None]:
     """Let other readers wait for this one, but not for long: it may have more to do than to read.
 
     ``sqlite3`` releases the interpreter in each statement. Readers at the same time take it from each other, through
-    the kernel: with eight clients, one node by name took twice the processor time of one client, now 1.2 times.
+    the kernel: with eight clients, one node by name took 2.4 times the processor time of one client, now 1.6 times.
     """
     return _held(_reading, _READ_PATIENCE_S)
 

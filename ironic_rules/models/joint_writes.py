@@ -140,10 +140,10 @@ class JointWrites:
         """
         if not any(before):
             known = self._of_new_keys(frozenset(copied))
-            size = known.size + sum(
-                [times * len(orjson.dumps(value)) for times, value in zip(self._times, values, strict=True)])
+            texts = [orjson.dumps(value) for value in values]
+            size = known.size + sum([times * len(text) for times, text in zip(self._times, texts, strict=True)])
             return Description(
-                b'"rules":%b,"values":%b' % (known.rules, orjson.dumps(values)), size, is_short=True)
+                b'"rules":%b,"values":[%b]' % (known.rules, b",".join(texts)), size, is_short=True)
         if not self._has_one_each:
             return None
         text = b",".join(

@@ -15,6 +15,7 @@ from tests.functional.databases import temporary_database
 from tests.functional.processes import Cluster
 from tests.perf.processes import all_s, listener
 
+#: The intervals of the service (tests of failures have shorter ones), and no PXE filters, as in one process.
 _OPTIONS = ("heartbeat_interval = 10\nheartbeat_timeout = 60\nrecovery_interval = 10\n[pxe_filter]\nnotify = false\n")
 
 

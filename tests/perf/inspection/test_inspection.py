@@ -7,18 +7,16 @@ figures of the same run.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
-from tests.functional.brokers import temporary_vhost
-from tests.functional.databases import temporary_database
-from tests.functional.processes import Cluster
 from tests.perf import loads, reference
 from tests.perf.processes import Measured, ours
+from tests.perf.sites import site
 
 Figures = dict[str, float]
 RULES = (0, 100)
@@ -83,27 +81,11 @@ def test_memory_after_many_inspections(tmp_path: Path) -> None:
     assert all(figures.values())
 
 
-@contextlib.contextmanager
-def cluster(folder: Path, kind: str) -> Iterator[str]:
-    """Run an API process and two conductors over RabbitMQ; yield the API's URL."""
-    with temporary_database(kind) as database, temporary_vhost() as transport:
-        # The intervals of the service (tests of failures have shorter ones), and no PXE filters, as in one process.
-        processes = Cluster(folder, database, transport, "heartbeat_interval = 10\nheartbeat_timeout = 60\n"
-                                                         "recovery_interval = 10\n[pxe_filter]\nnotify = false\n")
-        try:
-            processes.sync_database()
-            for name in ("conductor-1", "conductor-2"):
-                processes.conductor(name)
-            yield processes.api("api")[1]
-        finally:
-            processes.close()
-
-
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])
 def test_two_conductors_over_a_broker_and_a_database_server(tmp_path: Path, kind: str) -> None:
     """2,000 nodes: ``loads.inspect`` fails for one that is lost, and a duplicate name is refused."""
-    with cluster(tmp_path, kind) as endpoint:
-        rate, posts = loads.inspect(endpoint, 2000, 8)
+    with site(tmp_path, kind, 1) as cluster:
+        rate, posts = loads.inspect(cluster.endpoint, 2000, 8)
     show(f"Two conductors over RabbitMQ and {kind}, 2,000 nodes", {"ironic-rules": {
         "nodes/s": rate, "POST p50, ms": posts.median_ms, "POST p95, ms": posts.percentile_ms(95)}})
     assert rate > 0
