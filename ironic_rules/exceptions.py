@@ -332,6 +332,10 @@ class NodeNotRemovable(Conflict):
     message = "Node {node} cannot be deleted while it is in state \"{state}\"; put it in maintenance to force this."
 
 
+class NodeHasChildren(Conflict):
+    message = "Node {node} cannot be deleted while it is the parent_node of others, such as {child}."
+
+
 class NodeAlreadyExists(Conflict):
     message = "A node with UUID {uuid} already exists."
 

@@ -20,6 +20,9 @@ from ironic_rules.policies import nodes, runbooks
 #: What replies have in the place of what the caller may not see.
 HIDDEN = "** hidden: requires {policy} **"
 _POLICIES = policies.by_name()
+#: Of a node that a conductor has put into maintenance, for its fault, this is the text of the error.
+_REASON = "maintenance_reason"
+_MAY_BE_HIDDEN = {*nodes.GET_FIELD, _REASON}
 
 
 def of_request(conf: cfg.ConfigOpts, name: str, context: RequestContext) -> Confinement | None:
@@ -83,10 +86,10 @@ class Confinement:
     def confine(self, wanted: dict[str, Any]) -> None:
         """Add the filter ``project`` to those of a list.
 
-        :raises Forbidden: 403, the request names another project
+        :raises Forbidden: 403, the request names another project, or a group of failures, which tells errors
         """
         self.is_decided = True
-        if wanted.setdefault("project", self.project) != self.project:
+        if wanted.setdefault("project", self.project) != self.project or "failure" in wanted:
             raise Forbidden(policy=_POLICIES[self._policy].everywhere or self._policy)
 
     def owner(self, given: str | None) -> str:
@@ -101,7 +104,7 @@ class Confinement:
 
     def hide(self, row: Any, shown: dict[str, Any]) -> None:
         """Hide the fields of a node that the caller may not see."""
-        if not nodes.GET_FIELD.keys() & shown.keys():
+        if not _MAY_BE_HIDDEN & shown.keys():
             return
         whose = (row.owner, row.lessee)
         if whose not in self._hidden:
@@ -111,6 +114,8 @@ class Confinement:
             if name in shown:
                 text = HIDDEN.format(policy=nodes.GET_FIELD[name])
                 shown[name] = {"content": text} if name in ("driver_info", "driver_internal_info") else text
+        if "last_error" in self._hidden[whose] and row.fault is not None and shown.get(_REASON) is not None:
+            shown[_REASON] = HIDDEN.format(policy=nodes.GET_FIELD["last_error"])
 
     def _check(self, name: str, of: Mapping[str, str], missing: NotFound) -> None:
         if not policy.allows(self._conf, name, self._context, of):

@@ -61,7 +61,8 @@ class Collection:
         """
         conditions = (self._filters[name](value) for name, value in filters.items())
         query = self._select(columns, raw_json=raw_json).where(*conditions)
-        return list(conn.execute(paginate(query, self._table, page, marker_row(conn, self._table, page))).all())
+        marker = marker_row(conn, self._table, page, among=self._of_caller(filters))
+        return list(conn.execute(paginate(query, self._table, page, marker)).all())
 
     def create(self, conn: sa.Connection, values: Mapping[str, Any]) -> Any:
         """Store a new row and return it; ``uuid`` and ``created_at`` have defaults.
@@ -108,6 +109,13 @@ class Collection:
         owner = self._table.c.node_id
         joined = self._table.join(nodes, owner == nodes.c.id, isouter=bool(owner.nullable))
         return sa.select(*own, _NODE_UUID).select_from(joined)
+
+    def _of_caller(self, filters: Mapping[str, Any]) -> list[sa.ColumnElement[bool]]:
+        """Return the conditions for rows that a caller may see who is confined to the project in the filters."""
+        if "project" not in filters:
+            return []
+        owned = self._filters["project"](filters["project"])
+        return [self._table.c.node_id == nodes.c.id, owned] if self._of_node else [owned]
 
     def _unique(self, values: Mapping[str, Any]) -> Any:
         return duplicates(**{

@@ -34,6 +34,17 @@ def of_project(project: str) -> Condition:
     return sa.or_(nodes.c.owner == project, nodes.c.lessee == project)
 
 
+def of_caller(filters: Mapping[str, Any], table: sa.Table = nodes) -> list[Condition]:
+    """Return the conditions for rows that a caller may see who is confined to the project in the filters of a list.
+
+    :param table: whose rows these are: that of nodes, or one with a ``node_id``
+    """
+    if "project" not in filters:
+        return []
+    owned = of_project(filters["project"])
+    return [owned] if table is nodes else [table.c.node_id == nodes.c.id, owned]
+
+
 def of_conductor(host: str, turns: Mapping[str, tuple[int, int]]) -> Condition:
     """Return the condition for nodes of a conductor: locked by ``host``, or not locked and assigned to it by their id.
 

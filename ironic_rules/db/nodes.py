@@ -175,6 +175,18 @@ def get_id(conn: sa.Connection, uuid: str) -> int:
     return found
 
 
+def parent_of(conn: sa.Connection, uuid: str) -> str | None:
+    """Return the UUID of the parent of the node with that UUID; None: it has none, or does not exist."""
+    found: str | None = conn.scalar(sa.select(nodes.c.parent_node).where(nodes.c.uuid == uuid))
+    return found
+
+
+def child_of(conn: sa.Connection, uuid: str) -> str | None:
+    """Return the UUID of a node whose parent has that UUID; None: there is none."""
+    found: str | None = conn.scalar(sa.select(nodes.c.uuid).where(nodes.c.parent_node == uuid).limit(1))
+    return found
+
+
 def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str] | None = None, *,
                raw_json: bool = False) -> list[Row]:
     """Return at most ``page.limit`` nodes that pass all ``filters`` (see ``node_filters``).
@@ -184,15 +196,19 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     query = sa.select(*columns_of(nodes, columns, raw_json=raw_json)).where(*node_filters.conditions(filters))
-    return list(conn.execute(paginate(query, nodes, page, marker_row(conn, nodes, page))).all())
+    return list(conn.execute(paginate(query, nodes, page, _marker(conn, filters, page))).all())
 
 
 def list_json(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
               selected: json_pages.Selected) -> json_pages.JsonPage:
     """Return what :func:`list_nodes` does as JSON, if ``json_pages.are_made(conn)``."""
     query = json_pages.select(nodes, selected).where(*node_filters.conditions(filters))
-    query = paginate(query, nodes, page, marker_row(conn, nodes, page))
+    query = paginate(query, nodes, page, _marker(conn, filters, page))
     return json_pages.fetch(conn, query, selected, nodes)
+
+
+def _marker(conn: sa.Connection, filters: Mapping[str, Any], page: Page) -> Row | None:
+    return marker_row(conn, nodes, page, among=node_filters.of_caller(filters))
 
 
 def uuids(filters: Mapping[str, Any]) -> sa.Select[tuple[str]]:

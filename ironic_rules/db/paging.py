@@ -7,6 +7,7 @@ by byte, on every database, so that following the markers returns each row exact
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,16 +95,18 @@ def sort_keys(table: sa.Table) -> frozenset[str]:
     return frozenset(c.name for c in table.c if not isinstance(c.type, Json)) - HIDDEN
 
 
-def marker_row(conn: sa.Connection, table: sa.Table, page: Page, unique: str = "id") -> Row | None:
+def marker_row(conn: sa.Connection, table: sa.Table, page: Page, unique: str = "id",
+               among: Iterable[sa.ColumnElement[bool]] = ()) -> Row | None:
     """Return the marker's position in the order (sort key, then ``unique``), None without a marker.
 
-    :raises MarkerNotFound: 404, no row of the table has the marker;  Invalid: 400, the sort key is invalid
+    :param among: conditions for the rows that the caller may see: what follows another one would tell its values
+    :raises MarkerNotFound: 404, none of these rows has the marker;  Invalid: 400, the sort key is invalid
     """
     column = _sort_column(table, page)
     if page.marker is None:
         return None
     query = sa.select(column.label("value"), table.c[unique].label("unique"))
-    row = conn.execute(query.where(identity.has_uuid(table, page.marker))).one_or_none()
+    row = conn.execute(query.where(identity.has_uuid(table, page.marker), *among)).one_or_none()
     if row is None:
         raise MarkerNotFound(marker=page.marker)
     return row

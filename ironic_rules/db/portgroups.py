@@ -52,7 +52,8 @@ def list_portgroups(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
     query = _select(columns, raw_json=raw_json).where(*(_condition(name, value) for name, value in filters.items()))
-    return list(conn.execute(paginate(query, portgroups, page, marker_row(conn, portgroups, page))).all())
+    marker = marker_row(conn, portgroups, page, among=node_filters.of_caller(filters, portgroups))
+    return list(conn.execute(paginate(query, portgroups, page, marker)).all())
 
 
 def for_node(conn: sa.Connection, node_id: int) -> Sequence[PortGroup]:

@@ -82,7 +82,8 @@ def list_ports(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     query = _select(columns, raw_json=raw_json, with_node=of_node)
     for name, value in filters.items():
         query = query.where(_condition(name, value))
-    return list(conn.execute(paginate(query, ports, page, marker_row(conn, ports, page))).all())
+    marker = marker_row(conn, ports, page, among=node_filters.of_caller(filters, ports))
+    return list(conn.execute(paginate(query, ports, page, marker)).all())
 
 
 def for_node(conn: sa.Connection, node_id: int) -> Sequence[Port]:

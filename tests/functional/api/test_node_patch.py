@@ -267,3 +267,18 @@ def test_parent_node_is_given_by_name_and_stored_by_uuid(patch, make_node, node)
 
     assert patch(node, replace("/parent_node", "parent")).json["parent_node"] == parent.uuid
     assert patch(node, replace("/parent_node", "nosuch")).status_int == 400
+
+
+def test_no_node_is_above_itself_or_of_another_owner_and_none_is_deleted_before_its_children(
+        app, patch, make_node, node):
+    above = make_node(name="above", parent_node=node.uuid)
+    make_node(name="top", parent_node=above.uuid)
+    make_node(name="others", owner="p")
+
+    for parent in (node.uuid, "above", "top"):
+        refused = patch(node, replace("/parent_node", parent))
+        assert (refused.status_int, "/parent_node" in refused.text) == (400, True)
+    assert "could not be found" in patch(node, replace("/parent_node", "others")).text
+    assert app.delete(f"/v1/nodes/{node.uuid}", expect_errors=True).status_int == 409
+    for name in ("top", "above", node.uuid):
+        app.delete(f"/v1/nodes/{name}")

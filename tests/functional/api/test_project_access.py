@@ -48,6 +48,11 @@ ASKED = [
     ("PATCH", f"/v1/nodes/{NODE}", change("/automated_clean", False), "", ""),
     ("PATCH", f"/v1/nodes/{NODE}", [{"op": "copy", "path": "/automated_clean", "from": "/retired"}], "", ""),
     ("PATCH", f"/v1/nodes/{NODE}", change("/automated_clean", True), "3", "3"),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/automated_clean", "yes"), "3", "3"),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/maintenance", True), "3s", "2"),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/maintenance", "false"), "3s", "2"),
+    ("PATCH", f"/v1/nodes/{NODE}", [{"op": "remove", "path": "/maintenance"}], "3s", "2"),
+    ("PATCH", f"/v1/nodes/{NODE}", [{"op": "copy", "path": "/maintenance", "from": "/retired"}], "3s", "2"),
     ("PATCH", f"/v1/nodes/{NODE}", change("/power_interface", "fake"), "2s", ""),
     ("PATCH", f"/v1/nodes/{NODE}", change("/shard"), "", ""),
     ("PUT", f"/v1/nodes/{NODE}/states/power", {"target": "power on"}, "3", "3"),
@@ -114,9 +119,50 @@ def test_lists_have_what_the_project_owns_or_leases_and_hide_from_lessees_what_i
     assert send(keystone, READER, "GET", "/v1/nodes?limit=1").json["next"].endswith(made["owned"].uuid)
 
 
+def test_a_lessee_does_not_see_an_error_that_is_the_reason_for_maintenance(keystone, make_node):  # noqa: F811
+    for fault, sees in (("clean failure", False), (None, True)):
+        node = make_node(lessee=PROJECT, maintenance=True, maintenance_reason="disk 4711", fault=fault, last_error="e")
+
+        shown = send(keystone, READER, "GET", f"/v1/nodes/{node.uuid}").json
+        listed = send(keystone, READER, "GET", "/v1/nodes?fields=uuid,maintenance_reason").json["nodes"]
+
+        assert (shown["maintenance_reason"] == "disk 4711") is sees
+        assert {"uuid": node.uuid, "maintenance_reason": shown["maintenance_reason"]} in [
+            {name: each[name] for name in ("uuid", "maintenance_reason")} for each in listed]
+    assert send(keystone, READER, "GET", "/v1/nodes?failure=0123456789abcdef").status_int == 403
+
+
+@pytest.mark.parametrize("path", ["nodes", "ports", "portgroups", "volume/connectors", "runbooks"])
+def test_a_page_does_not_follow_what_the_caller_may_not_see(keystone, db, make_node, path):  # noqa: F811
+    """The values of its sort key would be told by which of the own rows are on the page."""
+    def create(number: int, owner: str) -> str:
+        if path == "runbooks":
+            return send(keystone, "system:admin", "POST", "/v1/runbooks", {
+                "name": f"CUSTOM_{number}", "owner": owner, "steps": STEPS}).json["uuid"]
+        node = make_node(name=f"n{number}", owner=owner)
+        if path == "nodes":
+            return node.uuid
+        body = {"ports": {"address": f"52:54:00:00:00:0{number}"}, "portgroups": {"name": f"g{number}"},
+                "volume/connectors": {"type": "iqn", "connector_id": f"iqn.{number}"}}[path]
+        return send(keystone, "system:admin", "POST", f"/v1/{path}", {"node_uuid": node.uuid, **body}).json["uuid"]
+
+    own = [create(number, PROJECT) for number in (1, 3)]
+    foreign = create(2, "p")
+
+    def page(token: str, marker: str) -> Any:
+        return send(keystone, token, "GET", f"/v1/{path}?marker={marker}&sort_key=created_at")
+
+    name = path.rpartition("/")[2]
+    assert [each["uuid"] for each in page(MANAGER, own[0]).json[name]] == [own[1]]
+    assert page(MANAGER, foreign).status_int == 404
+    assert page("system:reader", foreign).status_int == 200
+
+
 def test_a_node_that_an_administrator_of_a_project_creates_belongs_to_it(keystone):  # noqa: F811
     body = {"driver": "fake-hardware"}
 
+    assert send(keystone, ADMIN, "POST", "/v1/nodes", {**body, "automated_clean": False}).status_int == 403
+    assert send(keystone, ADMIN, "POST", "/v1/nodes", {**body, "automated_clean": True}).status_int == 201
     assert send(keystone, ADMIN, "POST", "/v1/nodes", body).json["owner"] == PROJECT
     assert send(keystone, ADMIN, "POST", "/v1/nodes", {**body, "owner": PROJECT}).json["owner"] == PROJECT
     assert send(keystone, ADMIN, "POST", "/v1/nodes", {**body, "owner": "p"}).status_int == 403

@@ -232,4 +232,4 @@ def selected(fields: tuple[str, ...] | None) -> Selected:
 def columns(fields: tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the columns of the rows that :func:`show` needs."""
     found: tuple[str, ...] = views.view(pecan.request.version, fields).columns
-    return found if pecan.request.confinement is None else tuple(dict.fromkeys((*found, "owner", "lessee")))
+    return found if pecan.request.confinement is None else tuple(dict.fromkeys((*found, "owner", "lessee", "fault")))

@@ -13,8 +13,8 @@ from ironic_rules.api import masks, patch, schema, versions
 from ironic_rules.api.confinement import target
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import nodes as schemas
-from ironic_rules.db import chassis
-from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, Problem
+from ironic_rules.db import chassis, nodes
+from ironic_rules.exceptions import Conflict, Invalid, InvalidPatch, NodeAssociated, NodeNotFound, Problem
 from ironic_rules.models import states
 from ironic_rules.models.nodes import CHOOSES_INTERFACES, INTERFACE_FIELDS, NODE, Node
 from ironic_rules.policies import nodes as policies
@@ -34,6 +34,9 @@ SWITCHABLE = tuple(state for state in UNUSED if state != states.INSPECTWAIT)
 #: Fields that a patch may only write, not read (``test``, ``copy``, ``move``): they are masked in replies.
 _SECRET = frozenset({"driver_info", "instance_info"})
 _PATCHED = schema.Object(schemas.FIELDS)
+#: The flags whose policy depends on the new value: that of true (and null, if it is not false), and that of false.
+_BY_VALUE = {"maintenance": (policies.SET_MAINTENANCE, policies.CLEAR_MAINTENANCE),
+             "automated_clean": (policies.UPDATE, policies.DISABLE_CLEANING)}
 
 
 def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def new_node(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
     masks.refuse(values)
     if minor < versions.ANY_NAME:
         schemas.check_host_name(values.get("name"))
-    _resolve(conn, values)
+    _resolve(conn, values, values.get("owner"))
     for name in INTERFACE_FIELDS:
         values.setdefault(name, None)
     values.update(node_access.choose_interfaces(conn, values.get("conductor_group", ""), values["driver"], values))
@@ -93,7 +96,9 @@ class Update:
         if not (row.maintenance and self._unassociates):
             _check_state(row, self._minor)
         values = self._patched(row)
-        _resolve(conn, values)
+        _resolve(conn, values, values.get("owner", row.owner))
+        if values.get("parent_node"):
+            _check_parent(conn, row, values["parent_node"])
         changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
         _check_changes(row, changes)
         if changes.get("chassis_uuid", "") is None and self._minor < versions.UNSET_CHASSIS:
@@ -124,32 +129,69 @@ class Update:
         return {name: value for name, value in chosen.items() if value != getattr(row, name) or name in changes}
 
 
-def _resolve(conn: sa.Connection, values: dict[str, Any]) -> None:
+def _resolve(conn: sa.Connection, values: dict[str, Any], owner: str | None) -> None:
+    """Replace what fields name by what the database has.
+
+    :param owner: that of the node
+    """
     if values.get("chassis_uuid"):
         with node_access.named_by("/chassis_uuid"):
             # Not deleted before the node refers to it.
             values["chassis_uuid"] = chassis.CHASSIS.get(conn, values["chassis_uuid"], shared=True).uuid
     if values.get("parent_node"):
         with node_access.named_by("/parent_node"):
-            values["parent_node"] = node_access.find(conn, values["parent_node"]).uuid
+            parent = node_access.find(conn, values["parent_node"])
+            if parent.owner != owner:
+                # As in Ironic, which also does not tell whether that node exists.
+                raise NodeNotFound(node=values["parent_node"])
+            values["parent_node"] = parent.uuid
     if "conductor_group" in values:
         values["conductor_group"] = values["conductor_group"].lower()
 
 
+def _check_parent(conn: sa.Connection, row: Node, parent: str) -> None:
+    """Check that a node does not become its own parent, or that of one above it: no list would show either.
+
+    :raises Invalid: 400
+    """
+    above: str | None = parent
+    known = set()
+    while above is not None and above not in known:
+        if above == row.uuid:
+            raise Invalid(problems=[Problem("/parent_node", "is the node itself, or one of the nodes below it")])
+        known.add(above)
+        above = nodes.parent_of(conn, above)
+
+
 def _policies(operations: Sequence[patch.Operation]) -> tuple[str, ...]:
     """Return the policies of what is to change."""
-    found = {policies.DISABLE_CLEANING if path == ("automated_clean",) and _may_be_false(operation)
-             else policies.UPDATE_FIELD.get(path[0], policies.UPDATE)
-             for operation in operations if operation.op != "test"
+    found = {name for operation in operations if operation.op != "test"
              # What moves away changes, too.
-             for path in (operation.path, *([operation.source] if operation.op == "move" else []))}
+             for path in (operation.path, *([operation.source] if operation.op == "move" else []))
+             for name in _policies_of(operation, path)}
     return tuple(sorted(found or {policies.UPDATE}))
 
 
-def _may_be_false(operation: patch.Operation) -> bool:
+def _policies_of(operation: patch.Operation, path: tuple[str, ...]) -> set[str]:
+    """Return the policies of what an operation does to the field at ``path``."""
+    name = path[0]
+    if name not in _BY_VALUE:
+        return {policies.UPDATE_FIELD.get(name, policies.UPDATE)}
+    of_true, of_false = _BY_VALUE[name]
+    return {of_false if value is False else of_true for value in _possible(operation, name)}
+
+
+def _possible(operation: patch.Operation, name: str) -> tuple[bool | None, ...]:
+    """Return what a flag may be after an operation."""
     if operation.op in ("copy", "move"):
-        return True
-    return operation.op != "remove" and str(operation.value).lower() not in ("true", "none")
+        return True, False
+    value = None if operation.op == "remove" else operation.value
+    if value is None:
+        return (NODE.defaults().get(name),)
+    try:
+        return (schema.as_bool(value),)
+    except ValueError:
+        return (True,)  # refused later
 
 
 def _check_patchable(operations: Sequence[patch.Operation]) -> None:

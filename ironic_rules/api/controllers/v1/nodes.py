@@ -7,6 +7,7 @@ from typing import Any
 import pecan
 import sqlalchemy as sa
 
+from ironic_rules import policy
 from ironic_rules.api import filters, links, pagination, patch, versions
 from ironic_rules.api.controllers.v1 import node_access, node_update
 from ironic_rules.api.controllers.v1.allocations import NodeAllocationController
@@ -37,6 +38,7 @@ from ironic_rules.db import json_pages, nodes, sqlite
 from ironic_rules.exceptions import (
     InvalidParameterValue,
     NodeAssociated,
+    NodeHasChildren,
     NodeNotRemovable,
     NodeProtected,
 )
@@ -171,14 +173,19 @@ class NodesController(Resource):
 
         What a caller creates who is confined to a project belongs to that project.
 
-        :raises NotAcceptable: 406, a field that the version does not support;  Forbidden: 403, the owner is another one
+        :raises NotAcceptable: 406, a field that the version does not support
+        :raises Forbidden: 403, the owner is another one, or cleaning is switched off
         :raises DriverNotFound, InterfaceNotFound: 400
         :raises NodeAlreadyExists, DuplicateNodeName, InstanceAssociated: 409
         :raises NoValidHost: 503, no conductor is alive
         """
         minor = pecan.request.version
         confinement = pecan.request.confinement
-        owner = {} if confinement is None else {"owner": confinement.owner(body.get("owner"))}
+        owner = {}
+        if confinement is not None:
+            owner = {"owner": confinement.owner(body.get("owner"))}
+            if body.get("automated_clean") is False:
+                policy.authorize(pecan.request.conf, policies.DISABLE_CLEANING, pecan.request.context)
 
         def create(conn: sa.Connection) -> dict[str, Any]:
             row = nodes.create(conn, node_update.new_node(conn, {**body, **owner}, minor))
@@ -219,7 +226,8 @@ class NodesController(Resource):
         """Delete a node and everything that belongs to it.
 
         :raises NodeNotFound: 404;  NodeProtected: 403
-        :raises NodeAssociated, NodeLocked: 409;  NodeNotRemovable: 409, by its state, unless it is in maintenance
+        :raises NodeAssociated, NodeLocked, NodeHasChildren: 409
+        :raises NodeNotRemovable: 409, by its state, unless it is in maintenance
         """
         def destroy(conn: sa.Connection) -> None:
             row = node_access.hold(conn, node)
@@ -229,6 +237,8 @@ class NodesController(Resource):
                 raise NodeProtected(node=row.uuid, action="deletion")
             if row.provision_state not in states.DELETE_ALLOWED and not row.maintenance:
                 raise NodeNotRemovable(node=row.uuid, state=row.provision_state)
+            if child := nodes.child_of(conn, row.uuid):
+                raise NodeHasChildren(node=row.uuid, child=child)
             nodes.destroy(conn, row.id)
 
         pecan.request.db.write(destroy)
