@@ -27,10 +27,10 @@ ALIASES = {"details": "detail"}
 MAX_TEXT = 1024
 
 
-def text(value: str) -> str:
+def text(value: str, longest: int = MAX_TEXT) -> str:
     """Any text without control characters."""
-    if len(value) > MAX_TEXT:
-        raise ValueError(f"must have at most {MAX_TEXT} characters")
+    if len(value) > longest:
+        raise ValueError(f"must have at most {longest} characters")
     if not value.isprintable():
         raise ValueError("must not contain control characters")
     return value
@@ -86,9 +86,9 @@ def json_pointer(value: str) -> str:
         raise ValueError(error.reason) from error
 
 
-def names(value: str) -> tuple[str, ...]:
+def names(value: str, longest: int = MAX_TEXT) -> tuple[str, ...]:
     """Comma-separated words, e.g. ``uuid,name``; empty ones are dropped."""
-    return tuple(word for word in (part.strip() for part in text(value).split(",")) if word)
+    return tuple(word for word in (part.strip() for part in text(value, longest).split(",")) if word)
 
 
 def one_of(*values: str) -> Kind:

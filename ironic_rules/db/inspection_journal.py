@@ -24,7 +24,7 @@ from ironic_rules.models.refused_callbacks import (
 )
 from ironic_rules.text import MAX_MESSAGE, printable
 
-#: Addresses and nodes of an entry by which it is found.
+#: Nodes and addresses of an entry by which it is found: anyone may send entries of a thousand addresses.
 _MOST_KEYS = 128
 #: The greatest number that the column can have: a machine can call for years.
 _MOST_TIMES = 2 ** 31 - 1
@@ -70,7 +70,7 @@ def add(conn: sa.Connection, callbacks: Sequence[tuple[RefusedCallback, int]]) -
                 continue  # it is found by the same values
             conn.execute(sa.delete(keys).where(keys.c.entry_id == entry.id))
         renamed[machine] = list(dict.fromkeys(
-            [*callback.macs, *callback.bmc_addresses, *(match.uuid for match in matches)]))[:_MOST_KEYS]
+            [*(match.uuid for match in matches), *callback.bmc_addresses, *callback.macs]))[:_MOST_KEYS]
     ids = {row.machine: row.id for row in known.values()}
     if new:
         conn.execute(sa.insert(table), new)

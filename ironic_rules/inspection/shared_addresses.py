@@ -15,12 +15,17 @@ Named = tuple[str, dict[str, Any]]
 
 _NUMBER = re.compile(r"([0-9]+)")
 _VLAN = re.compile(r".+\.[0-9]+")
+#: Maximum length of a name whose numbers are compared as such. In Linux they have 15 characters; a ramdisk may send
+#: thousands, of as many numbers, and of a thousand interfaces.
+_LONGEST = 64
 #: What only an interface with a device of its own has. Older agents report the last two only.
 _OF_DEVICES = ("pci_address", "driver", "vendor", "product")
 
 
 def natural(name: str) -> tuple[list[tuple[int, str]], str]:
     """Return a sort key by which ``eth2`` comes before ``eth10``."""
+    if len(name) > _LONGEST:
+        return [(0, name)], name
     parts = (part.lstrip("0") if index % 2 else part for index, part in enumerate(_NUMBER.split(name)))
     # Of two numbers, the one with more digits is larger; they are too long to be parsed if a ramdisk wants that.
     return [(len(part) if index % 2 else 0, part) for index, part in enumerate(parts)], name

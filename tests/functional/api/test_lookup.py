@@ -43,6 +43,14 @@ def test_a_ramdisk_finds_its_node_by_address(app, node):
     assert reply["config"]["agent_token_required"] is True
 
 
+def test_a_ramdisk_sends_as_many_addresses_as_a_report_has_interfaces(app, node):
+    others = ",".join(f"80:00:02:08:fe:80:00:00:00:00:00:00:52:54:00:00:00:02:{number // 256:02x}:{number % 256:02x}"
+                      for number in range(1023))
+
+    assert lookup(app, f"addresses={others},{MAC}").json["node"]["uuid"] == node.uuid
+    assert lookup(app, f"addresses={others},{MAC},{MAC}", expect_errors=True).status_int == 400
+
+
 def test_a_ramdisk_finds_its_node_by_uuid(app, node):
     assert lookup(app, f"node_uuid={node.uuid.upper()}").json["node"]["uuid"] == node.uuid
     assert lookup(app, f"node_uuid={node.uuid}&addresses={MAC}").json["node"]["uuid"] == node.uuid
@@ -67,7 +75,7 @@ def test_the_token_is_handed_out_once(app, node):
 
 
 @pytest.mark.parametrize("query", ["", "addresses=", "addresses=zz", f"addresses={MAC}%0A", "node_uuid=n", "node_uuid=",
-                                   f"addresses={MAC}&x=1", "addresses=" + ",".join([MAC] * 300)])
+                                   f"addresses={MAC}&x=1", "addresses=" + ",".join([MAC] * 1100)])
 def test_without_any_identifier_it_is_400(app, node, query):
     lookup(app, query, status=400)
 

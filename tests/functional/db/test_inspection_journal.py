@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.db import bmc_addresses, clock, inspection_journal, machine_matches, ports
+from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.db.tables import inspection_journal as table
 from ironic_rules.db.tables import inspection_journal_keys as keys
@@ -42,6 +43,13 @@ def test_the_machine_of_an_entry_is_enrolled_once(db: Database) -> None:
         assert bmc_addresses.list_for(conn, node.id) == [BMC]
     with pytest.raises(MachineEnrolled, match=rf"node {UUID} \(inspect wait\)"):
         enroll(db, found)
+
+
+def test_a_machine_with_many_addresses_is_found_by_its_bmc(db: Database) -> None:
+    found = entry(db, macs=tuple(f"52:54:00:00:00:{number:02x}" for number in range(200)), bmc_addresses=(BMC,))
+    with db.reader() as conn:
+        assert [each.uuid for each in inspection_journal.list_entries(conn, {"address": BMC}, Page(limit=2))] == [
+            found.uuid]
 
 
 def test_of_two_machines_with_one_bmc_one_is_enrolled(db: Database) -> None:

@@ -15,6 +15,7 @@ from ironic_rules.inspection import payload
 from ironic_rules.inspection.hook_settings import HookSettings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.pipeline import Pipeline
+from ironic_rules.inspection.shared_addresses import natural
 from ironic_rules.models import addresses, mac
 from tests import corpus_reports, strategies
 from tests.unit.inspection import reports
@@ -38,6 +39,13 @@ SETTINGS = st.builds(
 
 #: Others fail before any interface is read, or because of their disks.
 MACHINES = [machine for machine in corpus_reports.machines() if "error" not in machine["expect"]]
+
+
+
+def test_interfaces_are_in_the_order_of_their_numbers_if_these_are_few() -> None:
+    assert sorted(["eth10", "eth2", "eth02"], key=natural) == ["eth02", "eth2", "eth10"]
+    assert len(natural("1a" * 2000)[0]) == 1
+
 
 pipelines: dict[str, Pipeline] = {}
 

@@ -20,14 +20,19 @@ from ironic_rules.policies import ramdisk as policies
 from ironic_rules.text import enumeration
 
 LOG = log.getLogger(__name__)
-_MAX_ADDRESSES = 256
+#: A report has at most that number of interfaces; an InfiniBand address and a comma are 60 characters.
+_MAX_ADDRESSES, _MAX_CHARACTERS = 1024, 60 * 1024
+
+
+def _addresses(value: str) -> tuple[str, ...]:
+    return filters.names(value, _MAX_CHARACTERS)
 
 
 class LookupController(Resource):
     """Since API 1.22, without authentication."""
 
     @expose(since=versions.RAMDISK, public=True, policy=policies.LOOKUP,
-            query=filters.Query(addresses=filters.names, node_uuid=filters.uuid))
+            query=filters.Query(addresses=_addresses, node_uuid=filters.uuid))
     def get_all(self, query: dict[str, Any]) -> dict[str, Any]:
         """Return the node and the ramdisk's settings; the first caller gets the agent token, later ones ``******``.
 
