@@ -9,13 +9,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 from oslo_log import log
 
-from ironic_rules.conductor import hardware_cache
+from ironic_rules.conductor import hardware_cache, state_machine
 from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.db import machine_ids, vifs
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.inspection import known_bmcs
-from ironic_rules.models import mac, states
+from ironic_rules.models import mac, secrets, states
 from ironic_rules.models.task import Task
 from ironic_rules.steps import procedures
 from ironic_rules.steps.progress import Progress
@@ -54,8 +54,13 @@ def _machine_ids(conductor: Conductor, task: Task) -> set[str]:
 
 
 def tear_down(conductor: Conductor, task: Task) -> Result:
-    """DELETING: the deploy interface removes the instance, and so do the node and its ports; cleaning follows."""
+    """DELETING: the deploy interface removes the instance, and so do the node and its ports; cleaning follows.
+
+    The console of the instance ends with it. Unlike in Ironic, one that cannot be stopped does not keep the instance,
+    and the next instance gets none by itself.
+    """
     node_id = task.node.id
+    problem = _stop_console(conductor, task) if task.node.console_enabled else None
     conductor.hardware.interface(task.node, "deploy").tear_down(task)
     for procedure in procedures.ALL:
         Progress(procedure, task.node).forget()
@@ -63,7 +68,18 @@ def tear_down(conductor: Conductor, task: Task) -> Result:
     task.node.instance_uuid = None
     task.node.driver_internal_info.pop(vifs.WITHOUT_PORT, None)
     task.node.power_state = states.POWER_OFF
-    return Result("done", also=lambda conn: vifs.detach_all(conn, node_id))
+    return Result("done", history=problem, also=lambda conn: vifs.detach_all(conn, node_id))
+
+
+def _stop_console(conductor: Conductor, task: Task) -> str | None:
+    """Return why the console could not be stopped, for the history: it remains enabled, so that it can be later."""
+    reason = state_machine.attempt(
+        lambda: conductor.hardware.interface(task.node, "console").set_console(task, enabled=False), task)
+    if reason is None:
+        return None
+    text = secrets.mask_text(f"The console could not be stopped, and remains enabled: {reason}")
+    LOG.warning("Node %s: %s", task.node.uuid, text)
+    return text
 
 
 def adopt(conductor: Conductor, task: Task) -> Result:

@@ -9,7 +9,7 @@ import pytest
 
 from ironic_rules.conductor import recovery
 from ironic_rules.db import deploy_templates, nodes
-from ironic_rules.hardware.fake import FakeRAID
+from ironic_rules.hardware.fake import FakeConsole, FakeRAID
 from ironic_rules.models.steps import Step
 from tests.functional.processes import wait_for
 from tests.functional.whole import fault, running
@@ -200,6 +200,20 @@ def test_a_node_that_is_torn_down_forgets_its_network_interfaces(whole):
     whole.provision(node, "deleted")
 
     assert whole.app.get(f"/v1/nodes/{node}/vifs").json == {"vifs": []}
+
+
+def test_the_console_of_an_instance_ends_with_it(whole, monkeypatch):
+    node = node_with(whole, state="active")
+    whole.put(node, console_enabled=True)
+
+    shown = whole.provision(node, "deleted")
+
+    assert (shown["provision_state"], shown["console_enabled"]) == ("available", False)
+    whole.put(node, provision_state="active", console_enabled=True)
+    monkeypatch.setattr(FakeConsole, "stop_console", lambda console, task: 1 / 0)
+    shown = whole.provision(node, "deleted")
+    assert (shown["provision_state"], shown["console_enabled"], shown["last_error"]) == ("available", True, None)
+    assert [event for _, event in whole.events(node) if event.startswith("The console could not be stopped")]
 
 
 @pytest.mark.parametrize("verb", ["active", "rebuild", "deleted"])

@@ -194,9 +194,16 @@ def test_maintenance_that_ends_takes_its_reason_and_fault_along(app, patch, make
     (replace("/protected", True), {"provision_state": "manageable"}),
     (replace("/retired", True), {"provision_state": "available"}),
     (replace("/driver", "fake-hardware"), {"driver": "old", "console_enabled": True}),
+    (replace("/console_interface", "fake"), {"console_interface": "old", "console_enabled": True}),
 ])
 def test_what_the_state_forbids_is_a_conflict(patch, make_node, operation, values):
     assert patch(make_node(**values), operation).status_int == 409
+
+
+def test_a_console_that_nothing_can_stop_keeps_no_interface(patch, make_node):
+    node = make_node(**INTERFACE_VALUES | {"console_interface": "no-console"}, console_enabled=True)
+
+    assert patch(node, replace("/console_interface", "fake")).status_int == 200
 
 
 @pytest.mark.parametrize(("maintenance", "status"), [(True, 200), (False, 409)])

@@ -231,8 +231,12 @@ def _check_changes(row: Node, changes: dict[str, Any]) -> None:
         if fixed and row.provision_state not in allowed:
             raise Conflict(f'Node {row.uuid} cannot have {name} updated unless it is in one of the states '
                            f'{", ".join(allowed)}{exception}. Its state is "{row.provision_state}".')
-    if "driver" in changes and row.console_enabled:
-        raise Conflict(f"Node {row.uuid} cannot update the driver while the console is enabled.")
+    # Only the interface that has started a console can stop it. no-console can do neither: a node that has got it while
+    # its console was enabled, by an earlier version, may be given another one.
+    names = {"driver", "console_interface"} & changes.keys()
+    if names and row.console_enabled and row.console_interface != "no-console":
+        raise Conflict(f"Node {row.uuid} cannot update {' and '.join(sorted(names))} while the console is enabled; "
+                       "stop it first.")
     if changes.get("protected") and row.provision_state not in (states.ACTIVE, states.RESCUE):
         raise Conflict(f'Node {row.uuid} can be protected only in the states active and rescue. '
                        f'Its state is "{row.provision_state}".')
