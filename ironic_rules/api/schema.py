@@ -215,11 +215,15 @@ class Object(Schema):
         return loaded
 
 
+#: RFC 3986's unreserved characters: what is in a URL as it is.
+UNRESERVED = r"[A-Za-z0-9\-._~]+"
+
+
 class Name(Text):
     """A name that can be used in a URL in place of a UUID: RFC 3986's unreserved characters, and not a UUID itself."""
 
     def __init__(self, reserved: Collection[str] = RESERVED_NAMES) -> None:
-        super().__init__(255, min_length=1, pattern=r"[A-Za-z0-9\-._~]+", nullable=True, expected=(
+        super().__init__(255, min_length=1, pattern=UNRESERVED, nullable=True, expected=(
             "is an invalid name: letters, digits, '-', '.', '_' and '~' are allowed"))
         self.reserved = reserved
 

@@ -91,6 +91,8 @@ class Trait(schema.Schema):
 
 TRAITS = schema.Object({"traits": schema.List(Trait())}, required=("traits",))
 VIF = schema.Object({
-    "id": schema.Text(255, min_length=1), "port_uuid": schema.Uuid(nullable=True),
-    "portgroup_uuid": schema.Uuid(nullable=True),
+    # It is in the URL by which it is detached. As in Ironic: a UUID, or a name.
+    "id": schema.Text(255, min_length=1, pattern=schema.UNRESERVED, expected=(
+        "must be a UUID or a name: letters, digits, '-', '.', '_' and '~' are allowed")),
+    "port_uuid": schema.Uuid(nullable=True), "portgroup_uuid": schema.Uuid(nullable=True),
 }, required=("id",), extra=True)
