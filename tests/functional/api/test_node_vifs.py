@@ -152,3 +152,30 @@ def test_a_port_with_a_vif_can_be_deleted_in_maintenance_only(app, make_port):
     assert app.delete(f"/v1/ports/{port.uuid}", expect_errors=True).status_int == 409
     app.put_json(f"/v1/nodes/{UUID}/maintenance", {})
     assert app.delete(f"/v1/ports/{port.uuid}").status_int == 204
+
+
+def test_a_port_group_with_a_vif_and_its_members_can_be_deleted_in_maintenance_only(app, make_port, make_group):
+    group = make_group()
+    member = make_port(1, portgroup_id=group.id)
+    attach(app, "a")
+
+    for maintenance, status in ((False, 409), (True, 204)):
+        if maintenance:
+            app.put_json(f"/v1/nodes/{UUID}/maintenance", {})
+        for url in (f"/v1/ports/{member.uuid}", f"/v1/portgroups/{group.uuid}"):
+            assert app.delete(url, expect_errors=True).status_int == status
+
+
+@pytest.mark.parametrize("maintenance", [False, True])
+def test_a_port_takes_no_vif_to_another_node(app, make_node, make_port, maintenance):
+    port, other = make_port(1), make_node()
+    if maintenance:
+        app.put_json(f"/v1/nodes/{UUID}/maintenance", {})
+    move = [{"op": "replace", "path": "/node_uuid", "value": other.uuid}]
+    attach(app, "a")
+
+    refused = app.patch_json(f"/v1/ports/{port.uuid}", move, expect_errors=True)
+
+    assert (refused.status_int, "/node_uuid" in refused.fault["faultstring"]) == (409, True)
+    app.delete(f"{URL}/a", status=204)
+    assert app.patch_json(f"/v1/ports/{port.uuid}", move).json["node_uuid"] == other.uuid

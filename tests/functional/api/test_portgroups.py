@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.db import portgroups
+from ironic_rules.db import portgroups, ports
 
 from .conftest import at
 
@@ -132,6 +132,42 @@ def test_a_port_joins_only_a_group_of_its_node_that_lets_it(app, node, make_node
     assert app.post_json("/v1/ports", {**port, "portgroup_uuid": closed, "pxe_enabled": True},
                          expect_errors=True).status_int == 409
     assert app.post_json("/v1/ports", {**port, "portgroup_uuid": closed, "pxe_enabled": False}).status_int == 201
+
+
+def test_a_port_group_without_standalone_ports_stays_so(app, db, node):
+    closed = create(app, uuid=UUID, standalone_ports_supported=False).json["uuid"]
+
+    def make(last, **values):
+        return db.write(lambda conn: ports.create(
+            conn, {"node_id": node.id, "address": f"52:54:00:00:00:0{last}", **values})).uuid
+
+    def change(uuid, name, value):
+        return app.patch_json(f"/v1/ports/{uuid}", [{"op": "add", "path": f"/{name}", "value": value}],
+                              expect_errors=True).status_int
+
+    boots, carries = make(1), make(2, pxe_enabled=False, internal_info={"tenant_vif_port_id": "a"})
+    member = make(3, pxe_enabled=False)
+    assert change(member, "portgroup_uuid", closed) == 200
+    assert [change(member, "pxe_enabled", True), change(boots, "portgroup_uuid", closed),
+            change(carries, "portgroup_uuid", closed)] == [409] * 3
+    assert patch(app, {"op": "replace", "path": "/standalone_ports_supported", "value": True}).status_int == 200
+    for uuid, reason in ((boots, "pxe_enabled"), (carries, "a VIF attached")):
+        assert change(uuid, "portgroup_uuid", closed) == 200
+        reply = patch(app, {"op": "replace", "path": "/standalone_ports_supported", "value": False})
+        assert (reply.status_int, f"{uuid}, which has {reason}." in reply.fault["faultstring"]) == (409, True)
+        assert change(uuid, "portgroup_uuid", None) == 200
+    assert patch(app, {"op": "replace", "path": "/standalone_ports_supported", "value": False}).status_int == 200
+
+
+def test_a_port_whose_client_does_not_mention_pxe_enabled_joins_every_group(app, node):
+    # Ironic's API, too, refuses only what a request sets.
+    create(app, uuid=UUID, standalone_ports_supported=False)
+
+    made = app.post_json("/v1/ports", {"address": MAC, "node_uuid": NODE, "portgroup_uuid": UUID}).json
+
+    assert (made["portgroup_uuid"], made["pxe_enabled"]) == (UUID, True)
+    changed = app.patch_json(f"/v1/ports/{made['uuid']}", [{"op": "add", "path": "/extra/a", "value": 1}])
+    assert changed.json["extra"] == {"a": 1}
 
 
 @pytest.mark.parametrize(("minor", "method", "status"), [(22, "get", 404), (23, "get", 200), (22, "post", 404),

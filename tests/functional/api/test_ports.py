@@ -10,6 +10,7 @@ from .conftest import at
 
 UUID = "55555555-5555-4555-8555-555555555555"
 NODE = "44444444-4444-4444-8444-444444444444"
+OTHER = "33333333-3333-4333-8333-333333333333"
 MAC = "52:54:00:aa:00:01"
 FIELDS = {"uuid", "created_at", "updated_at", "address", "extra", "internal_info", "is_smartnic",
           "local_link_connection",
@@ -165,13 +166,21 @@ def test_a_port_moves_to_another_node(app, node, make_node):
     ({"provision_state": "available"}, "/pxe_enabled", False, 409),
     ({"provision_state": "manageable"}, "/pxe_enabled", False, 200),
     ({"provision_state": "active"}, "/extra/x", 1, 200), ({"provision_state": "active"}, "/pxe_enabled", True, 200),
+    ({"provision_state": "active"}, "/node_uuid", OTHER, 409),
+    ({"provision_state": "available"}, "/node_uuid", OTHER, 409),
+    ({"provision_state": "active", "maintenance": True}, "/node_uuid", OTHER, 200),
     ({"provision_state": "inspecting"}, "/extra/x", 1, 409), ({"reservation": "c"}, "/extra/x", 1, 409),
 ])
 def test_what_the_nodes_state_forbids_is_a_conflict(app, db, make_node, values, path, value, status):
     node = make_node(uuid=NODE, **values)
+    make_node(uuid=OTHER)
     db.write(lambda conn: ports.create(conn, {"uuid": UUID, "address": MAC, "node_id": node.id}))
 
-    assert patch(app, {"op": "add", "path": path, "value": value}).status_int == status
+    reply = patch(app, {"op": "add", "path": path, "value": value})
+
+    assert reply.status_int == status
+    if path in ("/node_uuid", "/pxe_enabled") and status == 409:
+        assert f"Cannot update {path} of port" in reply.fault["faultstring"]
 
 
 def test_a_locked_node_keeps_its_ports(app, db, make_node):

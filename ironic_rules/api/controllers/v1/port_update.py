@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pecan
@@ -14,24 +14,27 @@ from ironic_rules.api import masks, patch, port_addresses, schema, versions
 from ironic_rules.api.controllers.v1 import node_access
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.schemas.nodes import check_host_name
-from ironic_rules.db import portgroups, ports
+from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.exceptions import (
     Conflict,
     Invalid,
     InvalidParameterValue,
     NodeChanged,
-    PortgroupNotFound,
     PortNotFound,
     Problem,
 )
 from ironic_rules.models import mac, states
 from ironic_rules.models.nodes import Node
-from ironic_rules.models.ports import PORT, Port
+from ironic_rules.models.ports import PORT, Port, PortGroup
 
 LOG = logging.getLogger(__name__)
 
-#: These fields change only in the states ``_UNUSED``, or in maintenance, because the network depends on them.
-_CONNECTIVITY = frozenset({"portgroup_id", "pxe_enabled", "local_link_connection", "physical_network"})
+#: These columns, here with their fields, change only in the states ``_UNUSED``, or in maintenance, because the network
+#: depends on them.
+_CONNECTIVITY = {
+    "node_id": "/node_uuid", "portgroup_id": "/portgroup_uuid", "pxe_enabled": "/pxe_enabled",
+    "local_link_connection": "/local_link_connection", "physical_network": "/physical_network",
+}
 _UNUSED = (states.ENROLL, states.INSPECTING, states.INSPECTWAIT, states.MANAGEABLE)
 
 _PATCHED = schema.Object(schemas.FIELDS)
@@ -81,7 +84,11 @@ def new_port(conn: sa.Connection, body: dict[str, Any], minor: int) -> dict[str,
         values["node_id"] = node_access.hold(conn, values.pop(where)).id
     if minor < versions.ANY_NAME:
         check_host_name(values.get("name"))
-    _join_group(conn, values, values["node_id"], pxe_enabled=values.get("pxe_enabled", False))
+    group = _group(conn, values.pop("portgroup_uuid", None), values["node_id"])
+    if group is not None:
+        values["portgroup_id"] = group.id
+        # As in Ironic, whose clients need not send pxe_enabled: only one that a request sets is refused.
+        _check_member(group, values.get("pxe_enabled", False), {})
     _check_physical_network(conn, values.get("portgroup_id"), values.get("physical_network"))
     _warn_of(values["address"], values["node_id"])
     _check_smart_nic(values.get("is_smartnic", False), values.get("local_link_connection", {}))
@@ -117,14 +124,16 @@ class Update:
                 node_id = node_access.hold(conn, values.pop("node_uuid")).id
             if node_id != row.node_id:
                 values["node_id"] = node_id
-                values.setdefault("portgroup_uuid", row.portgroup_uuid)
-        pxe_enabled = values.get("pxe_enabled", row.pxe_enabled)
-        if "portgroup_uuid" in values:
-            _join_group(conn, values, node_id, pxe_enabled=pxe_enabled)
+        group = _group(conn, values.pop("portgroup_uuid", row.portgroup_uuid), node_id)
+        values["portgroup_id"] = None if group is None else group.id
         _check_smart_nic(values.get("is_smartnic", row.is_smartnic),
                          values.get("local_link_connection", row.local_link_connection))
         changes = {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
         _check_state(row, node, changes)
+        if "node_id" in changes and vifs.KEY in row.internal_info:
+            raise Conflict(f"/node_uuid: port {row.uuid} has a VIF attached and cannot be moved to another node.")
+        if group is not None and not changes.keys().isdisjoint(("portgroup_id", "pxe_enabled")):
+            _check_member(group, changes.get("pxe_enabled", row.pxe_enabled), row.internal_info)
         if not changes.keys().isdisjoint(("portgroup_id", "physical_network")):
             _check_physical_network(conn, changes.get("portgroup_id", row.portgroup_id),
                                     changes.get("physical_network", row.physical_network), row.id)
@@ -133,24 +142,33 @@ class Update:
         return changes
 
 
-def _join_group(conn: sa.Connection, values: dict[str, Any], node_id: int, *, pxe_enabled: bool) -> None:
-    """Replace ``portgroup_uuid`` by ``portgroup_id``."""
-    if "portgroup_uuid" not in values:
-        return
-    uuid = values.pop("portgroup_uuid")
-    values["portgroup_id"] = None
+def standalone_uses(pxe_enabled: bool, internal_info: Mapping[str, Any]) -> list[str]:
+    """Return what a port has that no member of a port group without ``standalone_ports_supported`` may have."""
+    return [*(["pxe_enabled"] if pxe_enabled else []), *(["a VIF attached"] if vifs.KEY in internal_info else [])]
+
+
+def _check_member(group: PortGroup, pxe_enabled: bool, internal_info: Mapping[str, Any]) -> None:
+    """Check that a port may be a member of ``group``.
+
+    :raises Conflict: 409
+    """
+    if not group.standalone_ports_supported and (uses := standalone_uses(pxe_enabled, internal_info)):
+        raise Conflict(f"Port group {group.uuid} doesn't support standalone ports, so a port that has "
+                       f"{' and '.join(uses)} cannot be one of its members.")
+
+
+def _group(conn: sa.Connection, uuid: str | None, node_id: int) -> PortGroup | None:
+    """Return the port group with this UUID, which must be one of the node; None for None.
+
+    :raises Invalid: 400
+    """
     if uuid is None:
-        return
-    try:
+        return None
+    with node_access.named_by("/portgroup_uuid"):
         group = portgroups.get(conn, uuid)
-    except PortgroupNotFound as error:
-        raise Invalid(problems=[Problem("/portgroup_uuid", str(error))]) from error
-    if group.node_id != node_id:
-        raise Invalid(problems=[Problem("/portgroup_uuid", "the port group belongs to another node")])
-    if pxe_enabled and not group.standalone_ports_supported:
-        raise Conflict(f"Port group {group.uuid} doesn't support standalone ports, so a port with pxe_enabled cannot "
-                       "be one of its members.")
-    values["portgroup_id"] = group.id
+        if group.node_id != node_id:
+            raise Invalid(problems=[Problem("/portgroup_uuid", "the port group belongs to another node")])
+    return group
 
 
 def _check_physical_network(conn: sa.Connection, portgroup_id: int | None, physical_network: str | None,
@@ -187,7 +205,7 @@ def _check_state(row: Port, node: Node, changes: dict[str, Any]) -> None:
     if "address" in changes and (node.provision_state == states.ACTIVE or node.instance_uuid):
         raise Conflict(f"Cannot update the address of port {row.uuid}: node {node.uuid} is in use and not in "
                        "maintenance.")
-    network = sorted(_CONNECTIVITY & changes.keys())
+    network = sorted(_CONNECTIVITY[name] for name in _CONNECTIVITY.keys() & changes.keys())
     if network and node.provision_state not in _UNUSED:
         raise Conflict(f"Cannot update {', '.join(network)} of port {row.uuid}: node {node.uuid} must be in one of the "
                        f'states {", ".join(_UNUSED)}, or in maintenance. Its state is "{node.provision_state}".')

@@ -8,13 +8,13 @@ import pecan
 import sqlalchemy as sa
 
 from ironic_rules.api import links, masks, patch, port_addresses, schema, versions
-from ironic_rules.api.controllers.v1 import node_access, port_lists
+from ironic_rules.api.controllers.v1 import node_access, port_lists, port_update
 from ironic_rules.api.controllers.v1.ports import PortgroupPortsController
 from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import portgroups as schemas
 from ironic_rules.api.views import portgroups as views
-from ironic_rules.db import portgroups
+from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.exceptions import Conflict, PortgroupNotFound
 from ironic_rules.models import states
 from ironic_rules.models.nodes import Node
@@ -117,6 +117,8 @@ class PortgroupsController(Resource):
             if not node.maintenance and node.provision_state not in _UNUSED and changes.keys() & {"mode", "properties"}:
                 raise Conflict(f"Cannot update port group {row.uuid}: node {node.uuid} must be in one of the states "
                                f'{", ".join(_UNUSED)}, or in maintenance. Its state is "{node.provision_state}".')
+            if changes.get("standalone_ports_supported") is False:
+                _check_members(conn, row)
             return portgroups.update(conn, row.id, changes) if changes else row
 
         return _show(pecan.request.db.write(change))
@@ -125,12 +127,15 @@ class PortgroupsController(Resource):
     def delete(self, portgroup: str) -> None:
         """Delete a port group.
 
-        :raises PortgroupNotFound: 404;  PortgroupNotEmpty: 400;  NodeLocked: 409
+        :raises PortgroupNotFound: 404;  PortgroupNotEmpty: 400
+        :raises NodeLocked: 409;  Conflict: 409, a VIF is attached to it
         """
         node_id = _node_id(portgroup)
 
         def destroy(conn: sa.Connection) -> None:
-            row, _ = _hold(conn, portgroup, node_id)
+            row, node = _hold(conn, portgroup, node_id)
+            if vifs.KEY in row.internal_info and not node.maintenance:
+                raise Conflict(f"Port group {row.uuid} has a VIF attached and cannot be deleted.")
             portgroups.destroy(conn, row.id)
 
         pecan.request.db.write(destroy)
@@ -168,6 +173,18 @@ def _changes(conn: sa.Connection, row: PortGroup, operations: list[patch.Operati
         if new_node.id != row.node_id:
             raise Conflict(f"Port group {row.uuid} cannot be moved to another node.")
     return {name: value for name, value in values.items() if node_access.differs(getattr(row, name), value)}
+
+
+def _check_members(conn: sa.Connection, row: PortGroup) -> None:
+    """Check that none of the members is used as a standalone port.
+
+    :raises Conflict: 409
+    """
+    for port in ports.for_node(conn, row.node_id):
+        if port.portgroup_id == row.id and (
+                uses := port_update.standalone_uses(port.pxe_enabled, port.internal_info)):
+            raise Conflict(f"/standalone_ports_supported: port group {row.uuid} has the member {port.uuid}, which has "
+                           f"{' and '.join(uses)}.")
 
 
 def _show(row: PortGroup, fields: tuple[str, ...] | None = None) -> dict[str, Any]:

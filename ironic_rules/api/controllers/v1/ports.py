@@ -13,7 +13,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import ports as schemas
 from ironic_rules.api.views import ports as views
-from ironic_rules.db import ports, vifs
+from ironic_rules.db import portgroups, ports, vifs
 from ironic_rules.exceptions import Conflict
 from ironic_rules.models.ports import PORT, Port
 from ironic_rules.policies import ports as policies
@@ -133,18 +133,26 @@ class PortsController(Resource):
     def delete(self, port: str) -> None:
         """Delete a port.
 
-        :raises PortNotFound: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it
+        :raises PortNotFound: 404;  NodeLocked: 409;  Conflict: 409, a VIF is attached to it or to its port group
         """
         node_id = _node_id(port)
 
         def destroy(conn: sa.Connection) -> None:
             row, node = port_update.hold(conn, port, node_id)
-            if row.internal_info.get(vifs.KEY) and not node.maintenance:
-                raise Conflict(f"Port {row.uuid} has a VIF attached and cannot be deleted.")
+            if not node.maintenance:
+                _check_unused(conn, row)
             ports.destroy(conn, row.id)
 
         pecan.request.db.write(destroy)
         pecan.request.pxe_filter.update_pxe_filters(pecan.request.context)
+
+
+def _check_unused(conn: sa.Connection, row: Port) -> None:
+    if vifs.KEY in row.internal_info:
+        raise Conflict(f"Port {row.uuid} has a VIF attached and cannot be deleted.")
+    if row.portgroup_uuid is not None and vifs.KEY in portgroups.get(conn, row.portgroup_uuid).internal_info:
+        raise Conflict(f"Port {row.uuid} is a member of port group {row.portgroup_uuid}, which has a VIF attached, and "
+                       "cannot be deleted.")
 
 
 def _node_id(port: str) -> int:
