@@ -8,7 +8,7 @@ import pytest
 
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import find
-from ironic_rules.db import ports
+from ironic_rules.db import portgroups, ports
 from ironic_rules.db.tables import nodes as table
 from ironic_rules.policies import by_name
 from tests.functional.api import test_auth
@@ -156,6 +156,26 @@ def test_a_page_does_not_follow_what_the_caller_may_not_see(keystone, db, make_n
     assert [each["uuid"] for each in page(MANAGER, own[0]).json[name]] == [own[1]]
     assert page(MANAGER, foreign).status_int == 404
     assert page("system:reader", foreign).status_int == 200
+
+
+def test_a_port_group_that_the_caller_does_not_see_does_not_exist(keystone, db, make_node):  # noqa: F811
+    own, leased, foreign = (make_node(provision_state="manageable", **relation) for relation in (
+        {"owner": PROJECT}, {"lessee": PROJECT, "owner": "p"}, {"owner": "p"}))
+    with db.writer() as conn:
+        ports.create(conn, {"uuid": PORT, "node_id": own.id, "address": "52:54:00:00:00:01"})
+        hidden, seen = (portgroups.create(conn, {"node_id": node.id}).uuid for node in (foreign, leased))
+
+    def join(token: str, group: str) -> list[tuple[int, str]]:
+        replies = (
+            send(keystone, token, "PATCH", f"/v1/ports/{PORT}", change("/portgroup_uuid", group)),
+            send(keystone, token, "POST", "/v1/ports", {
+                "node_uuid": own.uuid, "address": "52:54:00:00:00:02", "portgroup_uuid": group}))
+        return [(reply.status_int, reply.fault["faultstring"].replace(group, "UUID")) for reply in replies]
+
+    assert join(ADMIN, hidden) == join(ADMIN, NODE)
+    for status, text in join("system:admin", hidden):
+        assert (status, "belongs to another node" in text) == (400, True)
+    assert [status for status, _ in join(ADMIN, seen)] == [403, 403]
 
 
 def test_a_node_that_an_administrator_of_a_project_creates_belongs_to_it(keystone):  # noqa: F811

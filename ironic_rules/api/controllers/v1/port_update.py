@@ -20,6 +20,7 @@ from ironic_rules.exceptions import (
     Invalid,
     InvalidParameterValue,
     NodeChanged,
+    PortgroupNotFound,
     PortNotFound,
     Problem,
 )
@@ -160,13 +161,14 @@ def _check_member(group: PortGroup, pxe_enabled: bool, internal_info: Mapping[st
 def _group(conn: sa.Connection, uuid: str | None, node_id: int) -> PortGroup | None:
     """Return the port group with this UUID, which must be one of the node; None for None.
 
-    :raises Invalid: 400
+    :raises Invalid: 400;  Forbidden: 403, it is one of a node that the caller sees, but may not change
     """
     if uuid is None:
         return None
     with node_access.named_by("/portgroup_uuid"):
         group = portgroups.get(conn, uuid)
         if group.node_id != node_id:
+            node_access.check_access(conn, group.node_id, PortgroupNotFound(portgroup=uuid))
             raise Invalid(problems=[Problem("/portgroup_uuid", "the port group belongs to another node")])
     return group
 
