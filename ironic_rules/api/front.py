@@ -311,7 +311,11 @@ class Front:
         if end > _MAX_HEAD or head.length > min(IN_MEMORY, self._limits.body):
             return None
         body = Body(head.length, self._limits.body, self._room)
-        body.feed(received[end:])
+        try:
+            body.feed(received[end:])
+        except OSError:  # the front will meet it, too, and reply
+            body.close()
+            return None
         return head, body
 
     # The loop.
@@ -380,7 +384,11 @@ class Front:
             data = self._head(connection, data)
         body = connection.body
         if body is not None:
-            connection.received = body.feed(data) if data and not body.is_complete else data
+            try:
+                connection.received = body.feed(data) if data and not body.is_complete else data
+            except OSError as error:
+                self._refuse(connection, Unavailable(), "a body cannot be written into a temporary file", str(error))
+                return False
             if body.is_complete:
                 self._dispatch(connection, body)
                 return True
@@ -565,9 +573,9 @@ class Front:
             return connection.since + (limits.keep_alive_s if is_idle else limits.head_s)
         return connection.since + limits.head_s + connection.moved / limits.bytes_per_s
 
-    def _refuse(self, connection: Connection, error: IronicRulesError, reason: str) -> None:
-        """Reply with ``error`` and end the connection."""
-        self._refused.note(reason, f"{connection.remote_addr}: {error}")
+    def _refuse(self, connection: Connection, error: IronicRulesError, reason: str, cause: str = "") -> None:
+        """Reply with ``error`` and end the connection; ``cause`` is for the log only."""
+        self._refused.note(reason, f"{connection.remote_addr}: {cause or error}")
         fault = faults.from_status(error.code, str(error))
         self._unregister(connection)
         if connection.phase is Phase.HEAD:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tempfile
@@ -75,34 +76,36 @@ class Body:
         """Take what belongs to the body and return the rest.
 
         :raises Invalid: 400, the chunks are malformed
+        :raises OSError: the temporary file cannot be written; the body can only be closed
         """
         if self._chunks is None:
             piece, rest = data[:self._missing], data[self._missing:]
             self._missing -= len(piece)
             self._store(piece)
             self.is_complete = not self._missing
-            return rest
-        pieces, rest = self._chunks.feed(data)
-        self._store(b"".join(pieces))
-        self.is_complete = self._chunks.is_done
-        if self.size > self._limit:
-            self.is_too_large = self.is_complete = True
+        else:
+            pieces, rest = self._chunks.feed(data)
+            self._store(b"".join(pieces))
+            self.is_complete = self._chunks.is_done
+            if self.size > self._limit:
+                self.is_too_large = self.is_complete = True
+        if self.is_complete and self._file is not None:
+            self._file.flush()  # otherwise who reads the body gets the error
         return rest
 
     def _store(self, piece: bytes) -> None:
-        in_memory = 0
-        self.size += len(piece)
-        if self._file is None and (self.is_large or self._room.is_memory_full):
+        # Counted is what was written, because that is what close() gives back.
+        if self._file is None and (self.size + len(piece) > IN_MEMORY or self._room.is_memory_full):
             self._file = tempfile.TemporaryFile(prefix="ironic-rules-body-")  # noqa: SIM115  (closed by close)
             self._file.write(self._kept)
-            in_memory = -len(self._kept)
+            self._room.take(0, -len(self._kept))
             self._kept = bytearray()
         if self._file is None:
             self._kept += piece
-            in_memory = len(piece)
         else:
             self._file.write(piece)
-        self._room.take(len(piece), in_memory)
+        self.size += len(piece)
+        self._room.take(len(piece), len(piece) if self._file is None else 0)
 
     def stream(self) -> IO[bytes]:
         """Return what the body is read from."""
@@ -117,7 +120,8 @@ class Body:
         self.size = 0
         self._kept = bytearray()
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # of what could not be written before; the file is closed nevertheless
+                self._file.close()
 
 
 class _Chunks:

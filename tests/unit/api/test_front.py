@@ -6,12 +6,13 @@ import contextlib
 import socket
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from ironic_rules.api import request_head
+from ironic_rules.api import front, request_body, request_head
 from ironic_rules.api.front import Front, Limits, Phase
 from ironic_rules.api.probes import is_probe
 from ironic_rules.api.server import _Server
@@ -233,6 +234,32 @@ def test_the_oldest_body_makes_room_when_all_are_too_large(servers):
     assert received(oldest).startswith(b"HTTP/1.1 503 ")
     other.sendall(b"x" * 9)
     assert other.recv(1000).endswith(b"%d" % MIB)
+
+
+@pytest.mark.parametrize(("in_memory", "size", "pieces"), [(MIB, MIB, 1), (MIB, MIB, 300), (-1, MIB, 300), (-1, 9, 1)],
+                         ids=["whole", "in pieces", "no memory", "short"])
+def test_a_body_that_the_disk_has_no_room_for_is_refused_and_not_counted(servers, monkeypatch, caplog, in_memory, size,
+                                                                         pieces):
+    monkeypatch.setattr(front, "_MOST_IN_MEMORY", in_memory)
+    servers.start()
+    with monkeypatch.context() as full:
+        full.setattr(request_body, "tempfile", types.SimpleNamespace(
+            TemporaryFile=lambda **_: open("/dev/full", "w+b")))  # noqa: SIM115  (closed with the body)
+        for start in (b"", b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n", b""):
+            connection = servers.connect(start)
+            if start:  # a worker waits for the next request
+                assert connection.recv(1000).startswith(b"HTTP/1.1 200 OK")
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(POST + b"Content-Length: %d\r\n\r\n" % size)
+            for _ in range(pieces):
+                connection.sendall(b"x" * (size // pieces))
+            connection.sendall(b"x" * (size % pieces))
+            assert received(connection).startswith(b"HTTP/1.1 503 ")
+
+    assert servers.ask().startswith(b"HTTP/1.1 200 OK")
+    assert (servers.front._room._taken, servers.front._room._in_memory) == (0, 0)
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "temporary file. This time 127.0.0.1: [Errno 28] No space left on device" in line
 
 
 def test_few_large_bodies_are_processed_at_once_and_small_ones_beside_them(servers):
