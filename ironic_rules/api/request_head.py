@@ -17,6 +17,7 @@ _LINE = re.compile(_TOKEN + rb" [!-~\x80-\xff]++ HTTP/1\.[01]\r\n")
 _HEAD = re.compile(_LINE.pattern + rb"(?:" + _FIELD + rb")*+\r\n")
 _FIELDS = re.compile(_FIELD)
 _HOST = re.compile(rb"(?:[0-9A-Za-z._~%!$&'()*+,;=-]++|\[[0-9A-Za-z:._%-]++\])(?::[0-9]{0,5})?")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*+)(.*+)", re.IGNORECASE)
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 #: Headers whose repetitions are one list (RFC 9110); of others the last one counts.
@@ -28,7 +29,10 @@ _ONCE = frozenset((b"Host", b"Content-Length", b"Transfer-Encoding"))
 
 
 class Head(NamedTuple):
-    """``length`` is None for a body in chunks; ``headers`` by name in title case, without ``Expect``."""
+    """``length`` is None for a body in chunks; ``headers`` by name in title case, without ``Expect``.
+
+    The target in ``line`` is a path, also if the client sent a URL.
+    """
 
     line: bytes
     headers: dict[bytes, bytes]
@@ -61,6 +65,7 @@ def read(head: bytes) -> Head:
         headers[key] = value.rstrip(b" \t")
     line = head[:end]
     _check_host(headers, line)
+    line = _with_path(headers, line)
     return Head(line, headers, _length(headers, line), headers.pop(b"Expect", b"").lower() == b"100-continue")
 
 
@@ -71,6 +76,21 @@ def _check_host(headers: dict[bytes, bytes], line: bytes) -> None:
             raise Invalid("The request has no header Host.")
     elif not _HOST.fullmatch(host):
         raise Invalid("The header Host is not a name or an address, with or without a port.")
+
+
+def _with_path(headers: dict[bytes, bytes], line: bytes) -> bytes:
+    """Return the first line with a path for a URL, whose host takes the place of the header's (RFC 9112 §3.2.2)."""
+    method, target, version = line.split(b" ")
+    if target.startswith(b"/") or method == b"CONNECT" or (method, target) == (b"OPTIONS", b"*"):
+        return line
+    found = _ABSOLUTE.fullmatch(target)
+    if not found:
+        raise Invalid("The target of the request is neither a path nor a URL with http or https.")
+    if not _HOST.fullmatch(found[1]):
+        raise Invalid("The URL in the first line has no host that is a name or an address, with or without a port.")
+    headers[b"Host"] = found[1]
+    path = found[2] if found[2].startswith(b"/") else b"/" + found[2]
+    return b" ".join((method, path, version))
 
 
 def _length(headers: dict[bytes, bytes], line: bytes) -> int | None:

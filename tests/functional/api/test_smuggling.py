@@ -145,6 +145,23 @@ def test_a_header_that_proxies_do_not_know_by_its_underscore_is_not_seen(server,
     assert not {"CONTENT_LENGTH", "HTTP_CONTENT_LENGTH", "HTTP_X_ROLES"} & set(seen)
 
 
+@pytest.mark.parametrize(("target", "host", "path"), [
+    (b"http://b:80/v1/x?y=http://c/", "b:80", "/v1/x?y=http://c/"), (b"HTTPS://[::1]/", "[::1]", "/"),
+    (b"http://b", "b", "/?"), (b"http://b?y", "b", "/?y"), (b"/http://b/", "a", "/http://b/?")])
+def test_the_host_of_an_absolute_target_counts(server, target, host, path):
+    """RFC 9112, section 3.2.2."""
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        start_response("200 OK", [])
+        return [f"{environ['HTTP_HOST']} {environ['PATH_INFO']}?{environ['QUERY_STRING']}".encode()]
+
+    server._server.wsgi_app = application
+    request = b"GET %b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" % target
+    reply = send(server.url.removeprefix("http://"), request)
+
+    assert reply.startswith(b"HTTP/1.1 200 OK")
+    assert f"{host} {path}" in reply.decode()
+
+
 def test_behind_a_proxy_nothing_is_smuggled(proxy, application):
     for case in CASES:
         application.paths.clear()
