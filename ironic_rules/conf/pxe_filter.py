@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 from oslo_config import cfg
 
+#: What the name of a target consists of.
+_NAME = cfg.types.String(regex="^[A-Za-z0-9][A-Za-z0-9_-]*$")
 GROUP = cfg.OptGroup("pxe_filter", title="PXE filter", help="ironic-pxe-filter, and notifications to it.")
 #: Options of one target. ``[pxe_filter:NAME]`` has them for each name in ``[pxe_filter]targets``.
 TARGET_OPTS: list[cfg.Opt] = [
@@ -26,6 +28,10 @@ TARGET_OPTS: list[cfg.Opt] = [
                 help="Identifiers that reservations are for: hw-address; duid, the DHCPv6 identifier made of the "
                      "address, and the one in extra/duid of the port; client-id, the DHCPv4 identifier in "
                      "extra/client-id of the port. They must be in host-reservation-identifiers of Kea."),
+    cfg.ListOpt("kea_former_names", default=[], item_type=_NAME,
+                help="Names that this target had in [pxe_filter]targets before, and that no other filter has: "
+                     "reservations in the host database of Kea under these names are replaced by its own. 'all' is the "
+                     "name of a filter without targets."),
     cfg.ListOpt("dhcp_hostsdir", default=[],
                 help="Folders that dnsmasq watches (its option dhcp-hostsdir), one for each local dnsmasq that "
                      "ironic-pxe-filter controls; it requires at least one. They must exist."),
@@ -50,7 +56,7 @@ TARGET_OPTS: list[cfg.Opt] = [
                     "Used with dnsmasq_pid_file."),
 ]
 OPTS: list[cfg.Opt] = [
-    cfg.ListOpt("targets", default=[], item_type=cfg.types.String(regex="^[A-Za-z0-9][A-Za-z0-9_-]*$"),
+    cfg.ListOpt("targets", default=[], item_type=_NAME,
                 help="Names of the targets of one ironic-pxe-filter that serves several: each has a group "
                      "[pxe_filter:NAME] with its own server, policy and scope. Options that it lacks have the value of "
                      "[pxe_filter]. Empty: one target, which [pxe_filter] configures."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -15,6 +16,9 @@ from ironic_rules.conf import validation
 from ironic_rules.conf.pxe_filter import group_of, register_own
 from ironic_rules.db.pxe_filter import Scope
 from ironic_rules.exceptions import ConfigurationError
+
+#: The name in Kea of a target without one.
+UNNAMED = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,14 @@ class TargetSettings:
     kea_connection: str | None
     kea_sockets: tuple[str, ...]
     kea_identifiers: tuple[str, ...]
+    kea_former_names: tuple[str, ...]
+    #: names in Kea of the other targets that write into the same host database
+    kea_neighbours: frozenset[str] = frozenset()
+
+    @property
+    def kea_name(self) -> str:
+        """Whose the reservations of this target are."""
+        return self.name or UNNAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +71,8 @@ def from_conf(conf: cfg.ConfigOpts) -> FilterSettings:
         raise ConfigurationError("[pxe_filter]targets has a name twice.")
     made = tuple(_of_target(conf, name, group_of(name)) for name in names or [""])
     _check_together(made)
-    return FilterSettings(made, frozenset(conf.pxe_filter.supported_inspect_interfaces),
-                          conf.pxe_filter.full_sync_period)
+    return FilterSettings(tuple(_beside(one, made) for one in made),
+                          frozenset(conf.pxe_filter.supported_inspect_interfaces), conf.pxe_filter.full_sync_period)
 
 
 def _of_target(conf: cfg.ConfigOpts, name: str, group: str) -> TargetSettings:
@@ -76,7 +88,7 @@ def _of_target(conf: cfg.ConfigOpts, name: str, group: str) -> TargetSettings:
         target=options.target, options=options, register=functools.partial(_register, conf, name),
         scope=Scope(frozenset(one.lower() for one in options.conductor_groups), frozenset(options.physical_networks)),
         kea_connection=options.kea_connection, kea_sockets=tuple(options.kea_control_sockets),
-        kea_identifiers=tuple(options.kea_identifiers))
+        kea_identifiers=tuple(options.kea_identifiers), kea_former_names=tuple(options.kea_former_names))
 
 
 def _register(conf: cfg.ConfigOpts, name: str, opts: Sequence[cfg.Opt]) -> None:
@@ -98,15 +110,34 @@ def _check_together(made: Sequence[TargetSettings]) -> None:
             places[place] = group
 
 
+def _beside(one: TargetSettings, made: Sequence[TargetSettings]) -> TargetSettings:
+    """Return the settings of a target with what it has to know of the others.
+
+    :raises ConfigurationError: the reservations of one of them would be replaced, by both in turns
+    """
+    if one.target != "kea":
+        return one
+    same = [other for other in made if other.target == "kea" and _database(other) == _database(one)]
+    for name in one.kea_former_names:
+        for other in same:
+            if name.lower() == other.kea_name.lower():
+                raise ConfigurationError(f"[{group_of(one.name)}]kea_former_names has {name}, the name of "
+                                         f"[{group_of(other.name)}].")
+    return dataclasses.replace(one, kea_neighbours=frozenset(other.kea_name for other in same if other is not one))
+
+
+def _database(one: TargetSettings) -> str:
+    url = sa.make_url(one.kea_connection or "")
+    return f"{url.get_backend_name()} {url.host} {url.port} {url.database}"
+
+
 def _places(one: TargetSettings) -> dict[str, str]:
     """Return what only one target can use, each with its option."""
     if one.target == "hostsdir":
         return {os.path.realpath(folder): f"dhcp_hostsdir has {folder}" for folder in one.folders}
     if one.target == "kea" and not one.deny_unknown:
         # Reservations that allow add up, but there is one answer to whether unknown addresses are served.
-        url = sa.make_url(one.kea_connection or "")
-        database = f"{url.get_backend_name()} {url.host} {url.port} {url.database}"
-        return {database: "kea_connection names a database that is for the open policy of one target",
+        return {_database(one): "kea_connection names a database that is for the open policy of one target",
                 **{path: f"kea_control_sockets has {path}" for path in one.kea_sockets}}
     return {}
 

@@ -6,23 +6,25 @@ said in that database; if they are not, then no address is allowed at all (no no
 made to stop serving with the command ``dhcp-disable``. A server that was restarted serves, and is told again.
 
 A change is in effect when it is committed, also for several servers that share the database. Several filters may write
-into one: they write the same.
+into one: they write the same, or have different names. Reservations under a former name of the target count as its own,
+and are replaced with the group of their address, so that none is missing meanwhile.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import sqlalchemy as sa
 from oslo_log import log as logging
 
+from ironic_rules.conf.pxe_filter import GROUP, group_of
 from ironic_rules.pxe_filter import plan
-from ironic_rules.pxe_filter.settings import TargetSettings
+from ironic_rules.pxe_filter.settings import UNNAMED, TargetSettings
 from ironic_rules.pxe_filter.targets import kea_control
 from ironic_rules.pxe_filter.targets.base import Batch, Found, InForce, Outcome, Target
 from ironic_rules.pxe_filter.targets.kea_hosts import Hosts
-from ironic_rules.text import enumeration
+from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -43,20 +45,27 @@ class KeaTarget(Target):
     :param sockets: paths of the control sockets of the local servers
     :param layout: assigns addresses to groups
     :param allowed_only: the closed policy; False: the open one
+    :param neighbours: names of other targets of the process that write into the database
+    :param group: where the target is configured
     """
 
     slice_size = 256
 
-    def __init__(self, hosts: Hosts, sockets: Sequence[str], layout: plan.Layout, *, allowed_only: bool) -> None:
+    def __init__(self, hosts: Hosts, sockets: Sequence[str], layout: plan.Layout, *, allowed_only: bool,
+                 neighbours: Collection[str] = (), group: str = GROUP.name) -> None:
         self.name = "the host database of Kea"
         self._hosts = hosts
         self._sockets = tuple(sockets)
         self._layout = layout
         self._allowed_only = allowed_only
+        self._neighbours = neighbours
+        self._group = group
         #: addresses with a reservation, by group; None: not read yet
         self._rows: dict[str, set[str]] | None = None
         #: addresses with a reservation of the opposite policy, or an incomplete one, which are removed first
         self._others: set[str] = set()
+        #: those of ``_rows`` whose reservation is under a former name
+        self._former: set[str] = set()
         self._foreign: set[str] = set()
         self._applied: set[str] = set()
         #: when the reservations were read last, and how long that took, seconds
@@ -73,13 +82,14 @@ class KeaTarget(Target):
     def make(cls, settings: TargetSettings, layout: plan.Layout) -> list[KeaTarget]:
         """Return the one for the configured database."""
         assert settings.kea_connection is not None
-        hosts = Hosts(settings.kea_connection, settings.kea_identifiers, settings.name or "all")
-        return [cls(hosts, settings.kea_sockets, layout, allowed_only=settings.deny_unknown)]
+        hosts = Hosts(settings.kea_connection, settings.kea_identifiers, settings.kea_name, settings.kea_former_names)
+        return [cls(hosts, settings.kea_sockets, layout, allowed_only=settings.deny_unknown,
+                    neighbours=settings.kea_neighbours, group=group_of(settings.name))]
 
     def open(self) -> Iterable[str]:
         """Read the reservations if the database is there; otherwise this is done before the first change."""
         try:
-            self._load()
+            self._begin()
         except sa.exc.SQLAlchemyError as exc:
             LOG.error("%s cannot be read; this is retried: %s", self.name, _text(exc))
         return ()
@@ -88,22 +98,51 @@ class KeaTarget(Target):
         """Return how many addresses have a reservation: what is committed is in effect."""
         try:
             self._load()
+            former, other = self._other_names()
         except sa.exc.SQLAlchemyError as exc:
             return [], f"unknown: {_text(exc)}"
         assert self._rows is not None
         kind = "allowed" if self._allowed_only else "denied"
-        return [], f"in effect: {sum(map(len, self._rows.values()))} addresses are {kind} by a reservation"
+        state = f"in effect: {sum(map(len, self._rows.values()))} addresses are {kind} by a reservation"
+        state += f"; reservations under former names will be replaced: {former}" if former else ""
+        return [], state + (f"; filters with other names have reservations: {other}" if other else "")
+
+    def _begin(self) -> None:
+        """Read the reservations for the first time, and log those under other names."""
+        former, other = self._other_names()
+        self._load()
+        if former:
+            LOG.info("%s has reservations under former names of [%s]: %s. They are replaced", self.name, self._group,
+                     former)
+        if other:
+            unnamed = (f" '{UNNAMED}' is a filter without [pxe_filter]targets: unless one still runs, its reservations "
+                       "are out of date.")
+            LOG.warning("%s has reservations of filters with other names: %s. They remain in effect; if a name is a "
+                        "former one of this filter, set [%s]kea_former_names.%s", self.name, other, self._group,
+                        unnamed if f"'{UNNAMED}'" in other else "")
+
+    def _other_names(self) -> tuple[str, str]:
+        """Return the former names that have reservations, and the unknown ones, with the numbers."""
+        found = {name: f"'{printable(name, 64)}' ({number})" for name, number in sorted(self._hosts.names().items())
+                 if name not in self._neighbours}
+        former = self._hosts.former
+        return (", ".join(text for name, text in found.items() if name in former),
+                ", ".join(text for name, text in found.items() if name not in former))
 
     def _load(self) -> None:
         began = time.monotonic()
         rows: dict[str, set[str]] = {}
-        others = set()
-        for mac, dropped in self._hosts.read():
+        others, former = set(), set()
+        for mac, dropped, is_former in self._hosts.read():
             if dropped is None or dropped == self._allowed_only:
                 others.add(mac)
-            else:
-                rows.setdefault(self._layout.file_of(mac), set()).add(mac)
-        self._rows, self._others = rows, others
+                continue
+            rows.setdefault(self._layout.file_of(mac), set()).add(mac)
+            if is_former:
+                former.add(mac)
+        if self._foreign:  # others may have removed theirs
+            self._foreign = set(self._hosts.foreign(self._foreign))
+        self._rows, self._others, self._former = rows, others, former
         self._loaded = time.monotonic(), time.monotonic() - began
 
     def close(self) -> None:
@@ -141,7 +180,7 @@ class KeaTarget(Target):
 
     def _change(self, batch: Batch) -> int:
         if self._rows is None:
-            self._load()
+            self._begin()
         assert self._rows is not None
         wanted: dict[str, set[str]] = {}
         for mac, allowed in batch.changes:
@@ -156,14 +195,16 @@ class KeaTarget(Target):
         remove, add = set(self._others), set()
         for name, macs in wanted.items():
             has = self._rows.get(name, set())
-            remove |= has - macs
-            add |= macs - has
+            former = has & self._former
+            remove |= former | (has - macs)
+            add |= (former & macs) | (macs - has)
         if remove or add:
             foreign = self._hosts.change(remove, add, drop=not self._allowed_only)
             if foreign:
                 LOG.error("Kea has other reservations for %s; they remain in effect", enumeration(foreign, 16))
             self._foreign = (self._foreign - remove) | set(foreign)
         self._others = set()
+        self._former -= remove
         self._rows.update(wanted)
         self._applied.update(wanted)
         return len(remove) + len(add)
@@ -178,17 +219,19 @@ class KeaTarget(Target):
         if time.monotonic() < max(loaded_at + rest_s, self._down[0]):
             return
         try:
+            if before is None:
+                self._begin()
+                return
             self._load()
         except sa.exc.SQLAlchemyError as exc:
             raise OSError(_text(exc)) from exc
         assert self._rows is not None
-        if before is None:
-            return
         for mac in self._foreign:  # they have no reservation of the filter
             self._rows.setdefault(self._layout.file_of(mac), set()).add(mac)
         groups = {name for name in before.keys() | self._rows.keys()
                   if before.get(name, set()) != self._rows.get(name, set())}
         groups |= {self._layout.file_of(mac) for mac in self._others}
+        groups |= {self._layout.file_of(mac) for mac in self._former} & self._applied  # the others follow anyway
         if groups:
             yield Found(f"Reservations in {len(groups)} groups", frozenset(groups), ())
 

@@ -1,7 +1,7 @@
 """Reservations in the host database of Kea, in the table that ``kea-admin db-init`` creates.
 
 The rows are global reservations (subnet 0) for DHCPv4 and DHCPv6 at once. Rows of the filter have a ``user_context`` of
-its own; others are neither changed nor removed.
+its own, or of a former name of it; others are neither changed nor removed.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ def identifier(key: str, kind: str) -> bytes | None:
     return address if kind == "hw-address" else _DUID_LL + address
 
 
+def _context(owner: str) -> str:
+    return json.dumps({"ironic-pxe-filter": owner})
+
+
 def _key(found: bytes, kind: int) -> str | None:
     octets = bytes(found)
     if kind == IDENTIFIERS["duid"] and octets[:4] == _DUID_LL and len(octets) == 10:
@@ -60,12 +64,15 @@ class Hosts:
     :param url: of the database, for SQLAlchemy; MySQL, MariaDB or PostgreSQL
     :param kinds: the identifiers that each address gets a reservation for
     :param owner: name in the ``user_context`` of the rows, to tell those of several filters
+    :param former: names that it had before
     :raises sa.exc.SQLAlchemyError: every method, if the database is unavailable or refuses something
     """
 
-    def __init__(self, url: str, kinds: Sequence[str], owner: str) -> None:
+    def __init__(self, url: str, kinds: Sequence[str], owner: str, former: Sequence[str] = ()) -> None:
         self._kinds = {kind: IDENTIFIERS[kind] for kind in kinds}
-        self._context = json.dumps({"ironic-pxe-filter": owner})
+        self._context = _context(owner)
+        self._contexts = [self._context, *map(_context, former)]
+        self.former = frozenset(former)
         parsed = sa.make_url(url)
         mysql = parsed.get_backend_name() == "mysql"
         arguments: dict[str, Any] = {"connect_timeout": 5}
@@ -87,25 +94,38 @@ class Hosts:
         """Close the connections."""
         self._engine.dispose()
 
-    def read(self) -> Iterator[tuple[str, bool | None]]:
-        """Yield (address, whether it is dropped) of every address with rows of the filter.
+    def names(self) -> dict[str, int]:
+        """Return how many reservations filters with other names have, by name."""
+        start, end = _context("")[:-2], _context("")[-2:]
+        context = _HOSTS.c.user_context
+        query = sa.select(context, sa.func.count()).where(
+            context.startswith(start, autoescape=True), context != self._context).group_by(context)
+        with self._engine.connect() as conn:
+            self._check(conn)
+            return {text.removeprefix(start).removesuffix(end): number for text, number in conn.execute(query)}
+
+    def read(self) -> Iterator[tuple[str, bool | None, bool]]:
+        """Yield (address, whether it is dropped, whether by a former name) of every address with rows of the filter.
 
         None instead: its rows are incomplete, contradictory, or of other kinds than the configured ones.
         """
         seen: dict[str, list[bool | None]] = {}
-        query = sa.select(_HOSTS.c.dhcp_identifier, _HOSTS.c.dhcp_identifier_type,
-                          _HOSTS.c.dhcp4_client_classes, _HOSTS.c.dhcp6_client_classes).where(
-            _HOSTS.c.user_context == self._context)
+        former = set()
+        query = sa.select(_HOSTS.c.dhcp_identifier, _HOSTS.c.dhcp_identifier_type, _HOSTS.c.dhcp4_client_classes,
+                          _HOSTS.c.dhcp6_client_classes, _HOSTS.c.user_context != self._context).where(
+            _HOSTS.c.user_context.in_(self._contexts))
         with self._engine.connect() as conn:
             self._check(conn)
-            for found, kind, first, second in conn.execute(query):
+            for found, kind, first, second, is_former in conn.execute(query):
                 mac = _key(found, kind)
                 if mac is not None:
                     is_right = first == second and kind in self._kinds.values()
                     seen.setdefault(mac, []).append(first == DROP if is_right else None)
+                    if is_former:
+                        former.add(mac)
         for mac, verdicts in seen.items():
             is_right = len(verdicts) == len(self._of(mac)) and len(set(verdicts)) == 1
-            yield mac, verdicts[0] if is_right else None
+            yield mac, verdicts[0] if is_right else None, mac in former
 
     def _check(self, conn: sa.Connection) -> None:
         """Replace a connection that the server has closed since it was used."""
@@ -141,6 +161,11 @@ class Hosts:
                 raise
         return work()
 
+    def foreign(self, macs: Collection[str]) -> list[str]:
+        """Return which of the addresses have reservations of others."""
+        with self._engine.connect() as conn:
+            return self._foreign(conn, macs)
+
     def can_tell(self, key: str) -> bool:
         """Return whether there is an identifier of the address, or of the key, among the configured kinds."""
         return bool(self._of(key))
@@ -162,7 +187,7 @@ class Hosts:
                     continue
                 conn.execute(sa.delete(_HOSTS).where(
                     _HOSTS.c.dhcp_identifier.in_(found), _HOSTS.c.dhcp_identifier_type == number,
-                    _HOSTS.c.user_context == self._context))
+                    _HOSTS.c.user_context.in_(self._contexts)))
 
     def _foreign(self, conn: sa.Connection, macs: Collection[str]) -> list[str]:
         ordered, found = sorted(macs), set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import sqlalchemy as sa
 
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models import states
+from ironic_rules.pxe_filter import plan, report, settings, targets
 from ironic_rules.pxe_filter.keeper import Keeper
+from ironic_rules.pxe_filter.targets.base import Batch
 from tests.functional import databases
 from tests.functional.processes import wait_for
 from tests.functional.pxe_filter import kea as keas
@@ -189,8 +192,12 @@ def test_reservations_of_the_operator_stay_and_what_others_remove_comes_back(sit
 
         site.drop_port(mac)
         keeper.sync(periodic=False)
-        with engine.connect() as conn:
+        with engine.begin() as conn:
             assert conn.execute(sa.text("SELECT hostname FROM hosts")).all() == [("printer",)]
+            conn.execute(sa.text("DELETE FROM hosts"))
+        keeper.sync(periodic=True)
+        with engine.connect() as conn:
+            assert conn.execute(sa.text("SELECT hostname FROM hosts")).all() == [(None,)]
 
 
 def test_another_policy_takes_over_what_the_last_one_has_written(site: Site, hosts: str) -> None:
@@ -204,6 +211,70 @@ def test_another_policy_takes_over_what_the_last_one_has_written(site: Site, hos
     with databases.engine(hosts) as engine, engine.connect() as conn:
         assert conn.execute(sa.text("SELECT dhcp4_client_classes, dhcp6_client_classes FROM hosts")).all() == [
             (None, None)]
+
+
+def rows(url: str) -> set[tuple[str, str, str | None]]:
+    """Return the address, the name of the filter and the class of each reservation."""
+    with databases.engine(url) as engine, engine.connect() as conn:
+        found = conn.execute(sa.text("SELECT dhcp_identifier, user_context, dhcp4_client_classes FROM hosts")).all()
+    return {(bytes(mac).hex(":"), json.loads(context)["ironic-pxe-filter"], classes) for mac, context, classes in found}
+
+
+@pytest.mark.parametrize("drop", ["DROP", None], ids=["open", "closed"])
+def test_reservations_under_a_former_name_are_reported_and_on_request_replaced(
+        site: Site, hosts: str, caplog: pytest.LogCaptureFixture, drop: str | None) -> None:
+    before, after = (states.ACTIVE, states.INSPECTWAIT) if drop else (states.INSPECTWAIT, states.ACTIVE)
+    (node, mac), (_, other) = site.machine(before), site.machine(before)
+    common = {"target": "kea", "kea_connection": hosts, "deny_unknown_macs": not drop}
+    discovery = "[auto_discovery]\nenabled = true\n" if drop else ""
+    named = {**common, "targets": "leaf1", "sections": f"{discovery}[pxe_filter:leaf1]\n"}
+    site.close(site.synced(**common, sections=discovery))
+    site.move(node, after)
+    assert rows(hosts) == {(mac, "all", drop), (other, "all", drop)}
+
+    site.close(site.synced(**named))
+    assert rows(hosts) == {(mac, "all", drop), (other, "all", drop)}
+    assert "reservations of filters with other names: 'all' (2)" in caplog.text
+    assert "'all' is a filter without [pxe_filter]targets: unless one still runs" in caplog.text
+    *_, line = report.status(settings.from_conf(site.conf(**named)), site.db)
+    assert line.endswith("; filters with other names have reservations: 'all' (2)")
+
+    named["kea_former_names"] = "all"
+    # A message comes before everything is written: what it is not about remains denied, or allowed.
+    [target] = targets.make(settings.from_conf(site.conf(**named)).targets[0], plan.Layout(1))
+    target.open()
+    target.apply(Batch({}, None, [(mac, bool(drop))]))
+    target.close()
+    assert rows(hosts) == {(other, "leaf1", drop)}
+
+    site.close(site.synced(**common, sections=discovery))
+    site.node(before, site.mac())
+    keeper = site.synced(**named)
+    assert rows(hosts) == {(one, "leaf1", drop) for one in (other, "52:54:00:00:00:03")}
+    assert (keeper.statistics.healed, keeper.is_behind) == (0, False)
+
+
+def test_a_former_name_that_still_writes_is_replaced_again(site: Site, hosts: str) -> None:
+    common = {"target": "kea", "kea_connection": hosts, "deny_unknown_macs": True}
+    named = site.synced(**common, targets="leaf1", kea_former_names="all", sections="[pxe_filter:leaf1]\n")
+    _, mac = site.machine(states.INSPECTWAIT)
+    site.synced(**common)
+    assert rows(hosts) == {(mac, "all", None)}
+
+    named.sync(periodic=True)
+    assert rows(hosts) == {(mac, "leaf1", None)}
+
+
+def test_targets_that_share_a_database_know_the_names_of_each_other(
+        site: Site, hosts: str, caplog: pytest.LogCaptureFixture) -> None:
+    site.machine(states.INSPECTWAIT)
+    options = {"target": "kea", "kea_connection": hosts, "deny_unknown_macs": True, "targets": "leaf1, leaf2",
+               "sections": "[pxe_filter:leaf1]\n[pxe_filter:leaf2]\nphysical_networks = x\n"}
+    site.close(site.synced(**options))
+    site.synced(**options)
+
+    assert rows(hosts)
+    assert "other names" not in caplog.text
 
 
 def test_a_host_database_that_is_away_is_waited_for(site: Site, hosts: str, caplog: pytest.LogCaptureFixture) -> None:
