@@ -83,6 +83,14 @@ def of_infiniband(text: object) -> str | None:
     return ":".join(guid[:3] + guid[5:])
 
 
+def of_port(text: object) -> str | None:
+    """Return the MAC address of the port that ``text`` names; None if it names none.
+
+    :param text: a MAC address, pxelinux' form of one, or an InfiniBand address or GUID: what reports have
+    """
+    return from_pxelinux(of_infiniband(text) or text)
+
+
 def of_interface(address: object, *, infiniband: bool) -> str | None:
     """Return the MAC address by which an interface with ``address`` is known; None if no port can have it.
 

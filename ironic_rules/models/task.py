@@ -143,10 +143,11 @@ class Task:
             self._deleted.append(port_id)
 
     def find_port(self, mac_or_uuid: str) -> PortDraft | None:
-        """Return the port with that MAC address or UUID, in any notation; None if the node has no such port."""
-        wanted = mac_or_uuid.lower()
-        if mac.is_mac(wanted):
-            wanted = mac.normalize(wanted)
+        """Return the port with that MAC address or UUID, in any notation; None if the node has no such port.
+
+        The notations of an address are those of :func:`ironic_rules.models.mac.of_port`.
+        """
+        wanted = mac.of_port(mac_or_uuid) or mac_or_uuid.lower()
         for port in self.ports:
             values = port._values
             if wanted in (str(values.get("address")).lower(), str(values.get("uuid")).lower()):

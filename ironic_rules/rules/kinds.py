@@ -139,7 +139,9 @@ def _capability(value: Any) -> str:
 
 
 def _port_id(value: Any) -> str:
-    if not isinstance(value, str) or not (mac.is_mac(value) or is_uuid(value)):
+    if (address := mac.of_port(value)) is not None:
+        return address
+    if not isinstance(value, str) or not is_uuid(value):
         raise OperandError("must be the MAC address or UUID of a port")
     return value
 

@@ -46,7 +46,7 @@ class ExtendPluginData(InspectionRuleActionBase):
     :param value: the new element
     :param unique: do nothing if the list already has the value
 
-    .. rule:: {op: extend-plugin-data, args: {path: site.macs, value: "{inventory[bmc_mac]}", unique: true}}
+    .. rule:: {op: extend-plugin-data, args: {path: site.hosts, value: "{inventory[hostname]}", unique: true}}
     """
 
     formatted_params = ["path", "value", "unique"]

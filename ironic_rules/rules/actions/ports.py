@@ -18,7 +18,7 @@ from ironic_rules.rules.kinds import Flag, PortDelPath, PortId, PortPath
 class SetPortAttribute(InspectionRuleActionBase):
     """Set ``path`` of a port to ``value``.
 
-    :param port_id: the port's MAC address or UUID; the node must have it
+    :param port_id: the port's UUID or MAC address, as any part of a report has it; the node must have that port
     :param path: JSON pointer below the port, e.g. ``/extra/switch``
     :param value: any value that the field accepts
 
@@ -39,7 +39,7 @@ class SetPortAttribute(InspectionRuleActionBase):
 class ExtendPortAttribute(InspectionRuleActionBase):
     """Append to a list of a port, which is created if missing.
 
-    :param port_id: the port's MAC address or UUID; the node must have it
+    :param port_id: the port's UUID or MAC address, as any part of a report has it; the node must have that port
     :param path: JSON pointer below the port, e.g. ``/extra/vlans``
     :param value: the new element
     :param unique: do nothing if the list already has the value
@@ -62,7 +62,7 @@ class ExtendPortAttribute(InspectionRuleActionBase):
 class DelPortAttribute(InspectionRuleActionBase):
     """Unset ``path`` of a port; a field gets its default. A missing key below a field is not an error.
 
-    :param port_id: the port's MAC address or UUID; the node must have it
+    :param port_id: the port's UUID or MAC address, as any part of a report has it; the node must have that port
     :param path: JSON pointer below the port, e.g. ``/extra/old``
 
     .. rule:: {op: del-port-attribute, args: {port_id: "{inventory[boot][pxe_interface]}", path: /physical_network}}

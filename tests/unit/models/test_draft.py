@@ -180,6 +180,7 @@ def test_nothing_to_do_for_the_ports_at_first(task: Task) -> None:
 
 @pytest.mark.parametrize("ident", [
     "52:54:00:00:00:02", "52-54-00-00-00-02", "00000002-0000-4000-8000-000000000000", "52:54:00:00:00:02".upper(),
+    "01-52-54-00-00-00-02", "80:00:02:08:fe:80:00:00:00:00:00:00:52:54:00:03:00:00:00:02",
 ])
 def test_find_port_by_address_or_uuid(task: Task, ident: str) -> None:
     port = task.find_port(ident)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonpatch
 import yaml
 
-from ironic_rules import rules
+from ironic_rules import rules, samples
 from ironic_rules.models.draft import NodeDraft, PortDraft
 from ironic_rules.models.task import Task
 from ironic_rules.rules import ActionError
@@ -40,7 +40,7 @@ INVENTORY: dict[str, Any] = {
     "memory": {"physical_mb": 393216},
     "bmc_address": "192.0.2.10", "bmc_v6address": None, "bmc_mac": "52:54:00:99:00:01",
     "system_vendor": {"manufacturer": "Dell Inc.", "product_name": "PowerEdge R740xd", "serial_number": "ABC1234"},
-    "boot": {"current_boot_mode": "uefi", "pxe_interface": PXE_MAC, "secure": True},
+    "boot": {"current_boot_mode": "uefi", "pxe_interface": "01-52-54-00-12-00-00", "secure": True},
     "hostname": "rack07-node3",
     "0": {"zero": "a key of digits"},
 }
@@ -93,6 +93,18 @@ def facts(node: dict[str, Any] | None = None, plugin_data: dict[str, Any] | None
         task.begin_inspection((), lambda: copy.deepcopy(previous))
     data = copy.deepcopy(plugin_data or {})
     return rules.Facts(task, copy.deepcopy({**INVENTORY, **(inventory or {})}), data)
+
+
+def of_reports() -> Iterator[rules.Facts]:
+    """Yield the facts of this world, and those of each sample inventory, whose node has a port for each interface."""
+    yield facts()
+    for name in samples.inventory_names():
+        data = samples.inventory(name)
+        inventory = data.pop("inventory")
+        task = Task(NodeDraft(copy.deepcopy(NODE)))
+        for interface in inventory["interfaces"]:
+            task.add_port(interface["mac_address"])
+        yield rules.Facts(task, inventory, data)
 
 
 def rule(*, uuid: str = "0d2f8a52-70f4-4f3b-8b4e-8f2f7d6f3a10", **values: Any) -> dict[str, Any]:
