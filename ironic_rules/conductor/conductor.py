@@ -38,8 +38,8 @@ class Result:
     ``event`` leads on from it; ``error`` becomes ``last_error`` and an entry of the node's history; ``history`` is an
     entry without an error; ``also`` is called with the connection of the transaction that saves the node; ``sealed``
     says that the draft has what a sensitive rule wrote, so that no error may quote it. ``maintenance`` is why the node
-    is put in maintenance, too, and ``fault`` which of Ironic's faults that is. ``again`` repeats the work if it
-    could not be saved because of :class:`~ironic_rules.exceptions.RuleSpent`; None: all of it is repeated.
+    is put in maintenance, too, and ``fault`` which of Ironic's faults that is. ``again`` repeats the work of an
+    inspection that others have overtaken (``state_machine.is_overtaken``); None: all of it is repeated.
     ``inspection`` is what the history keeps of an inspection that ends.
     """
 

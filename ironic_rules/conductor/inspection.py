@@ -167,9 +167,7 @@ def start(conductor: Conductor, task: Task) -> Result:
     data = _call(task, interface.inspect_hardware)
     hardware_cache.refresh(conductor, task)
     if data is None or data == states.INSPECTWAIT:
-        node_id, driver_info = task.node.id, dict(task.node.driver_info)
-        found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
-        return Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+        return _booted(task)
     if data == states.MANAGEABLE:
         task.node.inspection_finished_at = clock.now()
         return Result("done", history="The inspect interface has no data of the machine: no hook and no rule has run.")
@@ -177,6 +175,26 @@ def start(conductor: Conductor, task: Task) -> Result:
     result = _process_read(conductor, task, data)
     # The BMC is not read again.
     result.again = Again(read.copy, lambda conductor, task: _process_read(conductor, task, data))
+    return result
+
+
+def _booted(task: Task) -> Result:
+    """Return the result of a start after which the node waits for its ramdisk."""
+    node_id, driver_info = task.node.id, dict(task.node.driver_info)
+    found = list(task.node.driver_internal_info.get("lookup_bmc_addresses", ()))
+    result = Result("wait", also=lambda conn: known_bmcs.resolved(conn, node_id, driver_info, found))
+    if created := {values["address"] for values in task.port_changes().created}:
+
+        def without_those_of_others(conductor: Conductor, task: Task) -> Result:
+            others = _of_others(conductor, node_id, created)
+            for port in [port for port in task.ports if port.address in others]:
+                LOG.warning("No port of node %s is created for %s, which belongs to another node by now",
+                            task.node.uuid, port.address)
+                task.remove_port(port)
+            return _booted(task)
+
+        # The machine is not booted again.
+        result.again = Again(task.copy().copy, without_those_of_others)
     return result
 
 

@@ -8,6 +8,7 @@ only.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -30,7 +31,6 @@ from ironic_rules.exceptions import (
     NodeLocked,
     NodeNotFound,
     RuleFailed,
-    RuleSpent,
 )
 from ironic_rules.inspection import authors, reapplying, records
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
@@ -47,8 +47,6 @@ LOG = logging.getLogger(__name__)
 
 #: What the lock is taken for.
 PURPOSE = "reapply"
-#: Maximum number of repetitions because a rule was applied to its last node meanwhile, each time another rule.
-_MAX_REPETITIONS = 20
 
 
 def run(conductor: Conductor, operation: Row, item: Item, lock: nodes.Lock) -> None:
@@ -70,7 +68,7 @@ class _Work:
     #: what is read when the lock is taken
     record: task_store.Record | None = None
     report: StoredInventory | None = None
-    foreign: Collection[str] = ()
+    foreign: Collection[str] | None = None
     is_locked: bool = False
     #: the failure of a hook or a rule, without secrets
     told: str | None = None
@@ -122,7 +120,8 @@ class _Work:
 
     def _apply(self, record: task_store.Record, report: StoredInventory) -> None:
         self.entry.inventory = report.id
-        for _ in range(_MAX_REPETITIONS):
+        taken: set[object] = set()
+        for repetition in itertools.count():
             task = record.task(self.context)
             processing = Processing()
             outcome = self._process(task, processing, report)
@@ -131,12 +130,13 @@ class _Work:
                 self.conductor.db.write(functools.partial(
                     self._save, task=task, processing=processing, report=report, outcome=outcome))
                 break
-            except RuleSpent as exc:
-                LOG.info("Node %s: %s Hooks and rules run again without this rule.", record.node.uuid, exc)
-                last: Exception = exc
             except (*state_machine.DATABASE_AWAY, LockLost, NodeNotFound):
                 raise
             except Exception as exc:  # what rules have written may not be storable
+                if repetition < state_machine.MAX_REPETITIONS and state_machine.is_overtaken(exc, taken):
+                    LOG.info("Node %s: %s Hooks and rules run again without it.", record.node.uuid, exc)
+                    self.foreign = None
+                    continue
                 refusals = authors.refused_by_save(exc, task)
                 failure = authors.rule_failure(exc, refusals, sealed=processing.is_sealed)
                 try:
@@ -147,11 +147,6 @@ class _Work:
                 if processing.is_sealed:
                     raise _withheld(exc) from None
                 raise
-        else:
-            try:
-                raise last
-            finally:
-                del last  # like the failure above
         changes = task.port_changes()
         if changes.created or changes.deleted:
             pxe_filter.look(self.conductor, self.context)

@@ -17,7 +17,15 @@ from ironic_rules.conductor import inspection_history, pxe_filter, task_store
 from ironic_rules.conductor.conductor import Again, Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, errors, history, inventory, node_records, nodes
-from ironic_rules.exceptions import HookFailed, IronicRulesError, LockLost, NodeNotFound, RuleFailed, RuleSpent
+from ironic_rules.exceptions import (
+    HookFailed,
+    IronicRulesError,
+    LockLost,
+    MACAlreadyExists,
+    NodeNotFound,
+    RuleFailed,
+    RuleSpent,
+)
 from ironic_rules.inspection import authors
 from ironic_rules.inspection.pipeline import WITHHELD
 from ironic_rules.metrics.stages import Stages
@@ -37,9 +45,9 @@ UNEXPECTED = "an unexpected error occurred; the conductor's log has the details"
 DATABASE_AWAY = errors.AWAY
 #: How the purposes of the locks of ``hardware_calls`` begin.
 HARDWARE_CALL = "hardware: "
-#: Maximum number of times that an inspection is repeated because a rule was applied to its last node meanwhile, each
-#: time another rule.
-_MAX_REPETITIONS = 20
+#: Maximum number of times that an inspection is repeated because of what has changed since it began, each time another
+#: rule or address.
+MAX_REPETITIONS = 20
 #: Errors of a save that are caused by what is to be saved.
 _BAD_DATA = (
     IronicRulesError, ArithmeticError, TypeError, ValueError, RecursionError, db_exc.DBDataError,
@@ -180,6 +188,7 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext, repor
             _leave(conductor, lock, row, f"The conductor ended during \"{purpose}\"; please repeat the request.")
         return False
     again = Again(lambda: record.task(context), work.handle)
+    taken: set[object] = set()
     for repetition in itertools.count():
         task = again.task()
         # A repetition reads it: an inspect interface of others may have changed it.
@@ -195,8 +204,9 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext, repor
         try:
             return _save(conductor, lock, record, task, result, context)
         except (*_BAD_DATA, db_exc.DBError) as exc:
-            if isinstance(exc, RuleSpent) and repetition < _MAX_REPETITIONS:
-                LOG.info("Node %s: %s The inspection is repeated without this rule.", row.uuid, exc)
+            is_inspection = result.inspection is not None or result.again is not None
+            if is_inspection and repetition < MAX_REPETITIONS and is_overtaken(exc, taken):
+                LOG.info("Node %s: %s The inspection is repeated without it.", row.uuid, exc)
                 again = result.again or again
                 continue
             if isinstance(exc, (LockLost, NodeNotFound)) or not _is_bad_data(exc, task):
@@ -207,6 +217,22 @@ def _step(conductor: Conductor, lock: nodes.Lock, context: RequestContext, repor
             forget_locals(exc)
             break
     return _save_failure(conductor, lock, record, result, context)
+
+
+def is_overtaken(error: Exception, taken: set[object]) -> bool:
+    """Return whether an inspection that could not be saved is to be repeated, because others were faster.
+
+    They have applied a rule to its last node, or have created a port for one of the machine's addresses.
+
+    :param taken: the addresses for which it was repeated already, to which that of the error is added: a plug-in may
+        add a port although another node has its address
+    """
+    if not isinstance(error, MACAlreadyExists):
+        return isinstance(error, RuleSpent)
+    address = error.facts["mac"]
+    is_new = address not in taken
+    taken.add(address)
+    return is_new
 
 
 def _save_failure(conductor: Conductor, lock: nodes.Lock, record: task_store.Record, result: Result,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,7 +14,7 @@ from ironic_rules.db import bmc_addresses, inventory, nodes, ports
 from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
-from ironic_rules.hardware.fake import FakeBoot, FakePower
+from ironic_rules.hardware.fake import FakeBoot, FakeManagement, FakePower
 from ironic_rules.inspection.hooks.base import InspectionHook
 from ironic_rules.models import states
 from ironic_rules.models.inventories import InspectionData
@@ -297,20 +298,84 @@ def between_rules_and_commit(whole, monkeypatch, action):
     monkeypatch.setattr(whole.conductor.pipeline, "run", run_and_act)
 
 
-def test_an_address_that_another_node_gets_meanwhile_fails_the_inspection(whole, monkeypatch):
+def test_an_address_that_another_node_gets_meanwhile_is_left_to_it(whole, monkeypatch, caplog):
     other, node = whole.enroll("manageable"), whole.enroll("manageable")
     mac, body = whole.machine()
+    second = body["inventory"]["interfaces"][0] | {"name": "eth1", "mac_address": mac.replace("52:54:00", "52:54:01")}
+    body["inventory"]["interfaces"].append(second)
+    rule(whole, {"op": "extend-attribute", "args": ["/extra/ports", "{item[address]}"], "loop": "{ports}"})
+    free = [mac]
 
     def take(task):
-        with whole.db.writer() as conn:
-            ports.create(conn, {"node_id": nodes.get_id(conn, other), "address": mac})
+        if free:
+            with whole.db.writer() as conn:
+                ports.create(conn, {"node_id": nodes.get_id(conn, other), "address": free.pop()})
 
     between_rules_and_commit(whole, monkeypatch, take)
     shown = whole.inspect(node, body)
 
-    assert (shown["provision_state"], shown["reservation"]) == ("inspect failed", None)
-    assert f"A port with MAC address {mac} already exists" in shown["last_error"]
-    assert (port_addresses(whole, node), whole.inventories(node)) == ([], ["failed"])
+    assert (shown["provision_state"], shown["power_state"]) == ("manageable", "power off")
+    assert (port_addresses(whole, node), port_addresses(whole, other)) == ([second["mac_address"]], [mac])
+    assert shown["extra"] == {"ports": [second["mac_address"]]}
+    assert f"no port is created for {mac}: it belongs to another node" in caplog.text
+    assert ([severity for severity, _ in whole.events(node)], whole.inventories(node)) == (["INFO"], ["processed"])
+
+
+def test_an_address_that_another_node_gets_while_a_machine_is_booted_is_left_to_it(whole, monkeypatch):
+    other, node = whole.enroll(), whole.enroll("manageable")
+    (mac, _), (own, _) = whole.machine(), whole.machine()
+    booted, boot = [], AgentInspect.inspect_hardware
+
+    def inspect_hardware(self, task):
+        boot(self, task)
+        booted.append(whole.app.post_json("/v1/ports", {"node_uuid": other, "address": mac}).status_int)
+
+    monkeypatch.setattr(FakeManagement, "get_mac_addresses", lambda self, task: [mac, own])
+    monkeypatch.setattr(AgentInspect, "inspect_hardware", inspect_hardware)
+
+    assert whole.provision(node, "inspect")["provision_state"] == "inspect wait"
+    assert (booted, port_addresses(whole, node), port_addresses(whole, other)) == ([201], [own], [mac])
+
+
+class AnyPort(InspectionHook):
+    """Adds a port for the address of another node, whatever it could know."""
+
+    def __init__(self, address):
+        self.address, self.runs = address, 0
+
+    def __call__(self, task, inventory, plugin_data):
+        self.runs += 1
+        task.add_port(self.address)
+
+
+def test_a_hook_that_adds_the_port_of_another_node_fails_the_inspection(whole):
+    mac, body = whole.machine()
+    whole.inspect(whole.enroll("manageable"), body)
+    hook = AnyPort(mac)
+
+    with whole.with_hooks(hook):
+        node = whole.enroll("manageable")
+        shown = whole.inspect(node, whole.machine()[1])
+
+    assert shown["provision_state"] == "inspect failed"
+    assert f"the result could not be saved: A port with MAC address {mac} already exists" in shown["last_error"]
+    assert (hook.runs, whole.inventories(node)) == (2, ["failed"])
+
+
+def test_machines_that_share_an_address_can_be_inspected_at_once(whole):
+    bodies = [whole.machine()[1] for _ in range(6)]
+    shared = whole.machine()[0]
+    nodes_of = [whole.enroll("manageable") for _ in bodies]
+    for node, body in zip(nodes_of, bodies, strict=True):
+        body["inventory"]["interfaces"].append({"name": "usb0", "mac_address": shared})
+        whole.provision(node, "inspect")
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        replies = list(pool.map(whole.callback, nodes_of, bodies))
+
+    accepted = [node for node, reply in zip(nodes_of, replies, strict=True) if reply.status_int == 200]
+    assert accepted
+    assert {whole.at_rest(node).provision_state for node in accepted} == {"manageable"}
+    assert sum(shared in port_addresses(whole, node) for node in nodes_of) == 1
 
 
 def test_work_that_has_waited_knows_what_has_changed_since_its_report_was_stored(whole, monkeypatch):

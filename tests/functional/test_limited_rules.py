@@ -190,7 +190,7 @@ def test_a_bmc_is_not_read_again_when_its_inspection_is_repeated(whole, overtake
 
 
 def test_an_inspection_is_not_repeated_for_ever(whole, overtaken, monkeypatch):
-    monkeypatch.setattr(state_machine, "_MAX_REPETITIONS", 2)
+    monkeypatch.setattr(state_machine, "MAX_REPETITIONS", 2)
     overtaken += [rule(whole, setting(str(number)), max_nodes=1) for number in range(3)]
     last = overtaken[-1]
 

@@ -111,6 +111,26 @@ def test_again_right_after_an_inspection_changes_nothing_and_with_another_rule_w
     assert [event for event in machine.events() if "applied again" in event and added in event]
 
 
+def test_an_address_that_another_node_gets_meanwhile_is_left_to_it(whole, monkeypatch):
+    machine, other = Machine(whole), whole.enroll()
+    machine.inspect()
+    port, *_ = whole.app.get(f"/v1/nodes/{machine.uuid}/ports").json["ports"]
+    assert whole.app.delete(f"/v1/ports/{port['uuid']}").status_int == 204
+    process, runs = Processing.run, []
+
+    def run_and_lose(self, *given: Any, **named: Any) -> Any:
+        outcome = process(self, *given, **named)
+        runs.append(whole.app.post_json("/v1/ports", {"node_uuid": other, "address": port["address"]}).status_int)
+        return outcome
+
+    monkeypatch.setattr(Processing, "run", run_and_lose)
+    ended = done(whole, reapply(whole, of(machine)))
+
+    assert (ended["progress"]["failed"], runs) == (0, [201, 409])
+    assert port["address"] not in [one["address"] for one in whole.app.get(
+        f"/v1/nodes/{machine.uuid}/ports").json["ports"]]
+
+
 def test_a_failure_leaves_the_node_as_it_was_and_is_told(whole):
     machine = Machine(whole)
     before = machine.inspect()
