@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from ironic_rules.db import nodes, portgroups, ports
 from ironic_rules.models.nodes import Node
+from ironic_rules.models.ports import VIF
 
-#: The name that Nova reads.
-KEY = "tenant_vif_port_id"
+#: Key of ``internal_info``.
+KEY = VIF
 #: Key of ``driver_internal_info``: the VIFs without a port.
 WITHOUT_PORT = "vifs_without_port"
 

@@ -7,6 +7,8 @@ from typing import Any
 from ironic_rules.inspection import shared_addresses
 from ironic_rules.inspection.hooks.base import InspectionHook, warn
 from ironic_rules.inspection.shared_addresses import Named
+from ironic_rules.models.draft import PortDraft
+from ironic_rules.models.ports import VIF
 from ironic_rules.models.task import Task
 
 
@@ -28,7 +30,8 @@ class PortsHook(InspectionHook):
         selected = {address for address, interfaces in valid.items() if self._is_selected(interfaces)}
         if valid and not selected and self.settings.add_ports in ("active", "pxe"):
             warn(task, f"no port is created: no interface is selected by add_ports = {self.settings.add_ports}")
-        self._delete(task, {"all": None, "present": set(known), "added": selected}[self.settings.keep_ports])
+        if self.settings.keep_ports != "all":
+            self._delete(task, set(known) if self.settings.keep_ports == "present" else selected, selected)
         self._update(task, known)
         silent = "pxe_interface" not in (inventory.get("boot") or {}) and not plugin_data.get("boot_interface")
         for address, interfaces in valid.items():
@@ -44,15 +47,20 @@ class PortsHook(InspectionHook):
             "disabled": False,
         }[self.settings.add_ports]
 
-    def _delete(self, task: Task, expected: set[str] | None) -> None:
-        unexpected = [port for port in task.ports if expected is not None and port.address not in expected]
-        if unexpected and not expected:
-            # Data without any interface give no information about the ports, and deleting all of them is irreversible.
-            warn(task, f"no port is deleted, although keep_ports is {self.settings.keep_ports}: no port would be left")
+    def _delete(self, task: Task, expected: set[str], selected: set[str]) -> None:
+        keep_ports = self.settings.keep_ports
+        unexpected = [port for port in task.ports if port.address not in expected]
+        created = selected.difference(task.foreign_addresses)
+        if unexpected and not created and len(unexpected) == len(task.ports):
+            # Data that explain none of the ports say little about them, and deleting all of them is irreversible.
+            warn(task, f"no port is deleted, although keep_ports is {keep_ports}: no port would be left")
             return
         for port in unexpected:
-            task.messages.append(("info", f"port {port.uuid} ({port.address}) is deleted: keep_ports is "
-                                          f"{self.settings.keep_ports}"))
+            if _has_vif(task, port):
+                warn(task, f"port {port.uuid} ({port.address}) is not deleted, although keep_ports is {keep_ports}: a "
+                           "VIF is attached to it or to its port group")
+                continue
+            task.messages.append(("info", f"port {port.uuid} ({port.address}) is deleted: keep_ports is {keep_ports}"))
             task.remove_port(port)
 
     def _update(self, task: Task, known: dict[str, list[Named]]) -> None:
@@ -68,6 +76,14 @@ class PortsHook(InspectionHook):
             client_id = _client_id(interfaces)
             if client_id and port.extra.get("client-id") != client_id:
                 port.extra["client-id"] = client_id
+
+
+def _has_vif(task: Task, port: PortDraft) -> bool:
+    """Return whether a VIF is attached to the port or to its port group, so that the API would not delete the port."""
+    # A port that another hook has just added has neither of these fields.
+    group_id = getattr(port, "portgroup_id", None)
+    places = [group["internal_info"] for group in task.port_groups if group["id"] == group_id]
+    return any(VIF in place for place in (getattr(port, "internal_info", {}), *places))
 
 
 def _is_boot_address(interfaces: list[Named]) -> bool:

@@ -24,12 +24,12 @@ _PORT: dict[str, Any] = {
 
 
 def make_task(node: Mapping[str, Any] | None = None, ports: Iterable[Mapping[str, Any]] = (),
-              foreign: Iterable[str] = ()) -> Task:
+              foreign: Iterable[str] = (), port_groups: Iterable[Mapping[str, Any]] = ()) -> Task:
     """Return a task of a node with the given values and ports; ``foreign`` are other nodes' MAC addresses."""
     drafts = [
         PortDraft({**_PORT, "id": number, "uuid": f"00000000-0000-4000-8000-{number:012}", **values})
         for number, values in enumerate(ports, 1)
     ]
-    task = Task(NodeDraft({**_NODE, **(node or {})}), drafts)
+    task = Task(NodeDraft({**_NODE, **(node or {})}), drafts, port_groups)
     task.begin_inspection(set(foreign), lambda: None)
     return task

@@ -29,7 +29,8 @@ def vectors(failing: bool) -> list[Any]:
 def run(hook: str, case: dict[str, Any]) -> tuple[Task, Outcome]:
     """Run a hook, and before it its dependencies and those that the case names in ``before``."""
     settings = HookSettings(**case.get("settings", {}))
-    task = make_task(case.get("node"), case.get("ports", ()), case.get("foreign", ()))
+    task = make_task(case.get("node"), case.get("ports", ()), case.get("foreign", ()),
+                     case.get("port_groups", ()))
     task.begin_inspection(task.foreign_addresses, lambda: case.get("previous"))
     names = dict.fromkeys([*CLASSES[hook].dependencies, *case.get("before", ()), hook])
     hooks = loader.load(names, settings, CLASSES)
