@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
 from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
@@ -28,8 +29,9 @@ class PhysicalNetworkHook(InspectionHook):
     address, a bond or bridge, then a VLAN.
 
     A port whose address is in no entry is unchanged. A port with a different physical network gets the new one, with a
-    warning: as in Ironic, the configuration takes precedence. To set other physical networks, use an inspection rule,
-    which runs after the hooks.
+    warning: as in Ironic, the configuration takes precedence. All ports of a port group are in one physical network: if
+    a port would get another one than the others, it is unchanged, with a warning. To set other physical networks, use
+    an inspection rule, which runs after the hooks.
 
     To determine the network differently, derive a class from this one, override ``get_physical_network``, and enable it
     instead of this hook.
@@ -63,12 +65,28 @@ class PhysicalNetworkHook(InspectionHook):
 
     def __call__(self, task: Task, inventory: dict[str, Any], plugin_data: dict[str, Any]) -> None:
         ports = {port.address: port for port in task.ports}
+        found: dict[str, str] = {}
         for address, interfaces in shared_addresses.by_address(plugin_data["all_interfaces"]).items():
-            if (port := ports.get(address)) is None:
+            if address not in ports:
                 continue
             networks = (self.get_physical_network(interface) for _, interface in interfaces)
             if (network := next((each for each in networks if each is not None), None)) is not None:
+                found[address] = network
+        for address, network in found.items():
+            port = ports[address]
+            if all(found.get(other.address, other.physical_network) == network for other in _aggregated(task, port)):
                 _set(task, port, network)
+            elif port.physical_network != network:
+                warn(task, f"port {address}: physical_network does not become {printable(network, 64)}: another port "
+                           "of its port group would have a different one")
+
+
+def _aggregated(task: Task, port: PortDraft) -> Iterator[PortDraft]:
+    """Yield the other ports of the port group that ``port`` is in."""
+    # A port that this inspection has added has no such field.
+    group = getattr(port, "portgroup_id", None)
+    return (other for other in task.ports
+            if group is not None and other is not port and getattr(other, "portgroup_id", None) == group)
 
 
 def _set(task: Task, port: PortDraft, network: str) -> None:
