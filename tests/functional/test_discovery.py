@@ -345,6 +345,30 @@ def test_a_discovered_node_whose_inspection_fails_is_seen_and_can_be_deleted(who
     assert discover(whole, machine[1])["provision_state"] == "enroll"
 
 
+def test_machines_that_share_a_bmc_address_are_one_machine_until_they_are_enrolled_with_ports(whole, machine):
+    (_, first), (mac, second) = machine, whole.machine()
+    second["inventory"]["bmc_address"] = first["inventory"]["bmc_address"]
+    of_first = discover(whole, first)["uuid"]
+    assert post(whole, second).status_int == 404
+
+    whole.put(of_first, provision_state="manageable")
+    whole.provision(of_first, "inspect")
+    assert post(whole, {**second, "number": 2}).json["uuid"] == of_first
+    assert whole.at_rest(of_first).provision_state == "manageable"
+    assert mac in addresses(whole, {"uuid": of_first})
+
+    port, = whole.app.get(f"/v1/ports?address={mac}").json["ports"]
+    whole.app.delete(f"/v1/ports/{port['uuid']}")
+    bmc = f"https://{second['inventory']['bmc_address']}"
+    of_second = whole.enroll("manageable", driver_info={"redfish_address": bmc})
+    whole.app.post_json("/v1/ports", {"address": mac, "node_uuid": of_second})
+    for node in (of_first, of_second):
+        whole.provision(node, "inspect")
+    for node, body in ((of_first, first), (of_second, second)):
+        assert post(whole, {**body, "number": 3}).json["uuid"] == node
+        assert whole.at_rest(node).provision_state == "manageable"
+
+
 def test_an_early_rule_refuses_a_machine_before_it_gets_a_node(whole, machine):
     rule(whole, FAIL, phase="early")
     before = count(whole)
