@@ -54,7 +54,7 @@ def expected(conductor: Conductor, task: Task) -> list[StepWarning]:
 
 def _problems(conductor: Conductor, task: Task, templates: list[DeployTemplate],
               requested: list[ScheduledStep]) -> list[str]:
-    return checks.node_problems(conductor.hardware.offer(task.node), templates, requested,
+    return checks.node_problems(conductor.hardware.offer_to(task), templates, requested,
                                 conductor.conf.api.disallow_deploy_steps)
 
 
@@ -97,6 +97,7 @@ def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> t
 def clean_up(conductor: Conductor, task: Task) -> None:
     """Clean up after a failed deployment: remove its progress and what boots the node's ramdisk.
 
-    The node is powered off, unless ``[deploy]power_off_after_deploy_failure`` is false or ``disable_power_off`` is set.
+    The node is powered off (with ``disable_power_off``, rebooted), unless ``[deploy]power_off_after_deploy_failure`` is
+    false.
     """
     step_loop.clean_up(conductor, task, DEPLOYMENT, power_off=conductor.conf.deploy.power_off_after_deploy_failure)

@@ -23,7 +23,7 @@ from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import discovery, inventory, nodes
-from ironic_rules.exceptions import InvalidParameterValue, NodeLocked
+from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -140,15 +140,18 @@ def change_power_state(conductor: Conductor, context: RequestContext, node_id: s
                        timeout_s: int | None) -> None:
     """Start changing the power state; ``target_power_state`` is set until it is done.
 
-    :raises InvalidParameterValue: 400, no such power state;  NodeLocked: 409
+    :raises InvalidParameterValue: 400, no such power state, or the node must not be switched off;  NodeLocked: 409
     """
     if target not in states.POWER_TARGETS:
         raise InvalidParameterValue(f"/target: must be one of {', '.join(sorted(states.POWER_TARGETS))}")
     task = load(conductor, context, node_id)
     admission.require_new(conductor, context, task.node.id)
     _check_unlocked(task.node)
-    conductor.hardware.interface(task.node, "power").validate(task)
-    final = states.POWER_OFF if target in (states.POWER_OFF, states.SOFT_POWER_OFF) else states.POWER_ON
+    power = conductor.hardware.interface(task.node, "power")
+    if reason := power.refusal(task.node, target):
+        raise InvalidParameterValue(problems=[Problem("/target", reason)])
+    power.validate(task)
+    final = states.POWER_OFF if target in states.OFF_TARGETS else states.POWER_ON
     lock = conductor.new_lock(task.node.id)
     with conductor.workers.take(task.node.id, PATIENCE_S) as slot:
 
@@ -170,6 +173,7 @@ def _set_power(conductor: Conductor, context: RequestContext, lock: nodes.Lock, 
 
         def switch() -> None:
             power = conductor.hardware.interface(task.node, "power")
+            power.check_target(task.node, target)  # the node may have changed since the request was accepted
             power.set_power_state(task, target, timeout_s)
             values["power_state"] = power.get_power_state(task)
 

@@ -20,7 +20,7 @@ def validate(conductor: Conductor, task: Task, procedure: Procedure, steps: Sequ
 
     :raises Invalid: with every problem, each with the JSON pointer of its place in the request
     """
-    offer = conductor.hardware.offer(task.node, procedure)
+    offer = conductor.hardware.offer_to(task, procedure)
     if problems := checks.request_problems(
             offer, procedure, merge.requested_steps(steps), ramdisk=not disable_ramdisk,
             disallowed=conductor.conf.api.disallow_deploy_steps):
@@ -35,7 +35,7 @@ def planner(procedure: Procedure) -> Planner:
     def plan(conductor: Conductor, task: Task, progress: Progress) -> Plan:
         requested = progress.requested()
         without = progress.without_ramdisk
-        offer = conductor.hardware.offer(task.node, procedure)
+        offer = conductor.hardware.offer_to(task, procedure)
         # The request was checked when it came; the node's interfaces may have changed since.
         if problems := checks.request_problems(offer, procedure, requested, ramdisk=not without,
                                                disallowed=conductor.conf.api.disallow_deploy_steps):

@@ -15,7 +15,7 @@ from ironic_rules.db import machine_ids, vifs
 from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.inspection import known_bmcs
-from ironic_rules.models import mac, secrets, states
+from ironic_rules.models import mac, secrets
 from ironic_rules.models.task import Task
 from ironic_rules.steps import procedures
 from ironic_rules.steps.progress import Progress
@@ -67,7 +67,6 @@ def tear_down(conductor: Conductor, task: Task) -> Result:
     task.node.instance_info = {}
     task.node.instance_uuid = None
     task.node.driver_internal_info.pop(vifs.WITHOUT_PORT, None)
-    task.node.power_state = states.POWER_OFF
     return Result("done", history=problem, also=lambda conn: vifs.detach_all(conn, node_id))
 
 

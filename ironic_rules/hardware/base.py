@@ -10,13 +10,14 @@ A task (``models.task.Task``) has drafts: an interface changes them and saves no
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from oslo_config import cfg
 
 from ironic_rules.db import clock
-from ironic_rules.exceptions import IronicRulesError, UnsupportedDriverExtension
+from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError, UnsupportedDriverExtension
 from ironic_rules.hardware import vendor_methods
 from ironic_rules.models import states
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
@@ -128,6 +129,12 @@ def wait_state(task: Task) -> str:
 
 
 class PowerInterface(Interface, abc.ABC):
+    """Switches machines on and off.
+
+    A machine with ``disable_power_off`` is never switched off: its BMC could not be reached any more. Requests for that
+    are refused (:meth:`refusal`), and where other work would switch a machine off, it is rebooted (:meth:`off`).
+    """
+
     kind = "power"
 
     @abc.abstractmethod
@@ -138,8 +145,42 @@ class PowerInterface(Interface, abc.ABC):
     def set_power_state(self, task: Task, target: str, timeout_s: int | None = None) -> None:
         """Bring the node to ``target`` (``states.POWER_TARGETS``) and set ``node.power_state`` to the resulting state.
 
-        :raises InvalidParameterValue: no such target
+        With ``disable_power_off``, neither ``states.REBOOT`` nor ``SOFT_REBOOT`` may switch the machine off in between.
+
+        :raises InvalidParameterValue: as :meth:`check_target`
         """
+
+    def check_target(self, node: Any, target: str) -> None:
+        """Check that the node can be brought to ``target``.
+
+        :raises InvalidParameterValue: no such target, or it is refused
+        """
+        if target not in states.POWER_TARGETS:
+            raise InvalidParameterValue(
+                f"Unknown power state '{target}'. Valid: {', '.join(sorted(states.POWER_TARGETS))}.")
+        if reason := self.refusal(node, target):
+            raise InvalidParameterValue(f"Power state '{target}' {reason}.")
+
+    def refusal(self, node: Any, target: str) -> str | None:
+        """Return why the node must not be brought to ``target``; None if it may."""
+        if target in states.OFF_TARGETS and node.disable_power_off:
+            return "is refused, because the node has disable_power_off; reboot it instead"
+        return None
+
+    @contextlib.contextmanager
+    def off(self, task: Task) -> Iterator[None]:
+        """Switch the machine off before the body, which undoes what it boots; or else reboot it after the body."""
+        is_refused = self.refusal(task.node, states.POWER_OFF) is not None
+        if not is_refused:
+            self.set_power_state(task, states.POWER_OFF)
+        yield
+        if is_refused:
+            self.set_power_state(task, states.REBOOT)
+
+    def refused_steps(self, node: Any) -> dict[tuple[str, str], str]:
+        """Return why the node must not run a step of this interface, by the keys of such steps."""
+        reason = self.refusal(node, states.POWER_OFF)
+        return {} if reason is None else {(self.kind, "power_off"): reason}
 
     def request_reboot(self, task: Task) -> None:
         """Request a reboot from the BMC for a step that polls for its effects; where possible, do not wait for it."""
@@ -153,11 +194,12 @@ class PowerInterface(Interface, abc.ABC):
     @requested_step(rerunnable=True, abortable=True)
     def power_off(self, task: Task) -> str | None:
         """Switch the machine off."""
+        self.check_target(task.node, states.POWER_OFF)
         return self.run_step(task, states.POWER_OFF)
 
     @requested_step(rerunnable=True, abortable=True)
     def reboot(self, task: Task) -> str | None:
-        """Switch the machine off and on; if it is off, only on."""
+        """Switch the machine off and on, or reset it with ``disable_power_off``; if it is off, only switch it on."""
         return self.run_step(task, states.REBOOT)
 
     def run_step(self, task: Task, target: str) -> str | None:

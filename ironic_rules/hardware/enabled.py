@@ -152,6 +152,11 @@ class EnabledHardware:
         return Offer(tuple(with_priorities(steps, self._priorities(procedure))),
                      self.interface(node, "deploy").runs_ramdisk(procedure))
 
+    def offer_to(self, task: Task, procedure: Procedure = DEPLOYMENT) -> Offer:
+        """Return the offer to check a request against: that of the node, without the steps that it must not run."""
+        refused = self.interface(task.node, "power").refused_steps(task.node)
+        return self.offer(task.node, procedure).refusing(refused)
+
     def ramdisk_steps(self, task: Task, procedure: Procedure = DEPLOYMENT) -> list[StepInfo]:
         """Return the steps that the node's ramdisk offers, with the configured priorities; none before it runs.
 

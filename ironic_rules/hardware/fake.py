@@ -35,10 +35,6 @@ from ironic_rules.text import printable
 
 MAX_SECONDS = 3600
 _SECONDS = {"description": f"a number from 0 to {MAX_SECONDS}", "type": "number", "minimum": 0, "maximum": MAX_SECONDS}
-_POWER_STATES = {
-    states.POWER_ON: states.POWER_ON, states.REBOOT: states.POWER_ON, states.SOFT_REBOOT: states.POWER_ON,
-    states.POWER_OFF: states.POWER_OFF, states.SOFT_POWER_OFF: states.POWER_OFF,
-}
 DEVICES = ("pxe", "disk", "cdrom", "bios", "safe", "wanboot")
 _BOOT_DEVICE = "fake_boot_device"
 _FIRST_BOOT_DEVICE = {"boot_device": "pxe", "persistent": False}
@@ -94,9 +90,8 @@ class FakePower(Pretends, PowerInterface):
         return task.node.power_state or states.POWER_OFF
 
     def set_power_state(self, task: Task, target: str, timeout_s: int | None = None) -> None:
-        if target not in _POWER_STATES:
-            raise InvalidParameterValue(f"Unknown power state '{target}'. Valid: {', '.join(sorted(_POWER_STATES))}.")
-        task.node.power_state = _POWER_STATES[target]
+        self.check_target(task.node, target)
+        task.node.power_state = states.POWER_OFF if target in states.OFF_TARGETS else states.POWER_ON
 
 
 #: Component and name -> the states that an indicator may have.
@@ -212,7 +207,8 @@ class FakeDeploy(Pretends, DeployInterface):
         """Erase the disks: there are none."""
 
     def tear_down(self, task: Task) -> None:
-        self.interface_of(task.node, "power").set_power_state(task, states.POWER_OFF)
+        with self.interface_of(task.node, "power").off(task):
+            pass  # the boot is not managed, so there is none to undo
 
 
 class FakeBIOS(Pretends, BIOSSteps):

@@ -13,7 +13,8 @@ POWER_OFF = "power off"
 REBOOT = "rebooting"
 SOFT_REBOOT = "soft rebooting"
 SOFT_POWER_OFF = "soft power off"
-POWER_TARGETS = frozenset({POWER_ON, POWER_OFF, REBOOT, SOFT_REBOOT, SOFT_POWER_OFF})
+OFF_TARGETS = frozenset({POWER_OFF, SOFT_POWER_OFF})
+POWER_TARGETS = frozenset({POWER_ON, REBOOT, SOFT_REBOOT}) | OFF_TARGETS
 
 ENROLL = "enroll"
 VERIFYING = "verifying"

@@ -148,5 +148,7 @@ def against(info: StepInfo, step: Step) -> list[Problem]:
     if not step.priority:
         return []
     found = [Problem("/priority", "must be 0: a core step can only be left out")] if info.core else []
+    if info.refusal is not None:
+        found.append(Problem("/step", info.refusal))
     return found + [Problem(pointer.format(("args", *place)), text)
                     for place, text in wrong_arguments(info.argsinfo, step.args)]

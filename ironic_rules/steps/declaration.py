@@ -35,7 +35,7 @@ class StepInfo:
     interface gives one. A ``rerunnable`` step can be run again by the conductor that takes over from a failed one. A
     ``core`` step can be skipped, but its order cannot be changed. ``configured`` means that the operator has set the
     priority. An ``abortable`` step may be given up while the machine continues it. One that ``requires_ramdisk`` runs
-    only while the node's ramdisk runs.
+    only while the node's ramdisk runs. ``refusal`` is why a node must not run it; only what a node offers has one.
     """
 
     interface: str
@@ -47,6 +47,7 @@ class StepInfo:
     configured: bool = False
     abortable: bool = False
     requires_ramdisk: bool = False
+    refusal: str | None = None
 
     @property
     def name(self) -> str:
@@ -59,7 +60,7 @@ class StepInfo:
         return self.interface, self.step
 
     def to_wire(self) -> dict[str, Any]:
-        """Return all fields except ``interface``, as conductors register them."""
+        """Return all fields except ``interface`` and ``refusal``, as conductors register them."""
         # An API process of an older release does not know the last two, which no deploy step has.
         added = {name: True for name in ("abortable", "requires_ramdisk") if getattr(self, name)}
         return {"step": self.step, "priority": self.priority, "argsinfo": dict(self.argsinfo),

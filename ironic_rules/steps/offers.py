@@ -47,6 +47,15 @@ class Offer:
         """The offer while no ramdisk is booted."""
         return replace(self, steps=tuple(info for info in self.steps if not info.core), in_ramdisk=False)
 
+    def refusing(self, refused: Mapping[tuple[str, str], str]) -> Offer:
+        """Return the offer to a node that must not run some of the steps.
+
+        :param refused: key of a step -> why
+        """
+        if not refused:
+            return self
+        return replace(self, steps=tuple(replace(info, refusal=refused.get(info.key)) for info in self.steps))
+
     def assumed(self, templates: Iterable[DeployTemplate], requested: Iterable[Step] = ()) -> Offer:
         """Return the offer to check steps against before the ramdisk runs.
 

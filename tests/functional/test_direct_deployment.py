@@ -120,14 +120,26 @@ def test_an_image_is_written_and_booted(whole, images, ramdisk, monkeypatch):
     assert changed == ["rebooting", "power off", "power on"]
 
 
-def test_a_machine_in_bios_mode_whose_power_must_stay_on(whole, images, ramdisk):
+@pytest.mark.parametrize(("settings", "last", "switched"), [
+    ({}, ["standby.run_image"], ["rebooting", "power on"]),
+    ({"deploy_forces_oob_reboot": True}, [], ["rebooting", "rebooting", "power on"]),
+])
+def test_a_machine_in_bios_mode_whose_power_must_stay_on(whole, images, ramdisk, monkeypatch, settings, last, switched):
     node = enrolled(whole, images, mode="bios")
-    whole.put(node, disable_power_off=True, driver_info={"force_persistent_boot_device": "Never"})
+    whole.put(node, disable_power_off=True, driver_info={"force_persistent_boot_device": "Never", **settings})
+    changed = []
+    set_power_state = FakePower.set_power_state
+
+    def noted(power, task, target, timeout_s=None):
+        changed.append(target)
+        set_power_state(power, task, target, timeout_s)
+
+    monkeypatch.setattr(FakePower, "set_power_state", noted)
 
     shown = deployed(whole, node, ramdisk)
 
-    assert (shown["provision_state"], shown["last_error"]) == ("active", None)
-    assert ramdisk.names() == ["deploy.get_deploy_steps", "standby.prepare_image", "standby.sync", "standby.run_image"]
+    assert (shown["provision_state"], shown["last_error"], changed) == ("active", None, switched)
+    assert ramdisk.names() == ["deploy.get_deploy_steps", "standby.prepare_image", "standby.sync", *last]
     assert shown["driver_internal_info"]["fake_boot_device"] == {"boot_device": "disk", "persistent": False}
 
 

@@ -113,6 +113,43 @@ def test_power_targets(whole, target, ends):
     assert (row.power_state, row.target_power_state, row.last_error) == (ends, None, None)
 
 
+REFUSED = "is refused, because the node has disable_power_off; reboot it instead"
+
+
+@pytest.mark.parametrize("target", ["power off", "soft power off"])
+def test_a_machine_that_must_stay_on_is_not_switched_off_by_request(whole, target):
+    node = whole.enroll("active", disable_power_off=True)
+    whole.put(node, power_state="power on")
+
+    reply = whole.app.put_json(f"/v1/nodes/{node}/states/power", {"target": target})
+
+    assert (reply.status_int, fault(reply)) == (400, f"/target: {REFUSED}")
+    assert (whole.row(node).power_state, whole.row(node).target_power_state) == ("power on", None)
+
+
+@pytest.mark.parametrize(("state", "verb", "field", "more"), [
+    ("active", "rebuild", "deploy_steps", {"args": {}, "priority": 50}), ("active", "service", "service_steps", {}),
+    ("manageable", "clean", "clean_steps", {}),
+])
+def test_a_machine_that_must_stay_on_is_not_switched_off_by_a_step(whole, state, verb, field, more):
+    node = whole.enroll(state, disable_power_off=True)
+
+    reply = whole.ask(node, verb, **{field: [{"interface": "power", "step": "power_off", **more}]})
+
+    assert (reply.status_int, whole.row(node).provision_state) == (400, state)
+    assert "(power.power_off)" in fault(reply) or f"/{field}/0/step" in fault(reply)
+    assert f"/step: {REFUSED}" in fault(reply)
+
+
+def test_a_machine_that_must_stay_on_is_on_after_its_instance(whole):
+    node = whole.enroll("available", automated_clean=False, disable_power_off=True)
+    assert whole.provision(node, "active")["power_state"] == "power on"
+
+    shown = whole.provision(node, "deleted")
+
+    assert (shown["provision_state"], shown["power_state"], shown["last_error"]) == ("available", "power on", None)
+
+
 @pytest.mark.parametrize(("how", "text"), [("refuse", "refuses to set_power_state"), ("crash", "unexpected error")])
 def test_a_failed_power_change_is_told(whole, how, text):
     node = whole.enroll("manageable", driver="faulty-hardware", driver_info={"set_power_state": how})

@@ -98,6 +98,24 @@ def test_after_a_failure_the_machine_does_not_boot_the_ramdisk_again(whole, boot
     assert (row.provision_state, row.power_state, boots) == ("deploy failed", "power off", ["clean up"])
 
 
+def test_a_machine_that_must_stay_on_is_rebooted_after_a_failure_and_not_into_the_ramdisk(whole, boots, monkeypatch):
+    set_power_state = FakePower.set_power_state
+
+    def noted(power, task, target, timeout_s=None):
+        boots.append(target)
+        set_power_state(power, task, target, timeout_s)
+
+    node = waiting(whole)
+    whole.put(node, disable_power_off=True)
+    monkeypatch.setattr(FakePower, "set_power_state", noted)
+
+    shown = whole.provision(node, "abort")
+
+    assert (shown["provision_state"], shown["power_state"], boots) == (
+        "deploy failed", "power on", ["clean up", "rebooting"])
+    assert "aborted by request" in shown["last_error"]
+
+
 @pytest.mark.parametrize("broken", [FakePower, FakeBoot])
 def test_a_failure_that_can_not_be_cleaned_up_is_one_all_the_same(whole, boots, monkeypatch, broken):
     def fail(interface, task, *arguments):

@@ -38,12 +38,21 @@ def boot(interface: Interface, task: Task) -> None:
 
 
 def stop(interface: Interface, task: Task) -> None:
-    """Switch the machine off, and let it no longer boot the ramdisk. Safe to repeat."""
-    interface.interface_of(task.node, "power").set_power_state(task, states.POWER_OFF)
-    interface.interface_of(task.node, "boot").clean_up_ramdisk(task)
+    """Switch the machine off (with ``disable_power_off``, reboot it), so that the ramdisk ends. Safe to repeat."""
+    with interface.interface_of(task.node, "power").off(task):
+        interface.interface_of(task.node, "boot").clean_up_ramdisk(task)
+
+
+def leave(interface: Interface, task: Task) -> None:
+    """As :func:`stop`, before something else is booted, which ends the ramdisk with ``disable_power_off``."""
+    if task.node.disable_power_off:
+        interface.interface_of(task.node, "boot").clean_up_ramdisk(task)
+    else:
+        stop(interface, task)
 
 
 def boot_instance(interface: Interface, task: Task) -> None:
-    """Boot the instance from disk, persistently."""
+    """Boot the instance from disk, persistently, after :func:`leave`."""
     boot_from(interface, task, "disk", persistent=True)
-    interface.interface_of(task.node, "power").set_power_state(task, states.POWER_ON)
+    target = states.REBOOT if task.node.disable_power_off else states.POWER_ON
+    interface.interface_of(task.node, "power").set_power_state(task, target)

@@ -16,8 +16,8 @@ class CustomAgentDeploy(AgentSteps):
 
     @deploy_step(priority=40, core=True, rerunnable=True)
     def tear_down_agent(self, task: Task) -> str | None:
-        """Stop the ramdisk."""
-        self.stop_ramdisk(task)
+        """Stop the ramdisk; with ``disable_power_off``, it runs until the instance is booted."""
+        self.leave_ramdisk(task)
         return None
 
     @deploy_step(priority=30, core=True, rerunnable=True)

@@ -37,7 +37,8 @@ class DirectDeploy(CustomAgentDeploy):
 
     properties = {
         **CustomAgentDeploy.properties,
-        _BY_BMC: "Whether the BMC switches the machine off after a deployment, without the ramdisk. Default: false.",
+        _BY_BMC: "Whether the BMC switches the machine off after a deployment (with disable_power_off, reboots it), "
+                 "without the ramdisk. Default: false.",
     }
 
     def validate(self, task: Task) -> None:
@@ -108,11 +109,15 @@ class DirectDeploy(CustomAgentDeploy):
             client.run("standby.sync", {})
             # Before the machine boots again.
             self._undo_boot(task)
+            by_bmc = strutils.bool_from_string(node.driver_info.get(_BY_BMC))
             if node.disable_power_off:
-                client.start("standby.run_image", {})
+                if by_bmc:
+                    power.set_power_state(task, states.REBOOT)
+                else:
+                    client.start("standby.run_image", {})
             else:
                 timeout_s = self.conf.deploy.agent_power_off_timeout
-                if timeout_s and not strutils.bool_from_string(node.driver_info.get(_BY_BMC)):
+                if timeout_s and not by_bmc:
                     try:
                         client.start("standby.power_off", {})
                     except AgentSilent as exc:  # also if the machine is off before the answer is sent
@@ -123,9 +128,14 @@ class DirectDeploy(CustomAgentDeploy):
         forget(task)
         return None
 
+    def boot_instance(self, task: Task) -> None:
+        """Boot the instance from disk, persistently; with ``disable_power_off``, tear_down_agent has rebooted it."""
+        boot_from(self, task, "disk", persistent=True)
+        self.interface_of(task.node, "power").set_power_state(task, states.POWER_ON)
+
     def tear_down(self, task: Task) -> None:
-        self.interface_of(task.node, "power").set_power_state(task, states.POWER_OFF)
-        self._undo_boot(task)
+        with self.interface_of(task.node, "power").off(task):
+            self._undo_boot(task)
         forget(task)
 
     def clean_up(self, task: Task) -> None:

@@ -70,23 +70,25 @@ class AgentSteps(DeployInterface):
     @clean_step(priority=0, core=True, rerunnable=True)
     def tear_down_cleaning(self, task: Task) -> None:
         """Stop the ramdisk."""
-        self.stop_ramdisk(task)
+        booting.stop(self, task)
+        forget(task)
 
     @service_step(priority=0, core=True, rerunnable=True)
     def tear_down_service(self, task: Task) -> None:
         """Stop the ramdisk, and boot the instance again."""
-        self.stop_ramdisk(task)
+        self.leave_ramdisk(task)
         booting.boot_instance(self, task)
 
     def tear_down(self, task: Task) -> None:
-        self.stop_ramdisk(task)
+        booting.stop(self, task)
+        forget(task)
 
     def clean_up(self, task: Task) -> None:
         self.interface_of(task.node, "boot").clean_up_ramdisk(task)
 
-    def stop_ramdisk(self, task: Task) -> None:
-        """Switch the machine off, and let it no longer boot the ramdisk. Safe to repeat."""
-        booting.stop(self, task)
+    def leave_ramdisk(self, task: Task) -> None:
+        """Stop the ramdisk before something else is booted; with ``disable_power_off``, only that ends it."""
+        booting.leave(self, task)
         forget(task)
 
     def _boot(self, task: Task) -> str:

@@ -52,12 +52,12 @@ class RamdiskDeploy(AgentSteps):
     @service_step(priority=0, core=True, rerunnable=True)
     def tear_down_service(self, task: Task) -> None:
         """Stop the agent's ramdisk, and boot the instance's again."""
-        self.stop_ramdisk(task)
+        self.leave_ramdisk(task)
         self.deploy(task)
 
     def tear_down(self, task: Task) -> None:
-        self.interface_of(task.node, "power").set_power_state(task, states.POWER_OFF)
-        self.clean_up(task)
+        with self.interface_of(task.node, "power").off(task):
+            self.clean_up(task)
 
     def clean_up(self, task: Task) -> None:
         super().clean_up(task)

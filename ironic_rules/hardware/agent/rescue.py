@@ -42,7 +42,8 @@ class AgentRescue(RescueInterface):
         return None
 
     def unrescue(self, task: Task) -> None:
-        self.clean_up(task)
+        booting.leave(self, task)
+        in_band.forget(task)
         booting.boot_instance(self, task)
 
     def clean_up(self, task: Task) -> None:

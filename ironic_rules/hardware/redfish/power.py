@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ironic_rules.exceptions import BMCError, InvalidParameterValue
+from ironic_rules.exceptions import BMCError
 from ironic_rules.hardware.base import PowerInterface
 from ironic_rules.hardware.polling import wait_for_power
 from ironic_rules.hardware.redfish.client import RedfishInterface
@@ -27,9 +27,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
             return _state(task, system)
 
     def set_power_state(self, task: Task, target: str, timeout_s: int | None = None) -> None:
-        if target not in states.POWER_TARGETS:
-            raise InvalidParameterValue(
-                f"Unknown power state '{target}'. Valid: {', '.join(sorted(states.POWER_TARGETS))}.")
+        self.check_target(task.node, target)
         is_on = self.get_power_state(task) == states.POWER_ON
         if target == states.SOFT_POWER_OFF and is_on:
             self._soft_off(task, timeout_s)
@@ -39,7 +37,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
             # The end of a graceful restart cannot be detected: the power stays on all the time.
             self._soft_off(task, timeout_s)
             self._reset(task, _ON, states.POWER_ON, None)
-        elif types := _types(target, is_on):
+        elif types := _types(task, target, is_on):
             self._reset(task, types, _final(target), timeout_s)
         task.node.power_state = _final(target)
 
@@ -68,7 +66,7 @@ class RedfishPower(RedfishInterface, PowerInterface):
     def _request(self, task: Task, target: str) -> str | None:
         """Request a change without waiting for it; return the path of the system, None if there is nothing to do."""
         with self.system(task) as system:
-            types = _types(target, _state(task, system) == states.POWER_ON)
+            types = _types(task, target, _state(task, system) == states.POWER_ON)
             if types:
                 self._send(task, system, types)
             return str(system.path) if types else None
@@ -108,13 +106,16 @@ def missing(system: Mapping[str, Any], power_state: str) -> str | None:
 
 
 def _final(target: str) -> str:
-    return states.POWER_OFF if target in (states.POWER_OFF, states.SOFT_POWER_OFF) else states.POWER_ON
+    return states.POWER_OFF if target in states.OFF_TARGETS else states.POWER_ON
 
 
-def _types(target: str, is_on: bool) -> tuple[str, ...]:
+def _types(task: Task, target: str, is_on: bool) -> tuple[str, ...]:
     """Return the types of reset that bring a machine to a state at once, best first; none if it is in it already."""
     if target == states.POWER_OFF:
         return ("ForceOff",) if is_on else ()
     if not is_on:
         return _ON if target in (states.POWER_ON, states.REBOOT, states.SOFT_REBOOT) else ()
-    return ("ForceRestart", "PowerCycle") if target == states.REBOOT else ()
+    if target != states.REBOOT:
+        return ()
+    # A power cycle switches the machine off.
+    return ("ForceRestart",) if task.node.disable_power_off else ("ForceRestart", "PowerCycle")

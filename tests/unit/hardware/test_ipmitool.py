@@ -262,9 +262,14 @@ def test_an_answer_that_says_nothing_is_told(ipmitool, power):
         power.get_power_state(make_task({"driver_info": INFO}))
 
 
-def test_an_unknown_power_state_is_refused_before_anything_is_done(ipmitool, power, tmp_path):
-    with pytest.raises(InvalidParameterValue, match="Unknown power state 'up'"):
-        power.set_power_state(make_task({"driver_info": INFO}), "up")
+@pytest.mark.parametrize(("target", "text"), [
+    ("up", "Unknown power state 'up'"), ("power off", "has disable_power_off; reboot it instead"),
+    ("soft power off", "has disable_power_off; reboot it instead"),
+    ("soft rebooting", "IPMI has no graceful reboot that keeps the power on"),
+])
+def test_a_power_state_is_refused_before_anything_is_done(ipmitool, power, tmp_path, target, text):
+    with pytest.raises(InvalidParameterValue, match=text):
+        power.set_power_state(make_task({"driver_info": INFO, "disable_power_off": True}), target)
 
     assert not (tmp_path / "calls").exists()
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, UnsupportedDriverExtension
+from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
+from ironic_rules.hardware.agent.direct import DirectDeploy
 from ironic_rules.hardware.agent.inspect import AgentInspect
+from ironic_rules.hardware.agent.ramdisk_deploy import RamdiskDeploy
+from ironic_rules.hardware.agent.rescue import AgentRescue
 from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.ipxe import IPXEBoot
+from ironic_rules.hardware.fake import FakePower
 from ironic_rules.hardware.redfish.virtual_media import RedfishVirtualMediaBoot as VirtualMedia
 from tests.unit.inspection.tasks import make_task
 
@@ -43,6 +48,12 @@ class Machine:
 
     def clean_up_ramdisk(self, task):
         self._do("clean up")
+
+    def prepare_instance(self, task):
+        self._do("instance")
+
+    def clean_up_instance(self, task):
+        self._do("forget the instance")
 
     def set_power_state(self, task, target, timeout_s=None):
         self._do(target)
@@ -89,6 +100,43 @@ def test_a_machine_that_must_stay_on_is_restarted(agent):
     agent(machine).inspect_hardware(task)
 
     assert machine.calls == ["prepare", "rebooting"]
+
+
+class Switched(FakePower):
+    """Notes what is done to the machine in ``calls``."""
+
+    def set_power_state(self, task, target, timeout_s=None):
+        super().set_power_state(task, target, timeout_s)
+        self.calls.append(target)
+
+
+@pytest.mark.parametrize(("interface", "work", "off", "on"), [
+    (CustomAgentDeploy, "tear_down", ["power off", "clean up"], ["clean up", "rebooting"]),
+    (CustomAgentDeploy, "tear_down_cleaning", ["power off", "clean up"], ["clean up", "rebooting"]),
+    (CustomAgentDeploy, "tear_down_agent", ["power off", "clean up"], ["clean up"]),
+    (CustomAgentDeploy, "boot_instance", ["disk", "power on"], ["disk", "rebooting"]),
+    (CustomAgentDeploy, "tear_down_service", ["power off", "clean up", "disk", "power on"],
+     ["clean up", "disk", "rebooting"]),
+    (DirectDeploy, "tear_down", ["power off", "clean up"], ["clean up", "rebooting"]),
+    (DirectDeploy, "boot_instance", ["disk", "power on"], ["disk", "power on"]),
+    (RamdiskDeploy, "tear_down", ["power off", "clean up", "forget the instance"],
+     ["clean up", "forget the instance", "rebooting"]),
+    (RamdiskDeploy, "tear_down_service", ["power off", "clean up", "instance", "rebooting"],
+     ["clean up", "instance", "rebooting"]),
+    (AgentRescue, "clean_up", ["power off", "clean up"], ["clean up", "rebooting"]),
+    (AgentRescue, "unrescue", ["power off", "clean up", "disk", "power on"], ["clean up", "disk", "rebooting"]),
+])
+@pytest.mark.parametrize("stays_on", [False, True])
+def test_a_machine_that_must_stay_on_is_rebooted_once_when_nothing_boots_the_ramdisk(
+        conf, interface, work, off, on, stays_on):
+    power, machine, task = Switched(conf, None), Machine(), make_task({"disable_power_off": stays_on})
+    power.calls = machine.calls
+    found = interface(conf, lambda node, kind: power if kind == "power" else machine)
+
+    getattr(found, work)(task)
+
+    assert machine.calls == (on if stays_on else off)
+    assert task.node.power_state == ("power on" if machine.calls[-1] in ("rebooting", "power on") else "power off")
 
 
 @pytest.mark.parametrize(("fails", "calls"), [

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from sushy import connector
 
-from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue
+from ironic_rules.exceptions import BMCError, ConfigurationError, InvalidParameterValue, IronicRulesError
 from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.client import Connections
 from ironic_rules.hardware.redfish.inspect import RedfishInspect
@@ -188,6 +188,23 @@ def test_a_reset_that_the_bmc_does_not_offer_is_told(bmc, conf):
 
     with pytest.raises(BMCError, match="does not offer ForceRestart or PowerCycle"):
         make(RedfishPower, conf).set_power_state(task_of(bmc), states.REBOOT)
+
+    assert bmc.told == []
+
+
+def test_a_machine_that_must_stay_on_is_neither_switched_off_nor_power_cycled(bmc, conf):
+    bmc.content[SYSTEM]["PowerState"] = "On"
+    power, task = make(RedfishPower, conf), task_of(bmc)
+    task.node.disable_power_off = True
+
+    for change, text in (
+            (lambda: power.set_power_state(task, states.POWER_OFF), "has disable_power_off"),
+            (lambda: power.set_power_state(task, states.SOFT_POWER_OFF), "has disable_power_off"),
+            (lambda: power.power_off(task), "has disable_power_off"),
+            (lambda: power.set_power_state(task, states.REBOOT), "does not offer ForceRestart[.]"),
+            (lambda: power.reboot(task), "does not offer ForceRestart[.]")):
+        with pytest.raises(IronicRulesError, match=text):
+            change()
 
     assert bmc.told == []
 
