@@ -1,9 +1,8 @@
 """Entity tags and preconditions (RFC 9110, sections 8.8.3 and 13.1), for any resource.
 
-A method that changes something reads the preconditions, then checks them in the transaction that writes, against the
-row that it changes::
+A method of a controller that has the parameter ``conditions`` gets the preconditions of the request (``expose``). One
+that changes something checks them in the transaction that writes, against the row that it changes::
 
-    conditions = etags.read(pecan.request.environ)
     with conditions.guard(RuleChanged):
         ... conditions.check(etags.tag(row.uuid, row.revision)) ...
 """
@@ -123,6 +122,19 @@ def read(environ: Mapping[str, Any]) -> Preconditions:
     return Preconditions(*(
         None if (text := environ.get(key)) is None else parse(text, name)
         for name, key in (("If-Match", "HTTP_IF_MATCH"), ("If-None-Match", "HTTP_IF_NONE_MATCH"))))
+
+
+def refuse(environ: Mapping[str, Any]) -> None:
+    """Check that a WSGI request has no precondition but ``If-Match: *``, which holds for whatever exists.
+
+    For changes where nothing checks them: the tags of such a resource, if it has any, are only for reading.
+
+    :raises Invalid: 400
+    """
+    for name, key, accepted in (("If-Match", "HTTP_IF_MATCH", "*"), ("If-None-Match", "HTTP_IF_NONE_MATCH", None)):
+        if (text := environ.get(key)) is not None and text.strip(" \t") != accepted:
+            raise Invalid(f"{name}: this resource has no preconditions for {environ['REQUEST_METHOD']}. Nothing was "
+                          f"changed; the same request without {name} is not conditional.")
 
 
 def parse(text: str, name: str = "If-Match") -> Tags:

@@ -1,8 +1,8 @@
 """The decorator of all controller methods.
 
-In this order, and nowhere else: version, policy, query parameters, body, the method, errors, JSON. The policy is
-checked before any input is read, so that unauthorised clients learn nothing. Callers in a project are an exception, if
-the policy depends on whose a node is: ``confinement``.
+In this order, and nowhere else: version, policy, preconditions, query parameters, body, the method, errors, JSON. The
+policy is checked before any input is read, so that unauthorised clients learn nothing. Callers in a project are an
+exception, if the policy depends on whose a node is: ``confinement``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ from ironic_rules.tracebacks import forget_locals
 #: For ``body=``: pass the parsed JSON unchanged; the method checks it.
 RAW: Final = Schema(nullable=True)
 _NO_QUERY = Query()
+#: Parameters of methods that are not idents of the path.
+_GIVEN = ("body", "query", "conditions")
+_READING = ("GET", "HEAD")
 _JSON = [faults.CONTENT_TYPE]
 
 
@@ -53,6 +56,8 @@ class Route:
     status: int
     public: bool
     allow_nul: bool
+    #: Whether the method checks preconditions.
+    conditional: bool
     #: Names of the parameters in the path, and how many of them are required.
     path_arguments: tuple[str, ...]
     fewest_arguments: int
@@ -64,8 +69,10 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
            policy_first: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Expose a method of a :class:`~ironic_rules.api.resource.Resource`.
 
-    The method's parameters are the idents of the path in order, then ``body`` and ``query`` if it takes them. It
-    returns an object to be encoded as JSON; bytes are JSON already, a tuple is JSON in pieces, None is an empty reply.
+    The method's parameters are the idents of the path in order, then ``body``, ``query`` and ``conditions`` (the
+    preconditions of the request) if it takes them. It returns an object to be encoded as JSON; bytes are JSON already,
+    a tuple is JSON in pieces, None is an empty reply. A request for a change by a method that does not take
+    ``conditions`` is refused if it has any.
 
     :param since: first API minor version; below it GET is 404, and everything else 405, or 404 if ``hidden``; all of
         them are 406 if ``unacceptable``. Ironic has all three
@@ -80,11 +87,11 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
     """
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(method)
-        parameters = [p for p in signature.parameters.values() if p.name not in ("body", "query")]
+        parameters = [p for p in signature.parameters.values() if p.name not in _GIVEN]
         path = parameters[1:]
+        takes_body, takes_query, takes_conditions = (name in signature.parameters for name in _GIVEN)
         route = Route(since, hidden, unacceptable, policy_first, policy, body, query or _NO_QUERY, status, public,
-                      allow_nul, tuple(p.name for p in path), sum(p.default is p.empty for p in path))
-        takes_body, takes_query = "body" in signature.parameters, "query" in signature.parameters
+                      allow_nul, takes_conditions, tuple(p.name for p in path), sum(p.default is p.empty for p in path))
 
         @functools.wraps(method)
         def serve(self: Any, *arguments: str) -> Any:
@@ -104,6 +111,8 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                     given["query"] = query_values
                 if takes_body:
                     given["body"] = body_value
+                if takes_conditions:
+                    given["conditions"] = etags.read(request.environ)
                 result = _call(method, self, arguments, given, request)
                 if request.confinement is not None and not request.confinement.is_decided:
                     # Not to be reached: a method that checks no node has no policy that depends on nodes.
@@ -117,7 +126,7 @@ def expose(*, since: int = versions.MIN, policy: str | None = None, body: Schema
                       request.environ)
             except Exception as error:  # noqa: BLE001  (the outermost handler)
                 fault = faults.from_error(error, debug=request.conf.pecan_debug,
-                                          changes=request.method not in ("GET", "HEAD"))
+                                          changes=request.method not in _READING)
                 response.set(fault.status, fault.headers, fault.body)
                 forget_locals(error)
             return response
@@ -155,10 +164,12 @@ def _check(route: Route, request: Any) -> None:
         text = versions.required(route.since)
         if route.unacceptable:
             raise NotAcceptable(text)
-        is_absent = route.hidden or request.method in ("GET", "HEAD")
+        is_absent = route.hidden or request.method in _READING
         raise VersionTooLow(text) if is_absent else MethodNotAllowed(text)
     if route.policy is not None and not route.policy_first:
         request.confinement = confinement.of_request(request.conf, route.policy, request.context)
+    if not route.conditional and request.method not in _READING:
+        etags.refuse(request.environ)
 
 
 def _check_node(request: Any, ident: str) -> None:
@@ -195,7 +206,7 @@ def _fill(response: Any, status: int, result: Any, environ: Mapping[str, Any]) -
         response.set(status, [*headers], b"")
         return
     body = result if isinstance(result, (bytes, tuple)) else orjson.dumps(result)
-    if ("HTTP_IF_NONE_MATCH" in environ and status == 200 and environ["REQUEST_METHOD"] in ("GET", "HEAD")
+    if ("HTTP_IF_NONE_MATCH" in environ and status == 200 and environ["REQUEST_METHOD"] in _READING
             and all(name != "ETag" for name, _ in headers)):
         # Only for those who ask: a tag of a large list takes some of the time that the list takes.
         tag = etags.tag(body if isinstance(body, bytes) else b"".join(body))

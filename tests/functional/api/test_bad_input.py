@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from typing import Any
 
 import pytest
@@ -40,6 +41,8 @@ IDENTS = ("x" * 20_000, "%", "..", "a b", "'", "\\", "{node}", "<b>", "a;b", "a,
           "no-such-thing", f"{NODE} ", f"{{{NODE}}}0", "-" * 300)
 BROKEN_IDENTS = ("\xff", "\xed\xa0\x80", "a\nb", "\0", "a\x7f", "\xe2\x80\xa8")
 QUERIES = ("nosuch=1", "%=1", "%FF=%FF", "a%00b=1", "x" * 100_000, "limit[]=1", "_method=DELETE", "=", "a=" * 500)
+CONDITIONAL = re.compile(
+    r"(PATCH|DELETE) /v1/deploy[-_]templates|(PUT|PATCH|DELETE) /v1/(inspection_)?rules|POST .*/rollback$")
 by_name = pytest.mark.parametrize("route", ROUTES, ids=str)
 
 
@@ -80,6 +83,28 @@ def test_a_body_of_another_type_is_400(app, stocked, rpc, route):
         assert refused(app, stocked, route.method, route.path, "", json.dumps(value).encode()).status == 400
 
     assert rpc.calls == []
+
+
+@pytest.mark.parametrize("route", WRITING, ids=str)
+def test_a_precondition_is_checked_or_refused_everywhere(app, stocked, rpc, route):
+    body = b"" if route.body is None else json.dumps(route.body).encode()
+    statuses = set()
+    for name, header in (("If-Match", '"stale"'), ("If-Match", 'W/"stale", "old"'), ("If-None-Match", "*")):
+        environ = {f"HTTP_{name.upper().replace('-', '_')}": header}
+        reply = refused(app, stocked, route.method, route.path, "", body, **environ)
+        assert reply.fault["faultstring"].startswith(name)
+        statuses.add(reply.status)
+
+    assert statuses == ({412} if CONDITIONAL.match(str(route)) else {400})
+    assert rpc.calls == []
+
+
+@pytest.mark.parametrize("header", ["*", " *\t"])
+def test_any_tag_matches_where_there_are_no_preconditions(app, stocked, header):
+    body = json.dumps([{"op": "add", "path": "/extra/a", "value": 1}]).encode()
+
+    assert send(app, "PATCH", f"/v1/nodes/{NODE}", "", body, HTTP_IF_MATCH=header).status == 200
+    assert send(app, "GET", f"/v1/nodes/{NODE}", HTTP_IF_MATCH=header).status == 200
 
 
 @pytest.mark.parametrize("route", WRITING, ids=str)

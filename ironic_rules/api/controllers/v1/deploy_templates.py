@@ -60,7 +60,7 @@ class DeployTemplatesController(Resource):
             self._collection, rows, asked, lambda shown: views.templates(shown, steps, fields, self._collection))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.GET, query=_ONE)
-    def get_one(self, template: str, query: dict[str, Any]) -> dict[str, Any] | None:
+    def get_one(self, template: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Show a template, with its ``ETag``, and with ``warnings`` if there are any.
 
         304 without a body if ``If-None-Match`` names the tag.
@@ -69,7 +69,6 @@ class DeployTemplatesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), DEPLOY_TEMPLATE.shown)
-        conditions = etags.read(pecan.request.environ)
         with pecan.request.db.reader() as conn:
             found = _find(conn, template)
         tag = _tag(found)
@@ -96,7 +95,7 @@ class DeployTemplatesController(Resource):
         return views.warned(found, self._collection, _warnings(found.steps))
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, template: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, template: str, body: list[dict[str, Any]], conditions: etags.Preconditions) -> dict[str, Any]:
         """Change a template and return it, with its new ``ETag``, and with ``warnings`` if its steps were changed.
 
         With ``If-Match`` only if it has one of those tags.
@@ -105,7 +104,6 @@ class DeployTemplatesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         :raises DeployTemplateChanged: 409, another request changed it meanwhile;  DuplicateDeployTemplateName: 409
         """
-        conditions = etags.read(pecan.request.environ)
         operations = patch.operations(body)
         _refuse_looks_at_secrets(operations)
         writes_steps = "steps" in patch.touched(operations)
@@ -124,14 +122,13 @@ class DeployTemplatesController(Resource):
         return views.warned(found, self._collection, _warnings(found.steps) if writes_steps else ())
 
     @expose(since=versions.DEPLOY_TEMPLATES, policy=policies.DELETE, status=204)
-    def delete(self, template: str) -> None:
+    def delete(self, template: str, conditions: etags.Preconditions) -> None:
         """Delete a template. With ``If-Match`` only if it has one of those tags.
 
         :raises DeployTemplateNotFound: 404
         :raises PreconditionFailed: 412, by ``If-Match``
         :raises DeployTemplateChanged: 409, another request changed it meanwhile
         """
-        conditions = etags.read(pecan.request.environ)
 
         def write(conn: sa.Connection) -> None:
             old = _find(conn, template)

@@ -75,7 +75,7 @@ class ExtraSpecsController(Resource):
     below: ClassVar = {"validate": ValidateController()}
 
     @expose(policy=policies.LIST_KNOWN, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> bytes | None:
+    def get_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
         """List extra specs by name; parameters of names are in braces. The reply has an ``ETag``.
 
         ``namespace`` is what stands before the colon (empty: without one), ``type`` that of the values, ``status``
@@ -84,7 +84,7 @@ class ExtraSpecsController(Resource):
         """
         told = [{"entry_point": warning.entry_point, "distribution": warning.distribution, "kind": warning.kind,
                  "text": warning.text} for warning in installed.extra_specs().warnings]
-        return _list("extra_specs", installed.extra_specs, query, {"plugin_warnings": told})
+        return _list("extra_specs", installed.extra_specs, query, conditions, {"plugin_warnings": told})
 
     @expose(policy=policies.GET_KNOWN)
     def get_one(self, name: str) -> dict[str, Any]:
@@ -106,9 +106,9 @@ class ImagePropertiesController(Resource):
     """The properties of images that this service knows. They are not checked: images are Glance's."""
 
     @expose(policy=policies.LIST_IMAGE_PROPERTIES, query=_LIST)
-    def get_all(self, query: dict[str, Any]) -> bytes | None:
+    def get_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> bytes | None:
         """List image properties by name; parameters and reply as those of ``/v1/extra_specs``."""
-        return _list("image_properties", installed.image_properties, query, {})
+        return _list("image_properties", installed.image_properties, query, conditions, {})
 
 
 @functools.cache
@@ -118,7 +118,8 @@ def _known(registry: Callable[[], Registry]) -> dict[str, _Known]:
             for item in registry() for shown in (views.describe(item),)}
 
 
-def _list(name: str, registry: Callable[[], Registry], query: dict[str, Any], more: dict[str, Any]) -> bytes | None:
+def _list(name: str, registry: Callable[[], Registry], query: dict[str, Any], conditions: etags.Preconditions,
+          more: dict[str, Any]) -> bytes | None:
     known = _known(registry)
     found = views.matching(registry(), query.get("namespace"), query.get("type"), query.get("status"),
                            query.get("text"))
@@ -131,7 +132,6 @@ def _list(name: str, registry: Callable[[], Registry], query: dict[str, Any], mo
         marker="name")
     body = orjson.dumps({**reply, **more})
     tag = etags.tag(body)
-    conditions = etags.read(pecan.request.environ)
     conditions.check_match(tag)
     pecan.response.extra_headers.append(("ETag", tag))
     if conditions.has(tag):

@@ -76,7 +76,7 @@ class InspectionRulesController(Resource):
             "inspection_rules", rows, asked, lambda shown: views.rules(shown, fields, problems))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.GET, query=_ONE)
-    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any] | None:
+    def get_one(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         ``nodes_counted`` is the number of nodes, of ``max_nodes``, that the rule has run on. The ``ETag`` does not
@@ -86,7 +86,6 @@ class InspectionRulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), RULE.shown)
-        conditions = etags.read(pecan.request.environ)
         if built_in := built_in_rules.find(_uuid(uuid)):
             found, tag = built_in, built_in_rules.tag(built_in)
         else:
@@ -119,7 +118,7 @@ class InspectionRulesController(Resource):
         return views.warned(stored, warnings)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.CREATE, body=schemas.APPLY)
-    def put(self, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
         """Make the rules of a bundle those of the request, as one revision or not at all.
 
         A rule is matched with a stored one of the bundle (null: those without a bundle) by ``uuid``, else by ``name``,
@@ -138,13 +137,12 @@ class InspectionRulesController(Resource):
         prune, dry_run, bundle = body.get("prune", False), body.get("dry_run", False), body.get("bundle")
         for name in (policies.UPDATE, policies.DELETE)[:1 + prune]:
             policy.authorize(pecan.request.conf, name, pecan.request.context)
-        conditions = etags.read(pecan.request.environ)
         made = rule_set.apply(body["rules"], bundle, conditions, prune=prune, dry_run=dry_run)
         pecan.response.extra_headers.append(("ETag", rule_set.tag(made.revision)))
         return set_views.result(made, bundle, dry_run=dry_run)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=patch.BODY)
-    def patch(self, uuid: str, body: list[dict[str, Any]]) -> dict[str, Any]:
+    def patch(self, uuid: str, body: list[dict[str, Any]], conditions: etags.Preconditions) -> dict[str, Any]:
         """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
 
         A rule that is no longer valid can be changed if it is then valid or not enabled. With ``If-Match`` a rule is
@@ -156,7 +154,6 @@ class InspectionRulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         :raises RuleChanged: 409, another request changed it meanwhile
         """
-        conditions = etags.read(pecan.request.environ)
         operations = patch.operations(body, aliases=_ALIASES)
         uuid = _uuid(uuid)
         built_in_rules.refuse(uuid)
@@ -174,15 +171,15 @@ class InspectionRulesController(Resource):
         return views.warned(changed, warnings, _problems(changed))
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
-    def delete_all(self) -> None:
+    def delete_all(self, conditions: etags.Preconditions) -> None:
         """Delete every rule but the built-in ones. ``If-Match`` is compared with the tag of the list of rules.
 
         :raises PreconditionFailed: 412, by ``If-Match``
         """
-        rule_set.destroy(etags.read(pecan.request.environ))
+        rule_set.destroy(conditions)
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.DELETE, status=204)
-    def delete(self, uuid: str) -> None:
+    def delete(self, uuid: str, conditions: etags.Preconditions) -> None:
         """Delete a rule, or every rule if ``uuid`` is ``all``, as the CLI sends it.
 
         With ``If-Match`` a rule is deleted only if it has one of those tags.
@@ -191,7 +188,6 @@ class InspectionRulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         :raises RuleChanged: 409, another request changed it meanwhile
         """
-        conditions = etags.read(pecan.request.environ)
         if uuid == "all":
             rule_set.destroy(conditions)
             return

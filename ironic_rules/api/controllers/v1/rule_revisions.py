@@ -23,7 +23,7 @@ class RollbackController(Resource):
     """``POST`` makes a revision the current one again."""
 
     @expose(since=versions.INSPECTION_RULES, policy=policies.UPDATE, body=schemas.ROLLBACK)
-    def post(self, revision: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    def post(self, revision: str, body: dict[str, Any] | None, conditions: etags.Preconditions) -> dict[str, Any]:
         """Make the rules those of a revision, as a new revision.
 
         Rules that were deleted exist again, with the same UUID; rules that were created since are deleted. Rules that
@@ -36,7 +36,6 @@ class RollbackController(Resource):
         """
         for name in (policies.CREATE, policies.DELETE):
             policy.authorize(pecan.request.conf, name, pecan.request.context)
-        conditions = etags.read(pecan.request.environ)
         dry_run = (body or {}).get("dry_run", False)
         made = rule_set.rollback(_number(revision), conditions, dry_run=dry_run)
         pecan.response.extra_headers.append(("ETag", rule_set.tag(made.revision)))

@@ -52,7 +52,7 @@ class RulesController(Resource):
             shown, fields, masked=_is_masked()))
 
     @expose(policy=policies.GET, query=_ONE)
-    def get_one(self, uuid: str, query: dict[str, Any]) -> dict[str, Any] | None:
+    def get_one(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Show a rule, with its ``ETag``; 304 without a body if ``If-None-Match`` names that.
 
         Secrets are hidden as in lists. Each condition has ``invert`` and ``multiple``, also where the request that
@@ -62,7 +62,6 @@ class RulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         """
         filters.check_fields(query.get("fields", ()), LEGACY_RULE.shown)
-        conditions = etags.read(pecan.request.environ)
         with pecan.request.db.reader() as conn:
             found = legacy_rules.get(conn, _uuid(uuid))
         tag = _tag(found)
@@ -97,7 +96,7 @@ class RulesController(Resource):
         return _written(stored)
 
     @expose(policy=policies.UPDATE, body=schemas.RULE)
-    def put(self, uuid: str, body: dict[str, Any]) -> dict[str, Any]:
+    def put(self, uuid: str, body: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any]:
         """Replace a rule, or create it (201), and return it, with its new ``ETag``.
 
         A rule that is replaced keeps its place in the order, and what it has written: the next inspection of each node
@@ -108,7 +107,6 @@ class RulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match`` or ``If-None-Match``
         :raises LegacyRuleChanged: 409, another request changed it meanwhile
         """
-        conditions = etags.read(pecan.request.environ)
         ident = _uuid(uuid)
         values = _checked({"uuid": ident, **body})
         if values.pop("uuid") != ident:
@@ -131,7 +129,7 @@ class RulesController(Resource):
         return _written(stored)
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
-    def delete_all(self, query: dict[str, Any]) -> dict[str, Any] | None:
+    def delete_all(self, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Delete every rule. ``If-Match`` is compared with the tag of the list.
 
         Nodes keep what the rules have set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
@@ -139,7 +137,6 @@ class RulesController(Resource):
 
         :raises PreconditionFailed: 412, by ``If-Match``
         """
-        conditions = etags.read(pecan.request.environ)
         cleanup = query.get("cleanup", False)
 
         def write(conn: sa.Connection) -> Row | None:
@@ -151,7 +148,7 @@ class RulesController(Resource):
         return _answer(pecan.request.db.write(write))
 
     @expose(policy=policies.DELETE, query=_DELETE, status=204)
-    def delete(self, uuid: str, query: dict[str, Any]) -> dict[str, Any] | None:
+    def delete(self, uuid: str, query: dict[str, Any], conditions: etags.Preconditions) -> dict[str, Any] | None:
         """Delete a rule. With ``If-Match`` only if it has one of those tags.
 
         Nodes keep what the rule has set. With ``cleanup`` that is taken back on every node: the reply is 202, and the
@@ -161,7 +158,6 @@ class RulesController(Resource):
         :raises PreconditionFailed: 412, by ``If-Match``
         :raises LegacyRuleChanged: 409, another request changed it meanwhile
         """
-        conditions = etags.read(pecan.request.environ)
         ident, cleanup = _uuid(uuid), query.get("cleanup", False)
 
         def write(conn: sa.Connection) -> Row | None:
