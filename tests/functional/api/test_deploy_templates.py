@@ -66,7 +66,7 @@ def test_a_patch_changes_what_it_names_and_keeps_secrets(app, db, template, oper
     assert repr(stored_steps(db)) == repr(expected)
     assert "hunter" not in reply.text
     assert reply.json == app.get(ONE).json
-    assert reply.json["updated_at"] is not None
+    assert (reply.json["updated_at"] is None) == (operation["op"] == "test")
 
 
 @pytest.mark.parametrize("operation", [
@@ -176,6 +176,34 @@ def test_the_tag_changes_with_every_change_and_says_whether_it_is_current(app, t
 
     assert len(set(tags)) == 4
     app.delete(url, headers={"If-Match": tags[-1]}, status=204)
+
+
+OPEN = {**BIOS, "args": {"settings": [1, {"a": 1.5}]}}
+
+
+@pytest.mark.parametrize(("operations", "is_change"), [
+    ([], False), ([{"op": "test", "path": "/name", "value": "CUSTOM_A"}], False),
+    ([{"op": "add", "path": "/name", "value": "CUSTOM_A"}, {"op": "add", "path": "/extra", "value": {"a": 1}}], False),
+    ([{"op": "replace", "path": "/steps", "value": [OPEN]}], False),
+    ([{"op": "replace", "path": "/steps/0/args/settings/0", "value": True}], True),
+    ([{"op": "replace", "path": "/extra/a", "value": True}], True),
+])
+def test_a_patch_that_changes_nothing_writes_nothing(app, db, operations, is_change):
+    tag = app.post_json(TEMPLATES, {"name": "CUSTOM_A", "steps": [OPEN], "extra": {"a": 1}}).headers["ETag"]
+    before = contents(db)
+
+    reply = patched(app, *operations, headers={"If-Match": tag})
+
+    assert (reply.headers["ETag"] != tag, contents(db) != before) == (is_change, is_change)
+    assert reply.json == app.get(ONE).json
+
+
+@pytest.mark.parametrize("guess", ["hunter2", "wrong"])
+def test_whether_a_secret_is_the_same_can_not_be_seen(app, template, guess):
+    reply = patched(app, {"op": "replace", "path": "/steps/1/args/password", "value": guess})
+
+    assert reply.headers["ETag"] != template.headers["ETag"]
+    assert reply.json["updated_at"] is not None
 
 
 def test_a_template_that_is_made_anew_has_another_tag(app):

@@ -38,6 +38,17 @@ def test_a_runbook_is_created_shown_changed_and_deleted(app):
     app.get(f"/v1/runbooks/{NAME}", status=404)
 
 
+@pytest.mark.parametrize(("value", "is_change"), [(1, False), (True, True), (1.0, True)])
+def test_an_argument_that_only_changes_its_type_is_changed(app, value, is_change):
+    create(app, steps=[{**ERASE, "args": {"n": 1}}])
+
+    shown = app.patch_json(f"/v1/runbooks/{NAME}", [
+        {"op": "replace", "path": "/steps/0/args/n", "value": value}]).json
+
+    # Not ==, for which true is 1.
+    assert (repr(shown["steps"][0]["args"]["n"]), shown["updated_at"] is not None) == (repr(value), is_change)
+
+
 def test_runbooks_are_listed(app):
     uuids = [create(app, name=f"CUSTOM_{letter}").json["uuid"] for letter in "BCA"]
 

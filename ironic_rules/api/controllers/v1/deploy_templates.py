@@ -16,6 +16,7 @@ from ironic_rules.api.schemas import deploy_templates as schemas
 from ironic_rules.api.views import deploy_templates as views
 from ironic_rules.db import deploy_templates
 from ironic_rules.exceptions import DeployTemplateChanged, InvalidPatch, Problem
+from ironic_rules.models import secrets
 from ironic_rules.models.deploy_templates import DEPLOY_TEMPLATE, DeployTemplate
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.models.steps import Step
@@ -98,6 +99,9 @@ class DeployTemplatesController(Resource):
     def patch(self, template: str, body: list[dict[str, Any]], conditions: etags.Preconditions) -> dict[str, Any]:
         """Change a template and return it, with its new ``ETag``, and with ``warnings`` if its steps were changed.
 
+        A patch after which the template is the same writes nothing, and the ``ETag`` stays; one that writes steps with
+        secrets always counts as a change.
+
         With ``If-Match`` only if it has one of those tags.
 
         :raises DeployTemplateNotFound: 404;  InvalidPatch, Invalid: 400
@@ -114,7 +118,10 @@ class DeployTemplatesController(Resource):
             values = _patched(old, operations)
             # Unchanged steps are not checked again: the drivers may have changed since, which is not this request's.
             steps = _checked(values.pop("steps"), _known(conn) if writes_steps else ())
-            return deploy_templates.update(conn, old, values, steps if writes_steps else None)
+            changes = {name: value for name, value in values.items() if node_access.differs(getattr(old, name), value)}
+            if not changes and not (writes_steps and _are_written(old.steps, steps)):
+                return old
+            return deploy_templates.update(conn, old, changes, steps if writes_steps else None)
 
         with conditions.guard(DeployTemplateChanged):
             found = pecan.request.db.write(write)
@@ -170,6 +177,12 @@ def _checked(steps: list[dict[str, Any]], more: tuple[checks.StepCheck, ...]) ->
     checked = tuple(Step(**step) for step in steps)
     step_checks.check(checked, more)
     return checked
+
+
+def _are_written(old: Sequence[Step], new: Sequence[Step]) -> bool:
+    """Return whether steps differ from the stored ones. Those with secrets always do: guesses must not be confirmed."""
+    steps = [step.to_wire() for step in new]
+    return node_access.differs([step.to_wire() for step in old], steps) or secrets.mask(steps) != steps
 
 
 def _patched(old: DeployTemplate, operations: list[patch.Operation]) -> JSONObject:
