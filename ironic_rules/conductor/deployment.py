@@ -97,7 +97,6 @@ def _applied(conductor: Conductor, node: Node, asked: list[DeployTemplate]) -> t
 def clean_up(conductor: Conductor, task: Task) -> None:
     """Clean up after a failed deployment: remove its progress and what boots the node's ramdisk.
 
-    The node is powered off (with ``disable_power_off``, rebooted), unless ``[deploy]power_off_after_deploy_failure`` is
-    false.
+    The node is powered off, unless ``[deploy]power_off_after_deploy_failure`` is false or ``disable_power_off`` is set.
     """
     step_loop.clean_up(conductor, task, DEPLOYMENT, power_off=conductor.conf.deploy.power_off_after_deploy_failure)

@@ -8,7 +8,6 @@ is one in which another conductor died.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
+from ironic_rules.models import states
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -108,19 +108,19 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run, pla
 def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_off: bool) -> None:
     """Remove the progress of a procedure that has failed, and what boots its ramdisk.
 
-    :param power_off: switch the machine off, too; with ``disable_power_off``, reboot it
+    :param power_off: switch the machine off, too. One whose ``disable_power_off`` is set stays in the ramdisk, as in
+        Ironic: a reboot would start what a failed step has left on its disks
     """
     progress = Progress(procedure, task.node)
     # Without a ramdisk, nothing runs on the machine that would have to be stopped.
     deploy = conductor.hardware.interface(task.node, "deploy")
     has_ramdisk = not progress.without_ramdisk and deploy.runs_ramdisk(procedure)
     progress.forget()
-    with contextlib.ExitStack() as undoing:
-        # Also if the machine cannot be switched off.
-        undoing.callback(_undo_boot, conductor, task)
-        if power_off and (has_ramdisk or procedure is DEPLOYMENT):
-            with conductor.hardware.interface(task.node, "power").off(task):
-                undoing.close()
+    try:
+        if power_off and (has_ramdisk or procedure is DEPLOYMENT) and not task.node.disable_power_off:
+            conductor.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
+    finally:
+        _undo_boot(conductor, task)
 
 
 def _undo_boot(conductor: Conductor, task: Task) -> None:
