@@ -30,6 +30,11 @@ def clone(value: Any) -> Any:
     return copy.copy(value) if isinstance(value, set) else value
 
 
+def is_int64(value: int) -> bool:
+    """Return whether an integer is one that JSON bodies and inventories can have: of 64 bits, with or without sign."""
+    return -(2**63) <= value < 2**64
+
+
 def same(a: Any, b: Any) -> bool:
     """Compare JSON-like data; unlike ``==``, true is not 1 at any depth (their JSON differs)."""
     kind, other = a.__class__, b.__class__

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
-from ironic_rules.exceptions import ConfigurationError, Problem
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models.inspection_rules import RULE, SEALED, WRITABLE, Rule
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.rules import strict_yaml
@@ -112,11 +112,8 @@ def _checked(found: _Found, limits: Limits, problems: list[str]) -> JSONObject |
     rule = found.rule
     wrong = validate(rule, built_in=True, limits=limits)
     if not wrong:
-        try:
-            return {**{name: clone(rule[name]) for name in WRITABLE if name in rule},
-                    "uuid": rule.get("uuid") or _identity(rule)}
-        except orjson.JSONEncodeError:
-            wrong = [Problem("", "has an integer of more than 64 bits")]
+        return {**{name: clone(rule[name]) for name in WRITABLE if name in rule},
+                "uuid": rule.get("uuid") or _identity(rule)}
     problems.extend(f"{found.file}: {found.where}{problem}" if problem.where else
                     f"{found.file}: {found.where}: {problem}" for problem in wrong)
     return None

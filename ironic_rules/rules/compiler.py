@@ -168,7 +168,7 @@ def validate(rule: Any, *, built_in: bool = False, limits: Limits = DEFAULT) -> 
     """Return every problem of a rule as a user writes it; an empty list means that it compiles.
 
     :param rule: any value; see ``wire.from_wire`` for the notations that clients use
-    :param built_in: whether the rule comes from the operator's file: then any integer is a valid priority
+    :param built_in: whether the rule comes from the operator's file: then any integer of 64 bits is a valid priority
     :returns: problems in the order of the rule, each with a JSON pointer; no text quotes a value
     """
     return build(rule, built_in=built_in, limits=limits)[0]
@@ -198,7 +198,7 @@ def build(rule: Any, *, built_in: bool, limits: Limits, warnings: Warnings | Non
           warn_of: Collection[str] = ()) -> tuple[list[Problem], list[CompiledCondition], list[CompiledAction]]:
     """Find every problem of a rule as a user writes it; conditions and actions are only usable if there is none.
 
-    :param built_in: whether any integer is a valid priority
+    :param built_in: whether any integer of 64 bits is a valid priority
     :param warnings: collects the warnings about the parts ``warn_of``; None: there are none, which is faster
     """
     problems = fields.problems(rule, built_in=built_in)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ironic_rules.models import traits
+from ironic_rules.models.json_values import is_int64
 from ironic_rules.rules.errors import OperandError
 
 #: Maximum number of conversions of one field.
@@ -20,8 +21,6 @@ MAX_SLUG = 255
 _NOT_IN_WORDS = re.compile(r"[^a-z0-9]+")
 #: A sign, and the digits after any zeros; int() is slow for many digits, and refuses thousands even if they are zeros.
 _INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,20})")
-#: The integers that JSON bodies and inventories can have.
-_INT64 = range(-(2**63), 2**64)
 
 Conversion = Callable[[Any], str | int]
 
@@ -111,7 +110,7 @@ def integer(value: Any) -> int:
         number = value
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
-    if number is None or number not in _INT64:
+    if number is None or not is_int64(number):
         raise OperandError("must be an integer of 64 bits, or its digits 0 to 9 as text")
     return number
 

@@ -8,6 +8,7 @@ from typing import Any
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
 from ironic_rules.models.inspection_rules import MAX_NODES, MAX_PRIORITY, PHASES, WRITABLE
+from ironic_rules.models.json_values import is_int64
 from ironic_rules.text import is_storable, is_uuid, nearest
 
 MAX_TEXT = 255
@@ -80,7 +81,9 @@ def _text(value: Any) -> str | None:
 def _priority(value: Any, built_in: bool) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return "must be an integer"
-    if not built_in and not 0 <= value <= MAX_PRIORITY:
+    if built_in:
+        return None if is_int64(value) else "must be an integer of 64 bits: from -2^63 to 2^64-1"
+    if not 0 <= value <= MAX_PRIORITY:
         return f"must be from 0 to {MAX_PRIORITY}; others are reserved for built-in rules"
     return None
 

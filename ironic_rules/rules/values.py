@@ -8,6 +8,7 @@ from typing import Any
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models import pointer
+from ironic_rules.models.json_values import is_int64
 from ironic_rules.rules import conversions, groups, records, template
 from ironic_rules.rules.getters import Getter, path_getter, text_getter, typed_getter
 from ironic_rules.rules.groups import Groups
@@ -109,6 +110,8 @@ def compile_value(scope: Scope, value: Any, where: str, *, formatted: bool = Tru
     if isinstance(value, str):
         return _compile_text(scope, value, where, formatted, regex)
     if value is None or isinstance(value, (bool, int)):
+        if value is not None and not is_int64(value):
+            scope.complain(where, "must be an integer of 64 bits: from -2^63 to 2^64-1")
         return Const(value)
     if isinstance(value, float):
         if not math.isfinite(value):

@@ -155,9 +155,22 @@ def test_limits_hold_for_built_in_rules(tmp_path: Path) -> None:
     assert refusal(path, limits=rules.Limits(actions=1)) == ["a.yaml: /actions: more than 1 items"]
 
 
-def test_a_number_that_json_does_not_carry_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.yaml", f"- actions: [{{op: set-attribute, args: [/extra/n, {1 << 64}]}}]")
-    assert refusal(path) == ["a.yaml: /0: has an integer of more than 64 bits"]
+@pytest.mark.parametrize("identity", ["", f"uuid: {UUID}", "sensitive: true"])
+@pytest.mark.parametrize(("fits", "too_large"), [(2**64 - 1, 2**64), (-(2**63), -(2**63) - 1)])
+def test_integers_have_64_bits(tmp_path: Path, fits: int, too_large: int, identity: str) -> None:
+    """The API could not show others; nothing else may be what finds them, such as a UUID that is computed."""
+    def file(number: int) -> Path:
+        return write(tmp_path / "a.yaml", f"""
+priority: {number}
+conditions: [{{op: eq, args: [1, [{number}]], loop: {{a: {number}}}}}]
+actions: [{{op: set-attribute, args: {{path: /extra/n, value: {{a: {number}}}}}}}]
+{identity}
+""")
+
+    assert built_in.load(file(fits))[0].priority == fits
+    assert refusal(file(too_large)) == [
+        f"a.yaml: {where}: must be an integer of 64 bits: from -2^63 to 2^64-1" for where in (
+            "/priority", "/conditions/0/loop/a", "/conditions/0/args/1/0", "/actions/0/args/value/a")]
 
 
 def test_no_problem_quotes_a_value(tmp_path: Path) -> None:

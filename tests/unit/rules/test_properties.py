@@ -78,9 +78,10 @@ GOOD_TEXT = st.sampled_from([
     "{inventory}", "{inventory[cpu][count]}", "{inventory[nosuch]}", "{plugin_data[a]}", "x{plugin_data[a]}", "text",
     "{node.extra}", "{ports}", "{item}", "{item[key]}", "{plugin_data[a]|int}", "x{item|slug}",
 ])
-GOOD_VALUES = st.one_of(GOOD_TEXT, st.none(), st.booleans(), st.integers(), st.lists(GOOD_TEXT, max_size=2))
+INTEGERS = st.integers(-(2**63), 2**64 - 1)
+GOOD_VALUES = st.one_of(GOOD_TEXT, st.none(), st.booleans(), INTEGERS, st.lists(GOOD_TEXT, max_size=2))
 GOOD_URLS = st.sampled_from(["https://cmdb.example.org/{plugin_data[a]}", "https://cmdb.example.org/x?{item}"])
-ITEMS = st.one_of(st.integers(), st.just("{inventory[cpu]}"))
+ITEMS = st.one_of(INTEGERS, st.just("{inventory[cpu]}"))
 LOOPS = st.one_of(st.just("{plugin_data[c]}"), st.lists(ITEMS, max_size=3))
 DATA_TEXT = st.sampled_from(["{plugin_data[a]}", "{plugin_data[b]}", "{item}", "{inventory[hostname]}"])
 
