@@ -134,9 +134,13 @@ def all_rules(conn: sa.Connection) -> list[Rule]:
     return [Rule.of(row._asdict()) for row in conn.execute(query).all()]
 
 
-def changed_since(conn: sa.Connection, revision: int, limit: int | None = None) -> list[Rule]:
-    """Return the rules, at most ``limit`` of them, that were created or changed after a revision of the set."""
-    query = sa.select(inspection_rules).where(inspection_rules.c.revision > revision).limit(limit)
+def changed_since(conn: sa.Connection, revision: int, limit: int | None = None, *,
+                  phase: str | None = None) -> list[Rule]:
+    """Return the rules, at most ``limit`` of them, that were created or changed after a revision of the set.
+
+    :param phase: only those that are now of this phase
+    """
+    query = _of_phase(sa.select(inspection_rules), phase).where(inspection_rules.c.revision > revision).limit(limit)
     return [Rule.of(row._asdict()) for row in conn.execute(query).all()]
 
 
@@ -145,9 +149,9 @@ def count(conn: sa.Connection) -> int:
     return conn.scalar(sa.select(sa.func.count()).select_from(inspection_rules)) or 0
 
 
-def uuids(conn: sa.Connection) -> set[str]:
-    """Return the UUIDs of all rules."""
-    return set(conn.scalars(sa.select(inspection_rules.c.uuid)))
+def uuids(conn: sa.Connection, phase: str | None = None) -> set[str]:
+    """Return the UUIDs of all rules, or of those of a phase."""
+    return set(conn.scalars(_of_phase(sa.select(inspection_rules.c.uuid), phase)))
 
 
 def rules_of_bundle(conn: sa.Connection, bundle: str | None, is_whole: Callable[[Row], bool]) -> list[Rule]:
@@ -287,6 +291,10 @@ def _called(rule: Rule) -> str:
     """Return the UUID of a rule, and what people call it."""
     name = rule.name or rule.description
     return f"{rule.uuid} ({printable(name, _MAX_CALLED)})" if name else rule.uuid
+
+
+def _of_phase(query: sa.Select[Any], phase: str | None) -> sa.Select[Any]:
+    return query if phase is None else query.where(inspection_rules.c.phase == phase)
 
 
 def _nothing(text: str) -> list[JSONObject]:

@@ -17,7 +17,7 @@ from ironic_rules.rules import BrokenRule, CompiledRule, Rule, RuleSet, compile
 LOG = logging.getLogger(__name__)
 
 #: Maximum number of changed rules that the thread which needs them compiles, in 0.1 ms each. More are compiled in the
-#: background; until then, inspections use the rules as they were.
+#: background; until then, inspections use main and preprocess rules as they were.
 _FEW = 100
 #: Number of changes after which the set is tidied, without anything waiting for that.
 _UNTIDY = 32
@@ -73,8 +73,8 @@ class RuleCache:
     """Keeps the compiled rules, and compiles again only what has changed. One per process; thread-safe.
 
     The revision of the set tells whether it is current; it is read together with what an inspection reads anyway. A
-    thread that finds a few rules changed compiles these itself, as does any other thread meanwhile: none waits for
-    another one, but where there are no rules yet, and none compiles rules in a transaction.
+    thread that finds a few rules changed compiles these itself, as does any other thread meanwhile. Threads wait for
+    another one where there are no rules yet, and in :meth:`latest`. None compiles rules in a transaction.
     """
 
     def __init__(self, db: Database, settings: RuleSettings | None = None) -> None:
@@ -96,11 +96,37 @@ class RuleCache:
     def current(self, revision: int | None = None) -> RuleSet:
         """Return the rules; stored ones that do not compile are in the set as broken ones.
 
-        While many rules are compiled after a change, the set is that before the change.
+        While many rules are compiled after a change, the set is that before the change: for inspections, which do not
+        wait. :meth:`early` and :meth:`latest` are for what must not use a rule that has been changed.
 
         :param revision: that of the stored rules, as just read; None: it is read
         """
         return self._current(revision).rule_set
+
+    def early(self, revision: int | None = None) -> RuleSet:
+        """Return a set whose rules of the early phase are the present ones: they decide which machines are accepted.
+
+        While many rules are compiled after a change, early ones among them are compiled by each thread that needs them;
+        if these are many, too, it waits.
+
+        :param revision: that of the stored rules, as just read; None: it is read
+        """
+        state = self._current(revision)
+        if state.revision == revision:
+            return state.rule_set
+        try:
+            difference = self._difference(state, _FEW + 1, phase="early")
+        except _OlderDatabase:
+            return self._load(state).rule_set
+        if difference is None:
+            return state.rule_set
+        if len(difference.changed) > _FEW:
+            return self.latest()
+        return self._changed(state, difference).rule_set
+
+    def latest(self) -> RuleSet:
+        """Return the rules as they are now; wait while many are compiled."""
+        return self._current(None, wait=True).rule_set
 
     def broken(self, revision: int | None = None) -> Mapping[str, BrokenRule]:
         """Return the rules that do not compile, by UUID, those that are disabled included."""
@@ -111,28 +137,39 @@ class RuleCache:
 
         :param removed: UUIDs; those that no enabled rule has are ignored
         """
-        state = self._current(None)
+        state = self._current(None, wait=True)
         known = [found.compiled for uuid in removed if (found := state.stored.get(uuid)) and found.enabled]
         built_in = [rule for rule in self._built_in if rule.uuid in removed]
         return state.rule_set.changed([*known, *built_in], added)
 
-    def _current(self, revision: int | None) -> _State:
+    def _current(self, revision: int | None, *, wait: bool = False) -> _State:
         state = self._state or self._load(None)
-        if state.revision == revision or self._compiling.locked():
+        if state.revision == revision or (self._compiling.locked() and not wait):
             return state
         try:
             difference = self._difference(state, _FEW + 1)
+            if difference is None:
+                return state
+            if len(difference.changed) > _FEW:
+                if wait:
+                    return self._wait(state)
+                self._start(self._compiling, self._compile_many)
+                return state
         except _OlderDatabase:
             return self._load(state)
-        if difference is None:
-            return state
-        if len(difference.changed) > _FEW:
-            self._start(self._compiling, self._compile_many)
-            return state
         state = self._publish(self._changed(state, difference))
         if state.untidy >= _UNTIDY:
             self._start(self._tidying, self._tidy)
         return state
+
+    def _wait(self, state: _State) -> _State:
+        """Return the present state after many rules have changed."""
+        with self._compiling:
+            # If another thread has compiled them meanwhile, the lock is not kept to look for later changes: inspections
+            # do without these as long as it is held.
+            if self._state is state:
+                return self._compile_many()
+        return self._current(None, wait=True)
 
     def _load(self, useless: _State | None) -> _State:
         """Read and compile all rules, unless another thread has meanwhile replaced ``useless``."""
@@ -157,10 +194,11 @@ class RuleCache:
     def _compiled(self, rule: Rule) -> _Stored:
         return _Stored(rule.revision, rule.enabled, self._settings.compile(rule))
 
-    def _difference(self, state: _State, limit: int | None = None) -> _Difference | None:
+    def _difference(self, state: _State, limit: int | None = None, *, phase: str | None = None) -> _Difference | None:
         """Read what has changed since ``state``; None if nothing has.
 
         :param limit: maximum number of changed rules to read
+        :param phase: only the rules that are or were of this phase
         """
         with self._db.reader() as conn:
             revision = inspection_rules.revision(conn)
@@ -168,6 +206,11 @@ class RuleCache:
                 return None
             if revision < state.revision:
                 raise _OlderDatabase
+            if phase is not None:
+                changed = inspection_rules.changed_since(conn, state.revision, limit, phase=phase)
+                were = {uuid for uuid, found in state.stored.items() if found.compiled.phase == phase}
+                gone = list(were - inspection_rules.uuids(conn, phase)) if were else []
+                return _Difference(revision, changed, gone)
             changed = inspection_rules.changed_since(conn, state.revision, limit)
             gone = [] if len(changed) == limit else _gone(conn, state, changed)
             return _Difference(revision, changed, gone)
@@ -189,7 +232,6 @@ class RuleCache:
             broken.pop(rule.uuid, None)
             if isinstance(new.compiled, BrokenRule):
                 broken[rule.uuid] = new.compiled
-        _tell(stored, broken, state.broken)
         return _State(difference.revision, stored, state.rule_set.changed(removed, added), broken,
                       state.untidy + max(len(removed), len(added)))
 
@@ -197,14 +239,17 @@ class RuleCache:
         """Make a state that of the process, unless another thread has a newer or tidier one; return ``state``."""
         with self._publishing:
             known = self._state
-            if known is None or (known.revision, -known.untidy) < (state.revision, -state.untidy):
+            is_news = known is None or (known.revision, -known.untidy) < (state.revision, -state.untidy)
+            if is_news:
                 self._state = state
+        if is_news:
+            _tell(state.stored, state.broken, {} if known is None else known.broken)
         return state
 
-    def _compile_many(self) -> None:
-        state = self._state
-        if state is not None and (difference := self._difference(state)):
-            self._publish(self._changed(state, difference))
+    def _compile_many(self) -> _State:
+        state = self._state or self._load(None)
+        difference = self._difference(state)
+        return state if difference is None else self._publish(self._changed(state, difference))
 
     def _tidy(self) -> None:
         state = self._state
@@ -212,11 +257,11 @@ class RuleCache:
             return
         tidy = replace(state, rule_set=state.rule_set.tidied(), untidy=0)
         # Rules that changed meanwhile are added, or this state would be older than the present one.
-        if difference := self._difference(tidy, _FEW + 1):
+        if difference := self._difference(tidy):
             tidy = self._changed(tidy, difference)
         self._publish(tidy)
 
-    def _start(self, lock: threading.Lock, make: Callable[[], None]) -> None:
+    def _start(self, lock: threading.Lock, make: Callable[[], object]) -> None:
         """Make the next state in a thread of its own, unless one does so already."""
         if not lock.acquire(blocking=False):
             return

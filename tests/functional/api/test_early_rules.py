@@ -63,3 +63,12 @@ def test_no_regex_is_tried_on_a_text_that_is_too_long(app, rpc, waiting_node, op
     for length, tried in ((32768, not op.startswith("!")), (32769, False)):
         app.post_json("/v1/continue_inspection", {**DATA, "site": "x" * length}, status=200)
         assert ("seen" in rpc.calls[-1][2]["plugin_data"]) is tried
+
+
+def test_an_early_rule_of_a_large_change_refuses_the_very_next_machine(app, rpc, waiting_node):
+    app.post_json("/v1/continue_inspection", DATA, status=200)
+    others = [{"description": str(number), "actions": [{"op": "log", "args": ["x"]}]} for number in range(101)]
+    fail = {"phase": "early", "actions": [{"op": "fail", "args": ["no"]}]}
+    app.put_json("/v1/inspection_rules", {"rules": [*others, fail]}, status=200)
+    app.post_json("/v1/continue_inspection", DATA, status=404)
+    assert len(rpc.calls) == 1

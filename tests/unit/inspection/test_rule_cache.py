@@ -50,8 +50,8 @@ def revision(db):
         return inspection_rules.revision(conn)
 
 
-def descriptions(rule_set):
-    return [rule.description for rule in rule_set.rules("main")]
+def descriptions(rule_set, phase="main"):
+    return [rule.description for rule in rule_set.rules(phase)]
 
 
 def run(rule_set, scope=None):
@@ -197,6 +197,85 @@ def test_many_changes_are_compiled_while_inspections_go_on_with_the_last_rules(d
     assert descriptions(cache.current(revision(db))) == ["old", "0", "1", "2", "3"]
 
 
+EARLY = {"phase": "early", "actions": [{"op": "fail", "args": ["no"]}]}
+
+
+def test_early_rules_are_the_present_ones_while_many_others_are_compiled(db, monkeypatch):
+    """Those that came, changed, became early or ceased to be, and changes that follow while the others are compiled."""
+    monkeypatch.setattr(rule_cache, "_FEW", 4)
+    names = ["same", "changed", "disabled", "removed", "now main"]
+    for number, name in enumerate(names):
+        store(db, uuid=uuid(number), description=name, **EARLY)
+    store(db, uuid=uuid(10), description="now early")
+    cache = RuleCache(db)
+    last = cache.current()
+    for number in range(20, 25):
+        store(db, uuid=uuid(number), description=str(number))
+    change(db, uuid(1), description="changed!")
+    change(db, uuid(2), enabled=False)
+    with db.writer() as conn:
+        inspection_rules.destroy(conn, uuid(3))
+    change(db, uuid(4), phase="main", actions=[ACTION])
+    go_on = threading.Event()
+    monkeypatch.setattr(RuleSettings, "compile", lambda self, rule, compile=RuleSettings.compile: (
+        (rule.phase == "early" or go_on.wait(60)) and compile(self, rule)))
+
+    now = revision(db)
+    assert descriptions(cache.early(now), "early") == ["same", "changed!"]
+    assert cache.current(now) is last
+    change(db, uuid(10), **EARLY)
+    store(db, uuid=uuid(11), description="new", **EARLY)
+    for _ in range(2):
+        assert descriptions(cache.early(revision(db)), "early") == ["same", "changed!", "now early", "new"]
+    assert cache.current(revision(db)) is last
+    go_on.set()
+    settle(cache)
+    for rule_set in (cache.current(), cache.early(), cache.latest()):
+        assert descriptions(rule_set, "early") == ["same", "changed!", "now early", "new"]
+        assert descriptions(rule_set) == ["now main", "20", "21", "22", "23", "24"]
+
+
+@pytest.mark.parametrize(("values", "read"), [
+    (EARLY, RuleCache.early), ({}, RuleCache.latest), ({}, lambda cache: cache.as_if((), ()))])
+def test_what_needs_the_present_rules_waits_for_many_and_has_later_ones_too(db, monkeypatch, values, read):
+    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    cache = RuleCache(db)
+    cache.current()
+    for number in range(4):
+        store(db, uuid=uuid(number), **values)
+    begun, go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(RuleSettings, "compile", lambda self, rule, compile=RuleSettings.compile: (
+        begun.set(), go_on.wait(60), compile(self, rule))[2])
+    cache.current()
+    assert begun.wait(60)
+    store(db, uuid=uuid(4), **values)
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(read, cache) for _ in range(2)]
+        assert not any(each.done() for each in waiting)
+        go_on.set()
+        assert [len(each.result(60)) for each in waiting] == [5, 5]
+
+
+def test_a_set_that_cannot_be_compiled_is_an_error_for_what_needs_the_present_rules(db, monkeypatch):
+    """An early rule among few is in effect nevertheless; among many it is not left out silently."""
+    monkeypatch.setattr(rule_cache, "_FEW", 3)
+    cache = RuleCache(db)
+    cache.current()
+    for number in range(4):
+        store(db, uuid=uuid(number))
+    store(db, uuid=uuid(4), description="new", **EARLY)
+    monkeypatch.setattr(RuleSettings, "compile", lambda self, rule, compile=RuleSettings.compile: (
+        compile(self, rule) if rule.description == "new" else 1 / 0))
+
+    assert descriptions(cache.early(revision(db)), "early") == ["new"]
+    settle(cache)
+    for number in range(5, 9):
+        store(db, uuid=uuid(number), **EARLY)
+    for read in (cache.early, cache.latest):
+        with pytest.raises(ZeroDivisionError):
+            read()
+
+
 def test_an_error_in_the_background_is_logged_and_the_rules_are_read_again(db, monkeypatch, caplog):
     monkeypatch.setattr(rule_cache, "_FEW", 0)
     cache = RuleCache(db)
@@ -227,8 +306,10 @@ def test_the_set_is_tidied_after_many_changes(db, monkeypatch):
     assert rule_set.tidied() is rule_set
 
 
-def test_a_rule_that_changes_while_the_set_is_tidied_is_in_it(db, monkeypatch):
+@pytest.mark.parametrize("many", [3, 9])
+def test_rules_that_change_while_the_set_is_tidied_are_in_it(db, monkeypatch, many):
     monkeypatch.setattr(rule_cache, "_UNTIDY", 2)
+    monkeypatch.setattr(rule_cache, "_FEW", 3)
     cache = RuleCache(db)
     cache.current()
     tidying, go_ahead = threading.Event(), threading.Event()
@@ -243,9 +324,11 @@ def test_a_rule_that_changes_while_the_set_is_tidied_is_in_it(db, monkeypatch):
     assert descriptions(cache.current()) == ["0", "1", "2"]
     with db.writer() as conn:
         inspection_rules.destroy(conn, uuid(0))
+    for number in range(3, many):
+        store(db, uuid=uuid(number), description=str(number))
     go_ahead.set()
     settle(cache)
-    assert descriptions(cache.current()) == ["1", "2"]
+    assert descriptions(cache.latest()) == [str(number) for number in range(1, many)]
 
 
 def test_of_many_changed_rules_a_thread_reads_few(db, monkeypatch):

@@ -130,7 +130,7 @@ def _find(node_uuid: str | None, sent: payload.Payload) -> tuple[NodeFound, bool
             unknown = error
     try:
         # Before anything is done with what the lookup has found, and not in its transaction: rules take their time.
-        refusal = request.early_rules.run(request.rule_cache.current(revision), sent,
+        refusal = request.early_rules.run(request.rule_cache.early(revision), sent,
                                           None if node is None else node.uuid)
         if node is not None:
             return node, False, refusal
