@@ -22,6 +22,8 @@ from ironic_rules.db import errors
 
 #: Milliseconds that a writer waits for others.
 BUSY_TIMEOUT_MS = 30_000
+#: The name of the function that gives a text in lower case, in any script.
+UNICODE_LOWER = "unicode_lower"
 _BEGIN = "BEGIN IMMEDIATE"
 #: Small, because each open file has its own page cache.
 _POOL_SIZE = 5
@@ -54,6 +56,8 @@ def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
         cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.close()
+        dbapi_connection.create_function(
+            UNICODE_LOWER, 1, lambda text: None if text is None else text.lower(), deterministic=True)
 
     if isinstance(engine.pool, pool.NullPool) and engine.url.database not in (None, "", ":memory:"):
         old = engine.pool

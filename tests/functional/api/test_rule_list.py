@@ -18,7 +18,7 @@ from tests.functional.api.test_rule_sets import LOG, RULES, put, rule
 BUILT_IN = """
 - {name: b-early, phase: early, priority: -3, actions: [{op: set-plugin-data, args: [site.rack, 1]}]}
 - {name: b-first, priority: 100000000000, actions: [{op: set-attribute, args: [/driver, fake-hardware]}]}
-- {name: b-mid, priority: 5, description: Of the MIDDLE, actions: [{op: log, args: [x]}]}
+- {name: b-mid, priority: 5, description: Of the MIDDLE É, actions: [{op: log, args: [x]}]}
 - {name: b-hidden, priority: 5, sensitive: true, actions: [{op: set-attribute, args: [/driver, fake-hardware]}]}
 - {name: b-last, priority: -100000000000, enabled: false, actions: [{op: log, args: [x]}]}
 """
@@ -30,7 +30,7 @@ def action(op: str, *args: Any) -> dict[str, Any]:
 
 
 STORED = [
-    rule("driver", priority=5, description="Sets 100%_it", actions=[
+    rule("driver", priority=5, description="Sets 100%_it/É", actions=[
         {"op": "set-attribute", "args": {"path": "driver", "value": "fake-hardware"}}]),
     rule("info", priority=9, conditions=[CONDITION], actions=[action("set-attribute", "/driver_info/a~1b", 1)]),
     rule("hidden", sensitive=True, conditions=[CONDITION], actions=[action("set-attribute", "/driver", "x")]),
@@ -88,7 +88,8 @@ def test_the_order_of_execution_is_that_of_the_engine(stocked, db):
     ("bundle=lab", ["bundled"]), ("name=driver", ["driver"]), ("name=b-mid", ["b-mid"]), ("valid=false", []),
     ("valid=true&built_in=false&phase=preprocess", ["loop"]),
     ("description=middle", ["b-mid"]), ("description=SETS", ["driver"]), ("description=100%25_", ["driver"]),
-    ("description=0_i", []),
+    ("description=0_i", []), ("description=0%25%25_", []), ("description=/", ["driver"]), ("description=//", []),
+    ("description=%C3%A9", ["driver", "b-mid"]), ("description=%C3%89", ["driver", "b-mid"]),
     ("writes=/driver", ["driver", "b-first"]), ("writes=/driver_info", ["info"]),
     ("writes=/driver_info/a~1b", ["info"]), ("writes=/driver_info/a", []), ("writes=/extra", ["loop"]),
     ("writes=/traits", ["ports"]), ("writes=/properties", ["ports"]), ("writes=/properties/capabilities", ["ports"]),

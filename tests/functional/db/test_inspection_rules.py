@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import inspection_rules
+from ironic_rules.db import inspection_rules, rule_filters
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
@@ -35,6 +35,18 @@ def test_create_fills_in_what_is_not_given(conn: sa.Connection) -> None:
     assert (created.scope, created.phase, created.updated_at) == (None, "main", None)
     assert created.position == created.revision == inspection_rules.revision(conn) == 1
     assert inspection_rules.get(conn, created.uuid.upper()) == created
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("éclair", {"a"}), ("ÉCLAIR", {"a"}), ("clair 10", {"a", "b"}), ("дом", {"b"}), ("0%", {"a"}), ("_", {"a"}),
+    ("/_", {"a"}), ("%%", set()), ("\\", {"b"}), ("//", set()), ("e", {"b"})])
+def test_a_part_of_the_description_is_found_without_case_in_any_script(
+        conn: sa.Connection, text: str, expected: set[str]) -> None:
+    """What LIKE has a meaning for has none here; matches() says the same of rules that are not stored."""
+    for name, description in {"a": "Éclair 100%/_", "b": "eclair 10 \\ ДОМ", "c": None}.items():
+        stored = inspection_rules.create(conn, rule(name=name, description=description))
+        assert rule_filters.matches(stored, {"description": text}) == (name in expected)
+    assert {row.name for row in inspection_rules.list_rules(conn, {"description": text}, EVERYTHING)} == expected
 
 
 def test_a_second_rule_of_one_uuid_is_refused(db: Database) -> None:
