@@ -210,14 +210,20 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any], *, revisio
            author: Author = _SOMEONE) -> Rule:
     """Write ``values`` and return the rule, whose ``revision`` is then the set's.
 
+    Nothing is written if nothing differs: a revision without a change would push out one that has one.
+
     :param revision: only if the rule still has this revision
     :raises InspectionRuleNotFound: 404
     :raises RuleChanged, DuplicateInspectionRuleName: 409
     """
-    new = _bump(conn)
+    lock(conn)
     old = get(conn, uuid)
     if revision not in (None, old.revision):
         raise RuleChanged(rule=old.uuid)
+    # A sensitive rule is written in any case: that its revision stays would confirm a guess at what it contains.
+    if not old.sensitive and _json({name: getattr(old, name) for name in values}) == _json(values):
+        return old
+    new = _bump(conn)
     rule_revisions.end(conn, new, author, inspection_rules.c.uuid == old.uuid)
     row = {**values, "revision": new, "updated_at": clock.now()}
     if any(name in values for name in _SEARCHED):
@@ -250,7 +256,9 @@ def destroy(conn: sa.Connection, uuid: str, *, revision: int | None = None, auth
 
 
 def destroy_all(conn: sa.Connection, *, author: Author = _SOMEONE) -> None:
-    """Delete every rule."""
+    """Delete every rule; without any, nothing is written."""
+    if not count(conn):
+        return
     new = _bump(conn)
     rule_revisions.end(conn, new, author)
     removed = conn.execute(sa.delete(inspection_rules)).rowcount
@@ -295,6 +303,11 @@ def _called(rule: Rule) -> str:
 
 def _of_phase(query: sa.Select[Any], phase: str | None) -> sa.Select[Any]:
     return query if phase is None else query.where(inspection_rules.c.phase == phase)
+
+
+def _json(values: Mapping[str, Any]) -> bytes:
+    """Return values as JSON, in which true is not 1, and 1 is not 1.0."""
+    return orjson.dumps(dict(values), option=orjson.OPT_SORT_KEYS)
 
 
 def _nothing(text: str) -> list[JSONObject]:

@@ -76,6 +76,29 @@ def test_every_field_changes_the_tag_hidden_ones_too(web, patch, sensitive):
     assert web.get(ONE).headers["ETag"] != before
 
 
+@pytest.mark.parametrize("patch", [
+    [], [{"op": "replace", "path": "/priority", "value": 0}], [{"op": "add", "path": "/actions", "value": [LOG]}],
+    [{"op": "add", "path": "/name", "value": "a"}, {"op": "remove", "path": "/name"}],
+])
+def test_a_patch_that_changes_nothing_leaves_the_tag_but_of_a_sensitive_rule(web, db, patch):
+    tag = web.post(RULES, json=RULE).headers["ETag"]
+    before = contents(db)
+
+    reply = web.patch(ONE, json=patch, headers={"If-Match": tag})
+
+    assert (reply.status_code, reply.headers["ETag"], reply.json()["updated_at"]) == (200, tag, None)
+    assert contents(db) == before
+    tag = web.patch(ONE, json=[{"op": "add", "path": "/sensitive", "value": True}]).headers["ETag"]
+    assert web.patch(ONE, json=patch).headers["ETag"] != tag
+
+
+def test_no_rules_are_deleted_without_a_new_tag(web, db):
+    before = contents(db), web.get(RULES).headers["ETag"]
+
+    assert web.delete(RULES).status_code == web.delete(f"{RULES}/all").status_code == 204
+    assert (contents(db), web.get(RULES).headers["ETag"]) == before
+
+
 def test_a_rule_that_is_made_anew_has_a_new_tag(web):
     before = web.post(RULES, json=RULE).headers["ETag"]
     web.delete(ONE)

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_utils import uuidutils
 
-from ironic_rules.db import inspection_rules, rule_filters
+from ironic_rules.db import inspection_rules, rule_filters, rule_revisions
 from ironic_rules.db.paging import Page
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import (
@@ -72,6 +72,35 @@ def test_update_writes_and_stamps_and_keeps_the_position(conn: sa.Connection) ->
     changed = inspection_rules.update(conn, created.uuid, {"description": None, "conditions": [{"op": "x"}]})
     assert (changed.description, changed.conditions, changed.position) == (None, [{"op": "x"}], created.position)
     assert changed.updated_at >= created.created_at
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, True), (1, 1.0), (0, False), ([], {}), ({"a": 1}, {"a": True})])
+def test_an_update_without_a_difference_writes_nothing(conn: sa.Connection, before: Any, after: Any) -> None:
+    """Values that Python takes for equal are different ones where their JSON is."""
+    def actions(value: Any) -> list[dict[str, Any]]:
+        return [{"op": "set-attribute", "args": {"path": "/extra/a", "value": value}}]
+
+    created = inspection_rules.create(conn, rule(actions=actions(before)))
+    for values in ({}, {"priority": 0}, {"actions": actions(before), "conditions": [], "name": None}):
+        assert inspection_rules.update(conn, created.uuid, values, revision=1) == created
+    with pytest.raises(RuleChanged):
+        inspection_rules.update(conn, created.uuid, {}, revision=7)
+    assert [row.revision for row in rule_revisions.list_revisions(conn, 9)] == [inspection_rules.revision(conn)] == [1]
+    changed = inspection_rules.update(conn, created.uuid, {"actions": actions(after)})
+    assert (changed.revision, repr(changed.actions)) == (2, repr(actions(after)))
+
+
+def test_an_update_of_a_sensitive_rule_is_written_in_any_case(conn: sa.Connection) -> None:
+    """Otherwise the revision would confirm a guess."""
+    created = inspection_rules.create(conn, rule(sensitive=True))
+    for number, actions in enumerate(([{"op": "fail", "args": ["a guess"]}], ACTIONS, ACTIONS), 2):
+        assert inspection_rules.update(conn, created.uuid, {"actions": actions}).revision == number
+
+
+def test_to_delete_all_of_no_rules_writes_nothing(conn: sa.Connection) -> None:
+    inspection_rules.destroy_all(conn)
+    assert rule_revisions.list_revisions(conn, 9) == []
+    assert inspection_rules.revision(conn) == 0
 
 
 def test_update_with_an_old_revision_is_refused(db: Database) -> None:

@@ -146,8 +146,9 @@ class InspectionRulesController(Resource):
         """Change a rule and return it, with its new ``ETag``, and with ``warnings`` if there are any.
 
         A rule that is no longer valid can be changed if it is then valid or not enabled. With ``If-Match`` a rule is
-        changed only if it has one of those tags. Of a sensitive rule, there are warnings only
-        about the conditions and actions of this request.
+        changed only if it has one of those tags. If the rule already is as the patch makes it, nothing is written, and
+        it keeps its ``ETag`` and ``updated_at``; a sensitive rule is always written. Of a sensitive rule, there are
+        warnings only about the conditions and actions of this request.
 
         :raises InspectionRuleNotFound: 404
         :raises InvalidPatch, InvalidRule: 400
