@@ -55,6 +55,9 @@ class RuleDryRunController(Resource):
         Early rules run over a ``report`` only: stored data have passed them. ``previous`` is the last successful
         inventory of the node, for stored data the one before them.
 
+        Secrets, and the values that a sensitive rule wrote, are masked in the answer. What another rule made of these
+        values, by a conversion or a group of a regular expression, is not.
+
         :raises InvalidRule: 400, with every problem of every rule;  InvalidInventory: 400, of the report
         :raises NodeNotFound, InventoryNotFound: 404
         :raises DryRunTooLong: 400, by ``[inspection_rules]dry_run_timeout``;  TooManyDryRuns: 503
