@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from ironic_rules.db import node_failures
 from ironic_rules.db.tables import node_traits, nodes
+from ironic_rules.db.texts import contains_without_case
 from ironic_rules.models.nodes import NODE
 
 Condition = sa.ColumnElement[bool]
@@ -79,7 +80,7 @@ _CONDITIONS: dict[str, Callable[[Any], Condition | None]] = {
     "trait": has_trait,
     "failure": node_failures.condition,
     # Case-insensitive on every database.
-    "description_contains": lambda text: nodes.c.description.icontains(text, autoescape=True),
+    "description_contains": lambda text: contains_without_case(nodes.c.description, text),
     "include_children": lambda included: None if included else nodes.c.parent_node.is_(None),
 }
 

@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
 
-from ironic_rules.db import sqlite
 from ironic_rules.db.tables import inspection_rules
+from ironic_rules.db.texts import contains, contains_without_case
 from ironic_rules.models import rule_search
 from ironic_rules.models.inspection_rules import PHASES, RULE, Rule
 
@@ -32,42 +29,8 @@ class Place(NamedTuple):
     position: int
 
 
-class _Contains(FunctionElement[bool]):
-    """Whether a text contains another one, with case; LIKE is without on SQLite."""
-
-    inherit_cache = True
-    type = sa.Boolean()
-
-
-@compiles(_Contains)
-def _instr(element: _Contains, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return f"instr({compiler.process(element.clauses, **kwargs)}) > 0"
-
-
-@compiles(_Contains, "postgresql")
-def _strpos(element: _Contains, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return f"strpos({compiler.process(element.clauses, **kwargs)}) > 0"
-
-
-class _Lower(FunctionElement[str]):
-    """A text in lower case. SQLite's ``lower`` knows ASCII letters only."""
-
-    inherit_cache = True
-    type = sa.Text()
-
-
-@compiles(_Lower)
-def _lower(element: _Lower, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return f"lower({compiler.process(element.clauses, **kwargs)})"
-
-
-@compiles(_Lower, "sqlite")
-def _unicode_lower(element: _Lower, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return f"{sqlite.UNICODE_LOWER}({compiler.process(element.clauses, **kwargs)})"
-
-
 def _any_of(column: sa.Column[Any], texts: Iterable[str]) -> Condition:
-    return sa.or_(*(_Contains(column, sa.literal(text)) for text in texts))
+    return sa.or_(*(contains(column, text) for text in texts))
 
 
 def _among(uuids: Iterable[str]) -> Condition:
@@ -77,7 +40,7 @@ def _among(uuids: Iterable[str]) -> Condition:
 
 _CONDITIONS: dict[str, Callable[[Any], Condition]] = {
     # Case-insensitive on every database, as matches() is.
-    "description": lambda text: _Contains(_Lower(inspection_rules.c.description), _Lower(sa.literal(text))),
+    "description": lambda text: contains_without_case(inspection_rules.c.description, text),
     # PostgreSQL refuses a number that the type of the column cannot have.
     "priority": lambda number: inspection_rules.c.priority == sa.literal(number, sa.BigInteger),
     "op": lambda op: _any_of(inspection_rules.c.ops, rule_search.of_op(op)),
