@@ -22,8 +22,8 @@ from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
 from ironic_rules import exceptions
+from ironic_rules.conf import arguments, unread, validation
 from ironic_rules.conf import pxe_filter as pxe_filter_conf
-from ironic_rules.conf import unread, validation
 from ironic_rules.context import RequestContext
 from ironic_rules.context import current as current_context
 from ironic_rules.db import clock, conductors, migration
@@ -83,7 +83,7 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
     :param one_process: the transport is the in-memory one unless the configuration sets another
     :param config_files: instead of the files that are found by default (``/etc/ironic-rules/ironic-rules.conf``, …)
     :raises SystemExit: bad arguments
-    :raises ConfigurationError: options have values that are not allowed, with all of them
+    :raises ConfigurationError: options have values that are not allowed, with all of them, or a file cannot be read
     """
 
     def check(conf: cfg.ConfigOpts) -> None:
@@ -101,13 +101,10 @@ def prepare_config(argv: Sequence[str], cli_opts: Sequence[cfg.Opt] = (), *, con
     logging.register_options(conf)
     conf.register_cli_opts(cli_opts)
     try:
-        conf(list(argv), project=PROJECT, version=version(), default_config_files=config_files)
-    except cfg.ConfigFilesNotFoundError as exc:
-        raise exceptions.ConfigurationError(str(exc)) from exc
-    except SystemExit as exc:
-        if exc.code:
-            check(validation.of_files(conf, argv, config_files))
-        raise
+        arguments.parse(conf, argv, project=PROJECT, version=version(), default_config_files=config_files)
+    except arguments.WrongArguments as exc:
+        check(validation.of_files(conf, argv, config_files))
+        raise exc.end() from exc
     pxe_filter_conf.register_targets(conf)
     check(conf)
     secrets.configure(conf.secret_words)

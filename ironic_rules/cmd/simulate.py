@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import itertools
 import json
+import math
 import secrets
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from ironic_rules import samples
+from ironic_rules.conf import arguments
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.simulator import inventories, report
 from ironic_rules.simulator.client import Client, ClientError, Retry
 from ironic_rules.simulator.fleet import Fleet
@@ -59,19 +62,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _parse(conf, sys.argv[1:] if argv is None else argv)
         return simulate(conf, errors)
-    except (cfg.Error, inventories.InventoryFileError, ClientError, ValueError) as exc:
+    except (cfg.Error, ConfigurationError, inventories.InventoryFileError, ClientError, ValueError) as exc:
         errors.print(f"[red]{PROG}: {escape(str(exc))}[/red]")
         return 2
 
 
 def _parse(conf: cfg.ConfigOpts, argv: Sequence[str]) -> None:
     try:
-        conf(one_option_per_value(argv, "--inventory"), project="ironic-rules", prog=PROG,
-             version=importlib.metadata.version("ironic-rules"),
-             description="Enrol nodes, inspect them with simulated ramdisks, and measure the service's performance.")
-    except SystemExit as exc:
-        # oslo.config has printed the problem; its status 1 would mean here that nodes failed.
-        raise SystemExit(2 if exc.code == 1 else exc.code) from exc
+        arguments.parse(
+            conf, one_option_per_value(argv, "--inventory"), project="ironic-rules", prog=PROG,
+            version=importlib.metadata.version("ironic-rules"),
+            description="Enrol nodes, inspect them with simulated ramdisks, and measure the service's performance.")
+    except arguments.WrongArguments as exc:
+        raise exc.end() from exc
+    for option in OPTS:
+        if isinstance(option, cfg.FloatOpt) and not math.isfinite(conf[option.dest]):
+            raise ValueError(f"--{option.name} must be a finite number of seconds")
 
 
 def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
@@ -128,13 +134,16 @@ def headers(lines: Sequence[str]) -> dict[str, str]:
 def one_option_per_value(argv: Sequence[str], option: str) -> list[str]:
     """Repeat ``option`` before each of the values that follow it, as oslo.config requires.
 
-    ``--inventory a b --json`` becomes ``--inventory a --inventory b --json``.
+    ``--inventory a b --json`` becomes ``--inventory a --inventory b --json``. Without a value it stays as it is,
+    which is an error.
     """
     result: list[str] = []
     following = False
-    for word in argv:
+    for word, after in itertools.pairwise([*argv, "-"]):
         if word == option:
             following = True
+            if after.startswith("-"):
+                result.append(word)
         elif word.startswith("-"):
             following = False
             result.append(word)

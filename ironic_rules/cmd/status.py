@@ -13,6 +13,7 @@ from ironic_rules import conf as service_conf
 from ironic_rules import rules, service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.conf import unread
+from ironic_rules.conf.arguments import readable_files
 from ironic_rules.db import inspection_rules, legacy_rules, migration, nodes
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
@@ -151,7 +152,8 @@ def _run(argv: Sequence[str]) -> int:
         return 0
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
-    return int(upgradecheck.main(conf, service.PROJECT, Checks(conf), argv=list(argv)))
+    with readable_files():
+        return int(upgradecheck.main(conf, service.PROJECT, Checks(conf), argv=list(argv)))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from oslo_config import cfg, types
 
 from ironic_rules import entry_points
 from ironic_rules.conf import ironic_values, opts
+from ironic_rules.conf.arguments import readable_files
 from ironic_rules.conf.inspector import HOOK_ALIASES, hook_names
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.models.nodes import INTERFACES
@@ -69,6 +70,7 @@ def of_files(conf: cfg.ConfigOpts, argv: Sequence[str], default_files: list[str]
     one names no file.
 
     :param argv: the command's arguments;  default_files: as for ``conf``
+    :raises ConfigurationError: a file cannot be read
     """
     arguments = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("--config-file", "--config-dir"):
@@ -78,9 +80,10 @@ def of_files(conf: cfg.ConfigOpts, argv: Sequence[str], default_files: list[str]
     for info, group in conf._all_opt_infos():
         if info["opt"].dest not in ("config_file", "config_dir") and not isinstance(info["opt"], cfg.SubCommandOpt):
             files.register_opt(info["opt"], group=None if group is None else group.name)
-    files([*(f"--config-file={path}" for path in named.config_file),
-           *(f"--config-dir={path}" for path in named.config_dir)], project=conf.project,
-          default_config_files=default_files)
+    with readable_files():
+        files([*(f"--config-file={path}" for path in named.config_file),
+               *(f"--config-dir={path}" for path in named.config_dir)], project=conf.project,
+              default_config_files=default_files)
     return files
 
 

@@ -40,6 +40,14 @@ def test_a_database_of_a_later_version_is_told(config, capsys, tmp_path):
     assert migration.HEAD in told
 
 
+def test_a_wrong_argument_is_told_as_it_was_typed(config, capsys):
+    with pytest.raises(SystemExit) as caught:
+        dbsync.main([*config, "--timeout", "-1", "version"])
+
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("argument --timeout: ")
+
+
 def test_without_a_connection_nothing_is_done(tmp_path, capsys):
     (tmp_path / "empty.conf").touch()
     assert dbsync.main(["--config-file", str(tmp_path / "empty.conf"), "upgrade"]) == 2

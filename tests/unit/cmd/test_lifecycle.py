@@ -94,6 +94,19 @@ def test_a_refused_option_is_one_line_with_file_and_group(tmp_path, capsys, comm
     assert line.partition(": ")[2] == f"{file}: {told}"
 
 
+@pytest.mark.parametrize("command", [conductor, simulate, standalone, status], ids=lambda command: command.__name__)
+@pytest.mark.parametrize(("name", "told"), [
+    ("latin.conf", "latin.conf: not UTF-8 at byte 10004, in line 3"), ("", ": Is a directory"),
+    ("latin.conf/x", "latin.conf/x: Not a directory")])
+def test_a_file_that_cannot_be_read_is_told_in_one_line(tmp_path, capsys, command, name, told):
+    (tmp_path / "latin.conf").write_bytes(b"#\n#%s\n\xe9\n" % (b"x" * 10_000))
+
+    rest = ["upgrade", "check"] if command is status else []
+    assert command.main(["--config-file", f"{tmp_path}/{name}", *rest]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(told)
+
+
 @pytest.mark.parametrize(("module", "told"), [
     ("pymysql", "pip install 'ironic-rules[mysql]'"), ("keystonemiddleware", "pip install 'ironic-rules[keystone]'"),
     ("MySQLdb", "mysql+pymysql://")])

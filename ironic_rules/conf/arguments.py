@@ -1,0 +1,87 @@
+"""Parsing arguments and configuration files with oslo.config, with errors that name the argument or the file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.text import printable
+
+
+class WrongArguments(Exception):
+    """The arguments cannot be used, or a file has a wrong value of an option that is an argument, too."""
+
+    def end(self) -> SystemExit:
+        """Print the text; return what ends the process. oslo.config's status would be 1 for a wrong value."""
+        sys.stderr.write(str(self))
+        return SystemExit(2)
+
+
+def parse(conf: cfg.ConfigOpts, argv: Sequence[str], **how: Any) -> None:
+    """Call ``conf``.
+
+    :param how: its other parameters
+    :raises WrongArguments: nothing has been printed yet: the caller may find that a file is at fault
+    :raises SystemExit: 0, after ``--help`` and ``--version``
+    :raises ConfigurationError: a file cannot be read
+    """
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told), readable_files():
+            conf(list(argv), **how)
+    except SystemExit as exc:
+        if exc.code:
+            raise WrongArguments(_as_typed(conf, told.getvalue())) from exc
+        raise
+    sys.stderr.write(told.getvalue())
+
+
+def _as_typed(conf: cfg.ConfigOpts, text: str) -> str:
+    """Return oslo.config's error with the argument's name in place of the one under which its value is kept."""
+    names = {option.dest: option.name.replace("_", "-") for option, _ in conf._all_cli_opts()}
+    return re.sub(r"^argument --(\w+):", lambda found: f"argument --{names.get(found[1], found[1])}:", text,
+                  flags=re.MULTILINE)
+
+
+@contextlib.contextmanager
+def readable_files() -> Iterator[None]:
+    """Have files that cannot be read named by the error.
+
+    :raises ConfigurationError: one is missing, a folder, or not text
+    """
+    try:
+        yield
+    except cfg.ConfigFilesNotFoundError as exc:
+        raise ConfigurationError(str(exc)) from exc
+    except OSError as exc:
+        if exc.filename is None:
+            raise
+        raise ConfigurationError(f"{printable(exc.filename)}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigurationError(_not_text(exc)) from exc
+
+
+def _not_text(error: UnicodeDecodeError) -> str:
+    """Return which file has which byte: the error has neither the name nor the position in the whole file."""
+    reading = (frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__))
+    file = next((parser.filename for parser in reading if isinstance(parser, cfg.ConfigParser)), None)
+    encoding = error.encoding.upper()
+    if file is None:
+        return f"A configuration file is not {encoding}: {error}"
+    try:
+        Path(file).read_bytes().decode(error.encoding)
+    except UnicodeDecodeError as exc:
+        line = exc.object.count(b"\n", 0, exc.start) + 1
+        return f"{printable(file)}: not {encoding} at byte {exc.start}, in line {line}"
+    except OSError:  # since it was read
+        pass
+    return f"{printable(file)}: not {encoding}"
