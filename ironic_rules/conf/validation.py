@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from oslo_config import cfg, types
 
 from ironic_rules import entry_points
-from ironic_rules.conf import ironic_values, opts
+from ironic_rules.conf import ironic_values, log_options, opts
 from ironic_rules.conf.arguments import readable_files
 from ironic_rules.conf.inspector import HOOK_ALIASES, hook_names
 from ironic_rules.exceptions import ConfigurationError
@@ -23,6 +24,10 @@ OWN_GROUPS = frozenset(group for group, _ in opts.list_opts()) - {"DEFAULT"}
 #: Maximum of numbers without one of their own. Greater numbers of seconds lead to dates before the year 1, and to waits
 #: that the operating system refuses.
 _MAX_NUMBER = 2**31 - 1
+#: Minimums of options of libraries that take any number, and then cannot begin, fail every call, or never reply.
+_LEAST = {("DEFAULT", "executor_thread_pool_size"): 1, ("DEFAULT", "rpc_response_timeout"): 1,
+          ("database", "pool_timeout"): 0, ("database", "retry_interval"): 0,
+          ("oslo_messaging_rabbit", "heartbeat_rate"): 1}
 #: The place of a value that neither a file nor a variable has.
 _DEFAULT = "default"
 #: Maximum number of characters of a value that a message quotes.
@@ -55,6 +60,7 @@ def problems(conf: cfg.ConfigOpts, *, groups: Collection[str] = (), api: bool = 
     """Return one line for each problem. Parameters as of :func:`check`."""
     values = _Values()
     found = list(_unreadable(conf, groups, values))
+    found += [Problem("DEFAULT", *text) for text in log_options.problems(lambda name: values["DEFAULT", name])]
     if api:
         found += _discovery(values)
     if conductor:
@@ -112,10 +118,13 @@ def _unreadable(conf: cfg.ConfigOpts, groups: Collection[str], values: _Values) 
             values[name, option.dest] = value
             # An empty text is no number, and oslo.config gives None for it. Libraries may mean something by that.
             is_own = name.partition(":")[0] in OWN_GROUPS
-            if value is None and isinstance(option.default, int) and is_own:
+            is_empty = value is None and isinstance(option.default, int) and is_own
+            if is_empty or (isinstance(value, float) and math.isnan(value)):  # no bound excludes NaN
                 yield Problem(name, option.dest, allowed(option))
-            elif isinstance(value, int) and value > _MAX_NUMBER and is_own:
+            elif isinstance(value, int | float) and value > _MAX_NUMBER and is_own:
                 yield Problem(name, option.dest, f"at most {_MAX_NUMBER} is allowed")
+            elif isinstance(value, int) and value < (least := _LEAST.get((name, option.dest), value)):
+                yield Problem(name, option.dest, f"a whole number of at least {least} is required")
 
 
 def _discovery(values: _Values) -> Iterator[Problem]:

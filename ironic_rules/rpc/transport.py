@@ -8,6 +8,8 @@ from typing import Any
 
 import oslo_messaging as messaging
 from oslo_config import cfg
+from oslo_messaging import server as messaging_server
+from oslo_messaging.rpc import client as rpc_client
 from oslo_messaging.rpc import dispatcher
 from oslo_messaging.rpc.server import RPCServer
 
@@ -39,7 +41,7 @@ def set_default_url(conf: cfg.ConfigOpts, url: str) -> None:
 
 
 def register_opts(conf: cfg.ConfigOpts, default_url: str | None = None) -> None:
-    """Register the options of oslo.messaging that a process with RabbitMQ reads, for others that of the transport.
+    """Register the options of oslo.messaging that a process reads, those of RabbitMQ only if it is the transport.
 
     The library itself registers them only when it creates its parts, and a process reads all options before that.
 
@@ -48,6 +50,8 @@ def register_opts(conf: cfg.ConfigOpts, default_url: str | None = None) -> None:
     if default_url is not None:
         set_default_url(conf, default_url)
     messaging.TransportURL.parse(conf)
+    # Those of calls and of servers, with any transport.
+    conf.register_opts([*rpc_client._client_opts, *messaging_server._pool_opts])
     if not str(conf.transport_url).startswith(_RABBIT):
         return
     from oslo_messaging import opts

@@ -16,9 +16,11 @@ def check(tmp_path, capsys):
 
     def run(text: str = "", upgraded: bool = True):
         file = tmp_path / "service.conf"
-        file.write_text(f"{text}\n[database]\nconnection = sqlite:///{tmp_path}/database\n")
+        database = f"[database]\nconnection = sqlite:///{tmp_path}/database\n"
+        file.write_text(database)
         if upgraded:
             assert dbsync.main(["--config-file", str(file), "upgrade"]) == 0
+        file.write_text(f"{text}\n{database}")
         capsys.readouterr()
         code = status.main(["--config-file", str(file), "upgrade", "check", "--json"])
         return code, {entry["check"]: (entry["result"], entry["details"])
@@ -49,6 +51,7 @@ def test_tables_that_are_missing(check):
     ("[api]\nprot = 1", ["Options that nothing reads"], "[api]prot: no process reads this option."),
     ("[inventory]\ndata_backend = swift\nmax_versions = 0", ["Options"], "use database"),
     ("[oslo_messaging_rabbit]\nheartbeat_rate = often", ["Options"], "heartbeat_rate = often"),
+    ("[DEFAULT]\ndefault_log_levels = foo\nexecutor_thread_pool_size = 0", ["Options"], "executor_thread_pool_size"),
 ])
 def test_what_would_stop_the_start_is_a_failure(check, text, names, told):
     code, checks = check(text)

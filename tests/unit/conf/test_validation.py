@@ -40,6 +40,16 @@ WRONG = [
     ("DEFAULT", "rate_limit_burst", "1.5", WHOLE),
     ("DEFAULT", "use_stderr", "2", BOOLEAN),
     ("DEFAULT", "debug", "maybe", BOOLEAN),
+    ("DEFAULT", "log_config_append", "/no/such/file", "it cannot be read: No such file or directory"),
+    ("DEFAULT", "default_log_levels", "amqp=WARN,foo", "where LEVEL is a number or one of"),
+    ("DEFAULT", "default_log_levels", "foo=LOUD", ": foo=LOUD"),
+    ("DEFAULT", "logging_context_format_string", "%(nope)s %(message)s", "there is no %(nope) here"),
+    ("DEFAULT", "logging_default_format_string", "%(user)s %(message)s", "there is no %(user) here"),
+    ("DEFAULT", "logging_debug_format_suffix", "%(message)", "no format of a log line: incomplete format"),
+    ("DEFAULT", "logging_exception_prefix", "%(nope)d", "there is no %(nope) here"),
+    ("DEFAULT", "logging_user_identity_format", "%(user)", "no format of a log line: incomplete format"),
+    ("DEFAULT", "executor_thread_pool_size", "0", "a whole number of at least 1"),
+    ("DEFAULT", "rpc_response_timeout", "0", "a whole number of at least 1"),
     ("api", "host_ip", "0.0.0.0/0", "a host name or an IP address"),
     ("api", "port", "65536", "a whole number from 0 to 65535"),
     ("api", "port", "http", "a whole number from 0 to 65535"),
@@ -48,6 +58,7 @@ WRONG = [
     ("api", "max_limit", "-1", "a whole number of at least 1"),
     ("api", "max_json_body_size", "10M", "a whole number of at least 1024"),
     ("api", "max_json_depth", "1000", "a whole number from 5 to 500"),
+    ("api", "lock_patience", "nan", "a number from 0.0 to 30.0"),
     ("api", "restrict_lookup", "sometimes", BOOLEAN),
     ("api", "ramdisk_heartbeat_timeout", "5m", "a whole number of at least 10"),
     ("api", "disallow_deploy_steps", "send_raw", "INTERFACE.STEP, such as vendor.send_raw"),
@@ -68,6 +79,8 @@ WRONG = [
     ("conductor", "node_history_max_entries", "-1", "a whole number of at least 0"),
     ("conductor", "shutdown_grace", "86400", "a whole number from 0 to 3600"),
     ("database", "max_retries", "forever", WHOLE),
+    ("database", "pool_timeout", "-1", "a whole number of at least 0"),
+    ("database", "retry_interval", "-1", "a whole number of at least 0"),
     ("database", "connection_recycle_time", "1h", WHOLE),
     ("deploy", "http_url", "ftp://192.0.2.1/", "a URL is required that begins with http:// or https://"),
     ("deploy", "http_url", "192.0.2.1:8080", "a URL is required that begins with http:// or https://"),
@@ -95,8 +108,10 @@ WRONG = [
     ("inventory", "max_versions", "0", "a whole number of at least 1"),
     ("ipmi", "command_retry_timeout", "0", "a whole number of at least 1"),
     ("ipmi", "min_command_interval", "-5", "a whole number of at least 0"),
+    ("oslo_messaging_rabbit", "heartbeat_rate", "0", "a whole number of at least 1"),
     ("oslo_messaging_rabbit", "heartbeat_timeout_threshold", "1m", WHOLE),
     ("oslo_messaging_rabbit", "rabbit_quorum_queue", "maybe", BOOLEAN),
+    ("pxe_filter", "collect_time", "nan", "a number from 0 to 1"),
     ("pxe_filter", "sync_period", "0", "a whole number of at least 1"),
     ("pxe_filter", "hosts_files", "70000", "a whole number from 0 to 65536"),
     ("pxe_filter", "reload_after", "10", "a whole number of at least 1000"),
@@ -142,11 +157,63 @@ def test_a_wrong_value_is_told_with_file_group_option_and_what_is_allowed(lines,
 def test_all_wrong_values_are_told_at_once(lines):
     # One of each option, without those whose values are wrong only together with valid ones.
     wrong = list({(group, name): (group, name, value) for group, name, value, _ in WRONG
-                  if not name.startswith(("default_", "heartbeat_timeout"))}.values())
+                  if not name.startswith(("default_", "heartbeat_timeout", "log_config_append"))}.values())
     told = [re.search(r": \[(\w+)\](\w+)", line).groups() for line in lines(sections(wrong))]
 
     assert {(group, name) for group, name, _ in wrong} - set(told) == set()
     assert len(wrong) >= 60
+
+
+#: A file for log_config_append with a handler that cannot begin, and one without.
+LOGGERS = "[loggers]\nkeys = root\n[logger_root]\nlevel = INFO\nhandlers = a\n"
+FILE = f"{LOGGERS}[handlers]\nkeys = a\n[handler_a]\nclass = StreamHandler\nargs = ()\n[formatters]\nkeys =\n"
+
+
+@pytest.mark.parametrize(("text", "option", "told"), [
+    ("use_syslog = true\nsyslog_log_facility = nope", "syslog_log_facility = nope", "'LOG_LOCAL7'"),
+    ("log_rotation_type = Interval\nlog_rotate_interval_type = weekday\nlog_rotate_interval = 9",
+     "log_rotate_interval = 9", "a day from 0 (Monday) to 6"),
+    ("log_rotation_type = interval\nlog_rotate_interval = 0", "log_rotate_interval = 0", "of at least 1"),
+    ("use_journal = true", "use_journal = true", "install systemd-python"),
+])
+def test_options_of_the_log_that_do_not_fit_are_told(lines, monkeypatch, text, option, told):
+    monkeypatch.setattr("oslo_log.handlers.journal", None)
+
+    line, = lines(f"[DEFAULT]\n{text}\n")
+
+    assert f": [DEFAULT]{option}: " in line
+    assert told in line
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    (FILE.replace("root", "main"), "[loggers]keys must have root"),
+    (FILE.replace("handler_a", "handler_b"), "the section [handler_a] is missing, which [handlers]keys names"),
+    (LOGGERS, "it is no configuration of logging: No section: 'handlers'"),
+    ("text", "it is no configuration of logging: File contains no section headers"),
+])
+def test_a_file_for_the_log_that_cannot_be_used_is_told(lines, tmp_path, text, told):
+    (tmp_path / "log.conf").write_text(text)
+
+    line, = lines(f"[DEFAULT]\nlog_config_append = {tmp_path}/log.conf\n")
+
+    assert told in line
+
+
+def test_other_options_of_the_log_have_no_effect_beside_a_file_for_it(tmp_path):
+    (tmp_path / "log.conf").write_text(FILE)
+    (tmp_path / "service.conf").write_text(
+        f"[DEFAULT]\nlog_config_append = {tmp_path}/log.conf\ndefault_log_levels = x\nuse_journal = true\n")
+
+    service.prepare_config([], config_files=[str(tmp_path / "service.conf")])
+
+
+def test_calls_over_any_transport_have_a_time_limit(tmp_path):
+    (tmp_path / "service.conf").write_text("[DEFAULT]\nrpc_response_timeout = -5\nexecutor_thread_pool_size = 0\n")
+
+    with pytest.raises(ConfigurationError) as caught:
+        service.prepare_config([], config_files=[str(tmp_path / "service.conf")], one_process=True)
+
+    assert len(str(caught.value).splitlines()) == 2
 
 
 def test_a_default_that_does_not_suffice_is_told(lines):
