@@ -12,7 +12,7 @@ import logging as std_logging
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import oslo_messaging as messaging
@@ -35,6 +35,7 @@ from ironic_rules.rpc import pxe_filter as pxe_filter_rpc
 from ironic_rules.rpc import transport as rpc_transport
 from ironic_rules.rpc.api import ConductorAPI
 from ironic_rules.rpc.pxe_filter import PXEFilterAPI
+from ironic_rules.text import printable
 
 if TYPE_CHECKING:
     import socket
@@ -129,27 +130,80 @@ def _hook_problems(conf: cfg.ConfigOpts) -> list[str]:
     return [validation.placed(conf, text) for text in loader.problems(names, hook_settings.readable(conf))]
 
 
+def reload_config(conf: cfg.ConfigOpts) -> None:
+    """Read the configuration files again, and apply what may change while a process runs: all of it, or nothing.
+
+    :raises ConfigurationError: options have values that are not allowed, with all of them, or a file cannot be read
+    """
+    # oslo.config prints such a value on standard error only, and ends the process.
+    found = validation.problems(validation.of_files(conf, conf._args or (), conf.default_config_files))
+    if found:
+        raise exceptions.ConfigurationError("\n".join(found))
+    with _unchanged_on_error(conf):
+        conf.mutate_config_files()
+    _mask()
+
+
+@contextlib.contextmanager
+def _unchanged_on_error(conf: cfg.ConfigOpts) -> Iterator[None]:
+    """Give the options and all loggers on an error what they had: oslo.log first removes every handler.
+
+    :raises ConfigurationError: for whatever error, such as one of the file that ``log_config_append`` names
+    """
+    options = conf._mutable_ns
+    loggers = [std_logging.getLogger(), *(logger for logger in std_logging.root.manager.loggerDict.values()
+                                          if isinstance(logger, std_logging.Logger))]
+    before = [(logger, logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
+    try:
+        yield
+    except (Exception, SystemExit) as exc:  # also of what the file of log_config_append evaluates
+        error = _not_set_up(conf, exc)
+        conf._mutable_ns = options
+        conf.clear_override("debug")  # which no process has; there is no other way to make it forget the values
+        for logger, handlers, level, propagate in before:
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(level)
+        raise error from exc
+
+
 def setup_logging(conf: cfg.ConfigOpts) -> None:
     """Start logging as the configuration says; log what nothing reads of it.
 
-    :raises ConfigurationError: the log file cannot be written
+    :raises ConfigurationError: the log file cannot be written, or the options do not fit
     """
     logging.set_defaults(default_log_levels=[*logging.get_default_log_levels(), *_QUIET])
     try:
         logging.setup(conf, "ironic_rules", version())
-    except OSError as exc:
-        place = "log_file" if conf.log_file else "log_dir"
-        raise exceptions.ConfigurationError(
-            f"[DEFAULT]{place} cannot be written: {exc.strerror}: {exc.filename}.") from exc
-    for handler in std_logging.getLogger().handlers:
-        if not isinstance(handler.formatter, _Masking):
-            handler.setFormatter(_Masking(handler.formatter))
+    except Exception as exc:  # also of what the file of log_config_append evaluates
+        raise _not_set_up(conf, exc) from exc
+    _mask()
     found = unread.lines(conf)
     for line in found[:_MAX_UNREAD]:
         LOG.warning("%s", line)
     if len(found) > _MAX_UNREAD:
         LOG.warning("... and %d more groups and options; ironic-rules-status upgrade check lists all",
                     len(found) - _MAX_UNREAD)
+
+
+def _not_set_up(conf: cfg.ConfigOpts, error: BaseException) -> exceptions.ConfigurationError:
+    """Return the error for one that oslo.log has raised: options that it cannot use have been refused before."""
+    if conf.log_config_append:
+        reason = error.err_msg if isinstance(error, logging.LogConfigError) else error
+        return exceptions.ConfigurationError(
+            f"[DEFAULT]log_config_append = {printable(conf.log_config_append)}: logging cannot be set up with it: "
+            f"{printable(reason)}.")
+    if isinstance(error, OSError):
+        place = "log_file" if conf.log_file else "log_dir"
+        return exceptions.ConfigurationError(
+            f"[DEFAULT]{place} cannot be written: {error.strerror}: {error.filename}.")
+    return exceptions.ConfigurationError(f"Logging cannot be set up with the options of [DEFAULT]: {printable(error)}.")
+
+
+def _mask() -> None:
+    """Mask passwords in all lines from now on."""
+    for handler in std_logging.getLogger().handlers:
+        if not isinstance(handler.formatter, _Masking):
+            handler.setFormatter(_Masking(handler.formatter))
 
 
 class _Masking(std_logging.Formatter):

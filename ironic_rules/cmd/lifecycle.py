@@ -82,16 +82,29 @@ def give_memory_back() -> None:
             mallopt(parameter, value)
 
 
+#: Signals may follow each other faster than files are read.
+_reloading = threading.Lock()
+
+
 class Interrupted(BaseException):
     """SIGTERM or SIGINT during start-up, which may wait without limit (for a database, a broker)."""
 
 
 def reload(conf: cfg.ConfigOpts) -> None:
-    """Read the configuration files again. Only options documented as mutable change, such as ``debug``."""
+    """Read the configuration files again. Only options documented as mutable change, such as ``debug``.
+
+    With files that cannot be used nothing changes. Each problem is logged; none ends the process.
+    """
+    told = ""
     try:
-        conf.mutate_config_files()
-    except (cfg.Error, OSError) as exc:
-        LOG.error("The configuration cannot be reloaded: %s", exc)
+        with _reloading:
+            service.reload_config(conf)
+    except REFUSALS as exc:
+        told = refusal(exc)
+    except Exception:  # a process that serves has no reason to end
+        LOG.exception("The configuration is not reloaded")
+    for line in told.splitlines():  # here, since oslo.log adds to a line the error that is being handled
+        LOG.error("The configuration is not reloaded: %s", line)
 
 
 class StopSignals:

@@ -49,7 +49,7 @@ def stopped(pid):
         os.kill(pid, signal.SIGCONT)
 
 
-def test_each_process_serves_a_killed_one_is_replaced_and_all_stop_together(cluster):
+def test_each_process_serves_a_killed_one_is_replaced_wrong_options_end_none_and_all_stop_together(cluster):
     process, url = cluster.api("api")
     wait_for("both processes", lambda: process.text().count("listens on") == 2)
     assert "process 1 of 2" in process.text() and "process 2 of 2" in process.text()
@@ -66,6 +66,13 @@ def test_each_process_serves_a_killed_one_is_replaced_and_all_stop_together(clus
     assert len(second) == 2
     with stopped(max(first)):
         assert answers(f"{url}/v1/nodes")
+
+    with (cluster.folder / "api.conf").open("a") as file:
+        file.write("[DEFAULT]\ndebug = maybe\n")
+    os.kill(process.pid, signal.SIGHUP)
+    log, told = cluster.folder / "api.log", f"is not reloaded: {file.name}: [DEFAULT]debug = maybe"
+    wait_for("both refusals", lambda: log.read_text().count(told) == 2)
+    assert children(process) == second
 
     process.terminate()
     assert process.status == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -8,6 +9,7 @@ import pytest
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 
+from ironic_rules import service
 from ironic_rules.cmd import conductor, dbsync, lifecycle, pxe_filter, simulate, standalone, status
 from ironic_rules.exceptions import ConfigurationError
 
@@ -105,6 +107,77 @@ def test_a_file_that_cannot_be_read_is_told_in_one_line(tmp_path, capsys, comman
     assert command.main(["--config-file", f"{tmp_path}/{name}", *rest]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(told)
+
+
+@pytest.fixture
+def running(tmp_path):
+    """The configuration of a process whose log is a file, and how many lines are in that."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    file = tmp_path / "service.conf"
+    file.write_text(f"[DEFAULT]\nlog_file = {tmp_path}/log\n")
+    conf = service.prepare_config(["--config-file", str(file)])
+    service.setup_logging(conf)
+    yield conf
+    for handler in root.handlers:
+        handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+#: A file for log_config_append that fails when all handlers of before have been removed.
+FAILING = ("[loggers]\nkeys=root\n[logger_root]\nhandlers=a\n[formatters]\nkeys=\n[handlers]\nkeys=a\n"
+           "[handler_a]\nclass=FileHandler\nargs=('/nonexistent/log', 'a')\n")
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    (b"debug = maybe", "service.conf: [DEFAULT]debug = maybe: true or false is required."),
+    (b"debug = true\n[api]\nport = x", "service.conf: [api]port = x: a whole number from 0 to 65535 is required."),
+    (b"debug = true\n# caf\xe9", "service.conf: not UTF-8 at byte"),
+    (b"debug = true\nnonsense", "service.conf:4, No ':' or '=' found"),
+    (b"debug = true\nlog_config_append = nope", "service.conf: [DEFAULT]log_config_append = nope: it cannot be read"),
+    (b"debug = true\nlog_config_append = {folder}/append", "service.conf: [DEFAULT]log_config_append = "),
+    (b"debug = true\nlog_config_append = {folder}/append", "/nonexistent/log"),
+])
+def test_files_that_cannot_be_used_change_nothing_in_a_running_process(running, tmp_path, capsys, text, told):
+    (tmp_path / "append").write_text(FAILING)
+    file = tmp_path / "service.conf"
+    good = file.read_bytes()
+    before = logging.getLogger().handlers[:], logging.getLogger().level
+
+    file.write_bytes(good + text.replace(b"{folder}", bytes(tmp_path)))
+    lifecycle.reload(running)
+
+    line, = (line for line in (tmp_path / "log").read_text().splitlines() if " ERROR " in line)
+    assert "The configuration is not reloaded: " in line
+    assert line.count(told) == 1
+    assert capsys.readouterr().err == ""
+    assert (running.debug, running.log_config_append) == (False, None)
+    assert (logging.getLogger().handlers, logging.getLogger().level) == before
+
+    file.write_bytes(good + b"debug = true\n")
+    lifecycle.reload(running)
+    assert running.debug
+    assert logging.getLogger().level == logging.DEBUG
+
+
+def test_a_file_for_the_log_that_fails_when_it_is_evaluated_is_told(running, tmp_path):
+    (tmp_path / "append").write_text(FAILING)
+    running.set_override("log_config_append", f"{tmp_path}/append")
+
+    with pytest.raises(ConfigurationError, match=r"^\[DEFAULT\]log_config_append = .*append: .*/nonexistent/log"):
+        service.setup_logging(running)
+
+
+def test_a_log_that_changes_still_masks_passwords(running, tmp_path):
+    (tmp_path / "append").write_text(FAILING.replace("/nonexistent/log", f"{tmp_path}/second"))
+    with (tmp_path / "service.conf").open("a") as file:
+        file.write(f"log_config_append = {tmp_path}/append\n")
+
+    lifecycle.reload(running)
+    logging.getLogger().warning("ftp://user:s3cret@files.example.org/")
+
+    assert "ftp://user:******@files" in (tmp_path / "second").read_text()
 
 
 @pytest.mark.parametrize(("module", "told"), [
