@@ -178,7 +178,7 @@ def refusal(exc: Exception) -> str:
 
     :raises ModuleNotFoundError: ``exc`` itself, if no configuration needs the module: this is a bug
     """
-    if isinstance(exc, db_exc.DBError):
+    if isinstance(exc, db_exc.DBError | sa.exc.SQLAlchemyError):
         return str(exc).splitlines()[0]  # the statement and advice follow
     if isinstance(exc, OSError) and exc.filename:
         return f"{exc.filename}: {exc.strerror}"

@@ -121,10 +121,20 @@ def _is_before(scripts: Any, revision: str, found: str) -> bool:
 
 
 def stamp(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
-    """Record that the schema is at ``revision`` without changing it."""
+    """Record that the schema is at ``revision`` without changing it.
+
+    :raises ConfigurationError: there are tables, and ``revision`` is ``base``, where there are none
+    """
     from alembic import command
 
-    _run(engine_or_url, lambda config: command.stamp(config, revision))
+    def work(config: Any) -> None:
+        if revision == "base" and not metadata.tables.keys().isdisjoint(
+                sa.inspect(config.attributes["connection"]).get_table_names()):
+            raise ConfigurationError("The database has tables of ironic-rules, and base is the revision of one without "
+                                     "them: nothing could upgrade it any more.")
+        command.stamp(config, revision)
+
+    _run(engine_or_url, work)
 
 
 def revision(engine_or_url: sa.Engine | str, message: str, *, autogenerate: bool = True) -> None:

@@ -40,6 +40,17 @@ def test_a_database_of_a_later_version_is_told(config, capsys, tmp_path):
     assert migration.HEAD in told
 
 
+def test_a_database_with_tables_is_not_stamped_as_one_without(config, capsys):
+    assert dbsync.main([*config, "stamp", "base"]) == 0
+    assert dbsync.main([*config, "upgrade"]) == 0
+    capsys.readouterr()
+
+    assert dbsync.main([*config, "stamp", "base"]) == 2
+    assert "base is the revision of one without them" in capsys.readouterr().err
+    assert dbsync.main([*config, "version"]) == 0
+    assert capsys.readouterr().out.strip() == migration.HEAD
+
+
 def test_a_wrong_argument_is_told_as_it_was_typed(config, capsys):
     with pytest.raises(SystemExit) as caught:
         dbsync.main([*config, "--timeout", "-1", "version"])

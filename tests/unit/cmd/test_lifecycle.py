@@ -6,6 +6,7 @@ import signal
 import threading
 
 import pytest
+import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 
@@ -61,7 +62,8 @@ def test_the_wait_can_be_ended_from_within():
     signals.wait()
 
 
-@pytest.mark.parametrize("error", [ConfigurationError("no way"), db_exc.DBError(ValueError("no way\nSELECT"))])
+@pytest.mark.parametrize("error", [ConfigurationError("no way"), db_exc.DBError(ValueError("no way\nSELECT")),
+                                   sa.exc.ArgumentError("no way\nAdvice")])
 def test_what_keeps_a_command_from_running_is_one_line_and_status_2(capsys, error):
     def command(argv):
         raise error
