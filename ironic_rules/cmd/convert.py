@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from ironic_rules import legacy
+from ironic_rules.cmd import output
 from ironic_rules.conf.inspector import hook_names
 from ironic_rules.exceptions import ConfigurationError, InvalidRule
 from ironic_rules.inspection import rule_comparison
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     args = _parser().parse_args(argv)
     try:
-        return _run(args)
+        return output.written(PROG, lambda: _run(args))
     except (_Failure, ConfigurationError) as exc:
         print(f"{PROG}: {exc}", file=sys.stderr)
         return 2

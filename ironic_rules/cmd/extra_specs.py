@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ironic_rules.cmd import output
 from ironic_rules.extra_specs import check, flavor_files, installed, metadefs, rst, validators, views
 from ironic_rules.extra_specs.problems import UNKNOWN, Problem
 from ironic_rules.extra_specs.registry import Registry
@@ -42,8 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     arguments = _parser().parse_args(argv)
     try:
-        return int(arguments.run(arguments))
-    except (flavor_files.UnreadableFile, OSError, UnicodeDecodeError) as exc:
+        return output.written(PROG, lambda: int(arguments.run(arguments)))
+    except (flavor_files.UnreadableFile, OSError) as exc:
         print(f"{PROG}: {exc}", file=sys.stderr)
         return USAGE
 
@@ -141,11 +142,12 @@ def _inputs(given: Sequence[str]) -> Iterator[tuple[str, str, list[flavor_files.
         yield _ARGUMENTS, "", [flavor_files.Flavor("", "", dict(map(flavor_files.pair, pairs)))]
     for argument in [argument for argument in given if argument not in pairs] or ([] if pairs else ["-"]):
         name = _STDIN if argument == "-" else argument
-        text = sys.stdin.read() if argument == "-" else Path(argument).read_text(encoding="utf-8")
         try:
-            yield name, text, flavor_files.read(text)
-        except flavor_files.UnreadableFile as exc:
+            text = sys.stdin.read() if argument == "-" else Path(argument).read_text(encoding="utf-8")
+            found = flavor_files.read(text)
+        except (flavor_files.UnreadableFile, UnicodeDecodeError) as exc:
             raise flavor_files.UnreadableFile(f"{name}: {exc}") from exc
+        yield name, text, found
 
 
 def _findings(file: str, text: str, flavors: Sequence[flavor_files.Flavor], mode: str,

@@ -20,6 +20,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from ironic_rules import service
+from ironic_rules.cmd import output
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
 
 LOG = logging.getLogger(__name__)
@@ -201,7 +202,7 @@ def guarded(command: Callable[[Sequence[str]], int], argv: Sequence[str] | None 
     """
     name = os.path.basename(sys.argv[0])
     try:
-        return command(sys.argv[1:] if argv is None else argv)
+        return output.written(name, lambda: command(sys.argv[1:] if argv is None else argv))
     except REFUSALS as exc:
         for line in refusal(exc).splitlines():
             print(f"{name}: {line}", file=sys.stderr)

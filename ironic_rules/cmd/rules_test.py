@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+from ironic_rules.cmd import output
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import rule_cases
 from ironic_rules.inspection.rule_cases import CaseResult, Coverage
@@ -22,14 +23,18 @@ PROG = "ironic-rules-test"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
+    return output.written(PROG, lambda: _run(sys.argv[1:] if argv is None else argv))
+
+
+def _run(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=PROG, description="Test inspection rules that are kept in files.")
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder with files (*.yaml) that have cases")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results in JUnit's form")
     parser.add_argument("--coverage", action="store_true",
                         help="name the conditions that no case made true, or none made false")
-    parser.add_argument("--fail-under", type=float, default=0.0, metavar="PERCENT",
+    parser.add_argument("--fail-under", type=_percentage, default=0.0, metavar="PERCENT",
                         help="exit with 1 if less of the conditions' outcomes is covered")
-    given = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    given = parser.parse_args(argv)
     coverage, results = Coverage(), []
     try:
         load_plugins()
@@ -51,6 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         for text in coverage.missing():
             print(f"  {text}")
     return 1 if failed or coverage.share * 100 < given.fail_under else 0
+
+
+def _percentage(text: str) -> float:
+    if not 0 <= (value := float(text)) <= 100:  # NaN is not, either
+        raise argparse.ArgumentTypeError(f"a number from 0 to 100 is required: {text}")
+    return value
 
 
 def _tell(result: CaseResult) -> None:

@@ -103,6 +103,11 @@ def unusable(scripts: Path, interpreter: Path) -> Iterator[str]:
             yield f"{what} in {path}, and other users than its owner cannot read {closed}."
 
 
+def _not_literal(argument: str, path: str) -> Iterator[str]:
+    if not _PLAIN.fullmatch(path):
+        yield f"{argument}: {path} is not an absolute path whose characters systemd takes literally."
+
+
 def _is_open(path: Path) -> bool:
     try:
         mode = path.stat().st_mode
@@ -162,17 +167,21 @@ def _run(argv: Sequence[str]) -> int:
         found = list(unusable(scripts, Path(sys.executable).resolve()))
     else:
         scripts = Path(arguments.prefix) / "bin"
-        found = [] if _PLAIN.fullmatch(str(scripts)) else [
-            f"--prefix: {scripts} is not an absolute path whose characters systemd takes literally."]
+        found = list(_not_literal("--prefix", str(scripts)))
+    found += _not_literal("--dnsmasq", arguments.dnsmasq)
     wanted = files(Path(arguments.root), str(scripts), arguments.dnsmasq)
     found += problems(wanted)
     if found:
         raise ConfigurationError("\n".join(found))
-    for file in wanted:
-        try:
-            print(f"{file.path}: {write(file)}")
-        except OSError as exc:
-            raise ConfigurationError(f"{file.path} cannot be written: {exc.strerror}.") from exc
+    report = []
+    try:
+        for file in wanted:
+            try:
+                report.append(f"{file.path}: {write(file)}\n")
+            except OSError as exc:
+                raise ConfigurationError(f"{file.path} cannot be written: {exc.strerror}.") from exc
+    finally:
+        print(*report, sep="", end="")  # last: if no one reads it, all files are there nevertheless
     print(_NEXT.format(units=", ".join(file.path.stem for file in wanted if file.path.suffix == ".service")))
     return 0
 

@@ -61,13 +61,13 @@ class EnabledHardware:
     def _offer(self, driver: str, hardware_type: type[HardwareType], kind: str, default: str | None) -> dict[str, Any]:
         loaded = self._interfaces[kind]
         if default is not None and default not in loaded:
-            raise ConfigurationError(f"default_{kind}_interface is '{default}', which is not in "
+            raise ConfigurationError(f"[DEFAULT]default_{kind}_interface is '{default}', which is not in "
                                      f"enabled_{kind}_interfaces ({', '.join(loaded)}).")
         supported = hardware_type.supported(kind)
         enabled = [name for name in supported if name in loaded]
         if not enabled:
-            raise ConfigurationError(f"enabled_{kind}_interfaces is {', '.join(loaded) or 'empty'}; hardware type "
-                                     f"{driver} needs one of {', '.join(supported) or 'none'} there.")
+            raise ConfigurationError(f"[DEFAULT]enabled_{kind}_interfaces is {', '.join(loaded) or 'empty'}; hardware "
+                                     f"type {driver} needs one of {', '.join(supported) or 'none'} there.")
         # If only another hardware type supports the default, this type is accepted as well.
         return {"enabled": enabled, "default": default if default in enabled else enabled[0]}
 

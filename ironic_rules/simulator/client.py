@@ -7,6 +7,7 @@ API calls are retried after 409 (the node is locked), 502, 503, 504 and connecti
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -118,9 +119,13 @@ class Client:
             self.get("/v1/nodes", limit=1, fields="uuid")
         except ApiError as exc:
             if exc.status == 406:
-                known = body["default_version"]
-                raise ApiError(406, f"{self.endpoint} does not support API version {self._version[VERSION_HEADER]}, "
-                                    f"only {known.get('min_version')} to {known.get('version')}") from exc
+                wanted, known = self._version[VERSION_HEADER], body["default_version"]
+                least, most = str(known.get("min_version")), str(known.get("version"))
+                if _numbers(least) <= _numbers(wanted) <= _numbers(most):
+                    raise ApiError(406, f"API version {wanted} does not have what the simulation needs: "
+                                        f"use a later one, up to {most}") from exc
+                raise ApiError(406, f"{self.endpoint} does not support API version {wanted}, only {least} to {most}"
+                               ) from exc
             raise
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
@@ -219,6 +224,12 @@ def _object(answer: httpx.Response) -> dict[str, Any]:
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
+
+
+def _numbers(version: str) -> list[int]:
+    """Return what versions are compared by; those of another form are later than all others."""
+    numbers = version.split(".")
+    return [int(number) for number in numbers] if all(map(str.isdecimal, numbers)) else [sys.maxsize]
 
 
 def _reason(exc: httpx.HTTPError) -> str:

@@ -75,6 +75,13 @@ def test_conditions_that_no_case_covers_are_named(folder: Path, capsys: pytest.C
     assert "gpu /conditions/1: no case made it false" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("share", ["nan", "101", "-1", "most"])
+def test_a_share_that_no_coverage_can_have_is_a_wrong_argument(folder: Path, share: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        rules_test.main([str(folder), "--fail-under", share])
+    assert caught.value.code == 2
+
+
 @pytest.mark.parametrize("text", [
     "rules: nosuch.yaml\ncases: []", "rules: 5\ncases: []", "rules: []\ncases: 5", "rules: []\ncases: [5]",
     "rules: []\ncases: [{report: {}, other: 1}]", "rules: []\ncases: [{report: nosuch.json}]", "cases: [", "cases: 1",

@@ -177,7 +177,9 @@ def test_a_missing_file_and_text_of_another_encoding_are_usage_errors(tmp_path, 
     with pytest.raises(SystemExit) as exited:
         run("check", "--mode", "off")
     assert exited.value.code == 2
-    assert "gone" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "gone" in told
+    assert f"{tmp_path / 'latin'}: 'utf-8' codec" in told
 
 
 def test_list_and_show(capsys):

@@ -64,10 +64,11 @@ def test_the_configuration_of_dnsmasq_is_the_operators(tmp_path):
     assert file.read_text() == "interface=eth7\n"
 
 
-@pytest.mark.parametrize("prefix", ["opt/ironic", "/opt/with blank", "/opt/100%"])
-def test_a_path_that_systemd_would_not_take_literally_is_refused(tmp_path, capsys, prefix):
-    assert write(tmp_path, "--prefix", prefix) == 2
-    assert f"--prefix: {prefix}/bin is not" in capsys.readouterr().err
+@pytest.mark.parametrize(("argument", "within"), [("--prefix", "/bin"), ("--dnsmasq", "")])
+@pytest.mark.parametrize("path", ["opt/ironic", "/opt/with blank", "/opt/100%"])
+def test_a_path_that_systemd_would_not_take_literally_is_refused(tmp_path, capsys, argument, within, path):
+    assert write(tmp_path, *ARGUMENTS, argument, path) == 2
+    assert f"{argument}: {path}{within} is not" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

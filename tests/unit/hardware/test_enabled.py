@@ -69,7 +69,7 @@ def test_a_default_that_a_type_does_not_support_is_not_its_default(conf):
 def test_a_type_without_an_interface_of_some_kind_is_refused(conf):
     conf.set_override("enabled_storage_interfaces", [])
 
-    with pytest.raises(ConfigurationError, match="enabled_storage_interfaces is empty; hardware type fake-hardware"):
+    with pytest.raises(ConfigurationError, match=r"^\[DEFAULT\]enabled_storage_interfaces is empty; hardware type"):
         EnabledHardware(conf)
 
 

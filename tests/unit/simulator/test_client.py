@@ -65,10 +65,13 @@ def test_another_service_at_the_endpoint_is_recognized(client, service):
         client.check()
 
 
-def test_an_api_version_that_the_service_lacks_is_reported_with_those_it_has(client, service):
+@pytest.mark.parametrize(("version", "told"), [
+    ("1.97", r"does not support API version 1\.97, only 1\.1 to 1\.96"), ("next", "only 1.1 to 1.96"),
+    ("1.1", r"API version 1\.1 does not have what the simulation needs: use a later one, up to 1\.96")])
+def test_an_api_version_that_does_not_suffice_is_reported_with_those_that_do(service, version, told):
     service.faults = [406]
 
-    with pytest.raises(ApiError, match=r"does not support API version 1\.96, only 1\.1 to 1\.96"):
+    with Client(service.url, version) as client, pytest.raises(ApiError, match=told):
         client.check()
 
 
