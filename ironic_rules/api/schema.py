@@ -260,7 +260,7 @@ def _shape(entry: fields.Field) -> Schema:
         case _, fields.Text.MAC:
             return Mac(nullable=nullable)
         case _, fields.Text.GROUP:
-            return Text(entry.max_length, pattern=r"[A-Za-z0-9_\-.]*", nullable=nullable, expected=(
-                "letters, digits, '-', '_' and '.' are allowed"))
+            return Text(entry.max_length, pattern=fields.GROUP_NAME, nullable=nullable,
+                        expected=fields.GROUP_CHARACTERS)
     return Text(entry.max_length, min_length=entry.min_length, multiline=entry.text is fields.Text.LINES,
                 nullable=nullable)

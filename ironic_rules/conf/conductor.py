@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
+from ironic_rules.conf.value_types import ConductorGroup
 from ironic_rules.models.steps import MAX_PRIORITY
 
 GROUP = cfg.OptGroup("conductor", title="Conductor", help="The processes that work on nodes.")
 OPTS: list[cfg.Opt] = [
-    cfg.StrOpt("conductor_group", default="",
-               help="Group of this conductor; it manages the nodes with the same conductor_group."),
+    cfg.Opt("conductor_group", type=ConductorGroup(), default="",
+            help="Group of this conductor; it manages the nodes with the same conductor_group. Case does not matter."),
     cfg.IntOpt("workers", default=1, min=1, max=256,
                help="Number of processes of ironic-rules-conductor. Each is a separate conductor: the name of the "
                     "first is [DEFAULT]host, that of the next host:2, then host:3 and so on. ironic-rules, the "

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 from oslo_config import cfg
 
+from ironic_rules.conf.value_types import ConductorGroup
+
 #: What the name of a target consists of.
 _NAME = cfg.types.String(regex="^[A-Za-z0-9][A-Za-z0-9_-]*$")
 GROUP = cfg.OptGroup("pxe_filter", title="PXE filter", help="ironic-pxe-filter, and notifications to it.")
@@ -37,7 +39,7 @@ TARGET_OPTS: list[cfg.Opt] = [
                      "ironic-pxe-filter controls; it requires at least one. They must exist."),
     cfg.IntOpt("hosts_files", default=1024, min=0, max=65536,
                help="Number of files for the MAC addresses. 0: one file for each address, named after it."),
-    cfg.ListOpt("conductor_groups", default=[],
+    cfg.ListOpt("conductor_groups", default=[], item_type=ConductorGroup(),
                 help="Conductor groups whose nodes this filter is for; the nodes of others are unknown to it. Empty: "
                      "all nodes. A change of a node's group is seen at the next read of all ports."),
     cfg.ListOpt("physical_networks", default=[],

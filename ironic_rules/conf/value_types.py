@@ -8,6 +8,21 @@ from typing import Any
 
 from oslo_config import types
 
+from ironic_rules.models.fields import GROUP_CHARACTERS, GROUP_NAME, MAX_LENGTH
+
+
+class ConductorGroup(types.String):
+    """The name of a conductor group, checked as that of a node; the value is in lower case, as that of a node."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name="conductor group")
+
+    def __call__(self, value: Any) -> str:
+        text = str(super().__call__(value))
+        if len(text) > MAX_LENGTH or not re.fullmatch(GROUP_NAME, text):
+            raise ValueError(f"at most {MAX_LENGTH} {GROUP_CHARACTERS}")
+        return text.lower()
+
 
 class HttpUrl(types.URI):
     """A URL with scheme http or https and a host; error messages contain an example."""

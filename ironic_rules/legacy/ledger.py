@@ -80,8 +80,11 @@ class Ledger:
             return
         made = _missing(draft.current(tokens[0]), tokens[1:])
         if self._is_kept:
-            before, value = json_values.clone(before), json_values.clone(value)
+            before = json_values.clone(before)
         draft.write(path, value)
+        if self._is_kept:
+            # As the draft has it: it changes the case of some.
+            value = json_values.clone(self.read(tokens, draft))
         self._note(kind, place, written=value, made=made, **_before(before))
 
     def remove_path(self, path: str) -> None:

@@ -398,6 +398,10 @@ class NodeDraft(_Draft, Node):
             # A ramdisk may have received a token since: the new value is written even if it equals the original.
             self._original.pop(name, None)
 
+    def _set(self, name: str, value: Any) -> None:
+        # As the API does, and the configuration of conductors.
+        super()._set(name, value.lower() if name == "conductor_group" and isinstance(value, str) else value)
+
     def read(self) -> dict[str, Any]:
         """Return all current values; ``traits`` as a sorted list."""
         values = super().read()

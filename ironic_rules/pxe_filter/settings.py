@@ -86,7 +86,7 @@ def _of_target(conf: cfg.ConfigOpts, name: str, group: str) -> TargetSettings:
         name=name, folders=folders, pid_files=pid_files, files=options.hosts_files,
         deny_unknown=options.deny_unknown_macs, discovery=discovery, reload_after=options.reload_after,
         target=options.target, options=options, register=functools.partial(_register, conf, name),
-        scope=Scope(frozenset(one.lower() for one in options.conductor_groups), frozenset(options.physical_networks)),
+        scope=Scope(frozenset(options.conductor_groups), frozenset(options.physical_networks)),
         kea_connection=options.kea_connection, kea_sockets=tuple(options.kea_control_sockets),
         kea_identifiers=tuple(options.kea_identifiers), kea_former_names=tuple(options.kea_former_names))
 

@@ -18,6 +18,7 @@ from ironic_rules.rpc import transport as rpc_transport
 
 Lines = Callable[..., list[str]]
 WHOLE, GIB = "a whole number", "a whole number of GiB from 0 to 1024"
+GROUP = "at most 255 letters, digits, '-', '_' and '.' are allowed"
 URL, BOOLEAN = "an http or https URL", "true or false"
 
 #: group, option, value, what is allowed
@@ -65,6 +66,8 @@ WRONG = [
     ("auto_discovery", "enabled", "on request", BOOLEAN),
     ("auto_discovery", "max_nodes_per_minute", "0", "a whole number from 1 to 100000"),
     ("auto_discovery", "inspection_scope", "x" * 256, "at most 255 characters"),
+    ("conductor", "conductor_group", "rack 7", GROUP),
+    ("conductor", "conductor_group", "x" * 256, GROUP),
     ("conductor", "workers", "0", "a whole number from 1 to 256"),
     ("conductor", "workers_pool_size", "1", "a whole number from 2 to 1000"),
     ("conductor", "queue_size", "many", "a whole number of at least 0"),
@@ -113,6 +116,7 @@ WRONG = [
     ("oslo_messaging_rabbit", "rabbit_quorum_queue", "maybe", BOOLEAN),
     ("pxe_filter", "collect_time", "nan", "a number from 0 to 1"),
     ("pxe_filter", "sync_period", "0", "a whole number of at least 1"),
+    ("pxe_filter", "conductor_groups", "rack1,rack 2", GROUP),
     ("pxe_filter", "hosts_files", "70000", "a whole number from 0 to 65536"),
     ("pxe_filter", "reload_after", "10", "a whole number of at least 1000"),
     ("pxe_filter", "notify", "auto", BOOLEAN),
@@ -220,6 +224,14 @@ def test_a_default_that_does_not_suffice_is_told(lines):
     assert lines("[auto_discovery]\nenabled = true\n") == [
         "default: [auto_discovery]driver is not set: with [auto_discovery]enabled, one of "
         "[DEFAULT]enabled_hardware_types is required: fake-hardware."]
+
+
+def test_the_conductor_group_is_in_lower_case_as_that_of_a_node(tmp_path):
+    (tmp_path / "service.conf").write_text("[conductor]\nconductor_group = Rack-7\n")
+
+    conf = service.prepare_config([], config_files=[str(tmp_path / "service.conf")], conductor=True)
+
+    assert conf.conductor.conductor_group == "rack-7"
 
 
 def test_a_secret_is_not_shown(monkeypatch):

@@ -63,6 +63,14 @@ def test_true_in_the_place_of_one_is_a_change(node: NodeDraft) -> None:
     assert node.changes() == {"extra": {"a": {"b": [True]}}}
 
 
+def test_a_conductor_group_is_in_lower_case() -> None:
+    group = NodeDraft({**VALUES, "conductor_group": ""})
+    group.write("/conductor_group", "Rack-7")
+    assert group.changes() == {"conductor_group": "rack-7"}
+    group.conductor_group = "Rack-8"
+    assert group.changes() == {"conductor_group": "rack-8"}
+
+
 def test_unknown_field_can_be_neither_read_nor_set(node: NodeDraft) -> None:
     with pytest.raises(AttributeError):
         node.nosuch = 1
