@@ -7,38 +7,112 @@ from collections.abc import Mapping
 from typing import Any
 
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from ironic_rules import conf as service_conf
-from ironic_rules import policies
+from ironic_rules import policies, policy_files
 from ironic_rules.context import RequestContext
-from ironic_rules.exceptions import Forbidden
+from ironic_rules.exceptions import ConfigurationError, Forbidden
+
+LOG = logging.getLogger(__name__)
 
 #: Values of ``auth_strategy`` with which every authenticated user is an administrator.
 ADMIN_STRATEGIES = frozenset({"noauth", "http_basic"})
 
+#: Maximum number of rules without effect that are logged.
+_MAX_WARNINGS = 50
+
 _lock = threading.Lock()
-_enforcers: dict[int, tuple[cfg.ConfigOpts, Any]] = {}
+_enforcers: dict[int, _Enforcers] = {}
+
+
+class _Enforcers:
+    """The enforcers of one configuration: a new one replaces the last when the policy files have changed.
+
+    oslo.policy's own way to read files again would empty its rules first, and not fill them if the new file is wrong.
+
+    :raises ConfigurationError: as :func:`load`
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        from oslo_policy import policy
+
+        policy.Enforcer(conf)  # registers the library's options
+        self.conf = conf
+        self._reading = threading.Lock()
+        self._had_file = False
+        self._read()
+
+    def current(self) -> Any:
+        """Return the enforcer for the files as they are, or as they were before they became unusable."""
+        # Other requests continue with the last one meanwhile.
+        if policy_files.stamp(self.conf) != self._stamp and self._reading.acquire(blocking=False):
+            try:
+                self._read()
+                LOG.info("The policy files have changed, and were read again")
+            except ConfigurationError as exc:
+                LOG.error("The policy files have changed and cannot be used; the rules of before remain in effect: %s",
+                          exc)
+            finally:
+                self._reading.release()
+        return self._enforcer
+
+    def _read(self) -> None:
+        # Before the files: one that is being written is read once more.
+        self._stamp = policy_files.stamp(self.conf)
+        # One that disappears may be in the middle of being replaced; without its rules, what it closes would be open.
+        self._enforcer, warnings = load(self.conf, required=self._had_file)
+        self._had_file = policy_files.main_file(self.conf) is not None
+        for line in warnings[:_MAX_WARNINGS]:
+            LOG.warning("%s", line)
+        if len(warnings) > _MAX_WARNINGS:
+            LOG.warning("... and %d more; ironic-rules-status upgrade check lists all", len(warnings) - _MAX_WARNINGS)
+
+
+def _make(conf: cfg.ConfigOpts) -> Any:
+    """Return an enforcer that has the defaults."""
+    from oslo_policy import policy
+
+    made = policy.Enforcer(conf)
+    made.register_defaults(policies.list_rules())
+    return made
+
+
+def load(conf: cfg.ConfigOpts, *, required: bool = False) -> tuple[Any, list[str]]:
+    """Return an ``oslo_policy.policy.Enforcer`` with the rules of the policy files, and lines about those without use.
+
+    :param required: as of :func:`policy_files.read`
+    :raises ConfigurationError: the files cannot be used
+    """
+    from oslo_policy import policy
+
+    made = _make(conf)
+    overrides = policy_files.read(conf, required=required)
+    rules = {name: default.check for name, default in made.registered_rules.items()}
+    rules |= policy.Rules.from_dict(overrides.checks)
+    policy_files.refuse(overrides, rules)
+    made.set_rules(rules)  # after which it reads no files
+    return made, policy_files.warnings(overrides, rules, made.registered_rules, made.default_rule)
 
 
 def enforcer(conf: cfg.ConfigOpts) -> Any:
-    """Return the ``oslo_policy.policy.Enforcer`` for ``conf``, created (and the library loaded) on first use."""
-    from oslo_policy import policy
+    """Return the ``oslo_policy.policy.Enforcer`` for ``conf``; the library is loaded, and files are read, on first use.
 
+    :raises ConfigurationError: on first use only: the files cannot be used
+    """
     with _lock:
         entry = _enforcers.get(id(conf))
-        if entry is None or entry[0] is not conf:
-            made = policy.Enforcer(conf)
-            made.register_defaults(policies.list_rules())
-            _enforcers[id(conf)] = entry = (conf, made)
-    return entry[1]
+        if entry is None or entry.conf is not conf:
+            _enforcers[id(conf)] = entry = _Enforcers(conf)
+    return entry.current()
 
 
 def get_enforcer() -> Any:
-    """Return an enforcer for the commands of oslo.policy, which pass no configuration."""
+    """Return an enforcer for the commands of oslo.policy, which pass no configuration; it reads files by itself."""
     conf = cfg.ConfigOpts()
     service_conf.register_opts(conf)
     conf([], project="ironic-rules")
-    return enforcer(conf)
+    return _make(conf)
 
 
 def allows(conf: cfg.ConfigOpts, name: str, context: RequestContext, of: Mapping[str, str] | None = None) -> bool:

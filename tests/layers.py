@@ -21,7 +21,7 @@ LAYERS = (
     ("db", "rpc"),
     ("policy",),
     ("conf", "policies"),
-    ("models", "entry_points"),
+    ("models", "entry_points", "policy_files"),
     ("metrics",),
     ("exceptions", "context", "samples", "text", "tracebacks"),
 )

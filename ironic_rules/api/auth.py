@@ -17,6 +17,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from ironic_rules import policy
 from ironic_rules.context import RequestContext
 from ironic_rules.policy import ADMIN_STRATEGIES
 
@@ -28,7 +29,7 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
 
     The libraries are imported here because most installations need none of them.
 
-    :raises ConfigurationError: the user file cannot be read
+    :raises ConfigurationError: the user file cannot be read, or the policy files cannot be used
     """
     if conf.auth_strategy == "noauth":
         return app
@@ -38,6 +39,7 @@ def middleware(app: Any, conf: cfg.ConfigOpts) -> Any:
                                  conf.http_basic_max_checks)
     else:
         from keystonemiddleware import auth_token
+        policy.enforcer(conf)
         checked = auth_token.AuthProtocol(app, {"oslo_config_config": conf})
 
     def authenticate(environ: dict[str, Any], start_response: Any) -> Any:

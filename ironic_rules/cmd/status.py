@@ -10,7 +10,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from ironic_rules import conf as service_conf
-from ironic_rules import rules, service
+from ironic_rules import policy, rules, service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.conf import unread
 from ironic_rules.conf.arguments import readable_files
@@ -64,11 +64,17 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         # The service starts with such nodes.
         return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
 
+    def _check_policies(self) -> upgradecheck.Result:
+        found: list[str] = []
+        result = _result(lambda: self._policies(found))
+        # A file of Ironic has rules that are not here.
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+
     _upgrade_checks: Any = (
         ("Options", _check_options), ("Options that nothing reads", _check_unread), ("Database schema", _check_schema),
         ("Hardware types and interfaces", _check_hardware), ("Inspection hooks", _check_hooks),
         ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery),
-        ("Deploy interfaces of nodes", _check_deploy_interfaces))
+        ("Deploy interfaces of nodes", _check_deploy_interfaces), ("Policies", _check_policies))
 
     def _options(self) -> str:
         # oslo.upgradecheck has registered fewer options than the processes do.
@@ -118,6 +124,13 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
     def _discovery(self) -> str:
         discovery.check(self._conf)
         return f"on, with driver {self._conf.auto_discovery.driver}" if self._conf.auto_discovery.enabled else "off"
+
+    def _policies(self, found: list[str]) -> str:
+        """Return a text about the policy files; add a line to ``found`` for each rule of them without effect."""
+        if self._conf.auth_strategy in policy.ADMIN_STRATEGIES:
+            return f"not enforced with auth_strategy = {self._conf.auth_strategy}"
+        found += policy.load(self._conf)[1]
+        return "\n".join(service.placed(line) for line in found) or "valid"
 
     def _deploy_interfaces(self, found: list[str]) -> str:
         """Return a text about the nodes that cannot be deployed with their deploy interface; add them to ``found``."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import functools
 import itertools
+import os
 import sys
 import textwrap
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -211,6 +214,91 @@ def test_an_operators_policy_file_can_reserve_runbooks(conf, tmp_path, keystone,
                                   expect_errors=True).status_int for token in ("system:member", "system:admin")]
 
     assert statuses == [403, 400]
+
+
+LOOKUP = "baremetal:driver:ipa_lookup"
+UNUSABLE = {
+    "x": "an object is expected", "- x": "an object is expected", f'"{LOOKUP}": [': "is not YAML: while parsing",
+    "\udcff": "is not text in UTF-8", f'"{LOOKUP}":': f"{LOOKUP} must be the name of a rule",
+    f'"{LOOKUP}": false': f"{LOOKUP} must be the name of a rule", "1: '!'": "1 must be the name of a rule",
+    f'"{LOOKUP}": [role:a, [1]]': f"{LOOKUP} must be the name of a rule",
+    f'"{LOOKUP}": "role:a and"': "is not understood: role:a and",
+    f'"{LOOKUP}": "role:a or nonsense"': "is not understood: role:a or nonsense",
+    '"mine": "not rule:yours"\n"yours": "rule:mine"': "refer to each other in a circle: mine, yours, mine",
+}
+
+
+def write(folder: Path, text: str) -> None:
+    """Write ``policy.yaml``, with a time of change of its own."""
+    file = folder / "policy.yaml"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    os.utime(file, ns=(time.time_ns(), time.time_ns()))
+
+
+@pytest.mark.parametrize("text", UNUSABLE)
+def test_a_policy_file_that_cannot_be_used_stops_the_start(conf, db, rpc, tmp_path, keystone, text):
+    write(tmp_path, text)
+    use_policies(conf, tmp_path)
+
+    with pytest.raises(ConfigurationError) as caught:
+        make_app(conf, db, rpc)
+
+    assert str(caught.value).startswith(f"[oslo_policy]policy_file: {tmp_path}/policy.yaml")
+    assert UNUSABLE[text] in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value", "told"), [
+    ("policy_file", "nosuch.yaml", "policy_file: nosuch.yaml does not exist"),
+    ("policy_file", "/etc", "policy_file: /etc cannot be read: Is a directory"),
+    ("policy_dirs", ["/etc/hostname"], "policy_dirs: /etc/hostname cannot be read: Not a directory"),
+])
+def test_a_policy_file_or_folder_that_cannot_be_read_stops_the_start(
+        conf, db, rpc, tmp_path, keystone, name, value, told):
+    write(tmp_path, "")
+    use_policies(conf, tmp_path)
+    conf.set_override(name, value, group="oslo_policy")
+
+    with pytest.raises(ConfigurationError, match=told):
+        make_app(conf, db, rpc)
+
+
+def test_a_policy_without_effect_is_named_with_the_nearest_one(conf, db, rpc, tmp_path, keystone, caplog):
+    write(tmp_path, '"baremetal:node:ipa_heartbet": "!"\n"mine": "role:me"\n'
+                    '"baremetal:node:list": "rule:mine or rule:you"')
+    use_policies(conf, tmp_path)
+    caplog.clear()
+
+    make_app(conf, db, rpc)
+
+    assert [line.partition("policy.yaml: ")[2] for line in caplog.messages] == [
+        "this service has no rule baremetal:node:ipa_heartbet, and no rule refers to it. "
+        "Is baremetal:node:ipa_heartbeat meant?",
+        "baremetal:node:list refers to the rule you, which does not exist: this part of the check is never true."]
+
+
+def test_what_is_closed_remains_closed_while_the_policy_files_cannot_be_used(conf, tmp_path, keystone, caplog):
+    write(tmp_path, f'"{LOOKUP}": "!"')
+    (tmp_path / "policy.d").mkdir()
+    use_policies(conf, tmp_path)
+    conf.set_override("policy_dirs", [str(tmp_path / "policy.d")], group="oslo_policy")
+    looks_up = functools.partial(keystone.get, "/v1/lookup?addresses=52:54:00:00:00:01")
+    looks_up(status=403)
+
+    for text in ("x", "\udcff"):
+        write(tmp_path, text)
+        for _ in range(2):
+            looks_up(status=403)
+    (tmp_path / "policy.yaml").unlink()
+    looks_up(status=403)
+    write(tmp_path, "")
+    (tmp_path / "policy.d" / "broken.yaml").write_text("x")
+    looks_up(status=403)
+    assert caplog.text.count("the rules of before remain in effect") == 4
+
+    (tmp_path / "policy.d" / "broken.yaml").unlink()
+    looks_up(status=404)
+    (tmp_path / "policy.d" / "later.yaml").write_text(f'"{LOOKUP}": "!"')
+    looks_up(status=403)
 
 
 def documented_policy() -> str:

@@ -32,7 +32,7 @@ def check(tmp_path, capsys):
 def test_an_installation_that_is_ready(check):
     code, checks = check()
     assert code == 0
-    assert len(checks) == 8
+    assert len(checks) == 9
 
 
 def test_tables_that_are_missing(check):
@@ -57,6 +57,19 @@ def test_what_would_stop_the_start_is_a_failure(check, text, names, told):
     code, checks = check(text)
     assert (code, [name for name, (result, _) in checks.items() if result]) == (2, names)
     assert told in " ".join(checks[names[-1]][1].split())  # it is wrapped
+
+
+@pytest.mark.parametrize(("file", "expected", "told"), [
+    ("x", 2, "an object is expected"), (None, 2, "does not exist"), ('"a": "rule:b"', 1, "has no rule a"),
+    ('"baremetal:node:list": "!"', 0, "valid")])
+def test_policy_files(check, tmp_path, file, expected, told):
+    if file is not None:
+        (tmp_path / "policies").write_text(file)
+
+    code, checks = check(f"[DEFAULT]\nauth_strategy = keystone\n[oslo_policy]\npolicy_file = {tmp_path}/policies")
+
+    assert code == expected
+    assert "".join(told.split()) in "".join(checks["Policies"][1].split())  # it is wrapped, also within words
 
 
 @pytest.mark.parametrize(("enabled", "expected"), [(True, 2), (False, 1)])
