@@ -1,4 +1,4 @@
-"""``[database]``: oslo.db's options, with this service's defaults, and time-outs."""
+"""``[database]``: those options of oslo.db that are read, with this service's defaults, and time-outs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from oslo_db import options
 #: A conductor's threads sometimes use this many; with oslo.db's 5, connections would often be opened and discarded.
 _MAX_POOL_SIZE = 20
 GROUP = "database"
+#: What ``db.session`` reads: of the library's options, which it does not read by itself.
+_READ = frozenset({
+    "connection", "connection_debug", "connection_parameters", "connection_recycle_time", "db_max_retries",
+    "max_overflow", "max_pool_size", "max_retries", "pool_timeout", "retry_interval", "sqlite_synchronous"})
+LIBRARY_OPTS: list[cfg.Opt] = [option for option in options.database_opts if option.dest in _READ]
 #: A conductor that loses a connection without being told must be able to send its next heartbeat in time: in all, the
 #: defaults are less than those of [conductor]heartbeat_timeout and heartbeat_interval leave.
 OPTS: list[cfg.Opt] = [
@@ -34,10 +39,10 @@ def set_defaults() -> None:
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options."""
     set_defaults()
-    conf.register_opts(options.database_opts, group=GROUP)
+    conf.register_opts(LIBRARY_OPTS, group=GROUP)
     conf.register_opts(OPTS, group=GROUP)
 
 
 def list_opts() -> dict[str, list[cfg.Opt]]:
-    """Return the options by group, without those that oslo.db lists itself."""
+    """Return the options by group, without those of oslo.db."""
     return {GROUP: OPTS}

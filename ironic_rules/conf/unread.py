@@ -12,10 +12,12 @@ from oslo_config import cfg
 from ironic_rules.conf import opts, pxe_filter
 from ironic_rules.text import nearest, printable
 
-#: The entry points by which packages list their options, and those of libraries that processes use.
+#: The entry points by which packages list their options, and those of libraries all of whose options processes read.
 _ENTRY_POINTS = "oslo.config.opts"
-_LIBRARIES = frozenset({
-    "keystonemiddleware.auth_token", "oslo.db", "oslo.log", "oslo.messaging", "oslo.middleware", "oslo.policy"})
+_LIBRARIES = frozenset({"keystonemiddleware.auth_token", "oslo.log", "oslo.policy"})
+#: Those of other libraries of OpenStack, which are installed because the service, or something else, requires them:
+#: processes read some of two of them (``opts.list_library_opts``), and none of oslo.middleware and others.
+_NOT_READ = ("oslo.", "keystonemiddleware.")
 #: Options of this group depend on the plug-in that one of them names.
 _KEYSTONE = "keystone_authtoken"
 #: Groups to which other packages than those libraries add nothing.
@@ -92,11 +94,13 @@ def _parsed(conf: cfg.ConfigOpts) -> list[dict[str, dict[str, Any]]]:
 
 
 def _library_options() -> Iterator[tuple[Any, Iterable[cfg.Opt]]]:
-    return _listed(point for point in metadata.entry_points(group=_ENTRY_POINTS) if point.name in _LIBRARIES)
+    yield from opts.list_library_opts()
+    yield from _listed(point for point in metadata.entry_points(group=_ENTRY_POINTS) if point.name in _LIBRARIES)
 
 
 def _other_options() -> Iterator[tuple[Any, Iterable[cfg.Opt]]]:
-    return _listed(point for point in metadata.entry_points(group=_ENTRY_POINTS) if point.name not in _LIBRARIES)
+    return _listed(point for point in metadata.entry_points(group=_ENTRY_POINTS)
+                   if not point.name.startswith(_NOT_READ))
 
 
 def _listed(points: Iterable[metadata.EntryPoint]) -> Iterator[tuple[Any, Iterable[cfg.Opt]]]:

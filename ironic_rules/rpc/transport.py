@@ -13,6 +13,7 @@ from oslo_messaging.rpc import client as rpc_client
 from oslo_messaging.rpc import dispatcher
 from oslo_messaging.rpc.server import RPCServer
 
+from ironic_rules.conf import opts
 from ironic_rules.rpc import memory
 from ironic_rules.rpc.serializer import Serializer
 
@@ -54,11 +55,8 @@ def register_opts(conf: cfg.ConfigOpts, default_url: str | None = None) -> None:
     conf.register_opts([*rpc_client._client_opts, *messaging_server._pool_opts])
     if not str(conf.transport_url).startswith(_RABBIT):
         return
-    from oslo_messaging import opts
-
-    for group, options in opts.list_opts():
-        if group in (None, "oslo_messaging_rabbit"):
-            conf.register_opts(options, group=group)
+    for group, options in opts.messaging_opts():
+        conf.register_opts(options, group=group)
 
 
 def _register_library_groups(conf: cfg.ConfigOpts) -> None:

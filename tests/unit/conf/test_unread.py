@@ -20,7 +20,7 @@ rpc_response_timeout = 60
 [api]
 host-ip = 127.0.0.1
 [database]
-slave_connection = sqlite://
+connection_recycle_time = 60
 [oslo_policy]
 policy_file = policy.yaml
 [oslo_messaging_rabbit]
@@ -70,6 +70,18 @@ def test_options_of_the_service_its_libraries_and_its_scopes_are_read(told):
 ])
 def test_what_nothing_reads_is_named_with_what_may_be_meant(told, text, line):
     assert told(text) == [f"0.conf: {line}"]
+
+
+def test_what_installed_libraries_list_and_the_service_does_not_use_is_named(told):
+    groups = ("cors", "healthcheck", "oslo_middleware", "oslo_messaging_notifications", "oslo_messaging_kafka")
+    names = ("slave_connection", "asyncio_connection", "use_db_reconnect", "connection_trace", "backend",
+             "mysql_sql_mode")
+    text = "".join([*(f"[{group}]\nx = 1\n" for group in groups), "[database]\n", *(f"{name} = 1\n" for name in names)])
+
+    # Some of them are similar to one that is read.
+    assert [line.partition(". Is ")[0].rstrip(".") for line in told(text)] == [
+        *(f"0.conf: [{group}]: no process reads this group" for group in groups),
+        *(f"0.conf: [database]{name}: no process reads this option" for name in names)]
 
 
 def test_each_line_names_its_file(told):
