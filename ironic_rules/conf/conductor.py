@@ -51,9 +51,9 @@ OPTS: list[cfg.Opt] = [
                      "this."),
     cfg.Opt("clean_step_priority_override", type=types.Dict(types.Integer(min=0, max=MAX_PRIORITY)), default={},
             help="Priorities of clean steps in automated cleaning that override those in the code and of the ramdisk, "
-                 "such as deploy.erase_devices_metadata:123,raid.delete_configuration:50. The highest runs first; 0 "
-                 "means that a step does not run. Overrides [deploy]erase_devices_priority and "
-                 "[deploy]erase_devices_metadata_priority."),
+                 "as INTERFACE.STEP:PRIORITY, such as deploy.erase_devices_metadata:123,raid.delete_configuration:50. "
+                 "The highest runs first; 0 means that a step does not run. Overrides [deploy]erase_devices_priority "
+                 "and [deploy]erase_devices_metadata_priority."),
     cfg.IntOpt("clean_callback_timeout", default=1800, min=0,
                help="Seconds that a node may wait in 'clean wait' for the next heartbeat of its ramdisk. 0: no limit."),
     cfg.IntOpt("service_callback_timeout", default=1800, min=0,

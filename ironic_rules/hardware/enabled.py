@@ -18,7 +18,7 @@ from ironic_rules.models.task import Task
 from ironic_rules.steps import polls, procedures
 from ironic_rules.steps.declaration import StepInfo, steps_of, with_priorities
 from ironic_rules.steps.offers import Offer
-from ironic_rules.steps.procedures import DEPLOYMENT, SERVICE, Procedure
+from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE, Procedure
 
 LOG = log.getLogger(__name__)
 
@@ -72,18 +72,28 @@ class EnabledHardware:
         return {"enabled": enabled, "default": default if default in enabled else enabled[0]}
 
     def _check_priorities(self) -> None:
+        conf = self._conf
+        self._check_priorities_of(DEPLOYMENT, "[deploy]step_priorities", conf.deploy.step_priorities)
+        self._check_priorities_of(CLEANING, "[conductor]clean_step_priority_override",
+                                  conf.conductor.clean_step_priority_override)
+
+    def _check_priorities_of(self, procedure: Procedure, option: str, priorities: Mapping[str, int]) -> None:
         offered = {info.name: info for loaded in self._interfaces.values() for interface in loaded.values()
-                   for info in steps_of(interface, DEPLOYMENT)}
-        for name, priority in self._priorities(DEPLOYMENT).items():
+                   for info in steps_of(interface, procedure)}
+        deploy: Mapping[str, Any] = self._interfaces["deploy"]
+        for name, priority in priorities.items():
             kind, _, step = name.partition(".")
             if kind not in STEP_KINDS or not step:
-                raise ConfigurationError(f"[deploy]step_priorities: '{name}' is not a step: use INTERFACE.STEP, with "
-                                         f"INTERFACE one of {', '.join(STEP_KINDS)}.")
+                raise ConfigurationError(f"{option}: '{name}' is not a step: use INTERFACE.STEP, with INTERFACE one of "
+                                         f"{', '.join(STEP_KINDS)}.")
             if name not in offered:
-                LOG.warning("[deploy]step_priorities: no interface that is enabled here has the step %s", name)
+                # What ramdisks offer is known once they run.
+                LOG.warning("%s: no interface that is enabled here has the step %s%s", option, name,
+                            "; only a ramdisk may have it" if any(
+                                one.runs_ramdisk(procedure) for one in deploy.values()) else "")
             elif offered[name].core and priority:
-                raise ConfigurationError(f"[deploy]step_priorities: {name} is a core step, whose order cannot be "
-                                         "changed; it can be left out with priority 0.")
+                raise ConfigurationError(f"{option}: {name} is a core step, whose order cannot be changed; it can be "
+                                         "left out with priority 0.")
 
     def _priorities(self, procedure: Procedure) -> Mapping[str, int]:
         """Return the configured priorities of the steps of a procedure: ``{"bios.apply_configuration": 50, …}``."""

@@ -162,23 +162,40 @@ def test_a_registration_has_the_configured_priorities(conf):
     assert {(info.priority, info.configured) for info in found} == {(50, True)}
 
 
+OPTIONS = [("deploy", "step_priorities"), ("conductor", "clean_step_priority_override")]
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
 @pytest.mark.parametrize(("name", "priority", "text"), [
     ("factory_reset", 1, "'factory_reset' is not a step"), ("network.x", 1, "'network.x' is not a step"),
-    ("bios.", 1, "is not a step"), ("deploy.write_image", 85, "deploy.write_image is a core step"),
+    ("bios.", 1, "is not a step"), ("erase_devices", 0, "'erase_devices' is not a step"),
 ])
-def test_priorities_that_can_not_be_are_refused_at_start(conf, name, priority, text):
-    conf.set_override("step_priorities", {name: priority}, group="deploy")
+def test_priorities_that_can_not_be_are_refused_at_start(conf, group, option, name, priority, text):
+    conf.set_override(option, {name: priority}, group=group)
 
-    with pytest.raises(ConfigurationError, match=text):
+    with pytest.raises(ConfigurationError, match=rf"\[{group}\]{option}: .*{text}"):
         EnabledHardware(conf)
 
 
-def test_a_priority_of_a_step_that_nobody_has_is_warned_of(conf, caplog):
-    conf.set_override("step_priorities", {"bios.no_such": 5, "deploy.deploy": 0}, group="deploy")
+@pytest.mark.parametrize(("group", "option", "name"), [
+    (*OPTIONS[0], "deploy.write_image"), (*OPTIONS[1], "deploy.tear_down_cleaning")])
+def test_core_steps_keep_their_order(conf, group, option, name):
+    conf.set_override("enabled_deploy_interfaces", ["direct", "fake"])
+    conf.set_override(option, {name: 85}, group=group)
+
+    with pytest.raises(ConfigurationError, match=f"{name} is a core step"):
+        EnabledHardware(conf)
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_a_priority_of_a_step_that_nobody_has_is_warned_of(conf, caplog, group, option):
+    conf.set_override(option, {"bios.no_such": 5, "deploy.deploy": 0, "deploy.erase_devices": 0}, group=group)
 
     EnabledHardware(conf)
 
-    assert "no interface that is enabled here has the step bios.no_such" in caplog.text
+    told = f"[{group}]{option}: no interface that is enabled here has the step "
+    assert f"{told}bios.no_such" in caplog.text
+    assert (f"{told}deploy.erase_devices" in caplog.text) is (group == "deploy")
 
 
 def test_every_step_of_this_package_is_described(hardware):
