@@ -12,8 +12,9 @@ from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a request waits for what is being read, while nothing is known.
-PATIENCE_S = 0.05
+#: Seconds from the beginning of a reading for which requests wait for it while nothing is known: after an outage the
+#: service connects again first. A database that does not reply delays only those that come in its first moment.
+PATIENCE_S = 0.5
 #: Seconds that it waits if it can have an earlier result, which is late by one request at most: under full load, other
 #: threads take most of the 0.1 s that a health check may need.
 SHORT_PATIENCE_S = 0.01
@@ -31,7 +32,10 @@ class Found(NamedTuple):
 
 
 class State(NamedTuple):
-    """``is_ok`` is None if nothing is known, ``found`` None if the database cannot be reached, or is not known to."""
+    """``is_ok`` is None if nothing is known, ``found`` None if the database cannot be reached, or is not known to.
+
+    ``age_s`` is that of the last result, even if it no longer counts.
+    """
 
     is_ok: bool | None
     found: Found | None
@@ -53,6 +57,8 @@ class DatabaseCheck:
         self._has_thread = False
         self._is_wanted = False
         self._count = 0
+        #: since when the result of a reading is waited for
+        self._begun: float | None = None
         self._found: Found | None = None
         self._at: float | None = None
 
@@ -61,19 +67,23 @@ class DatabaseCheck:
         with self._changed:
             age = self._age()
             if age is None or age > FRESH_S:
-                self._read_again(SHORT_PATIENCE_S if age is not None and age <= STALE_S else PATIENCE_S)
+                self._read_again(is_known=age is not None and age <= STALE_S)
                 age = self._age()
             if age is None or age > STALE_S:
-                return State(None if age is None else False, None, age)
+                is_silent = self._begun is not None and time.monotonic() - self._begun > STALE_S
+                return State(False if is_silent else None, None, age)
             return State(self._found is not None, self._found, age)
 
     def _age(self) -> float | None:
         return None if self._at is None else time.monotonic() - self._at
 
-    def _read_again(self, patience_s: float) -> None:
+    def _read_again(self, *, is_known: bool) -> None:
         """Let the thread read, and wait for the result; while an earlier reading hangs, that one is waited for."""
-        count = self._count
+        count, now = self._count, time.monotonic()
         self._is_wanted = True
+        if self._begun is None:
+            self._begun = now
+        patience_s = SHORT_PATIENCE_S if is_known else max(0.0, self._begun + PATIENCE_S - now)
         if self._has_thread:
             self._changed.notify_all()
         else:
@@ -93,6 +103,7 @@ class DatabaseCheck:
                 LOG.exception("The database cannot be read for a health check")
             with self._changed:
                 self._found, self._at = found, time.monotonic()
+                self._begun = self._at if self._is_wanted else None
                 self._count += 1
                 self._changed.notify_all()
 

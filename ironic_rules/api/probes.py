@@ -12,7 +12,8 @@ from ironic_rules.api.request_head import Head
 
 LOG = logging.getLogger(__name__)
 
-#: Neither of these requests waits: what a health check says of the database and the broker, other threads find out.
+#: What a health check says of the database and the broker, other threads find out. It waits for them only while nothing
+#: is known.
 _THREADS = 2
 _PROBE = re.compile(rb"(?:GET|HEAD) /(?:v1/?|healthcheck/?|healthcheck/live/?)?(?:\?[^ ]*)? ")
 

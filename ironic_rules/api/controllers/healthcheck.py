@@ -23,7 +23,7 @@ class LiveController(Resource):
 
 
 class HealthcheckController(Resource):
-    """Without authentication, for load balancers and readiness probes. Answers at once, whatever hangs."""
+    """Without authentication, for load balancers and readiness probes. Answers soon, whatever hangs."""
 
     below: ClassVar = {"live": LiveController()}
 
@@ -34,7 +34,8 @@ class HealthcheckController(Resource):
         503 if the database or the message broker is unavailable or no conductor alive. ``checks`` has the state of each
         of these, and the age of this information in seconds; ``broker`` is null until its first check has ended. What
         is in the database is read for each request; if that takes longer than a moment, the reply is what was read
-        before. Of rules that are no longer valid, and of legacy rules that are disabled, only the number is told.
+        before, in the last 15 seconds. Of rules that are no longer valid, and of legacy rules that are disabled, only
+        the number is told.
         """
         _require_enabled()
         database, broker = pecan.request.database.state(), pecan.request.broker.state()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -80,6 +81,35 @@ def test_a_silent_database_holds_one_thread_and_is_missed_when_the_last_result_i
     monkeypatch.setattr(database_check, "STALE_S", 60.0)
     database.replies.set()
     wait_for("the database", lambda: check.state().found == Found(database.reads, 0) and database.reads > 2)
+
+
+def test_a_result_that_no_longer_counts_is_not_the_reply_when_the_database_is_back(database):
+    database.error = db_exc.DBConnectionError()
+    check = DatabaseCheck(database.read)
+    assert check.state().is_ok is False
+    check._at -= 40
+    database.error = None
+    database.replies.clear()
+    # As long as connecting again may take.
+    threading.Timer(0.1, database.replies.set).start()
+
+    assert check.state()[:2] == (True, Found(2, 0))
+
+
+def test_a_silent_database_delays_only_the_first_requests(database, monkeypatch):
+    monkeypatch.setattr(database_check, "PATIENCE_S", 0.2)
+    check = DatabaseCheck(database.read)
+    check.state()
+    check._at -= 40
+    database.replies.clear()
+
+    began = time.monotonic()
+    assert [check.state()[:2] for _ in range(50)] == [(None, None)] * 50
+
+    assert 0.2 <= time.monotonic() - began < 5
+    assert check.state().age_s > 40
+    check._begun -= 40
+    assert check.state()[:2] == (False, None)
 
 
 def test_nothing_is_known_before_the_first_reply(database, monkeypatch):
