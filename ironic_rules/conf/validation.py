@@ -16,6 +16,7 @@ from ironic_rules.conf import ironic_values, log_options, opts
 from ironic_rules.conf.arguments import readable_files
 from ironic_rules.conf.inspector import HOOK_ALIASES, hook_names
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.models import secrets
 from ironic_rules.models.nodes import INTERFACES
 from ironic_rules.text import enumeration, printable
 
@@ -170,7 +171,7 @@ def _line(conf: cfg.ConfigOpts, problem: Problem) -> str:
     group, name = problem.group, problem.name
     option, raw, place = _given(conf, group, name)
     texts = [str(item) for item in raw] if isinstance(raw, list) else [] if raw is None else [str(raw)]
-    value = f" = {printable(', '.join(texts), _MAX_VALUE)}" if texts else " is not set"
+    value = f" = {printable(secrets.mask_text(', '.join(texts)), _MAX_VALUE)}" if texts else " is not set"
     words = problem.words or texts
     advice = "".join(f" {text}" for text in ironic_values.advice(group, name, words))
     return f"{place}: [{group}]{name}{' = (not shown)' if option.secret else value}: {problem.reason}.{advice}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from oslo_config import types
 
@@ -25,16 +26,22 @@ class ConductorGroup(types.String):
 
 
 class HttpUrl(types.URI):
-    """A URL with scheme http or https and a host; error messages contain an example."""
+    """A URL with scheme http or https and a host, to which paths are added; error messages contain an example.
+
+    Such URLs are public: in links, and in what ramdisks are booted with.
+    """
 
     def __init__(self) -> None:
         super().__init__(schemes=["http", "https"])
 
     def __call__(self, value: Any) -> str:
         try:
-            return str(super().__call__(value))
+            text = str(super().__call__(value))
         except ValueError as exc:
             raise ValueError("an http or https URL is expected, such as http://192.0.2.10:6385") from exc
+        if "?" in text or "#" in text or "@" in urlsplit(text).netloc:
+            raise ValueError("an http or https URL without user, password, query and fragment is expected")
+        return text
 
 
 class IpNetwork(types.String):

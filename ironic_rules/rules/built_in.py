@@ -41,6 +41,8 @@ class _Found(NamedTuple):
 def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
     """Return the rules of a YAML file, or of all ``*.yaml`` in a directory (by name, without hidden files).
 
+    ``*.yml`` is a problem: clients read such files, too.
+
     A rule without ``uuid`` gets one that depends on the content of the rule, but not on its location. That of a
     sensitive rule does not depend on its conditions and actions, because it could be used to verify guesses at them.
 
@@ -68,7 +70,10 @@ def writable_by_others(path: str | Path) -> list[Path]:
 def _files(path: Path, problems: list[str]) -> list[Path]:
     try:
         if path.is_dir():
-            return sorted(file for file in path.iterdir() if file.suffix == ".yaml" and not file.name.startswith("."))
+            files = sorted(file for file in path.iterdir() if not file.name.startswith("."))
+            problems += [f"{file}: it is not read, its name must end with .yaml" for file in files
+                         if file.suffix == ".yml"]
+            return [file for file in files if file.suffix == ".yaml"]
     except OSError as exc:
         problems.append(f"{path}: {exc.strerror}")
         return []

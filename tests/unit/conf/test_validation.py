@@ -55,6 +55,8 @@ WRONG = [
     ("api", "port", "65536", "a whole number from 0 to 65535"),
     ("api", "port", "http", "a whole number from 0 to 65535"),
     ("api", "public_endpoint", "ironic.example.org", URL),
+    *(("api", "public_endpoint", f"https://192.0.2.1{end}", "without user, password, query and fragment")
+      for end in ("?", "/v1?a=b", "#f")),
     ("api", "threads", "0", "a whole number from 1 to 500"),
     ("api", "max_limit", "-1", "a whole number of at least 1"),
     ("api", "max_json_body_size", "10M", "a whole number of at least 1024"),
@@ -105,6 +107,7 @@ WRONG = [
     ("inspector", "disk_partitioning_spacing", "-1", GIB),
     ("inspector", "cpu_capabilities", "vmx", "KEY:VALUE entries"),
     ("inspector", "callback_endpoint_override", "http://", URL),
+    ("inspector", "callback_endpoint_override", "https://me@192.0.2.1", "without user, password, query and fragment"),
     ("inspector", "require_managed_boot", "auto", BOOLEAN),
     ("inventory", "data_backend", "swift", "database, none. The object store of Ironic is not offered: use database"),
     ("inventory", "data_backend", "Database", "database, none"),
@@ -241,6 +244,13 @@ def test_a_secret_is_not_shown(monkeypatch):
     conf([], default_config_files=[], default_config_dirs=[])
 
     assert validation.problems(conf) == ["OS_SAFE__PIN: [safe]pin = (not shown): a whole number is required."]
+
+
+def test_the_password_of_a_url_is_not_shown(lines):
+    line, = lines("[api]\npublic_endpoint = https://me:hunter2@192.0.2.1\n")
+
+    assert "[api]public_endpoint = https://me:" in line
+    assert "hunter2" not in line
 
 
 def test_the_text_of_a_value_cannot_forge_a_line(lines):

@@ -118,6 +118,11 @@ def test_what_two_files_have_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path) == ["b.yaml: /0: the same rule as a.yaml: /"]
 
 
+def test_a_file_whose_name_ends_with_yml_is_not_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "a.yml", RULE % "x")
+    assert refusal(tmp_path) == ["a.yml: it is not read, its name must end with .yaml"]
+
+
 def test_r03_every_problem_of_every_file_is_told_with_its_place(tmp_path: Path) -> None:
     write(tmp_path / "a.yaml", "- {actions: []}\n"
                                "- {conditions: [{op: eqq, args: [1, 1]}], actions: [{op: log}]}\n- 7\n")
