@@ -68,7 +68,8 @@ _FIELDS = {
     "instance_name": (f"{_UPDATE}_instance_info", OWNER_MEMBER_OR_LESSEE_ADMIN),
     "extra": (f"{_UPDATE}_extra", NODE_MEMBER),
     **{name: (f"{_UPDATE}:{name}", OWNER_MEMBER) for name in (
-        "driver_info", "properties", "instance_uuid", "lessee", "network_data", "name", "retired")},
+        "driver_info", "properties", "instance_uuid", "lessee", "network_data", "name", "retired",
+        "inspection_scope")},
     "retired_reason": (f"{_UPDATE}:retired", OWNER_MEMBER),
     **{name: (f"{_UPDATE}:{name}", MEMBER) for name in ("owner", "conductor_group", "parent_node")},
     **{name: (f"{_UPDATE}:{name}", ADMIN) for name in ("chassis_uuid", "shard", "disable_power_off")},

@@ -53,6 +53,7 @@ ASKED = [
     ("PATCH", f"/v1/nodes/{NODE}", change("/maintenance", "false"), "3s", "2"),
     ("PATCH", f"/v1/nodes/{NODE}", [{"op": "remove", "path": "/maintenance"}], "3s", "2"),
     ("PATCH", f"/v1/nodes/{NODE}", [{"op": "copy", "path": "/maintenance", "from": "/retired"}], "3s", "2"),
+    ("PATCH", f"/v1/nodes/{NODE}", change("/inspection_scope"), "3s", ""),
     ("PATCH", f"/v1/nodes/{NODE}", change("/power_interface", "fake"), "2s", ""),
     ("PATCH", f"/v1/nodes/{NODE}", change("/shard"), "", ""),
     ("PUT", f"/v1/nodes/{NODE}/states/power", {"target": "power on"}, "3", "3"),
