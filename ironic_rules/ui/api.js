@@ -1,5 +1,7 @@
 // The API's client: the same requests, credentials and policy as any other client of it.
 
+import {readJson, writeJson} from "./json.js";
+
 // Relative to the page, which may be behind a proxy that serves the API below a path of its own.
 const BASE = new URL("../", document.baseURI);
 const VERSION = "1.96";
@@ -45,7 +47,7 @@ export function hasCredentials() {
  *
  * @param {string} path e.g. "/v1/nodes?limit=1"
  * @param {object} options `body`: any JSON; `headers`: more of them, e.g. If-Match; `signal`: of an AbortController
- * @returns {Promise<{status, json, headers, error}>} `json` is null without a body; `error` is null, or {status, text,
+ * @returns {Promise<{status, json, headers, error}>} `json` is null without a body, its numbers are those of json.js; `error` is null, or {status, text,
  *   places, retryAfter, authenticate, path}: the API's text, its JSON pointers, after how many seconds to try again (null:
  *   it does not say), the scheme that it asks for, and what can be requested again without an effect (null: it cannot).
  *   `status` is 0 if there was no answer.
@@ -86,7 +88,7 @@ async function once(method, path, {body, headers, signal}) {
     // Without the browser's own credentials and cookies: it would ask for a password itself, and keep it.
     response = await fetch(new URL(path.replace(/^\//, ""), BASE), {
       method, signal, headers: sent, credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
-      body: body === undefined ? undefined : JSON.stringify(body)});
+      body: body === undefined ? undefined : writeJson(body)});
     text = response.status === 304 ? "" : await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -94,7 +96,7 @@ async function once(method, path, {body, headers, signal}) {
   }
   let json = null;
   try {
-    json = text ? JSON.parse(text) : null;
+    json = text ? readJson(text) : null;
   } catch {
     json = null;
   }
@@ -187,7 +189,7 @@ export async function poll(path, {signal, seconds = 5}, show) {
         show({...reply, error: {...reply.error, path: null}}, now);
       } else if (reply.status !== 304) {
         tag = reply.headers.get("ETag");
-        const text = JSON.stringify(reply.json);
+        const text = writeJson(reply.json);
         if (text !== before) {
           before = text;
           show(reply, now);

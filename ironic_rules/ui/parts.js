@@ -2,6 +2,7 @@
 
 import {announce, el, newId, put, shown} from "./dom.js";
 import {request} from "./api.js";
+import {writeJson} from "./json.js";
 import {address, go, hasView} from "./router.js";
 import {isTemporary, retry} from "./retry.js";
 
@@ -139,7 +140,7 @@ export function confirmed(question, yes, details = null) {
 
 /** Return a value of JSON on one line, shortened. */
 export function short(value, most = 120) {
-  const text = shown(typeof value === "string" ? value : JSON.stringify(value));
+  const text = shown(typeof value === "string" ? value : writeJson(value));
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
 

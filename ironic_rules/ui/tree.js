@@ -1,6 +1,7 @@
 // A tree of any JSON: only the rows in sight are elements, so that 50,000 lines open and scroll as ten do.
 
 import {announce, el, fill, newId, put, shown} from "./dom.js";
+import {isNumber, writeJson} from "./json.js";
 
 const ROW = 22; // px; style.css has it, too
 const BEYOND = 20; // rows above and below the visible ones
@@ -150,7 +151,7 @@ export function tree(value, {label, root = "", actions = () => [], pick = null} 
     if (!row) return;
     const keys = path(row);
     fill(chosenPath, [root, ...keys].filter((key) => key !== "").join("."));
-    const text = typeof row.value === "string" ? row.value : JSON.stringify(row.value, null, 1);
+    const text = typeof row.value === "string" ? row.value : writeJson(row.value, 1);
     fill(chosenValue, text.length > 20000 ? `${text.slice(0, 20000)}… (${text.length} characters)` : text);
     fill(chosenActions, actions(keys, row.value));
   }
@@ -204,7 +205,7 @@ export function tree(value, {label, root = "", actions = () => [], pick = null} 
     el("span", {class: "tree-twist", "aria-hidden": "true"}, openable ? (row.open ? "▾" : "▸") : ""),
     el("span", {class: "tree-key"}, marked(String(row.key), wanted)), el("span", {class: "dim"}, ": "),
     openable ? el("span", {class: "dim"}, row.summary ??= summary(row.value))
-      : el("span", {class: `tree-${row.value === null ? "null" : typeof row.value}`, "data-pick": pick !== null}, marked(leaf(row.value), wanted)));
+      : el("span", {class: `tree-${row.value === null ? "null" : isNumber(row.value) ? "number" : typeof row.value}`, "data-pick": pick !== null}, marked(leaf(row.value), wanted)));
   }
 
   fill(count, "");
@@ -229,7 +230,7 @@ function summary(value) {
 }
 
 function leaf(value) {
-  const text = JSON.stringify(value);
+  const text = writeJson(value);
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 

@@ -215,7 +215,7 @@ function stages(seconds, sum) {
     el("div", {class: "stages", "aria-hidden": "true"}, told.map((name) => el("span", {class: `stage ${name}`, style: {
       "flex-grow": String(Math.max(seconds[name] / (sum || 1), 0.004))}}))),
     el("dl", {class: "facts"}, told.map((name) => el("div", {}, el("dt", {}, el("span", {class: `stage-dot ${name}`, "aria-hidden": "true"}), name),
-      el("dd", {}, `${seconds[name].toFixed(3)} s`)))));
+      el("dd", {}, `${Number(seconds[name]).toFixed(3)} s`)))));
 }
 
 async function showTraits(place, base, names, signal) {

@@ -1,6 +1,7 @@
 // The machines that a rule is tried on: nodes with what they sent last, entries of the journal, samples, pasted reports.
 
 import {announce, el, fill, newId} from "../dom.js";
+import {isObject, readJson} from "../json.js";
 import {pages, request} from "../api.js";
 import {empty, notice} from "../parts.js";
 
@@ -92,13 +93,13 @@ let pasted = 0;
 export function pastedMachine(text) {
   let value;
   try {
-    value = JSON.parse(text);
+    value = readJson(text);
   } catch (error) {
     throw new Error(`This is not JSON: ${error.message}`, {cause: error});
   }
-  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error("A report is an object.");
+  if (!isObject(value)) throw new Error("A report is an object.");
   const report = value.inventory === undefined ? {inventory: value}
-    : value.plugin_data !== null && typeof value.plugin_data === "object" ? {...value.plugin_data, inventory: value.inventory}
+    : isObject(value.plugin_data) ? {...value.plugin_data, inventory: value.inventory}
       : value;
   pasted += 1;
   return reported(`pasted ${pasted}`, `pasted ${pasted}`, "pasted", report);

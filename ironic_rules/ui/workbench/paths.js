@@ -1,5 +1,7 @@
 // Paths into inventories: their templates, and the conditions that are made of a value.
 
+import {isNumber} from "../json.js";
+
 const ROOT = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const KEY = /^[^[\]{}]+$/;
 /** A longer text is not compared with: it is data, not a name. */
@@ -36,7 +38,7 @@ export function conditionFor(path, value) {
 function compared(written, value) {
   if (value === null) return {op: "is-none", args: {value: written}};
   if (typeof value === "boolean") return {op: value ? "is-true" : "is-false", args: {value: written}};
-  const isPlain = typeof value === "number" || (typeof value === "string" && value.length <= MAX_TEXT && !value.includes("******"));
+  const isPlain = isNumber(value) || (typeof value === "string" && value.length <= MAX_TEXT && !value.includes("******"));
   return isPlain && value !== "" ? {op: "eq", args: {values: [written, literal(value)]}}
     : {op: value === "" ? "is-empty" : "!is-empty", args: {value: written}};
 }
@@ -49,12 +51,4 @@ export function at(value, steps) {
     found = Object.hasOwn(found, step) ? found[step] : undefined;
   }
   return found;
-}
-
-/** Return the type of a value, by the words of the API's traces. */
-export function typeOf(value) {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "list";
-  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
-  return typeof value;
 }

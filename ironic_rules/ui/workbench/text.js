@@ -2,6 +2,7 @@
 //
 // YAML is read as the service's own files are: yes and no are Booleans, times and numbers of base 60 stay text.
 
+import {isNumber, isObject, numeral, readJson, writeJson} from "../json.js";
 import {LineCounter, isMap, isSeq, parseDocument, stringify} from "../vendor/editor.js";
 
 const INT = /^[-+]?(?:0b[0-1_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)$/;
@@ -11,20 +12,35 @@ const TAG = "tag:yaml.org,2002:";
 const TAGS = [
   {tag: `${TAG}bool`, default: true, test: BOOLEAN, identify: (value) => typeof value === "boolean",
     resolve: (text) => /^(?:y|t|on)/i.test(text), stringify: ({value}) => String(value)},
-  {tag: `${TAG}int`, default: true, test: INT, identify: (value) => Number.isInteger(value), resolve: integer,
-    stringify: ({value}) => String(value)},
-  {tag: `${TAG}float`, default: true, test: FLOAT, identify: (value) => typeof value === "number" && !Number.isInteger(value),
-    resolve: (text) => Number.parseFloat(text.replaceAll("_", "")), stringify: ({value}) => JSON.stringify(value)},
+  {tag: `${TAG}int`, default: true, test: INT, resolve: integer},
+  {tag: `${TAG}float`, default: true, test: FLOAT, resolve: float, identify: isNumber,
+    stringify: ({value}) => String(value).replace(/^(-?\d+)e/i, "$1.0e")}, // 1e3 is a text in YAML 1.1
 ];
 const OPTIONS = {
   version: "1.2", schema: "core", merge: false, uniqueKeys: true, stringKeys: true,
   customTags: (known) => [...TAGS, ...known.filter((tag) => typeof tag === "string" || !/:(?:bool|int|float)$/.test(tag.tag))],
 };
 
-function integer(text) {
+function integer(text, failed) {
   const [, sign, digits] = /^([-+]?)(.*)$/.exec(text.replaceAll("_", ""));
-  const base = /^0[xb]/.test(digits) ? digits : /^0./.test(digits) ? `0o${digits.slice(1)}` : digits;
-  return (sign === "-" ? -1 : 1) * Number(base);
+  if (/^0[xb]$/.test(digits)) return failed("A number cannot be read");
+  const value = BigInt(/^0[xb]/.test(digits) ? digits : /^0./.test(digits) ? `0o${digits.slice(1)}` : digits);
+  return numeral(String(sign === "-" ? -value : value));
+}
+
+function float(text) {
+  const [, sign, whole, fraction, exponent] = /^([-+]?)0*(\d*)\.(\d*)(.*)$/.exec(text.replaceAll("_", ""));
+  return numeral(`${sign === "-" ? "-" : ""}${whole || 0}.${fraction || 0}${exponent}`);
+}
+
+/** Return what a text says: JSON is read as such, as by `apply`, where 1e3 is a number. */
+function read(text, document) {
+  try {
+    if (isJson(text)) return readJson(text);
+  } catch {
+    // It is YAML that begins with a bracket.
+  }
+  return document.toJS({maxAliasCount: 100});
 }
 
 /** Return whether a text is JSON rather than YAML. */
@@ -48,12 +64,12 @@ export class Text {
     this.value = null;
     if (this.errors.length > 0) return;
     try {
-      this.value = this._document.toJS({maxAliasCount: 100});
+      this.value = read(text, this._document);
     } catch (error) {
       this.errors.push({from: 0, to: text.length, text: error.message});
       return;
     }
-    if (this.value === null || typeof this.value !== "object" || Array.isArray(this.value)) {
+    if (!isObject(this.value)) {
       this.errors.push({from: 0, to: text.length, text: "A rule is an object: actions, conditions, name, …"});
       this.value = null;
     }
@@ -153,5 +169,5 @@ function entry(item) {
 }
 
 export function toJson(rule) {
-  return `${JSON.stringify(rule, null, 2)}\n`;
+  return `${writeJson(rule, 2)}\n`;
 }

@@ -1,6 +1,7 @@
 // What a dry run did, for people: a rule's conditions and actions, what changes, and what differs.
 
 import {el} from "../dom.js";
+import {writeJson} from "../json.js";
 import {short} from "../parts.js";
 
 const VERDICTS = {matched: ["✓", "good", "matches"], not: ["✗", "bad", "does not match"], failed: ["!", "bad", "fails"],
@@ -67,7 +68,7 @@ function values(found) {
     el("dd", {},
       argument.written && [el("code", {}, argument.written), " → "],
       argument.type === "missing" ? el("strong", {class: "bad"}, "missing")
-        : argument.size ? `${argument.size} bytes` : el("code", {}, short(JSON.stringify(argument.value), 400)),
+        : argument.size ? `${argument.size} bytes` : el("code", {}, short(writeJson(argument.value), 400)),
       argument.type !== "missing" && el("span", {class: "dim"}, ` ${argument.type}`),
       argument.missing && [el("span", {class: "dim"}, ", there is no "), el("code", {}, argument.missing)])]));
 }
@@ -104,7 +105,7 @@ export function patch(title, operations, most = 200) {
       el("span", {class: op === "remove" ? "bad" : "good", "aria-hidden": "true"}, SIGNS[op] ?? op, " "),
       el("span", {class: "unseen"}, `${op} `),
       path || "(all of it)", from && ` from ${from}`,
-      value !== undefined && [": ", short(JSON.stringify(value), 300)]))),
+      value !== undefined && [": ", short(writeJson(value), 300)]))),
     operations.length > most && el("p", {class: "dim"}, `and ${operations.length - most} more`));
 }
 

@@ -366,6 +366,61 @@ def test_what_is_typed_outlives_the_service_and_all_views_come_back(tmp_path, vi
         assert rule["name"] == "typed-in-between"
 
 
+def test_numbers_that_javascript_would_change_stay_as_they_are_written(service, visit):
+    """Integers above 2^53, floats without a fraction and small ones: from the API to the page, and back."""
+    service.inspect("vm-qemu-bios", big=9007199254740993, half=[0.5, 3.0])
+    values = ["{plugin_data[big]}", 9007199254740993]
+    written = {"/extra/id": 1234567890123456789, "/extra/ratio": 2.0, "/extra/most": -1e22, "/extra/least": 1e-7}
+    actions = [{"op": "set-attribute", "args": {"path": path, "value": value}} for path, value in written.items()]
+    rule = service.create("numbers", description="before", actions=actions,
+                          conditions=[{"op": "eq", "args": {"values": values}}])
+
+    def stored(uuid: str) -> str:
+        return service.client.get(f"{RULES}/{uuid}?fields=conditions,actions").text.split('"links"')[0]
+
+    before = stored(rule)
+    her = visit(service.url, width=1500)
+    her.open(f"#/workbench/{rule}?nodes={service.nodes['vm-qemu-bios']}")
+    her.see("The rule matches on vm-qemu-bios.", ".verdict")
+    her.see("{plugin_data[big]} → 9007199254740993 integer", ".steps")
+    her.see("/extra/id: 1234567890123456789", ".verdicts")
+    her.see("/extra/ratio: 2.0", ".verdicts")
+    # Unchanged, it is not sent; of what is changed, only that changes.
+    for text in ("after", "as JSON"):
+        her.page.keyboard.press("Control+S")
+        if text == "as JSON":
+            her.page.get_by_role("button", name="YAML ⇄ JSON").click()
+        write(her, re.sub("before|after", text, text_of(her)))
+        her.page.keyboard.press("Control+S")
+        wait_for("the rule", lambda text=text: service.client.get(f"{RULES}/{rule}").json()["description"] == text)
+        her.see("Saved.")
+        assert stored(rule) == before
+    assert not [sent for sent in her.sent if f"{RULES}/{rule}" in sent and '"before"' in sent]
+
+    # What is typed, as `apply` reads it, with a condition by a click in the tree.
+    search = her.page.get_by_label("Search in the inventory of vm-qemu-bios")
+    for sought in ("9007199254740993", "3.0"):
+        search.fill(sought)
+        expect(her.page.get_by_role("treeitem", selected=True).locator("[data-pick]")).to_have_text(sought)
+        expect(her.page.get_by_label("The chosen value")).to_have_text(sought)
+    her.open(f"#/workbench?nodes={service.nodes['vm-qemu-bios']}")
+    text = """name: typed-numbers
+actions:
+  - op: set-attribute
+    args: {path: /extra/typed, value: [9007199254740993, 2.0, -0.0, 1_0.50, 1.0e3, 0x20000000000001, 1e3]}
+"""
+    write(her, text)
+    search.fill("9007199254740993")
+    her.page.get_by_role("treeitem", selected=True).locator("[data-pick]").click()
+    her.see("The rule matches on vm-qemu-bios.", ".verdict")
+    her.page.get_by_role("button", name="Save as new rule").click()
+    her.see("typed-numbers", ".head")
+    typed = service.client.get(f"{RULES}?fields=name,conditions,actions").text.partition('"typed-numbers"')[2]
+    assert "[9007199254740993,2.0,-0.0,10.5,1000.0,9007199254740993,\"1e3\"]" in typed
+    assert '"{plugin_data[big]}",9007199254740993]' in typed
+    assert her.errors == []
+
+
 @pytest.mark.long
 def test_machines_are_chosen_by_keyboard_and_bad_ones_say_why_they_are(service, visit):
     node = service.client.post("/v1/nodes", json={"name": "silent", "driver": "fake-hardware"}).json()["uuid"]
