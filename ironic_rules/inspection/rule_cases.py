@@ -1,7 +1,7 @@
 """Tests of rules in files: rules, data of machines, and what is expected of an inspection. Without any service.
 
-A file is a mapping: ``rules`` (the name of a file, or a list of rules), ``hooks`` (names; none by default), and
-``cases``, a list of mappings:
+A file is a mapping: ``rules`` (the name of a file or folder, or a list of rules), ``built_in`` (the name of a file or
+folder with built-in rules), ``hooks`` (names; none by default), and ``cases``, a list of mappings:
 
 ``name``
     what the case is about
@@ -26,7 +26,7 @@ from typing import Any
 import orjson
 
 from ironic_rules import rules
-from ironic_rules.exceptions import ConfigurationError, Invalid, InvalidInventory
+from ironic_rules.exceptions import ConfigurationError, Invalid, InvalidInventory, Problem
 from ironic_rules.inspection import dry_run, payload
 from ironic_rules.inspection.dry_run import DryRun
 from ironic_rules.inspection.hook_settings import HookSettings
@@ -37,8 +37,9 @@ from ironic_rules.models.inspection_rules import Rule
 from ironic_rules.models.inventories import InspectionData
 from ironic_rules.models.json_values import JSONObject, same
 from ironic_rules.rules import built_in, strict_yaml
+from ironic_rules.rules.built_in import Found
 
-_KEYS = frozenset({"rules", "hooks", "cases"})
+_KEYS = frozenset({"rules", "built_in", "hooks", "cases"})
 _CASE = frozenset({"name", "node", "traits", "ports", "report", "previous", "expect"})
 _EXPECTED = ("outcome", "matched", "not_matched", "node", "changes", "traits", "plugin_data", "failure")
 _NODE = {"driver": "fake-hardware", "inspect_interface": "agent"}
@@ -112,7 +113,7 @@ def run(file: Path, coverage: Coverage, clock: Callable[[], float]) -> Iterator[
     """
     document = _load(file)
     _known(file, "", document, _KEYS)
-    known = _rules(file, document.get("rules"))
+    known = _rules(file, document)
     coverage.expect(known)
     try:
         pipeline = Pipeline(loader.load(document.get("hooks") or ()), HookSettings())
@@ -223,22 +224,47 @@ def _text(value: Any) -> str:
     return orjson.dumps(value, default=str).decode()
 
 
-def _rules(file: Path, given: Any) -> list[Rule]:
-    if isinstance(given, str):
-        try:
-            return built_in.load(file.parent / given)
-        except ConfigurationError as error:
-            raise BadCase(f"{file}: /rules: {error}") from error
-    if not isinstance(given, list):
-        raise BadCase(f"{file}: /rules: must be the name of a file, or a list of rules")
+def _rules(file: Path, document: JSONObject) -> list[Rule]:
     found = []
-    for number, written in enumerate(given):
-        problems = rules.validate(rules.from_wire(written) if isinstance(written, dict) else written, built_in=True)
-        if problems:
-            raise BadCase(f"{file}: /rules/{number}{problems[0]}")
-        rule = rules.from_wire(written)
-        found.append(Rule.of({"uuid": f"00000000-0000-4000-8000-{number:012d}", **rule, "position": number}))
+    if "rules" in document or "built_in" not in document:
+        found = _stored(file, document.get("rules"))
+    if "built_in" in document:
+        if not isinstance(document["built_in"], str):
+            raise BadCase(f"{file}: /built_in: must be the name of a file or folder")
+        try:
+            found += built_in.load(file.parent / document["built_in"])
+        except ConfigurationError as error:
+            raise BadCase(f"{file}: /built_in: {error}") from error
     return found
+
+
+def _stored(file: Path, given: Any) -> list[Rule]:
+    """Return rules as a service stores them, in their order."""
+    problems: list[str] = []
+    if isinstance(given, str):
+        written = built_in.read(file.parent / given, problems)
+    elif isinstance(given, list):
+        written = [Found(file, f"/rules/{number}", rules.from_wire(rule) if isinstance(rule, dict) else rule)
+                   for number, rule in enumerate(given)]
+    else:
+        raise BadCase(f"{file}: /rules: must be the name of a file or folder, or a list of rules")
+    problems += [each.told(problem) for each in written for problem in rules.validate(each.rule)]
+    if not problems:
+        problems += _repeated(written)
+    if problems:
+        raise BadCase(f"{file}: /rules: these rules cannot be stored:\n" + "\n".join(problems))
+    return [Rule.of({"uuid": f"00000000-0000-4000-8000-{number:012d}", **rule, "position": number})
+            for number, rule in enumerate(each.rule for each in written)]
+
+
+def _repeated(written: Sequence[Found]) -> Iterator[str]:
+    seen = set()
+    for each in written:
+        for key, group in (("uuid", None), ("name", each.rule["bundle"])):
+            identity = key, group, each.rule.get(key)
+            if identity in seen and each.rule.get(key) is not None:
+                yield each.told(Problem(f"/{key}", "another rule has it, too"))
+            seen.add(identity)
 
 
 def _report(file: Path, where: str, given: Any, key: str = "report") -> Any:

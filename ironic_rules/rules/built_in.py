@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
-from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.exceptions import ConfigurationError, Problem
 from ironic_rules.models.inspection_rules import RULE, SEALED, WRITABLE, Rule
 from ironic_rules.models.json_values import JSONObject, clone
 from ironic_rules.rules import strict_yaml
@@ -30,12 +30,16 @@ _ADDED = frozenset({"name", "bundle", "enabled", "max_nodes"})
 _NAMESPACE = uuid.UUID("6f2f1c0e-7f5b-5d0a-9c57-3b1e4f0d8a61")
 
 
-class _Found(NamedTuple):
-    """A rule of a file and its location there."""
+class Found(NamedTuple):
+    """A rule of a file and its location there: a JSON pointer, empty if the file is that rule."""
 
     file: Path
     where: str
     rule: JSONObject
+
+    def told(self, problem: Problem) -> str:
+        """Return a problem of the rule with its place."""
+        return ": ".join(filter(None, (str(self.file), self.where + problem.where, problem.text)))
 
 
 def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
@@ -49,15 +53,18 @@ def load(path: str | Path, *, limits: Limits = DEFAULT) -> list[Rule]:
     :raises ConfigurationError: with every problem of every file: its name, JSON pointer and text, one per line
     """
     problems: list[str] = []
-    found: list[_Found] = []
-    for file in _files(Path(path), problems):
-        found.extend(_read(file, problems))
+    found = read(path, problems)
     rules = [rule for each in found if (rule := _checked(each, limits, problems)) is not None]
     if not problems:
         problems.extend(_repeated(found, rules))
     if problems:
         raise ConfigurationError("The built-in inspection rules cannot be used:\n" + "\n".join(problems))
     return [Rule(**rule, position=FIRST_POSITION + index, built_in=True) for index, rule in enumerate(rules)]
+
+
+def read(path: str | Path, problems: list[str]) -> list[Found]:
+    """Return the rules of a YAML file, or of the ``*.yaml`` in a directory, unchecked; append what cannot be read."""
+    return [rule for file in _files(Path(path), problems) for rule in _read(file, problems)]
 
 
 def writable_by_others(path: str | Path) -> list[Path]:
@@ -80,7 +87,7 @@ def _files(path: Path, problems: list[str]) -> list[Path]:
     return [path]
 
 
-def _read(file: Path, problems: list[str]) -> Iterator[_Found]:
+def _read(file: Path, problems: list[str]) -> Iterator[Found]:
     try:
         if not file.is_file():
             problems.append(f"{file}: there is no such file" if not file.exists() else f"{file}: not a file")
@@ -108,19 +115,18 @@ def _read(file: Path, problems: list[str]) -> Iterator[_Found]:
         for index, rule in enumerate(many):
             where = "" if single else f"/{index}"
             if isinstance(rule, dict):
-                yield _Found(file, where, from_wire(rule))
+                yield Found(file, where, from_wire(rule))
             else:
                 problems.append(f"{file}: {where}: a rule is an object")
 
 
-def _checked(found: _Found, limits: Limits, problems: list[str]) -> JSONObject | None:
+def _checked(found: Found, limits: Limits, problems: list[str]) -> JSONObject | None:
     rule = found.rule
     wrong = validate(rule, built_in=True, limits=limits)
     if not wrong:
         return {**{name: clone(rule[name]) for name in WRITABLE if name in rule},
                 "uuid": rule.get("uuid") or _identity(rule)}
-    problems.extend(f"{found.file}: {found.where}{problem}" if problem.where else
-                    f"{found.file}: {found.where}: {problem}" for problem in wrong)
+    problems.extend(map(found.told, wrong))
     return None
 
 
@@ -131,9 +137,9 @@ def _identity(rule: JSONObject) -> str:
     return str(uuid.uuid5(_NAMESPACE, content.decode()))
 
 
-def _repeated(found: list[_Found], rules: list[JSONObject]) -> Iterator[str]:
-    first: dict[str, _Found] = {}
-    named: dict[str, _Found] = {}
+def _repeated(found: list[Found], rules: list[JSONObject]) -> Iterator[str]:
+    first: dict[str, Found] = {}
+    named: dict[str, Found] = {}
     for each, rule in zip(found, rules, strict=True):
         if rule["name"] is not None and (other := named.setdefault(rule["name"], each)) is not each:
             yield f"{each.file}: {each.where or '/'}: this name is already that of {other.file}: {other.where or '/'}"

@@ -68,6 +68,36 @@ cases:
     assert rules_test.main([str(folder), "--fail-under", "100"]) == 0, capsys.readouterr().out
 
 
+def test_rules_are_checked_as_stored_ones_and_built_in_ones_as_such(
+        folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "both.yaml").write_text("""
+rules:
+  - {name: few, max_nodes: 3, bundle: racks, actions: [{op: set-attribute, args: [/extra/last, few]}]}
+built_in: site
+cases:
+  - name: each in its order
+    report: {inventory: {disks: []}}
+    expect: {matched: [few, first], node: [{op: add, path: /extra/last, value: few}]}
+""")
+    site = folder / "site"
+    site.mkdir()
+    action = "actions: [{op: set-attribute, args: [/extra/last, first]}]"
+    (site / "10.yaml").write_text(f"- {{name: first, priority: 20000, {action}}}\n")
+    assert rules_test.main([str(folder)]) == 0, capsys.readouterr().out
+    capsys.readouterr()
+
+    (folder / "both.yaml").write_text("rules: site\nbuilt_in: rules.yaml\ncases: []\n")
+    (site / "20.yaml").write_text(f"[{{name: a, {action}}}, {{name: a, {action}}}, 5]")
+    assert rules_test.main([str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert f"{site / '10.yaml'}: /0/priority: must be from 0 to 9999; others are reserved for built-in rules" in told
+    assert f"{site / '20.yaml'}: /2: a rule is an object" in told
+    (site / "10.yaml").unlink()
+    (site / "20.yaml").write_text(f"[{{name: a, {action}}}, {{name: a, {action}}}]")
+    assert rules_test.main([str(folder)]) == 2
+    assert f"{site / '20.yaml'}: /1/name: another rule has it, too" in capsys.readouterr().err
+
+
 def test_conditions_that_no_case_covers_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = folder / "gpu.yaml"
     file.write_text(file.read_text().partition("  - name: a small one")[0])
@@ -86,7 +116,8 @@ def test_a_share_that_no_coverage_can_have_is_a_wrong_argument(folder: Path, sha
     "rules: nosuch.yaml\ncases: []", "rules: 5\ncases: []", "rules: []\ncases: 5", "rules: []\ncases: [5]",
     "rules: []\ncases: [{report: {}, other: 1}]", "rules: []\ncases: [{report: nosuch.json}]", "cases: [", "cases: 1",
     "rules: [{actions: [{op: nosuch}]}]\ncases: []", "rules: []\nhooks: [nosuch]\ncases: []",
-    "rules: []\nhooks: 5\ncases: []",
+    "rules: []\nhooks: 5\ncases: []", "built_in: 5\ncases: []", "built_in: nosuch.yaml\ncases: []",
+    "rules: [5]\ncases: []", "rules: [{actions: [{op: fail, args: [a]}], priority: 20000}]\ncases: []",
     "rules: []\ncases: [{report: {inventory: 5}}]", "rules: []\ncases: [{report: {inventory: {}}, node: {nosuch: 1}}]",
     "rules: []\ncases: [{report: {inventory: {}}, expect: {nosuch: 1}}]",
     "rules: []\ncases: [{report: {inventory: {}}, ports: 5}]", "rules: []\ncases: [{report: {inventory: {}}, node: 5}]",
