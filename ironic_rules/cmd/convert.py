@@ -52,9 +52,8 @@ class _File:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    args = _parser().parse_args(argv)
     try:
-        return output.written(PROG, lambda: _run(args))
+        return output.written(PROG, lambda: _run(_parser().parse_args(argv)))
     except (_Failure, ConfigurationError) as exc:
         print(f"{PROG}: {exc}", file=sys.stderr)
         return 2

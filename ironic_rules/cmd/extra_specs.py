@@ -41,12 +41,15 @@ class Finding:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    arguments = _parser().parse_args(argv)
     try:
-        return output.written(PROG, lambda: int(arguments.run(arguments)))
+        return output.written(PROG, lambda: _run(_parser().parse_args(argv)))
     except (flavor_files.UnreadableFile, OSError) as exc:
         print(f"{PROG}: {exc}", file=sys.stderr)
         return USAGE
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    return int(arguments.run(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,7 +15,11 @@ def written(name: str, command: Callable[[], int]) -> int:
     :param name: begins the message otherwise; the status is 2 then, since 0 and 1 would be results that no one has seen
     """
     try:
-        status = command()
+        try:
+            status = command()
+        except SystemExit:  # after --help and --version
+            sys.stdout.flush()
+            raise
         sys.stdout.flush()
     except OSError as exc:
         if exc.filename is not None or exc.errno not in (errno.EPIPE, errno.ENOSPC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 
 import httpx
@@ -21,9 +22,10 @@ def url(tmp_path_factory):
         yield url
 
 
-def simulate(url, *arguments):
+def simulate(url, *arguments, stdout=subprocess.PIPE):
     command = [*processes.PYTHON, "-m", "ironic_rules.cmd.simulate", "--endpoint", url, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=processes.PATIENCE_S, check=False)
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=processes.PATIENCE_S,
+                          check=False)
 
 
 def get(url, path):
@@ -58,6 +60,18 @@ def test_cleanup_leaves_no_node_behind(url):
     assert done.returncode == 0, done.stderr
     assert "3 of 3 (all)" in done.stdout
     assert [node for node in get(url, "/v1/nodes")["nodes"] if str(node["name"]).startswith("sim-gone-")] == []
+
+
+@pytest.mark.parametrize("form", ["--json", "--nojson"])
+def test_a_report_that_no_one_reads_is_no_result(url, form):
+    ours, theirs = os.pipe()
+    os.close(ours)
+
+    done = simulate(url, "--nodes", "1", "--cleanup", form, stdout=theirs)
+
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (
+        2, "ironic-rules-simulate: standard output cannot be written: Broken pipe.\n")
 
 
 def test_a_rule_that_fails_makes_the_status_1_and_names_the_reason(url):
