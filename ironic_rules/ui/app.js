@@ -11,6 +11,7 @@
 // What views use:
 //   dom.js        el(tag, attributes, ...children), fill, put, announce(text), when(iso), newId, shown
 //   api.js        request(method, path, {body, headers, signal}) -> {status, json, headers, error}; pages; poll; fromLink
+//   json.js       readJson, writeJson, isNumber: numbers of rules and inventories stay as they are written
 //   parts.js      notice(error, again), which also tries again by itself; table, spinner and others: small elements that several views have
 //   router.js     address(name, ...parts, {query}), go, guardLeaving(signal, isDirty)
 //   shortcuts.js  shortcut(keys, text, action, signal)

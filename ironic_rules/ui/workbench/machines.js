@@ -7,6 +7,7 @@ import {empty, notice} from "../parts.js";
 
 /** Machines at a time: each is a dry run after each change of the rule. */
 export const MOST = 50;
+const MOST_SHOWN = 200;
 /** Characters from which on a pasted text is not shown: a text field takes seconds to break 10 MiB into lines. */
 const LONG = 200_000;
 
@@ -126,15 +127,18 @@ export function chooseMachines(current, signal) {
     function draw() {
       if (groups === null) return;
       const sought = seek.value.trim().toLowerCase();
-      fill(list, groups.map(({title, machines, error, hint}) => {
-        const shown = machines.filter((machine) => `${machine.name} ${machine.id}`.toLowerCase().includes(sought)).slice(0, 200);
+      fill(list, groups.map(({title, machines, more, error, hint}) => {
+        const hits = machines.filter((machine) => `${machine.name} ${machine.id}`.toLowerCase().includes(sought));
+        const shown = hits.slice(0, MOST_SHOWN);
         return [el("h3", {}, title), error && notice(error, load), !error && shown.length === 0 && empty(sought ? "None has this in its name." : hint),
           shown.map((machine) => el("label", {class: "choice"}, el("input", {type: "checkbox",
             checked: chosen.has(machine.id), onchange: (event) => {
               if (event.target.checked) chosen.set(machine.id, machine);
               else chosen.delete(machine.id);
               tell();
-            }}), el("span", {}, machine.name, machine.detail && el("span", {class: "dim"}, ` ${machine.detail}`))))];
+            }}), el("span", {}, machine.name, machine.detail && el("span", {class: "dim"}, ` ${machine.detail}`)))),
+        hits.length > shown.length && empty(`These are the first ${shown.length} of ${hits.length.toLocaleString()}: search for the others.`),
+        more && empty(`Only the first ${machines.length.toLocaleString()} are listed and searched.`)];
       }));
       tell();
     }
@@ -188,7 +192,7 @@ async function offered(current, signal) {
   const pastedOnes = current.filter((machine) => machine.kind === "pasted");
   return [
     ...pastedOnes.length > 0 ? [{title: "Pasted", machines: pastedOnes, hint: ""}] : [],
-    {title: "Nodes", error: nodes.error, hint: "There are no nodes.", machines: nodes.items.map((node) =>
+    {title: "Nodes", error: nodes.error, more: nodes.more, hint: "There are no nodes.", machines: nodes.items.map((node) =>
       Object.assign(nodeMachine(node.uuid, node.name ?? node.uuid), {detail: node.provision_state}))},
     {title: "Samples", error: known.error, hint: "There are no samples.", machines: known.machines},
     {title: "Refused callbacks, in the journal", error: entries.error, hint: "No machine was refused.",
