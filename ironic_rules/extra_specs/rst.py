@@ -48,6 +48,9 @@ def _value(item: Registered) -> str:
     kind = _FORMATS.get(value.get("format", ""), _TYPES[value["type"]])
     if "enum" in value:
         kind = f"one of {', '.join(f'``{choice}``' for choice in value['enum'])}"
+    if "aliases" in value:
+        others = ", ".join(f"``{alias}`` for ``{choice}``" for alias, choice in value["aliases"].items())
+        kind += f", in upper or lower case{f'; also {others}' if others else ''}"
     bounds = [f"{words} {value[key]}" for key, words in (("min", "at least"), ("max", "at most")) if key in value]
     if bounds:
         kind += f", {' and '.join(bounds)}"

@@ -23,7 +23,8 @@ class ExtraSpecValidator:
     :param description: what it does, reStructuredText
     :param value: which values it takes: ``type`` (``int``, ``bool`` or ``str``), ``description``; of an integer ``min``
         and ``max``; of a text ``enum`` (a list) or ``pattern`` (a regular expression of RE2 that the whole value
-        matches) or ``format`` (one of ``ironic_rules.extra_specs.values.FORMATS``)
+        matches) or ``format`` (one of ``ironic_rules.extra_specs.values.FORMATS``); beside ``enum``, ``aliases``: other
+        words for its values, in lower case. With it, even if it is empty, upper and lower case are the same.
     :param parameters: for each parameter of the name: ``name``, ``description``, and ``type`` (``int`` or ``str``) or
         ``pattern`` or ``enum`` (a collection of texts, or a function that returns one when it is first needed)
     :param deprecated: whether it works, but should not be used any more

@@ -107,16 +107,24 @@ class Boolean(Rule):
 class Choice(Rule):
     """One of the values that are listed."""
 
-    def __init__(self, allowed: Iterable[str]) -> None:
+    def __init__(self, allowed: Iterable[str], aliases: Mapping[str, str] | None = None) -> None:
+        """Take the values, and other words for them, which make upper and lower case the same for all."""
         self.allowed = tuple(allowed)
         self._set = frozenset(self.allowed)
+        self._folded = None if aliases is None else {**{value.lower(): value for value in self.allowed}, **aliases}
 
     def accepts(self, text: str) -> bool:
-        return text in self._set
+        return text in self._set or (self._folded is not None and text.lower() in self._folded)
 
     def fault(self, text: str, strict: bool, shown: str) -> Fault | None:
         return Fault(ENUM, f"is {shown}, which is not one of {', '.join(self.allowed)}.", self.allowed,
-                     lambda: nearest(text, self.allowed))
+                     lambda: self._nearest(text))
+
+    def _nearest(self, text: str) -> str | None:
+        if self._folded is None:
+            return nearest(text, self.allowed)
+        found = nearest(text, self._folded)
+        return self._folded[found] if found else None
 
 
 class Pattern(Rule):
@@ -176,7 +184,9 @@ def rule_of(value: Mapping[str, Any]) -> Rule:
     if len(given) > 1:
         raise BadDefinition(f"Its value has {' and '.join(given)}, of which only one can be.")
     if value.get("enum") is not None:
-        return _choice(value["enum"])
+        return _choice(value["enum"], value.get("aliases"))
+    if value.get("aliases") is not None:
+        raise BadDefinition("Its value has 'aliases' without 'enum'.")
     if value.get("pattern") is not None:
         return Pattern(value["pattern"])
     if value.get("format") is not None:
@@ -218,13 +228,18 @@ def _integer(value: Mapping[str, Any]) -> Integer:
     return Integer(bounds["min"], bounds["max"])
 
 
-def _choice(values: object) -> Choice:
+def _choice(values: object, aliases: object) -> Choice:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
         raise BadDefinition("'enum' of its value is not a list.")
     allowed = [*values]
     if not allowed or not all(isinstance(item, str) for item in allowed):
         raise BadDefinition("'enum' of its value is not a list of texts with at least one.")
-    return Choice(allowed)
+    if aliases is None:
+        return Choice(allowed)
+    if not isinstance(aliases, Mapping) or not all(
+            isinstance(alias, str) and alias == alias.lower() and value in allowed for alias, value in aliases.items()):
+        raise BadDefinition("'aliases' of its value is not an object of texts in lower case, each with one of 'enum'.")
+    return Choice(allowed, aliases)
 
 
 def _number(text: str) -> int | None:

@@ -44,6 +44,8 @@ def value_of(found: Registered) -> dict[str, Any]:
     for key in _VALUE_KEYS:
         if described.get(key) is not None:
             value[key] = list(described[key]) if key == "enum" else described[key]
+    if described.get("aliases") is not None:
+        value["aliases"] = dict(described["aliases"])
     return value
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironic_rules.extra_specs import check, installed
 from ironic_rules.extra_specs.registry import Registry
 from ironic_rules.extra_specs.validators import ExtraSpecValidator
+from ironic_rules.extra_specs.values import BadDefinition, rule_of
 from ironic_rules.text import is_storable
 from tests import strategies
 
+VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "extra_specs"
 SETTINGS = settings(max_examples=strategies.wanted(200), deadline=None)
 
 
@@ -217,3 +221,30 @@ print(sorted({"oslo_config", "oslo_utils", "pecan", "sqlalchemy", "os_traits"} &
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+IMAGES = yaml.safe_load((VECTORS / "image_values.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("name", "values"), IMAGES["accepted"].items())
+def test_values_of_images_are_those_that_nova_reads_in_any_case_and_by_other_words(name, values):
+    properties = installed.image_properties()
+    assert [value for value in values if check.validate(name, value, registry=properties)] == []
+
+
+@pytest.mark.parametrize(("name", "values"), IMAGES["refused"].items())
+def test_values_of_images_that_nova_refuses_are_refused(name, values):
+    properties = installed.image_properties()
+    assert [value for value in values if not check.validate(name, value, registry=properties)] == []
+
+
+def test_the_hint_for_another_word_is_the_value():
+    assert check.validate("hw_architecture", "AMD46", registry=installed.image_properties()).nearest == "x86_64"
+
+
+@pytest.mark.parametrize("value", [
+    {"aliases": {"a": "b"}}, {"enum": ["b"], "aliases": ["b"]}, {"enum": ["b"], "aliases": {"A": "b"}},
+    {"enum": ["b"], "aliases": {"a": "c"}}, {"enum": ["b"], "aliases": {1: "b"}}])
+def test_other_words_belong_to_values(value):
+    with pytest.raises(BadDefinition, match="aliases"):
+        rule_of({"type": str, **value})

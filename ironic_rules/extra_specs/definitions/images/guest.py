@@ -22,5 +22,5 @@ PROPERTIES = [
     ExtraSpecValidator("os_skip_agent_inject_ssh", "Leaves SSH keys to the guest's own tools.",
                        {"type": bool, "description": "Whether they are left."}, drivers=["xenapi"]),
     ExtraSpecValidator("os_type", "The family of the operating system.",
-                       {"type": str, "description": "A family.", "enum": ("linux", "windows")}),
+                       {"type": str, "description": "A family.", "enum": ("linux", "windows"), "aliases": {}}),
 ]

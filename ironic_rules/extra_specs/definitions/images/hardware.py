@@ -13,11 +13,19 @@ ARCHITECTURES = (
     "aarch64", "alpha", "armv6", "armv7b", "armv7l", "cris", "i686", "ia64", "lm32", "m68k", "microblaze",
     "microblazeel", "mips", "mips64", "mips64el", "mipsel", "openrisc", "parisc", "parisc64", "ppc", "ppc64", "ppc64le",
     "ppcemb", "ppcle", "s390", "s390x", "sh4", "sh4eb", "sparc", "sparc64", "unicore32", "x86_64", "xtensa", "xtensaeb")
+ARCHITECTURE_ALIASES = {
+    "amd64": "x86_64", "i386": "i686", "i486": "i686", "i586": "i686", "x86_32": "i686", "x86_32p": "i686"}
 DISK_BUSES = ("fdc", "ide", "sata", "scsi", "usb", "virtio", "xen", "lxc", "uml")
 NETWORK_MODELS = (
     "virtio", "ne2k_pci", "pcnet", "rtl8139", "e1000", "e1000e", "igb", "netfront", "spapr-vlan", "lan9118", "sriov",
     "vmxnet", "vmxnet3")
 SCSI_MODELS = ("buslogic", "ibmvscsi", "lsilogic", "lsisas1068", "lsisas1078", "virtio-scsi", "vmpvscsi")
+#: What VMware calls them.
+NETWORK_MODEL_ALIASES = {
+    "virtuale1000": "e1000", "virtuale1000e": "e1000e", "virtualpcnet32": "pcnet", "virtualsriovethernetcard": "sriov",
+    "virtualvmxnet": "vmxnet", "virtualvmxnet3": "vmxnet3"}
+SCSI_MODEL_ALIASES = {"lsilogicsas": "lsisas1068", "paravirtual": "vmpvscsi"}
+VM_MODE_ALIASES = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
 UUID = "[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}"
 _NODE = {"name": "num", "description": "The virtual NUMA node, from 0.", "type": int}
 _FLAG: Mapping[str, Any] = {"type": bool}
@@ -33,13 +41,13 @@ def _property(name: str, description: str, value: Mapping[str, Any], says: str, 
                               **more)
 
 
-def _choice(values: Sequence[str]) -> Mapping[str, Any]:
-    return {"type": str, "enum": values}
+def _choice(values: Sequence[str], aliases: Mapping[str, str] | None = None) -> Mapping[str, Any]:
+    return {"type": str, "enum": values, "aliases": aliases}
 
 
 PROPERTIES = [
-    _property("architecture", "The architecture of the processors that the image is for.", _choice(ARCHITECTURES),
-              "An architecture.", drivers=()),
+    _property("architecture", "The architecture of the processors that the image is for.",
+              _choice(ARCHITECTURES, ARCHITECTURE_ALIASES), "An architecture.", drivers=()),
     _property("auto_disk_config", "Whether the root partition grows to the size of the disk.", _TEXT, "A boolean.",
               drivers=()),
     _property("boot_menu", "Lets a user at the console choose a boot device.", _FLAG,
@@ -65,7 +73,7 @@ PROPERTIES = [
     _property("disk_type", "How the disk is allocated.", _TEXT, "Such as ``sparse`` or ``preallocated``.",
               drivers=["vmware"]),
     _property("emulation_architecture", "The architecture that the host emulates, where it is not the host's own.",
-              _choice(ARCHITECTURES), "An architecture."),
+              _choice(ARCHITECTURES, ARCHITECTURE_ALIASES), "An architecture."),
     _property("ephemeral_encryption", "Encrypts the instance's local disks.", _FLAG,
               "Whether local disks are encrypted.", flavor="="),
     _property("ephemeral_encryption_format", "How local disks are encrypted.", _choice(hw.ENCRYPTION_FORMATS),
@@ -109,7 +117,7 @@ PROPERTIES = [
               _choice(("cdrom", "disk", "floppy", "fs", "lun")), "A device."),
     _property("rng_model", "The device for random numbers.", _choice(("virtio",)), "The model.",
               flavor="hw_rng:allowed"),
-    _property("scsi_model", "The controller of SCSI disks.", _choice(SCSI_MODELS), "The model.",
+    _property("scsi_model", "The controller of SCSI disks.", _choice(SCSI_MODELS, SCSI_MODEL_ALIASES), "The model.",
               drivers=["libvirt", "vmware"]),
     _property("serial_port_count", "The number of serial ports, at most what the flavor has.", {"type": int, "min": 0},
               "Ports.", flavor="="),
@@ -123,15 +131,15 @@ PROPERTIES = [
               _choice(("cirrus", "qxl", "vga", "vmvga", "xen", "virtio", "gop", "none", "bochs")), "The model."),
     _property("video_ram", "The video memory, at most what the flavor allows.", {"type": int, "min": 0},
               "Memory in MiB.", flavor="hw_video:ram_max_mb"),
-    _property("vif_model", "The network devices.", _choice(NETWORK_MODELS), "The model.",
+    _property("vif_model", "The network devices.", _choice(NETWORK_MODELS, NETWORK_MODEL_ALIASES), "The model.",
               drivers=["libvirt", "vmware"]),
     _property("vif_multiqueue_enabled", "Gives network devices as many queues as there are virtual CPUs.", _FLAG,
               "Whether there are several queues.", flavor="="),
     _property("viommu_model", "The virtual IOMMU.", _choice(hw.VIOMMU_MODELS), "The model.", flavor="="),
     _property("virtio_packed_ring", "Lets the guest use virtio's packed rings.", _FLAG,
               "Whether packed rings are offered.", flavor="="),
-    _property("vm_mode", "The interface between the guest and its host.", _choice(("hvm", "xen", "uml", "exe")),
-              "The mode."),
+    _property("vm_mode", "The interface between the guest and its host.",
+              _choice(("hvm", "xen", "uml", "exe"), VM_MODE_ALIASES), "The mode."),
     _property("watchdog_action",
               "What happens when the guest does not answer its watchdog any more. It comes before what the flavor "
               "says.", _choice(hw.WATCHDOG_ACTIONS), "The action.", flavor="="),

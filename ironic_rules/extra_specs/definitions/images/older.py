@@ -42,7 +42,7 @@ def _older() -> Iterator[ExtraSpecValidator]:
                                  drivers=item.drivers)
     yield ExtraSpecValidator("vmware_adaptertype", "The controller of disks.",
                              {"type": str, "description": "The model, or ``ide``.",
-                              "enum": ("ide", *hardware.SCSI_MODELS)},
+                              "enum": ("ide", *hardware.SCSI_MODELS), "aliases": hardware.SCSI_MODEL_ALIASES},
                              deprecated=True, replaced_by="hw_scsi_model", drivers=["vmware"])
 
 
