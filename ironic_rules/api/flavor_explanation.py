@@ -18,7 +18,7 @@ from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import DriverNotFound, Problem
 from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.flavors import Flavor
-from ironic_rules.steps import flavors, preview
+from ironic_rules.steps import flavors, preview, scheduler
 from ironic_rules.steps.flavors import Lack, Requirements
 from ironic_rules.steps.offers import NODE_COLUMNS
 
@@ -44,7 +44,7 @@ class Selection:
 class Nodes:
     """The nodes of the resource class: those that fit, and those that would if they did not lack one thing.
 
-    :ivar capable: by capability, the number of nodes that have it as required
+    :ivar capable: by extra spec that the scheduler compares, the number of nodes that are as it requires
     """
 
     total: int = 0
@@ -91,7 +91,7 @@ def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinne
     named = (*required.required, *required.forbidden)
     holders = flavor_nodes.holders(conn, named)
     found = _sorted(required, flavor_nodes.alike(
-        conn, classes, named, MOST_SHOWN, with_capabilities=bool(required.capabilities)))
+        conn, classes, named, MOST_SHOWN, scheduler.distinguishing(required.capabilities)))
     rows = flavor_nodes.by_id(conn, found.shown(), _COLUMNS)
     sample = _sample(found, rows)
     own = traits.list_for(conn, [sample.id])[sample.id] if sample is not None else []
@@ -106,24 +106,23 @@ def explain(conn: sa.Connection, flavor: Flavor, offered: OfferedSteps, *, pinne
             reason = str(error)
     warnings = required.warnings() + flavors.about_nodes(
         required, has_class=bool(classes), known_traits={name for name, count in holders.items() if count},
-        templates=templates.values(),
-        missing_capabilities=[name for name in required.capabilities if not found.capable.get(name)])
+        templates=templates.values(), capable=found.capable)
     return Explanation(required, classes, found, rows, holders, templates, sample, steps, reason, warnings)
 
 
 def _sorted(required: Requirements, groups: Iterable[flavor_nodes.Alike]) -> Nodes:
-    found = Nodes(capable=dict.fromkeys(required.capabilities, 0))
+    found = Nodes()
+    verdicts = []
     for nodes in groups:
-        capabilities = flavors.capabilities_of(nodes.capabilities)
-        lacks = flavors.lacks(required, nodes.traits, capabilities, nodes.state)
-        incapable = {lack.name for lack in lacks if lack.kind == flavors.CAPABILITY}
+        compared = scheduler.compared(required.capabilities, scheduler.host(**nodes.told)) if nodes.told else {}
+        verdicts.append((compared, nodes.count))
+        lacks = flavors.lacks(required, nodes.traits, compared, nodes.state)
         found.total += nodes.count
-        for name in required.capabilities.keys() - incapable:
-            found.capable[name] += nodes.count
         if not lacks:
             found.fitting.add(nodes)
         elif len(lacks) == 1:
             found.nearly.setdefault(lacks[0], Selection()).add(nodes)
+    found.capable = scheduler.capable(required.capabilities, verdicts)
     return found
 
 

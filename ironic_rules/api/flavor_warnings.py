@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from ironic_rules.db import deploy_templates, flavor_nodes
 from ironic_rules.exceptions import Problem
 from ironic_rules.models.flavors import Flavor, resource_class_in_placement
-from ironic_rules.steps import flavors
+from ironic_rules.steps import flavors, scheduler
 from ironic_rules.steps.flavors import Requirements
 
 
@@ -17,15 +17,13 @@ def of(conn: sa.Connection, flavor: Flavor, specs: Mapping[str, str]) -> list[Pr
     """Return the warnings about a flavor that has these extra specs."""
     required = Requirements.of(flavor, specs)
     classes = classes_of(conn, required)
-    missing: list[str] = []
-    if required.capabilities:
-        known = [flavors.capabilities_of(stored) for stored in flavor_nodes.capabilities_of(conn, classes)]
-        missing = [name for name, wanted in required.capabilities.items()
-                   if not any(flavors.matches(capabilities.get(name), wanted) for capabilities in known)]
+    told = flavor_nodes.told_of(conn, classes, scheduler.distinguishing(required.capabilities))
+    verdicts = [(scheduler.compared(required.capabilities, scheduler.host(**each)), 1) for each in told]
     holders = flavor_nodes.holders(conn, required.required)
     return required.warnings() + flavors.about_nodes(
         required, has_class=bool(classes), known_traits={trait for trait, count in holders.items() if count},
-        templates=deploy_templates.for_traits(conn, required.required), missing_capabilities=missing)
+        templates=deploy_templates.for_traits(conn, required.required),
+        capable=scheduler.capable(required.capabilities, verdicts))
 
 
 def classes_of(conn: sa.Connection, required: Requirements) -> list[str]:

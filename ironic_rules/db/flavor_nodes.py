@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,26 +26,39 @@ _STATE = sa.case(
     else_=sa.null())
 
 
-class _Capabilities(FunctionElement[str]):
-    """What is stored as ``properties/capabilities``: a text, or the JSON of a text or of an object."""
+class _Property(FunctionElement[str]):
+    """The JSON of what a node has in ``properties``: of a column as text, and the name."""
 
     inherit_cache = True
     type = sa.Text()
 
 
-@compiles(_Capabilities)
-def _extracted(element: _Capabilities, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return f"JSON_EXTRACT({compiler.process(element.clauses, **kwargs)}, '$.capabilities')"
+@compiles(_Property)
+def _extracted(element: _Property, compiler: SQLCompiler, **kwargs: Any) -> str:
+    column, name = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"JSON_EXTRACT({column}, '$.{name}')"
 
 
-@compiles(_Capabilities, "postgresql")
-def _selected(element: _Capabilities, compiler: SQLCompiler, **kwargs: Any) -> str:
+@compiles(_Property, "sqlite")
+def _quoted(element: _Property, compiler: SQLCompiler, **kwargs: Any) -> str:
+    # SQLite extracts a text without its quotes, and JSON_QUOTE makes one of NULL.
+    return f"NULLIF(JSON_QUOTE({_extracted(element, compiler, **kwargs)}), 'null')"
+
+
+@compiles(_Property, "postgresql")
+def _selected(element: _Property, compiler: SQLCompiler, **kwargs: Any) -> str:
+    column, name = (compiler.process(clause, **kwargs) for clause in element.clauses)
     # PostgreSQL reads no JSON that has NUL anywhere; texts of firmware, which rules write into properties, can have it.
-    text = f"REPLACE({compiler.process(element.clauses, **kwargs)}, '\\u0000', '\\ufffd')"
-    return f"CAST(CAST({text} AS JSON) -> 'capabilities' AS TEXT)"
+    return f"CAST(CAST(REPLACE({column}, '\\u0000', '\\ufffd') AS JSON) -> '{name}' AS TEXT)"
 
 
-_CAPABILITIES = _Capabilities(sa.type_coerce(_NODES.properties, sa.Text))
+def _property(name: str) -> _Property:
+    return _Property(sa.type_coerce(_NODES.properties, sa.Text), sa.literal_column(name))
+
+
+#: What of a node distinguishes it for Nova's scheduler.
+_TOLD: Mapping[str, sa.ColumnElement[Any]] = {
+    "capabilities": _property("capabilities"), "cpu_arch": _property("cpu_arch"), "uuid": _NODES.uuid}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +67,15 @@ class Alike:
 
     :ivar state: what keeps Nova from them; None if nothing does
     :ivar traits: those of the given traits that they have
-    :ivar capabilities: as stored; None if they have none, or if those were not read
+    :ivar told: what Nova's scheduler is told of them, as far as it was wanted: ``capabilities`` and ``cpu_arch`` as
+        JSON, None if they have none, and ``uuid``
     :ivar count: number of the nodes
     :ivar ids: of some of them, sorted
     """
 
     state: str | None
     traits: frozenset[str]
-    capabilities: str | None
+    told: Mapping[str, str | None]
     count: int
     ids: Sequence[int]
 
@@ -72,19 +86,19 @@ def resource_classes(conn: sa.Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in conn.execute(query.group_by(_NODES.resource_class)).all()}
 
 
-def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], most_ids: int, *,
-          with_capabilities: bool) -> Iterator[Alike]:
+def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], most_ids: int,
+          told: Sequence[str] = ()) -> Iterator[Alike]:
     """Yield the nodes of these resource classes in groups, by one query.
 
     :param traits: which distinguish nodes
     :param most_ids: number of ids of each group
-    :param with_capabilities: whether the capabilities distinguish nodes, too
+    :param told: what else distinguishes them, by its name in ``Alike.told``
     """
     if not classes:
         return
     has = [sa.exists().where(node_traits.c.node_id == _NODES.id, node_traits.c.trait == trait) for trait in traits]
     keys = [_STATE.label("state"), *(found.label(f"t{place}") for place, found in enumerate(has)),
-            *([_CAPABILITIES.label("capabilities")] if with_capabilities else [])]
+            *(_TOLD[name].label(name) for name in told)]
     inner = sa.select(_NODES.id, *keys).where(_NODES.resource_class.in_(list(classes))).subquery()
     grouped = [column for column in inner.c if column.name != "id"]
     query = sa.select(*grouped, sa.func.count(), sa.func.aggregate_strings(sa.cast(inner.c.id, sa.String(20)), ","))
@@ -93,15 +107,15 @@ def alike(conn: sa.Connection, classes: Collection[str], traits: Sequence[str], 
         # The text has the ids of all of them, thousands; where a server cuts it off, it is longer than this.
         ids = sorted(map(int, row[-1].split(",", most_ids)[:most_ids]))
         yield Alike(row[0], frozenset(trait for trait, has_it in zip(traits, held, strict=True) if has_it),
-                    row[1 + len(traits)] if with_capabilities else None, row[-2], ids)
+                    dict(zip(told, row[1 + len(traits):-2], strict=True)), row[-2], ids)
 
 
-def capabilities_of(conn: sa.Connection, classes: Collection[str]) -> Sequence[str]:
-    """Return all different capabilities of nodes with these resource classes, as stored."""
-    if not classes:
+def told_of(conn: sa.Connection, classes: Collection[str], told: Sequence[str]) -> list[dict[str, str | None]]:
+    """Return how nodes with these resource classes differ in what Nova's scheduler is told of them."""
+    if not classes or not told:
         return []
-    return conn.scalars(sa.select(_CAPABILITIES).distinct().where(
-        _NODES.resource_class.in_(list(classes)), _CAPABILITIES.is_not(None))).all()
+    query = sa.select(*(_TOLD[name].label(name) for name in told)).distinct()
+    return [dict(row._mapping) for row in conn.execute(query.where(_NODES.resource_class.in_(list(classes)))).all()]
 
 
 def holders(conn: sa.Connection, traits: Collection[str]) -> dict[str, int]:

@@ -8,29 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import orjson
+from typing import NamedTuple
 
 from ironic_rules.exceptions import Problem
 from ironic_rules.models.deploy_templates import DeployTemplate
 from ironic_rules.models.flavors import Flavor
+from ironic_rules.steps import scheduler
 from ironic_rules.text import pointer_token
 
 TRAIT, FORBIDDEN, CAPABILITY, STATE = "trait", "forbidden trait", "capability", "state"
 
 _RESOURCE = re.compile(r"resources[a-zA-Z0-9_-]*:([A-Z0-9_]+)")
 _TRAIT = re.compile(r"trait[a-zA-Z0-9_-]*:([A-Z0-9_]+)")
-_CAPABILITY = "capabilities:"
 #: Standard resource classes, which every flavor requests unless they are zeroed -> where the amount comes from.
 _STANDARD: dict[str, Callable[[Flavor], int]] = {
     "VCPU": lambda flavor: flavor.vcpus, "MEMORY_MB": lambda flavor: flavor.memory_mb,
     "DISK_GB": lambda flavor: flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024)}
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, ">=": lambda a, b: a >= b, "<=": lambda a, b: a <= b,
-    "<": lambda a, b: a < b, ">": lambda a, b: a > b, "=": lambda a, b: a >= b}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ class Requirements:
     :ivar classes: the custom resource classes that it requests, as Placement names them, each with the amount
     :ivar standard: amounts above 0 of resource classes that no node offers, by name
     :ivar required: traits;  forbidden: traits
-    :ivar capabilities: by name, what the scheduler compares them with
+    :ivar capabilities: the extra specs that the scheduler may compare with a node: see :func:`scheduler.read_by_filter`
     """
 
     classes: Mapping[str, int]
@@ -52,20 +48,23 @@ class Requirements:
     @classmethod
     def of(cls, flavor: Flavor, specs: Mapping[str, str]) -> Requirements:
         """Return what ``flavor`` requires if it has these extra specs. What is malformed requires nothing."""
-        amounts = {name: amount(flavor) for name, amount in _STANDARD.items()}
+        amounts: Counter[str] = Counter()
         traits: dict[str, list[str]] = {"required": [], "forbidden": []}
         for key, value in specs.items():
             if (resource := _RESOURCE.fullmatch(key)) is not None:
-                if value.isascii() and value.isdigit():
-                    amounts[resource[1]] = int(value)
+                with contextlib.suppress(ValueError):
+                    # What several groups request is requested together.
+                    amounts[resource[1]] += _amount(value)
             elif (trait := _TRAIT.fullmatch(key)) is not None and trait[1] not in traits.get(value, [trait[1]]):
                 traits[value].append(trait[1])
+        for name, amount in _STANDARD.items():
+            if name not in amounts and not (name == "VCPU" and "PCPU" in amounts):
+                amounts[name] = amount(flavor)
         wanted = {name: amount for name, amount in amounts.items() if amount}
         return cls(
             {name: amount for name, amount in wanted.items() if name.startswith("CUSTOM_")},
             {name: amount for name, amount in wanted.items() if not name.startswith("CUSTOM_")},
-            tuple(sorted(traits["required"])), tuple(sorted(traits["forbidden"])),
-            {key.removeprefix(_CAPABILITY): value for key, value in specs.items() if key.startswith(_CAPABILITY)})
+            tuple(sorted(traits["required"])), tuple(sorted(traits["forbidden"])), scheduler.read_by_filter(specs))
 
     @property
     def resource_class(self) -> str | None:
@@ -99,75 +98,40 @@ class Lack(NamedTuple):
     name: str
 
 
-def lacks(required: Requirements, traits: Collection[str], capabilities: Mapping[str, str],
+def lacks(required: Requirements, traits: Collection[str], compared: Mapping[str, bool],
           state: str | None) -> list[Lack]:
     """Return why a node of the right resource class does not fit.
 
     :param traits: of the node
+    :param compared: whether it is as the scheduler requires, by extra spec: see :func:`scheduler.compared`
     :param state: what its state prevents; None if the node is available
     """
     found = [] if state is None else [Lack(STATE, state)]
     found += [Lack(TRAIT, trait) for trait in required.required if trait not in traits]
     found += [Lack(FORBIDDEN, trait) for trait in required.forbidden if trait in traits]
-    found += [Lack(CAPABILITY, name) for name, wanted in required.capabilities.items()
-              if not matches(capabilities.get(name), wanted)]
+    found += dict.fromkeys(Lack(CAPABILITY, scheduler.name_of(key)) for key, fits in compared.items() if not fits)
     return found
 
 
-def capabilities_of(stored: Any) -> dict[str, str]:
-    """Return the capabilities of a node: ``boot_mode:uefi,raid:1``, or the JSON of that or of an object.
+def _amount(text: str) -> int:
+    """Return an amount.
 
-    Anything else has none: users write what they like there. SQLite returns a number as such.
+    :raises ValueError: it is none, and ignored by Nova
     """
-    if not stored or not isinstance(stored, str):
-        return {}
-    found: Any = stored
-    if stored[0] in '"{[' or stored == "null":
-        # SQLite returns a text without quotes: then it is none.
-        with contextlib.suppress(orjson.JSONDecodeError):
-            found = orjson.loads(stored)
-    if isinstance(found, str):
-        pairs = (part.partition(":") for part in found.split(","))
-        return {name.strip(): value.strip() for name, colon, value in pairs if colon}
-    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
-
-
-def matches(value: str | None, wanted: str) -> bool:
-    """Return whether a capability is as an extra spec requires, by Nova's rules (``<in>``, ``<or>``, ``s==``, …).
-
-    :param value: of the node; None if it does not have the capability
-    """
-    if value is None:
-        return False
-    operator, *operands = wanted.split() or [""]
-    if operator == "<or>":
-        return value in operands[::2]
-    if operator == "<in>":
-        return bool(operands) and operands[0] in value
-    if operator == "<all-in>":
-        return bool(operands) and all(operand in value for operand in operands)
-    if operator in _COMPARISONS and operator not in ("<", ">"):
-        return _by_number(_COMPARISONS[operator], value, operands)
-    if operator.startswith("s") and operator[1:] in _COMPARISONS and operator != "s=":
-        return bool(operands) and _COMPARISONS[operator[1:]](value, operands[0])
-    return value == wanted
-
-
-def _by_number(compare: Callable[[Any, Any], bool], value: str, operands: list[str]) -> bool:
-    try:
-        return bool(operands) and compare(float(value), float(operands[0]))
-    except ValueError:
-        return False
+    amount = int(text)
+    if amount < 0:
+        raise ValueError
+    return amount
 
 
 def about_nodes(required: Requirements, *, has_class: bool, known_traits: Collection[str],
-                templates: Iterable[DeployTemplate], missing_capabilities: Collection[str]) -> list[Problem]:
+                templates: Iterable[DeployTemplate], capable: Mapping[str, int]) -> list[Problem]:
     """Return what keeps instances from the nodes and the templates that there are.
 
     :param has_class: whether any node has the resource class
     :param known_traits: those of the required traits that any node has
     :param templates: those that are named after required traits
-    :param missing_capabilities: names of required capabilities that no node of the class has with a matching value
+    :param capable: how many nodes of the class are as each of the extra specs requires that the scheduler compares
     """
     found = []
     name = required.resource_class
@@ -178,9 +142,12 @@ def about_nodes(required: Requirements, *, has_class: bool, known_traits: Collec
     found += [Problem(f"/extra_specs/trait:{trait}", (
         f"No node has the trait {trait}, and no deploy template is named after it."))
         for trait in required.required if trait not in known_traits and trait not in named]
-    found += [Problem(f"/extra_specs/{_CAPABILITY}{pointer_token(capability)}", (
-        f"No node of the resource class has the capability {capability} as the flavor requires it."))
-        for capability in missing_capabilities if has_class]
+    found += [Problem(f"/extra_specs/{pointer_token(key)}", (
+        f"No node of the resource class has the capability {scheduler.name_of(key)} as the flavor requires it."))
+        for key, count in capable.items() if has_class and not count]
+    found += [Problem(f"/extra_specs/{pointer_token(key)}", (
+        f"Only Nova knows {scheduler.name_of(key)} of its hosts. Here, every node counts as one that fits."))
+        for key in scheduler.unknown(required.capabilities)]
     touched: dict[str, str] = {}
     for template in ordered:
         for interface in sorted({step.interface for step in template.steps if step.priority}):

@@ -12,6 +12,7 @@ from ironic_rules.db.projection import Row
 from ironic_rules.exceptions import Problem
 from ironic_rules.models.flavors import Flavor
 from ironic_rules.models.json_values import JSONObject
+from ironic_rules.steps import scheduler
 
 _NO_STEPS: JSONObject = {"deploy_steps": [], "deploy_templates": [], "problems": [], "complete": False}
 
@@ -27,8 +28,8 @@ def explanation(flavor: Flavor, told: Explanation) -> JSONObject:
         "required_traits": [{"trait": trait, "nodes": told.holders[trait],
                              "deploy_template": _template(told, trait)} for trait in required.required],
         "forbidden_traits": [{"trait": trait, "nodes": told.holders[trait]} for trait in required.forbidden],
-        "capabilities": [{"name": name, "value": value, "nodes": nodes.capable.get(name, 0)}
-                         for name, value in required.capabilities.items()],
+        "capabilities": [{"name": scheduler.name_of(key), "value": required.capabilities[key], "nodes": count}
+                         for key, count in nodes.capable.items()],
         "schedulable": not required.warnings(),
         "fitting": _nodes(nodes.fitting, told.rows),
         "nearly_fitting": [{"lacks": {"kind": lack.kind, "name": lack.name}, **_nodes(found, told.rows)}

@@ -64,7 +64,7 @@ def test_each_node_fits_or_lacks_one_thing_or_is_not_shown(app, db, store):
     make_template(db, "CUSTOM_RAID")
     store("fits", "CUSTOM_RAID", "CUSTOM_OTHER")
     store("fits-too", "CUSTOM_RAID", resource_class="BAREMETAL_GOLD",
-          properties={"capabilities": {"boot_mode": "bios"}})
+          properties={"capabilities": "boot_mode:bios"})
     store("no-trait")
     store("broken", "CUSTOM_RAID", "CUSTOM_BROKEN")
     store("wrong-mode", "CUSTOM_RAID", properties={"capabilities": "boot_mode:legacy"})
@@ -92,6 +92,28 @@ def test_each_node_fits_or_lacks_one_thing_or_is_not_shown(app, db, store):
     assert told["forbidden_traits"] == [{"trait": "CUSTOM_BROKEN", "nodes": 1}]
     assert told["capabilities"] == [{"name": "boot_mode", "value": "<or> uefi <or> bios", "nodes": 9}]
     assert (told["schedulable"], told["warnings"]) == (True, [])
+
+
+def test_a_node_is_what_novas_scheduler_knows_of_it(app, db, store):
+    own = "22222222-2222-4222-8222-222222222222"
+    make_flavor(db, {**{key: value for key, value in SPECS.items() if not key.startswith(("trait", "cap"))},
+                     "cpu_arch": "x86_64", "capabilities:cpu_arch": "x86_64", "capabilities:hypervisor_type": "ironic",
+                     "capabilities:vcpus_total": ">= 0", "capabilities:hypervisor_hostname": own,
+                     "capabilities:host_ip": "192.0.2.1", "group_policy": "none"})
+    store("fits", uuid=own, properties={"cpu_arch": "x86_64"})
+    store("another", properties={"cpu_arch": "x86_64"})
+    store("other-arch", uuid="33333333-3333-4333-8333-333333333333", properties={"cpu_arch": "aarch64"})
+    store("object", properties={"capabilities": {"cpu_arch": "x86_64"}})
+
+    told = app.get(f"{URL}/explanation").json
+
+    assert names(told["fitting"]) == ["fits"]
+    assert [(item["lacks"]["name"], names(item)) for item in told["nearly_fitting"]] == [
+        ("hypervisor_hostname", ["another"])]
+    assert {(item["name"], item["nodes"]) for item in told["capabilities"]} == {
+        ("cpu_arch", 2), ("hypervisor_type", 4), ("vcpus_total", 4), ("hypervisor_hostname", 1), ("host_ip", 4)}
+    assert list(texts(told["warnings"])) == ["/extra_specs/capabilities:host_ip"]
+    assert "Only Nova knows host_ip" in told["warnings"][0]["text"]
 
 
 def test_the_steps_are_those_of_the_nodes_own_preview(app, db, store):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -15,11 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.functional.clients import machines
 from tests.functional.processes import standalone
+from tests.unit.steps import test_flavors
 
 DRIVER = Path(__file__).with_name("nova_driver.py")
+SCHEDULER = Path(__file__).with_name("nova_scheduler.py")
+VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "extra_specs"
 NOVA = os.environ.get("IRONIC_RULES_TEST_NOVA", "")
 PREFIX = "CUSTOM_BM_CONFIG_"
 IMAGE = "7b5e2bd6-5a4b-4a2a-9a5c-30cf1e9ad3ff"
@@ -83,6 +88,16 @@ def compute(endpoint: str, instance: dict[str, Any], *actions: str) -> list[dict
     assert done.returncode == 0, done.stderr
     results: list[dict[str, Any]] = json.loads(done.stdout)
     return results
+
+
+def ask(**cases: list[Any]) -> dict[str, list[Any]]:
+    """Ask Nova's scheduler and its objects; see :mod:`tests.functional.clients.nova_scheduler`."""
+    done = subprocess.run(
+        [Path(NOVA, "bin", "python"), SCHEDULER], text=True, capture_output=True, timeout=120, check=False,
+        input=json.dumps({"hosts": [], "requests": [], "images": [], **cases}))
+    assert done.returncode == 0, done.stderr
+    verdicts: dict[str, list[Any]] = json.loads(done.stdout)
+    return verdicts
 
 
 def finished(endpoint: str, node: str) -> list[str]:
@@ -207,3 +222,44 @@ def test_d_04_placement_is_told_of_traits_and_resource_class(endpoint, node):
 
     assert f"{PREFIX}RAID_DISK_MIRROR" in resources["result"]["traits"]
     assert resources["result"]["inventory"]["CUSTOM_COMPUTE_A"]["total"] == 1
+
+
+def test_the_vectors_are_novas_verdicts():
+    hosts = yaml.safe_load((VECTORS / "hosts.yaml").read_text(encoding="utf-8"))
+    images = yaml.safe_load((VECTORS / "image_values.yaml").read_text(encoding="utf-8"))
+    values = [(name, value, kind == "accepted") for kind, found in images.items()
+              for name, each in found.items() for value in each]
+
+    told = ask(hosts=[[{"uuid": test_flavors.UUID, "properties": case["node"]}, case["specs"]] for case in hosts],
+               requests=[specs for specs, _ in test_flavors.AMOUNTS],
+               images=[[name, value] for name, value, _ in values])
+
+    assert [case for case, verdict in zip(hosts, told["hosts"], strict=True) if verdict != case["fits"]] == []
+    assert told["requests"] == [amounts for _, amounts in test_flavors.AMOUNTS]
+    assert [case for case, verdict in zip(values, told["images"], strict=True) if verdict != case[2]] == []
+
+
+def test_novas_filter_and_ours_agree_about_any_node():
+    """Nodes and flavors are put together at random, of pieces between which there are differences."""
+    chosen = random.Random(34)
+    names = ["a", "a b", "x:y", "cpu_arch", "uuid", "stats",
+             "hypervisor_type", "vcpus_total", "numa_topology", "limits"]
+    values = ["1", "x86_64", " 1", "", "ironic", "a:1", "{}", "uefi"]
+    wanted = [*values, ">= 0", "== 1", "<in> 6", "<or> 1 <or> uefi", "s!= 1", "<all-in> x 6", "= x", "!= 1", "s< b"]
+    cases = []
+    for _ in range(3000):
+        pairs = ",".join(f"{chosen.choice(names)}{chosen.choice(['', ':', ':', ':'])}{chosen.choice(values)}"
+                         for _ in range(chosen.randrange(4)))
+        properties = {"capabilities": chosen.choice([pairs, pairs, pairs, [pairs], {"a": pairs}, None, 1, True])}
+        if chosen.random() < 0.8:
+            properties["cpu_arch"] = chosen.choice(["x86_64", "AMD64", "pdp11", ""])
+        scopes = ["", "capabilities:", "capabilities:stats:"]
+        specs = {chosen.choice(scopes) + chosen.choice(names): chosen.choice(wanted)
+                 for _ in range(chosen.randrange(1, 3))}
+        cases.append((properties, specs))
+
+    told = ask(hosts=[[{"uuid": test_flavors.UUID, "properties": properties}, specs] for properties, specs in cases])
+
+    assert [case for case, verdict in zip(cases, told["hosts"], strict=True)
+            if verdict != test_flavors.fits(*case)] == []
+    assert told["hosts"].count(True) > 200

@@ -9,9 +9,16 @@ import pytest
 from ironic_rules.db import flavor_nodes, flavors, nodes, traits
 from ironic_rules.db.paging import Page
 from ironic_rules.exceptions import ExtraSpecNotFound, FlavorNotFound
-from ironic_rules.steps.flavors import capabilities_of
+from ironic_rules.steps import scheduler
 
 VALUES = {"memory_mb": 1, "vcpus": 1, "root_gb": 1}
+TOLD = ("capabilities", "cpu_arch")
+
+
+def stats(told: Any) -> dict[str, Any]:
+    """Return what Nova's scheduler knows of nodes as capabilities."""
+    found: dict[str, Any] = scheduler.host(**told)["stats"]
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def test_extra_specs_are_written_listed_and_deleted_with_their_flavor(db):
@@ -38,7 +45,7 @@ def test_extra_specs_are_written_listed_and_deleted_with_their_flavor(db):
 
 def test_nodes_are_grouped_by_state_traits_and_capabilities(db):
     def node(conn: Any, capabilities: Any, *wanted: str, **values: Any) -> int:
-        properties = {} if capabilities is None else {"capabilities": capabilities, "cpus": 8}
+        properties = {} if capabilities is None else {"capabilities": capabilities, "cpus": 8, "cpu_arch": "x86_64"}
         made = nodes.create(conn, {"driver": "fake-hardware", "resource_class": "gold", "power_state": "power off",
                                    "provision_state": "available", "properties": properties, **values})
         traits.set_all(conn, made.id, wanted)
@@ -51,19 +58,22 @@ def test_nodes_are_grouped_by_state_traits_and_capabilities(db):
             "maintenance": node(conn, None, "CUSTOM_A", maintenance=True), "other": node(conn, None, "CUSTOM_C"),
             "state": node(conn, None, provision_state="active"), "power": node(conn, None, power_state=None)}
         node(conn, None, resource_class="silver")
-        groups = list(flavor_nodes.alike(conn, ["gold"], ["CUSTOM_A", "CUSTOM_B"], 2, with_capabilities=True))
-        without = list(flavor_nodes.alike(conn, ["gold"], ["CUSTOM_A"], 20, with_capabilities=False))
+        groups = list(flavor_nodes.alike(conn, ["gold"], ["CUSTOM_A", "CUSTOM_B"], 2, TOLD))
+        without = list(flavor_nodes.alike(conn, ["gold"], ["CUSTOM_A"], 20))
+        by_uuid = list(flavor_nodes.alike(conn, ["gold"], [], 20, ("uuid",)))
         classes = flavor_nodes.resource_classes(conn)
-        stored = sorted(sorted(capabilities_of(text)) for text in flavor_nodes.capabilities_of(conn, ["gold"]))
+        stored = [stats(told) for told in flavor_nodes.told_of(conn, ["gold"], TOLD)]
         holders = flavor_nodes.holders(conn, ["CUSTOM_A", "CUSTOM_B", "CUSTOM_D"])
 
-    found = {(each.state, each.traits, tuple(sorted(capabilities_of(each.capabilities).items()))):
+    found = {(each.state, each.traits, tuple(sorted(stats(each.told).items()))):
              (each.count, each.ids) for each in groups}
-    only_a, uefi = frozenset({"CUSTOM_A"}), ("boot_mode", "uefi")
-    count, ids = found.pop((None, only_a, (uefi, ("raid", '"1"'))))
+    only_a, text = frozenset({"CUSTOM_A"}), (("boot_mode", "uefi"), ("cpu_arch", "x86_64"), ("raid", '"1"'))
+    # Nova takes an object for a text.
+    thing = (("cpu_arch", "x86_64"), ("{'boot_mode'", " 'uefi'}"))
+    count, ids = found.pop((None, only_a, text))
     assert (count, len(ids), set(ids) <= set(plain)) == (3, 2, True)
     assert found == {
-        (None, only_a, (uefi,)): (1, [single["object"]]),
+        (None, only_a, thing): (1, [single["object"]]),
         (None, frozenset({"CUSTOM_A", "CUSTOM_B"}), ()): (1, [single["none"]]),
         ("maintenance", only_a, ()): (1, [single["maintenance"]]),
         (None, frozenset(), ()): (1, [single["other"]]),
@@ -71,18 +81,31 @@ def test_nodes_are_grouped_by_state_traits_and_capabilities(db):
         ("power state unknown", frozenset(), ()): (1, [single["power"]])}
     assert sorted(each.count for each in without) == [1, 1, 1, 1, 5]
     assert classes == {"gold": 9, "silver": 1}
-    assert stored == [["boot_mode"], ["boot_mode", "raid"]]
+    assert sorted(stored, key=len) == [{}, dict(thing), dict(text)]
+    assert len({each.told["uuid"] for each in by_uuid}) == 9
     assert holders == {"CUSTOM_A": 6, "CUSTOM_B": 1, "CUSTOM_D": 0}
 
 
 @pytest.mark.parametrize("odd", ["{x:1", '"', "[a:1", 5, 0, True, None, 1.5, [1], {"b": ["c"]}, "", "null"])
 def test_whatever_users_have_written_into_properties_keeps_no_flavor_from_being_explained(db, odd):
     with db.writer() as conn:
-        for properties in ({"capabilities": odd}, {"capabilities": "a:1", "vendor": "N\0L \\u0000 'x' %s :y"}):
+        for properties in ({"capabilities": odd, "cpu_arch": odd},
+                           {"capabilities": "a:1", "vendor": "N\0L \\u0000 'x' %s :y"}):
             nodes.create(conn, {"driver": "d", "resource_class": "gold", "properties": properties})
     with db.reader() as conn:
-        found = [capabilities_of(text) for text in flavor_nodes.capabilities_of(conn, ["gold"])]
-        count = sum(each.count for each in flavor_nodes.alike(conn, ["gold"], [], 5, with_capabilities=True))
+        found = [stats(told) for told in flavor_nodes.told_of(conn, ["gold"], TOLD)]
+        count = sum(each.count for each in flavor_nodes.alike(conn, ["gold"], [], 5, TOLD))
 
     assert {"a": "1"} in found
     assert count == 2
+
+
+def test_a_text_is_distinguished_from_what_it_is_the_json_of(db):
+    with db.writer() as conn:
+        for name, stored in (("text", '{"a": 1}'), ("object", {"a": 1}), ("quoted", '"a:1"'), ("none", None)):
+            nodes.create(conn, {"driver": "d", "resource_class": name, "properties": {"capabilities": stored}})
+    with db.reader() as conn:
+        found = {name: [stats(told) for told in flavor_nodes.told_of(conn, [name], TOLD)]
+                 for name in ("text", "object", "quoted", "none")}
+
+    assert found == {"text": [{'{"a"': " 1}"}], "object": [{"{'a'": " 1}"}], "quoted": [{'"a': '1"'}], "none": [{}]}
