@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +17,9 @@ from typing import Any
 
 from ironic_rules.cmd import output
 from ironic_rules.extra_specs import check, flavor_files, installed, metadefs, rst, validators, views
-from ironic_rules.extra_specs.problems import UNKNOWN, Problem
+from ironic_rules.extra_specs.problems import DUPLICATE, MAX_LENGTH, UNKNOWN, Problem, problem_of
 from ironic_rules.extra_specs.registry import Registry
+from ironic_rules.text import printable
 
 PROG = "ironic-rules-extra-specs"
 CLEAN, PROBLEMS, USAGE = 0, 1, 2
@@ -26,17 +29,22 @@ _ARGUMENTS, _STDIN = "arguments", "standard input"
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem or a warning, with its place. ``line`` is 0 where it is not known."""
+    """A problem or a warning, with its place.
+
+    :ivar what: ``flavor`` or ``image``;  name: of that; empty if it has none
+    :ivar line: 0 where it is not known
+    """
 
     file: str
-    flavor: str
+    what: str
+    name: str
     line: int
     problem: Problem
     is_warning: bool
 
     def to_wire(self) -> dict[str, Any]:
         """Return it as JSON-like data."""
-        return {"file": self.file, "flavor": self.flavor or None, "line": self.line or None, **self.problem.to_wire()}
+        return {"file": self.file, self.what: self.name or None, "line": self.line or None, **self.problem.to_wire()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return output.written(PROG, lambda: _run(_parser().parse_args(argv)))
     except (flavor_files.UnreadableFile, OSError) as exc:
-        print(f"{PROG}: {exc}", file=sys.stderr)
+        print(f"{PROG}: {printable(exc)}", file=sys.stderr)
         return USAGE
 
 
@@ -75,8 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     checking = command("check", _check, "Check files, or keys and values.")
     checking.add_argument("given", metavar="FILE|KEY=VALUE", nargs="*",
-                          help="files with flavors in JSON or YAML, or with lines of key=value; nothing, or -, for "
-                               "the standard input")
+                          help="files with flavors or images in JSON or YAML, or with lines of key=value; nothing, "
+                               "or -, for the standard input")
     checking.add_argument("--mode", choices=(check.STRICT, check.PERMISSIVE), default=check.STRICT,
                           help="strict (default): keys that are not known are problems; permissive: they are warnings")
     checking.add_argument("--format", choices=("text", "json", "github"), default="text",
@@ -125,8 +133,9 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     registry = _registry(arguments.images)
-    found = [finding for file, text, flavors in _inputs(arguments.given)
-             for finding in _findings(file, text, flavors, arguments.mode, registry)]
+    what = "image" if arguments.images else "flavor"
+    found = [finding for file, text, flavors in _inputs(arguments.given, arguments.images)
+             for finding in _findings(file, text, what, flavors, arguments.mode, registry)]
     problems = [finding for finding in found if not finding.is_warning]
     if arguments.format == "json":
         print(json.dumps({"problems": [finding.to_wire() for finding in problems],
@@ -138,40 +147,43 @@ def _check(arguments: argparse.Namespace) -> int:
     return PROBLEMS if problems else CLEAN
 
 
-def _inputs(given: Sequence[str]) -> Iterator[tuple[str, str, list[flavor_files.Flavor]]]:
-    """Yield the name, the text and the flavors of each file; of all ``key=value`` arguments together, first."""
-    pairs = [argument for argument in given if argument != "-" and "=" in argument and not Path(argument).is_file()]
+def _inputs(given: Sequence[str], images: bool) -> Iterator[tuple[str, str, list[flavor_files.Flavor]]]:
+    """Yield the name, the text, and the flavors or images of each file; first of all ``key=value`` arguments."""
+    pairs = [argument for argument in given if argument != "-" and "=" in argument and not os.path.isfile(argument)]
     if pairs:
-        yield _ARGUMENTS, "", [flavor_files.Flavor("", "", dict(map(flavor_files.pair, pairs)))]
+        yield _ARGUMENTS, "", [flavor_files.Flavor("", "", tuple(map(flavor_files.pair, pairs)))]
     for argument in [argument for argument in given if argument not in pairs] or ([] if pairs else ["-"]):
         name = _STDIN if argument == "-" else argument
         try:
             text = sys.stdin.read() if argument == "-" else Path(argument).read_text(encoding="utf-8")
-            found = flavor_files.read(text)
+            found = flavor_files.read(text, images)
         except (flavor_files.UnreadableFile, UnicodeDecodeError) as exc:
             raise flavor_files.UnreadableFile(f"{name}: {exc}") from exc
         yield name, text, found
 
 
-def _findings(file: str, text: str, flavors: Sequence[flavor_files.Flavor], mode: str,
+def _findings(file: str, text: str, what: str, flavors: Sequence[flavor_files.Flavor], mode: str,
               registry: Registry) -> Iterator[Finding]:
     lines = _Lines(text)
     for flavor in flavors:
-        numbers = {key: lines.next(key) for key in flavor.specs}
-        by_key: dict[str, list[tuple[Problem, bool]]] = {}
-        for key, value in flavor.specs.items():
-            problem = check.validate(key, value, mode, registry, flavor.pointer)
-            if problem and (problem.kind == UNKNOWN or not flavor.is_templated(key)):
-                by_key.setdefault(key, []).append((problem, False))
-            for warning in check.warnings({key: value}, mode, registry, flavor.pointer):
-                by_key.setdefault(key, []).append((warning, True))
-        for key, found in by_key.items():
-            for problem, is_warning in found:
-                yield Finding(file, flavor.name, numbers[key], problem, is_warning)
+        known: set[str] = set()
+        for entry in flavor.entries:
+            line = entry.line or lines.next(entry.key)
+            problem = check.validate(entry.key, entry.value, mode, registry, flavor.pointer)
+            if problem and (problem.kind == UNKNOWN or not entry.is_templated):
+                yield Finding(file, what, flavor.name, line, problem, False)
+            for warning in check.warnings({entry.key: entry.value}, mode, registry, flavor.pointer):
+                yield Finding(file, what, flavor.name, line, warning, True)
+            if entry.key in known:
+                yield Finding(file, what, flavor.name, line, problem_of(
+                    entry.key, flavor.pointer, DUPLICATE,
+                    f"The {registry.what} '{printable(entry.key, MAX_LENGTH)}' is given again; only the last value is "
+                    "used."), False)
+            known.add(entry.key)
 
 
 class _Lines:
-    """Finds the lines in which keys stand, in the order in which they are given."""
+    """Finds the lines in which keys stand, in the order in which they are given, where reading has not told them."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -179,25 +191,27 @@ class _Lines:
 
     def next(self, key: str) -> int:
         """Return the number of the next line with a key, 0 if there is none."""
-        place = self._text.find(key, self._after.get(key, 0)) if key else -1
-        if place < 0:
+        # In JSON before a colon, in a text as a client prints it before an equals sign.
+        standing = re.compile(rf"""(?<![^\s"',{{]){re.escape(key)}["']?\s*[:=]""")
+        found = standing.search(self._text, self._after.get(key, 0))
+        if found is None:
             return 0
-        self._after[key] = place + len(key)
-        return self._text.count("\n", 0, place) + 1
+        self._after[key] = found.end()
+        return self._text.count("\n", 0, found.start()) + 1
 
 
 def _line(finding: Finding) -> str:
-    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-    flavor = f" flavor {finding.flavor}:" if finding.flavor else ""
-    return f"{place}:{flavor} {'warning: ' if finding.is_warning else ''}{finding.problem.text}"
+    place = f"{printable(finding.file)}:{finding.line}" if finding.line else printable(finding.file)
+    name = f" {finding.what} {printable(finding.name, MAX_LENGTH)}:" if finding.name else ""
+    return f"{place}:{name} {'warning: ' if finding.is_warning else ''}{printable(finding.problem.text)}"
 
 
 def _github(finding: Finding) -> str:
     """Return a workflow command, with what would end its parts escaped."""
     level = "warning" if finding.is_warning else "error"
-    file = finding.file.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    file = printable(finding.file).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     line = f",line={finding.line}" if finding.line else ""
-    return f"::{level} file={file}{line}::{finding.problem.text.replace('%', '%25')}"
+    return f"::{level} file={file}{line}::{printable(finding.problem.text).replace('%', '%25')}"
 
 
 def _metadefs(arguments: argparse.Namespace) -> int:

@@ -21,7 +21,9 @@ ENUM = "enum"
 PATTERN = "pattern"
 #: The key no longer works, or may cease to. Never a reason to refuse anything.
 DEPRECATED = "deprecated"
-KINDS = (UNKNOWN, TYPE, RANGE, ENUM, PATTERN, DEPRECATED)
+#: The key is given more than once. Only what is no object can have it: a file, or arguments of a command.
+DUPLICATE = "duplicate"
+KINDS = (UNKNOWN, TYPE, RANGE, ENUM, PATTERN, DEPRECATED, DUPLICATE)
 
 #: Maximum number of characters of a key, and of a value, as in Nova's database.
 MAX_LENGTH = 255

@@ -123,8 +123,8 @@ def test_flavors_without_extra_specs_are_clean(file, capsys, content):
 
 def test_a_value_that_is_filled_in_later_is_not_checked():
     flavor, = flavor_files.read("extra_specs: {'hw:cpu_policy': '{{ policy }}', 'hw:numa_nodes': '2'}")
-    assert flavor.is_templated("hw:cpu_policy")
-    assert not flavor.is_templated("hw:numa_nodes")
+    assert [(entry.key, entry.is_templated) for entry in flavor.entries] == [
+        ("hw:cpu_policy", True), ("hw:numa_nodes", False)]
 
 
 def test_annotations_of_github_have_the_line(file, capsys):
@@ -156,6 +156,98 @@ def test_properties_of_images_are_checked(capsys):
     assert "Use 'hw_architecture' instead." in capsys.readouterr().out
 
 
+IMAGE = {"id": "1", "name": "img", "status": "active", "tags": [], "min_ram": 0, "os_hidden": False, "locations": [],
+         "os_glance_failed_import": "", "hw_disk_bus": "virtio"}
+BAD_IMAGE = {"hw_vif_model": "virtioo", "os_hash_algo": "sha512"}
+
+
+@pytest.mark.parametrize(("content", "name", "pointer"), [
+    ({"name": "img", "properties": BAD_IMAGE}, "img", "/properties"),
+    ([{"Name": "img", "Properties": BAD_IMAGE}], "img", "/0/Properties"),
+    ([{"Name": "img", "Properties": "hw_vif_model='virtioo', os_hidden='False'"}], "img", "/0/Properties"),
+    ({**IMAGE, **BAD_IMAGE}, "img", ""),
+    ({"name": "img", "tags": [], **BAD_IMAGE}, "img", ""),
+    ({"images": [IMAGE, {**IMAGE, "name": "other", **BAD_IMAGE}]}, "other", "/images/1"),
+    ("- openstack.cloud.image:\n    name: img\n    properties: {hw_vif_model: virtioo}\n  tags: [images]\n", "img",
+     "/0/openstack.cloud.image/properties"),
+    (BAD_IMAGE, None, ""),
+    ("hw_vif_model=virtioo\n", None, ""),
+])
+def test_images_as_clients_and_the_image_service_have_them_are_read(file, capsys, content, name, pointer):
+    assert run("check", "--images", "--format", "json", file(content)) == 1
+
+    problem, = json.loads(capsys.readouterr().out)["problems"]
+    assert (problem["image"], problem["pointer"], problem["nearest"]) == (name, f"{pointer}/hw_vif_model", "virtio")
+
+
+@pytest.mark.parametrize(("content", "status"), [
+    ([], 0), ({"images": []}, 0), ({"name": "img", "properties": {}}, 0), (IMAGE, 0), ({"flavors": []}, 2),
+    ({"extra_specs": BAD}, 2), ([{"ID": "1", "Name": "img", "Status": "active"}], 2), ({"a": {"b": 1}}, 2),
+    ({"resources": {"a": {"type": "OS::Nova::Server", "properties": {"flavor": "gold"}}}}, 2)])
+def test_images_without_properties_are_clean_and_other_things_are_no_images(file, capsys, content, status):
+    assert run("check", "--images", file(content)) == status
+    assert ("no properties of images" in capsys.readouterr().err) == (status == 2)
+
+
+#: Each with the lines of the values that are refused, and those of the keys that are there before.
+@pytest.mark.parametrize(("content", "lines", "again"), [
+    ("hw:cpu_policy=ded\n\nhw:cpu_policy=dedicated\n", [1], [3]),
+    ("extra_specs:\n  hw:cpu_policy: ded # hw:cpu_policy: x\n  hw:cpu_policy: dedicated\n  hw:cpu_policy: x\n",
+     [2, 4], [3, 4]),
+    ("extra_specs: !x\n  hw:cpu_policy: shared\n  hw:cpu_policy: x\n", [3], [3]),
+    ('{"extra_specs": {\n "xhw:cpu_policy": "1",\n "hw:cpu_policy": "ded",\n "hw:cpu_policy": "shared"}}', [2, 3], [4]),
+    ('{"ram": 1, "vcpus": 1,\n "properties": "hw:cpu_policy=\'ded\', hw:cpu_policy=\'shared\'"}', [2], [2]),
+])
+def test_keys_that_are_given_again_are_problems_with_their_own_lines(file, capsys, content, lines, again):
+    assert run("check", "--format", "json", file(content)) == 1
+
+    found = json.loads(capsys.readouterr().out)["problems"]
+    assert [problem["line"] for problem in found if problem["kind"] != "duplicate"] == lines
+    assert [problem["line"] for problem in found if problem["kind"] == "duplicate"] == again
+
+
+def test_arguments_that_are_given_again_are_problems(capsys):
+    assert run("check", "hw:cpu_policy=ded", "hw:cpu_policy=dedicated") == 1
+    told = capsys.readouterr().out
+    assert "'ded', which is not one of" in told
+    assert "'hw:cpu_policy' is given again" in told
+
+
+def test_what_is_merged_into_a_mapping_gives_way_to_it(file, capsys):
+    content = ("base: &base {'hw:cpu_policy': shared, 'hw:numa_nodes': 0}\n"
+               "extra_specs:\n  <<: *base\n  hw:cpu_policy: dedicated\n")
+    assert run("check", file(content)) == 1
+    problem, = capsys.readouterr().out.splitlines()
+    assert "'hw:numa_nodes'" in problem
+
+
+@pytest.mark.parametrize("content", [
+    f"extra_specs: {{'hw:numa_nodes': 0x{'F' * 5000}}}", f"extra_specs: {{'hw:numa_nodes': {'1' * 5000}}}",
+    f'{{"extra_specs": {{"hw:numa_nodes": {"1" * 5000}}}}}',
+    f"? 0x{'F' * 5000}\n: extra_specs: {{'hw:numa_nodes': 0}}\n"])
+def test_numbers_of_any_length_are_out_of_range(file, capsys, content):
+    assert run("check", "--format", "json", file(content)) == 1
+    problem, = json.loads(capsys.readouterr().out)["problems"]
+    assert (problem["key"], problem["kind"]) == ("hw:numa_nodes", "range")
+
+
+def test_an_argument_that_is_too_long_for_a_file_is_checked(capsys):
+    assert run("check", f"hw:cpu_policy={'x' * 300}") == 1
+    assert "has 300 characters" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["text", "github"])
+def test_what_a_file_has_begins_no_line_of_the_output(file, capsys, form):
+    name = file("name: \"x\\n::error file=a::pwned\\e[2J\"\nextra_specs: {\"a\\n::error::b\": 1}\n")
+    assert run("check", "--format", form, name) == 1
+    assert run("check", file("ram: 1\nvcpus: 1\nproperties: \"\\n::error::x\"\n")) == 2
+    told = capsys.readouterr()
+    for output in (told.out, told.err):
+        assert "\x1b" not in output
+        assert [line for line in output.splitlines() if "error" in line] == output.splitlines()
+        assert len(output.splitlines()) == 1
+
+
 #: Each line doubles what it stands for.
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(24))
 
@@ -163,6 +255,8 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for 
 @pytest.mark.parametrize(("content", "text"), [
     ("", "no extra specs"), ("{}", "no extra specs"), ("just words", "no extra specs"), ("{", "neither JSON nor YAML"),
     ("[" * 5000, "neither JSON nor YAML"), ({**SHOWN, "properties": "a='1', nonsense"}, "not as a client prints"),
+    *((f"extra_specs: {{a: {value}}}", "neither JSON nor YAML") for value in (
+        "!!bool x", "!!timestamp x", "!!int ''", "!!float '1" + ":1" * 500 + ".0'")),
     (BOMB, "no extra specs"), ({"a": {"b": 1}}, "no extra specs"),
 ])
 def test_what_cannot_be_read_is_a_usage_error(file, capsys, content, text):
