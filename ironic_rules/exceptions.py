@@ -333,7 +333,8 @@ class NodeNotRemovable(Conflict):
 
 
 class NodeHasChildren(Conflict):
-    message = "Node {node} cannot be deleted while it is the parent_node of others, such as {child}."
+    message = ("Node {node} cannot be deleted while it is the parent_node of others, such as {child}; put it in "
+               "maintenance to force this.")
 
 
 class NodeAlreadyExists(Conflict):

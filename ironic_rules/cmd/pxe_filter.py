@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 
 from ironic_rules import service
-from ironic_rules.cmd import lifecycle, systemd
+from ironic_rules.cmd import lifecycle, output, systemd
 from ironic_rules.db.session import Database
 from ironic_rules.pxe_filter import metrics, patience, report
 from ironic_rules.pxe_filter import settings as filter_settings
@@ -47,9 +46,10 @@ def _status(settings: filter_settings.FilterSettings, db: Database) -> int:
         for line in report.status(settings, db):
             print(line)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has closed the pipe, as head(1) does. Otherwise the interpreter reports an error when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except output.Unwritable as exc:
+        if not exc.has_no_reader:
+            raise
+        output.discard(sys.stdout)
     return 0
 
 

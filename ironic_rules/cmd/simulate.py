@@ -55,13 +55,6 @@ OPTS: list[cfg.Opt] = [
 ]
 
 
-class _Output(Console):
-    """Standard output. Of a reader that has ended, rich itself would make status 1, a result."""
-
-    def on_broken_pipe(self) -> None:
-        raise  # the BrokenPipeError
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     return output.written(PROG, lambda: _run(sys.argv[1:] if argv is None else argv))
@@ -120,7 +113,7 @@ def simulate(conf: cfg.ConfigOpts, errors: Console) -> int:
         if status == 0 and conf.json:
             print(json.dumps(result.to_json(), indent=2))
         elif status == 0:
-            report.show(result, _Output(highlight=False, soft_wrap=True))
+            report.show(result, Console(highlight=False, soft_wrap=True))
             if not conf.cleanup and any(run.callback for run in fleet.outcome.runs):
                 errors.print(f"The nodes sim-{run_id}-* were not deleted; --cleanup deletes them.")
         return status or int(not result.ok or bool(left))

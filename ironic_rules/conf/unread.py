@@ -135,7 +135,8 @@ def _told(conf: cfg.ConfigOpts, section: str, names: list[str], known: Mapping[s
         yield f"{file}: {group}: no process reads this group; [{base}]targets does not have its name."
         return
     if of_group is None:
-        similar = nearest(section, known)
+        # The groups of libraries resemble each other, and what one means is nothing for another.
+        similar = None if section.startswith("oslo_") else nearest(section, known)
         yield f"{file}: {group}: no process reads this group{_question(f'[{similar}]' if similar else None)}"
         return
     for name in names:

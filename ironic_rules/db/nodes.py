@@ -182,8 +182,9 @@ def parent_of(conn: sa.Connection, uuid: str) -> str | None:
 
 
 def child_of(conn: sa.Connection, uuid: str) -> str | None:
-    """Return the UUID of a node whose parent has that UUID; None: there is none."""
-    found: str | None = conn.scalar(sa.select(nodes.c.uuid).where(nodes.c.parent_node == uuid).limit(1))
+    """Return the UUID of another node whose parent has that UUID; None: there is none."""
+    found: str | None = conn.scalar(
+        sa.select(nodes.c.uuid).where(nodes.c.parent_node == uuid, nodes.c.uuid != uuid).limit(1))
     return found
 
 

@@ -113,7 +113,8 @@ def _check_together(made: Sequence[TargetSettings]) -> None:
 def _beside(one: TargetSettings, made: Sequence[TargetSettings]) -> TargetSettings:
     """Return the settings of a target with what it has to know of the others.
 
-    :raises ConfigurationError: the reservations of one of them would be replaced, by both in turns
+    :raises ConfigurationError: the reservations of one of them would be replaced, by both in turns; or two of them
+        replace the same ones, and each would remove what is for the machines of the other
     """
     if one.target != "kea":
         return one
@@ -123,6 +124,11 @@ def _beside(one: TargetSettings, made: Sequence[TargetSettings]) -> TargetSettin
             if name.lower() == other.kea_name.lower():
                 raise ConfigurationError(f"[{group_of(one.name)}]kea_former_names has {name}, the name of "
                                          f"[{group_of(other.name)}].")
+    mine = {name.lower() for name in one.kea_former_names}
+    for other in same:
+        if other is not one and (both := mine.intersection(map(str.lower, other.kea_former_names))):
+            raise ConfigurationError(f"[{group_of(one.name)}]kea_former_names has {min(both)}, and so does "
+                                     f"[{group_of(other.name)}]: one of them replaces what had that name.")
     return dataclasses.replace(one, kea_neighbours=frozenset(other.kea_name for other in same if other is not one))
 
 

@@ -29,9 +29,9 @@ class PhysicalNetworkHook(InspectionHook):
     address, a bond or bridge, then a VLAN.
 
     A port whose address is in no entry is unchanged. A port with a different physical network gets the new one, with a
-    warning: as in Ironic, the configuration takes precedence. All ports of a port group are in one physical network: if
-    a port would get another one than the others, it is unchanged, with a warning. To set other physical networks, use
-    an inspection rule, which runs after the hooks.
+    warning: as in Ironic, the configuration takes precedence. All ports of a port group are in one physical network,
+    which those get, too, whose address is in no entry; if they would get several, they are unchanged, with a warning.
+    To set other physical networks, use an inspection rule, which runs after the hooks.
 
     To determine the network differently, derive a class from this one, override ``get_physical_network``, and enable it
     instead of this hook.
@@ -69,24 +69,33 @@ class PhysicalNetworkHook(InspectionHook):
         for address, interfaces in shared_addresses.by_address(plugin_data["all_interfaces"]).items():
             if address not in ports:
                 continue
-            networks = (self.get_physical_network(interface) for _, interface in interfaces)
-            if (network := next((each for each in networks if each is not None), None)) is not None:
+            known = (self.get_physical_network(interface) for _, interface in interfaces)
+            if (network := next((each for each in known if each is not None), None)) is not None:
                 found[address] = network
-        for address, network in found.items():
-            port = ports[address]
-            if all(found.get(other.address, other.physical_network) == network for other in _aggregated(task, port)):
-                _set(task, port, network)
-            elif port.physical_network != network:
-                warn(task, f"port {address}: physical_network does not become {printable(network, 64)}: another port "
-                           "of its port group would have a different one")
+        for together in _groups(task):
+            if not any(str(port.address) in found for port in together):
+                continue
+            networks = set(filter(None, (found.get(str(port.address)) or port.physical_network for port in together)))
+            for port in together:
+                if len(networks) == 1:
+                    # Of a bond, one interface has the address.
+                    _set(task, port, next(iter(networks)))
+                elif (wanted := found.get(str(port.address), port.physical_network)) != port.physical_network:
+                    warn(task, f"port {port.address}: physical_network does not become {printable(wanted, 64)}: "
+                               "another port of its port group would have a different one")
 
 
-def _aggregated(task: Task, port: PortDraft) -> Iterator[PortDraft]:
-    """Yield the other ports of the port group that ``port`` is in."""
-    # A port that this inspection has added has no such field.
-    group = getattr(port, "portgroup_id", None)
-    return (other for other in task.ports
-            if group is not None and other is not port and getattr(other, "portgroup_id", None) == group)
+def _groups(task: Task) -> Iterator[list[PortDraft]]:
+    """Yield the ports of each port group, and each port that is in none."""
+    groups: dict[int, list[PortDraft]] = {}
+    for port in task.ports:
+        # A port that this inspection has added has no such field.
+        group = getattr(port, "portgroup_id", None)
+        if group is None:
+            yield [port]
+        else:
+            groups.setdefault(group, []).append(port)
+    yield from groups.values()
 
 
 def _set(task: Task, port: PortDraft, network: str) -> None:

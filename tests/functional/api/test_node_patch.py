@@ -287,5 +287,8 @@ def test_no_node_is_above_itself_or_of_another_owner_and_none_is_deleted_before_
         assert (refused.status_int, "/parent_node" in refused.text) == (400, True)
     assert "could not be found" in patch(node, replace("/parent_node", "others")).text
     assert app.delete(f"/v1/nodes/{node.uuid}", expect_errors=True).status_int == 409
-    for name in ("top", "above", node.uuid):
+    app.delete("/v1/nodes/top")
+    app.put_json("/v1/nodes/above/maintenance", {})
+    patch(node, replace("/parent_node", None))
+    for name in ("above", node.uuid):
         app.delete(f"/v1/nodes/{name}")

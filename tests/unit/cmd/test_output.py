@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ironic_rules.cmd import output
+
 #: Command -> arguments. They print little, which fails when the process flushes, or at once with PYTHONUNBUFFERED.
 COMMANDS = {"convert": ["rules.json"], "units": ["--root", "root", "--prefix", "/opt/x"]}
 
@@ -31,6 +33,23 @@ def test_an_output_that_cannot_be_written_is_no_result(tmp_path: Path, command: 
     assert "Traceback" not in done.stderr
     if command == "units":
         assert len([path for path in tmp_path.glob("root/**/*") if path.is_file()]) == 8
+
+
+def test_an_output_that_was_closed_before_is_not_missed(tmp_path: Path) -> None:
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -m ironic_rules.cmd.units --root root --prefix /opt/x >&-"],
+                          cwd=tmp_path, env={"PYTHONPATH": ":".join(sys.path)}, stderr=subprocess.PIPE, text=True,
+                          timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_that_cannot_be_written_is_not_taken_for_the_output() -> None:
+    def work() -> int:
+        with open("/dev/full", "wb", buffering=0) as full:
+            full.write(b"x")
+        return 0
+
+    with pytest.raises(OSError, match="No space left"):
+        output.written("command", work)
 
 
 @pytest.mark.parametrize("command", ["convert", "extra_specs", "simulate", "status"])

@@ -214,6 +214,12 @@ def test_other_options_of_the_log_have_no_effect_beside_a_file_for_it(tmp_path):
     service.prepare_config([], config_files=[str(tmp_path / "service.conf")])
 
 
+def test_lines_in_color_may_name_it(tmp_path):
+    (tmp_path / "service.conf").write_text("[DEFAULT]\nlog_color = true\nlogging_default_format_string = "
+                                           "%(color)s%(levelname)s%(reset_color)s %(message)s\n")
+    service.prepare_config([], config_files=[str(tmp_path / "service.conf")], api=True, conductor=True)
+
+
 def test_calls_over_any_transport_have_a_time_limit(tmp_path):
     (tmp_path / "service.conf").write_text("[DEFAULT]\nrpc_response_timeout = -5\nexecutor_thread_pool_size = 0\n")
 

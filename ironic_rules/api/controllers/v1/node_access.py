@@ -51,12 +51,13 @@ def _node_ident(ident: str) -> str:
     return ident
 
 
-def find(conn: sa.Connection, ident: str) -> Node:
+def find(conn: sa.Connection, ident: str, *, for_update: bool = False) -> Node:
     """Return the node that a URL names.
 
+    :param for_update: lock its row until the transaction ends, whatever a conductor does with the node
     :raises NodeNotFound: 404;  InvalidParameterValue: 400
     """
-    return _accessible(nodes.get(conn, _node_ident(ident)), ident)
+    return _accessible(nodes.get(conn, _node_ident(ident), for_update=for_update), ident)
 
 
 def _accessible(row: Node, ident: str | int, policies: tuple[str, ...] = ()) -> Node:

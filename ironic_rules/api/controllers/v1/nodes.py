@@ -226,8 +226,8 @@ class NodesController(Resource):
         """Delete a node and everything that belongs to it.
 
         :raises NodeNotFound: 404;  NodeProtected: 403
-        :raises NodeAssociated, NodeLocked, NodeHasChildren: 409
-        :raises NodeNotRemovable: 409, by its state, unless it is in maintenance
+        :raises NodeAssociated, NodeLocked: 409
+        :raises NodeNotRemovable, NodeHasChildren: 409, by its state or for its children, unless it is in maintenance
         """
         def destroy(conn: sa.Connection) -> None:
             row = node_access.hold(conn, node)
@@ -237,7 +237,7 @@ class NodesController(Resource):
                 raise NodeProtected(node=row.uuid, action="deletion")
             if row.provision_state not in states.DELETE_ALLOWED and not row.maintenance:
                 raise NodeNotRemovable(node=row.uuid, state=row.provision_state)
-            if child := nodes.child_of(conn, row.uuid):
+            if not row.maintenance and (child := nodes.child_of(conn, row.uuid)):
                 raise NodeHasChildren(node=row.uuid, child=child)
             nodes.destroy(conn, row.id)
 
