@@ -42,7 +42,7 @@ ROOTS = ("data", "node")
 MAX_LENGTH = 1000
 #: Maximum number of parts, each of which is a call inside that of the part before.
 MAX_PARTS = 100
-#: How many values may be looked at, as a multiple of those that may be found.
+#: How often a walk may look at a value, as a multiple of the values that it may find.
 _LOOKED_AT = 32
 
 
@@ -66,15 +66,15 @@ class FieldPath:
 
 
 class _Budget:
-    """How many values a walk may still look at."""
+    """How many values a walk may still look at, and how often it may apply a part to one."""
 
     __slots__ = ("left",)
 
     def __init__(self, most: int) -> None:
         self.left = most
 
-    def look(self) -> None:
-        self.left -= 1
+    def look(self, times: int = 1) -> None:
+        self.left -= times
         if self.left < 0:
             raise CannotEvaluate("the path looks at too many values")
 
@@ -101,11 +101,15 @@ def parse(text: str, most: int) -> FieldPath:
     rest = parts[len(plain):]
     if not rest:
         return FieldPath(root, start, get, _one(get))
+    try:
+        walk = _chain([_part(part) for part in rest])
+    except RecursionError:
+        raise PathProblem("is nested too deeply") from None
     key = f"at most {most} of {text}"
     names = [_step(part) for part in rest[1:] if isinstance(part, Fields)]
     if isinstance(rest[0], Wildcard) and len(names) == len(rest) - 1 and all(names):
         return FieldPath(root, None, get, _noted(key, _all_of(get, [name for name in names if name], most)))
-    return FieldPath(root, None, get, _noted(key, _all(get, _chain([_part(part) for part in rest]), most)))
+    return FieldPath(root, None, get, _noted(key, _all(get, walk, most)))
 
 
 def split(text: str) -> tuple[str, list[JSONPath]]:
@@ -236,8 +240,10 @@ def _with_parents(get: Getter, parts: Sequence[JSONPath], most: int) -> Callable
             raise PathProblem("cannot have `parent` together with '..', '|' and conditions")
 
     def find(view: View) -> list[Any]:
-        found = [DatumInContext.wrap(get(view))]
+        found, budget = [DatumInContext.wrap(get(view))], _Budget(most * _LOOKED_AT)
         for part in parts:
+            names = part.fields if isinstance(part, Fields) else part.indices if isinstance(part, Index) else (part,)
+            budget.look(len(found) * len(names))
             # Each finds at most the parts of one value.
             found = _limited(itertools.chain.from_iterable(
                 part.find(datum) for datum in found
@@ -264,9 +270,21 @@ def _part(part: JSONPath) -> _Part:
 
     :raises PathProblem: it is not supported
     """
+    apply = _unbounded(part)
+
+    def bounded(value: Any, budget: _Budget) -> Iterable[Any]:
+        # Also where it finds nothing: with alternatives before it, it is applied to the same value again and again.
+        budget.look()
+        return apply(value, budget)
+
+    return bounded
+
+
+def _unbounded(part: JSONPath) -> _Part:
     if isinstance(part, Child):
         return _chain([_part(each) for each in _flat(part)])
-    if isinstance(part, This):
+    if isinstance(part, (This, Root)):
+        # A root is only at the beginning, also of what is in parentheses there.
         return lambda value, budget: (value,)
     if isinstance(part, Wildcard) or (isinstance(part, Fields) and "*" in part.fields):
         return _children
@@ -283,9 +301,6 @@ def _part(part: JSONPath) -> _Part:
     if type(part).__name__ in ("Union", "_Union"):
         # The class has become a private one.
         return _either(*(_part(getattr(part, side)) for side in ("left", "right")))
-    if isinstance(part, Root):
-        # Only at the beginning, also of what is in parentheses there.
-        return lambda value, budget: (value,)
     raise PathProblem("has a part that is not supported")
 
 

@@ -14,6 +14,8 @@ from ironic_rules.rules.limits import DEFAULT
 from tests.unit.legacy.world import Machine, rule, rule_set
 
 HIT = {"action": "set-attribute", "path": "/extra/hit", "value": True}
+#: A part of a path that finds the value before it twice.
+TWICE = "(`this`|`this`)"
 
 
 def refused(body: Any) -> list[str]:
@@ -26,7 +28,8 @@ def refused(body: Any) -> list[str]:
 
 @pytest.mark.parametrize("field", [
     "", " ", "http://x", "[", "a b", "node://", "data://", "a" * 10_000, ".".join("*" * 200), "a" + "[*]" * 10_000,
-    "(" * 400 + "a", "a[::0]", "a..b.`parent`", "a & b", "`nope`", "a[?(@.x)]", "$." + "`parent`." * 150 + "a"])
+    "(" * 400 + "a", "a[::0]", "a..b.`parent`", "a & b", "`nope`", "a[?(@.x)]", "$." + "`parent`." * 150 + "a",
+    "|".join("a" * 500)])
 def test_paths_that_cannot_be_used(field: str) -> None:
     assert refused({"conditions": [{"field": field, "op": "is-empty"}], "actions": [HIT]}) == ["/conditions/0/field"]
 
@@ -147,9 +150,17 @@ class TestBounds:
         assert outcome.traces[0].conditions[0].outcome is None
         assert outcome.traces[0].conditions[0].note == f"the path finds more than {DEFAULT.loop_items} values"
 
-    def test_a_walk_that_finds_nothing_ends(self) -> None:
-        data = {"l": [[[0] * 100] * 100] * 100}
-        outcome = Machine().inspect(rule_set([{"conditions": [{"field": "$..nope..nope", "op": "is-empty"}],
+    @pytest.mark.parametrize("field", [
+        "$..nope..nope",
+        # The same value again, twice as often for each part: none of these ends by the values that are found.
+        *(f"{start}.{'.'.join([TWICE] * 58)}{end}" for start, end in (
+            ("n", ".nope"), ("n", ".*"), ("n", "[0]"), ("n", "[0:9]"), ("o", "[0]"), ("o", "[0:9]"), ("e", "[0:9]"))),
+        f"n.{'.'.join([f'({TWICE} where `this`)'] * 30)}.nope",
+        f"a[*].({'|'.join(['nope'] * 100)})", f"a[*] wherenot ({'|'.join(['`this`'] * 100)})",
+        "p[*].`parent`[*]." + ",".join(["nope"] * 150)])
+    def test_a_walk_that_finds_nothing_ends(self, field: str) -> None:
+        data = {"l": [[[0] * 100] * 100] * 100, "a": [0] * 4000, "p": [{}] * 64, "n": 3, "o": {}, "e": []}
+        outcome = Machine().inspect(rule_set([{"conditions": [{"field": field, "op": "is-empty"}],
                                                "actions": [HIT]}]), data, explain=True)
         assert outcome.traces[0].conditions[0].note == "the path looks at too many values"
 
