@@ -7,7 +7,7 @@ from typing import Any
 
 from ironic_rules.models import json_values, pointer
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.legacy_rules import CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
+from ironic_rules.models.legacy_rules import AS_WRITTEN, CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 
@@ -38,8 +38,8 @@ class Ledger:
         self._is_kept = is_kept
         self.rule = ""
         self._action = 0
-        #: the capabilities that were parsed last, and what they are
-        self._parsed: tuple[Any, dict[str, Any]] = (None, {})
+        #: the capabilities that were parsed last, what they are, and whether that says how they are written
+        self._parsed: tuple[Any, dict[str, Any], bool] = (None, {}, False)
 
     def begin(self, rule: str, action: int) -> None:
         """Note which action of which rule writes from now on."""
@@ -146,27 +146,33 @@ class Ledger:
         :param value: None removes it
         :raises ActionError: it is a list or an object, or has a comma
         """
-        found = self.task.node.current("properties").get("capabilities")
+        found = self.read(CAPABILITIES)
         if self._parsed[0] is not found or not isinstance(found, str):
-            self._parsed = found, capabilities.parse(found)
-        pairs = self._parsed[1]
+            pairs = capabilities.parse(None if found is MISSING else found)
+            self._parsed = found, pairs, found is MISSING or capabilities.joined(found, pairs) == found
+        _, pairs, is_plain = self._parsed
         before = pairs.get(name, MISSING)
-        if value is None:
-            if before is MISSING:
-                return
-            # Its place among the others, to which it returns.
-            self._note(CAPABILITY, name, is_set=False, made=list(pairs).index(name), **_before(before))
+        if value is None and before is MISSING:
+            return
+        text = None if value is None else capabilities.text_of(value)
+        if text is not None and before is not MISSING and json_values.same(before, text):
+            return
+        said = dict(_before(before))
+        # So that taking back leaves what there was.
+        if not is_plain:
+            said |= {"before": found, "made": AS_WRITTEN}
+        elif text is None:
+            said["made"] = list(pairs).index(name)
+        else:
+            said["made"] = int(found is MISSING)
+        self._note(CAPABILITY, name, is_set=text is not None, written=text, **said)
+        if text is None:
             del pairs[name]
         else:
-            text = capabilities.text_of(value)
-            if before is not MISSING and json_values.same(before, text):
-                return
-            # Whether there were capabilities at all, so that taking back leaves what there was.
-            self._note(CAPABILITY, name, written=text, made=int(found is None), **_before(before))
             pairs[name] = text
         changed = capabilities.joined(found, pairs)
         self.task.node.write(_CAPABILITIES, changed)
-        self._parsed = changed, pairs
+        self._parsed = changed, pairs, True
 
     def add_trait(self, name: str) -> None:
         """Add a trait.

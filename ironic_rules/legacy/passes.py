@@ -17,7 +17,7 @@ from ironic_rules.exceptions import IronicRulesError
 from ironic_rules.legacy.ledger import CAPABILITIES, MISSING, Ledger, find
 from ironic_rules.models import json_values, pointer
 from ironic_rules.models.draft import NodeDraft, PortDraft
-from ironic_rules.models.legacy_rules import CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
+from ironic_rules.models.legacy_rules import AS_WRITTEN, CAPABILITY, ITEM, PATH, PORT, TRAIT, OwnedValue
 from ironic_rules.models.task import Task
 from ironic_rules.rules import capabilities
 from ironic_rules.rules.errors import ActionError
@@ -120,7 +120,7 @@ class _Fields:
                 continue
             now = self.draft.current(name)
             merged = merge(old, now, value)
-            if name == CAPABILITIES[0] and not json_values.same(old, now):
+            if name == CAPABILITIES[0] and not _is_same(*(found.get(CAPABILITIES[1], MISSING) for found in (old, now))):
                 merged = _with_capabilities(merged, old, now, value)
             setattr(self.draft, name, merged)
 
@@ -136,8 +136,8 @@ class _Taking:
         self._theirs: set[tuple[str, str]] = set()
         #: the capabilities, while only they are taken back
         self._pairs: dict[str, Any] | None = None
-        #: whether there are none, not even an empty text
-        self._are_missing = False
+        #: what they were before all that was taken back, as it was written; None: the pairs say it
+        self._whole: tuple[Any] | None = None
 
     def write(self) -> None:
         """Write the results to the drafts."""
@@ -195,15 +195,21 @@ class _Taking:
                 return
         if not self._is_written(value, self._pairs.get(value.place, MISSING)):
             return
-        if value.is_set and value.had_before:
-            self._pairs[value.place] = value.before
-        elif value.is_set:
-            del self._pairs[value.place]
-        else:
+        whole = capabilities.parse(value.before) if value.made == AS_WRITTEN else None
+        before = value.before if whole is None else whole.get(value.place)
+        if not value.is_set:
             pairs = list(self._pairs.items())
-            pairs.insert(value.made, (value.place, value.before))
+            pairs.insert(value.made if whole is None else list(whole).index(value.place), (value.place, before))
             self._pairs = dict(pairs)
-        self._are_missing = value.is_set and bool(value.made) and not self._pairs
+        elif value.had_before:
+            self._pairs[value.place] = before
+        else:
+            del self._pairs[value.place]
+        self._whole = None
+        if self._pairs == whole:
+            self._whole = (value.before,)
+        elif value.is_set and value.made > 0 and not self._pairs:
+            self._whole = (MISSING,)
 
     def _join(self) -> None:
         """Put the capabilities back into the properties."""
@@ -211,11 +217,14 @@ class _Taking:
             return
         name, key = CAPABILITIES
         fields = self._node.stored[name]
-        if self._are_missing:
+        if self._whole is None:
+            if key in fields:
+                fields[key] = capabilities.joined(fields[key], self._pairs)
+        elif self._whole[0] is MISSING:
             fields.pop(key, None)
-        elif key in fields:
-            fields[key] = capabilities.joined(fields[key], self._pairs)
-        self._pairs, self._are_missing = None, False
+        else:
+            fields[key] = self._whole[0]
+        self._pairs = self._whole = None
 
     def _trait(self, value: OwnedValue) -> None:
         names = self._node.open("traits")["traits"]

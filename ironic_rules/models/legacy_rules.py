@@ -16,6 +16,9 @@ from ironic_rules.models.json_values import JSONObject
 CLEANUPS = ("own", "any", "off")
 #: The kinds of owned values, see :class:`OwnedValue`.
 PATH, CAPABILITY, ITEM, TRAIT, PORT = KINDS = ("path", "capability", "item", "trait", "port")
+#: ``made`` of the first capability that was written to capabilities whose pairs do not say how they were written: null,
+#: or a text with blanks, with a name without a value, or with a name twice.
+AS_WRITTEN = -1
 
 
 @record
@@ -67,9 +70,10 @@ class OwnedValue:
         appended one; the name of a capability or trait; the UUID of a port and the path below it
     :ivar is_set: whether ``written`` was written; otherwise the action removed what was there
     :ivar had_before: whether there was a value, for an item: a list, at the place
-    :ivar before: that value; for an item the number of items of the list that were equal to it
+    :ivar before: that value; for an item the number of items of the list that were equal to it; for a capability with
+        ``AS_WRITTEN`` all capabilities
     :ivar made: how many objects along the path did not exist before; of a capability 1 if there were none at all,
-        and of a removed one its place among the others
+        and of a removed one its place among the others, or ``AS_WRITTEN``
     """
 
     rule_uuid: str

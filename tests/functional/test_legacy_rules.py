@@ -287,6 +287,21 @@ def test_cleanup_of_one_of_two_rules_for_the_same_value_leaves_the_other_ones(wh
     assert ("profile:by-hand" in capabilities(after), after["extra"]) == (True, {"a": "own"})
 
 
+@pytest.mark.parametrize("written", [None, "x", "a:1, b:2"])
+def test_cleanup_returns_capabilities_that_a_rule_has_replaced(whole, written):
+    doomed = rule(whole, sets("/properties/capabilities", written),
+                  {"action": "set-capability", "name": "boot_mode", "value": "uefi"})
+    machine = Machine(whole, properties={"capabilities": "profile:old, boot_mode:bios"})
+    once, twice = machine.inspect(), machine.inspect()
+    whole.app.delete(f"{RULES}/{doomed}?cleanup=true")
+    assert operations.work(whole.conductor) == 1
+
+    assert once["properties"] == twice["properties"]
+    assert "profile:old" not in capabilities(twice)
+    assert "profile:old" in capabilities(whole.show(machine.uuid))
+    assert not [event for event in machine.events() if "does not own" in event]
+
+
 def test_a_rule_that_is_no_longer_valid_fails_the_nodes_in_its_scope_and_one_whose_plug_in_is_gone_is_disabled(whole):
     invalid, disabled = rule(whole, sets(), scope="hall-1"), rule(whole, sets("/extra/b"))
     rule(whole, sets("/extra/c"))

@@ -109,6 +109,33 @@ class TestOwnership:
         machine.inspect(rules, OFF)
         assert machine.state() == before
 
+    @pytest.mark.parametrize("written", [
+        None, "", " ", "x", "x:", "a:b", "a:1, b:2", "a:1,a:2", "a:1,,b:2", "b:2,x,a:1"])
+    @pytest.mark.parametrize("given", [{"b": "new"}, {"a": "1", "c": "3"}, {"a": None, "b": None, "d": 4}])
+    def test_capabilities_return_as_they_were_written(self, written: str | None, given: dict[str, Any]) -> None:
+        capabilities = [{"action": "set-capability", "name": name, "value": value} for name, value in given.items()]
+        for node, first in (("profile:old,boot_mode:bios", [_attribute("/properties/capabilities", written)]),
+                            (written, [])):
+            machine = Machine({"properties": {"capabilities": node}})
+            before, rules = machine.state(), rule_set([_set(*first, *capabilities)])
+            machine.inspect(rules, ON)
+            again = machine.inspect(rules, ON, hooks={"/properties/cpus": "4"})
+            assert machine.node["properties"].pop("cpus") == "4"
+            assert not again.forgotten
+            ended = machine.inspect(rules, OFF)
+            assert (machine.state(), ended.forgotten) == (before, ())
+
+    def test_capabilities_that_are_written_otherwise_keep_what_others_add_meanwhile(self) -> None:
+        machine = Machine({"properties": {"capabilities": "a:1, b:2,a:3"}})
+        rules = rule_set([_set({"action": "set-capability", "name": "b", "value": "new"})])
+        for now, expected in (("a:3,b:new,raid:1", "a:3,b:2,raid:1"), ("b:new", "b:2")):
+            machine.node["properties"]["capabilities"] = "a:1, b:2,a:3"
+            machine.inspect(rules, ON)
+            assert machine.node["properties"]["capabilities"] == "a:3,b:new"
+            machine.node["properties"]["capabilities"] = now
+            assert not machine.inspect(rules, OFF).forgotten
+            assert machine.node["properties"]["capabilities"] == expected
+
     def test_two_rules_that_fight_for_one_capability(self) -> None:
         fight = [_set({"action": "set-capability", "name": "p", "value": name}, conditions=[
             {"field": name, "op": "eq", "value": True}]) for name in ("a", "b")]

@@ -20,7 +20,9 @@ EXAMPLES = settings(max_examples=strategies.wanted(100), deadline=None, suppress
 _VALUES = st.sampled_from([1, 2, "x", "1", True, None, ["a"], {"k": 1}, {"k": {"m": 2}}, "{data[n]}"])
 _ITEMS = st.sampled_from(["a", "b", 1, True, {"k": 1}])
 _PATHS = ("/extra/a", "/extra/a/k", "/extra/a/k/m", "/extra/b", "/extra", "/properties/cpus", "/description",
-          "/extra/l/-", "/extra/l/0", "/properties/new/deep/er", "/driver", "/extra/hooked")
+          "/extra/l/-", "/extra/l/0", "/properties/new/deep/er", "/driver", "/extra/hooked", "/properties/capabilities")
+#: Also those that are not written as rules write them.
+_WRITTEN = [None, "", "a:9,z:1", "x", "a:1, b:2", "a:1,,a:2"]
 _LISTS = ("/extra/l", "/extra/m/n", "/extra/a")
 _TRAITS = st.sampled_from(["CUSTOM_A", "CUSTOM_B"])
 _CAPABILITIES = st.sampled_from(["a", "b", "c"])
@@ -29,6 +31,8 @@ _CAPABILITIES = st.sampled_from(["a", "b", "c"])
 def _path_value(path: str) -> st.SearchStrategy[Any]:
     if path == "/extra":
         return st.sampled_from([{}, {"a": 1}, {"l": ["z"]}])
+    if path == "/properties/capabilities":
+        return st.sampled_from(_WRITTEN)
     return st.sampled_from(["ipmi", "redfish"]) if path in ("/driver", "/description") else _VALUES
 
 
@@ -68,8 +72,8 @@ _DATA = st.fixed_dictionaries({"n": st.sampled_from([1, 2, "1", "", None, True])
 _NODES = st.fixed_dictionaries({
     "extra": st.sampled_from([
         {}, {"a": 1}, {"a": {"k": 5}}, {"l": ["a", "z", "a"]}, {"l": None}, {"a": ["q"], "b": 2}]),
-    "properties": st.sampled_from([{}, {"capabilities": "a:9,z:1"}, {"cpus": 4, "capabilities": ""},
-                                   {"capabilities": {"b": "1"}}]),
+    "properties": st.sampled_from([{}, {"cpus": 4, "capabilities": ""}, {"capabilities": {"b": "1"}},
+                                   *({"capabilities": written} for written in _WRITTEN)]),
     "traits": st.lists(_TRAITS, unique=True), "inspection_scope": st.sampled_from([None, "rack1"]),
     "power_interface": st.sampled_from([None, "ipmitool"])})
 #: What hooks write differs from what rules write: otherwise the two could not be distinguished.

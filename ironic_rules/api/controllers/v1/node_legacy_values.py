@@ -28,7 +28,8 @@ class LegacyValuesController(Resource):
 
         ``place`` is a path below the node, of a capability or a trait its name. ``written`` is what the rule has
         written, unless it has removed what was there (``is_set`` false); ``before`` is what was there before, if
-        ``had_before``. Secrets are shown as ``******``. ``marker`` is the ``id`` of the last value of a page.
+        ``had_before``. Of a capability with ``made`` -1, ``before`` is all capabilities as they were written. Secrets
+        are shown as ``******``. ``marker`` is the ``id`` of the last value of a page.
 
         :raises NodeNotFound: 404
         """
