@@ -1,13 +1,15 @@
 """Conditions of ironic-inspector, compiled to the conditions of inspection rules.
 
-Each operator is one of theirs, applied to the value as ironic-inspector converted it. If data cannot be converted, the
-condition and its inverse are false.
+Each operator is one of theirs, applied to the value as ironic-inspector converted it: expressions to the text of any
+value, which for a list, an object or null is that of Python. If data cannot be converted, the condition and its inverse
+are false.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +42,8 @@ _INDEXED = {"eq": (lookups.EQUAL, False), "ne": (lookups.EQUAL, True),
 #: ``net`` is the name in the document, ``in-net`` that in ironic-inspector.
 NETWORK = frozenset({"net", "in-net"})
 OPERATORS = frozenset({*_COMPARE, *NETWORK, "matches", "contains", "is-empty"})
+#: The flag with which ``$`` is the end of any line.
+_MULTI_LINE = re.compile(r"\(\?[A-Za-z]*m")
 #: Operators without a value, which also test a missing field.
 ALLOW_NONE = frozenset({"is-empty"})
 
@@ -49,14 +53,14 @@ class Tested:
     """A test of one value, with what an index needs.
 
     :ivar test: the index's way to test, and ``operand`` its constant; None: an index cannot
-    :ivar convert: converts a value to that which the index compares
+    :ivar convert: converts a value to that which the index compares; its name is that of the conversion
     """
 
     call: Test
     test: str | None = None
     operand: Hashable = None
     inverted: bool = False
-    convert: type[int] | type[float] | None = None
+    convert: Callable[[Any], Any] | None = None
 
 
 def problem(op: str, value: Any, limits: Limits) -> str | None:
@@ -72,6 +76,8 @@ def problem(op: str, value: Any, limits: Limits) -> str | None:
             if len(value) > limits.text:
                 return f"longer than {limits.text} characters"
             compile_regex(value)
+            if op == "matches" and (search := as_search(value)) is not None:
+                compile_regex(search)
     except CannotEvaluate as exc:
         return str(exc)
     return None
@@ -86,11 +92,24 @@ def test_of(op: str, value: Any, limits: Limits) -> Tested:
         return Tested(lambda found: operators.in_net(_address(found), network), lookups.NETWORK, network)
     if op == "is-empty":
         return Tested(operators.is_empty, lookups.PREDICATE, operators.is_empty)
-    pattern = Pattern(value, limits.subject)
-    if op == "matches":
-        return Tested(lambda found: operators.matches(_text(found), pattern), lookups.FULL_MATCH, pattern)
-    return Tested(lambda found: operators.contains(found if isinstance(found, list) else _text(found), pattern),
-                  lookups.SEARCH, pattern)
+    text = _text_within(limits.subject)
+    search = as_search(value) if op == "matches" else value
+    if search is None:
+        whole = Pattern(value, limits.subject)
+        return Tested(lambda found: operators.matches(text(found), whole), lookups.FULL_MATCH, whole, convert=text)
+    part = Pattern(search, limits.subject)
+    return Tested(lambda found: operators.contains(text(found), part), lookups.SEARCH, part, convert=text)
+
+
+def as_search(value: str) -> str | None:
+    """Return the expression to search for instead of that of ``matches``; None if it has to match the whole text.
+
+    ironic-inspector appended ``$``, unless there was one, and matched from the beginning of the text: of alternatives,
+    only the last one has to match all of it.
+    """
+    if "|" not in value and not value.endswith(r"\$") and _MULTI_LINE.search(value) is None:
+        return None
+    return rf"\A(?:{value}{'' if value.endswith('$') else '$'})"
 
 
 def _comparison(op: str, value: Any) -> Tested:
@@ -121,10 +140,39 @@ def _address(found: Any) -> str:
     return found
 
 
-def _text(found: Any) -> Any:
-    if not isinstance(found, (str, int, float)):
-        raise CannotEvaluate("the value is not a text")
-    return found
+@functools.lru_cache(maxsize=16)
+def _text_within(most: int) -> Callable[[Any], str]:
+    """Return the function of the text that expressions are applied to: that which Python shows of any value."""
+    def text(found: Any) -> str:
+        if isinstance(found, str):
+            return found
+        if isinstance(found, (list, dict)):
+            _check_size(found, most)
+        try:
+            return str(found)
+        except RecursionError:
+            raise CannotEvaluate("the value is nested too deeply") from None
+
+    return text
+
+
+def _check_size(found: Any, most: int) -> None:
+    """Check the length of the text of a list or an object, as far as that can be said without making it.
+
+    :raises CannotEvaluate: it certainly has more than ``most`` characters
+    """
+    left, values = most, [found]
+    while values:
+        value = values.pop()
+        if isinstance(value, (str, list, dict)):
+            left -= len(value)
+            if left < 0:
+                raise CannotEvaluate(f"the text of the value has more than {most} characters")
+        if isinstance(value, dict):
+            values += value
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
 
 
 def check(field: FieldPath, test: Tested, multiple: str, invert: bool, *, allow_none: bool) -> Check:
@@ -192,18 +240,16 @@ def _lookup(field: FieldPath, test: Tested, invert: bool) -> Lookup | None:
     convert = test.convert
     # An index has a table for each root and path; converted values are in tables of their own.
     root = field.root if convert is None else f"{field.root} as {convert.__name__}"
-    get = _converted(field.get, "" if convert is None else convert.__name__)
+    get = _converted(field.get, convert)
     return Lookup(root, field.plain.steps, get, test.test, test.operand, test.inverted != invert)
 
 
 @functools.lru_cache(maxsize=1024)
-def _converted(get: Getter, kind: str) -> Getter:
-    convert = {"int": int, "float": float}.get(kind)
-
+def _converted(get: Getter, convert: Callable[[Any], Any] | None) -> Getter:
     def converted(view: View) -> Any:
         try:
             value = get(view)
-            return value if convert is None or value is None else convert(value)
+            return value if convert is None else convert(value)
         except (CannotEvaluate, TypeError, ValueError, OverflowError):
             return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jsonpath_ng.jsonpath import Fields, Index, JSONPath, Root, This, Wildcard
@@ -18,6 +18,7 @@ from ironic_rules.legacy import conditions, counterparts, paths
 from ironic_rules.legacy.counterparts import ANY, Counterpart, Kind, NoCounterpart
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules import template
+from ironic_rules.rules.limits import DEFAULT
 
 Note = Callable[[str], None]
 
@@ -36,7 +37,9 @@ NUMBERS = "Only numbers meet the condition; ironic-inspector also converted text
 ORDERED = "A value of another type meets the condition as well; for ironic-inspector it cannot be compared."
 FLAGS = "Only true and false are compared; ironic-inspector took 1 and \"1\" for true."
 DEEP = "1 and true are different here, in lists and objects too."
-NO_TEXT = "A list or an object meets the condition as well; ironic-inspector searched the text that Python shows of it."
+NO_TEXT = ("A list or an object is no text, and contains searches the items of a list; ironic-inspector searched the "
+           "text that Python shows of it.")
+NULL_TEXT = "Null is no text; ironic-inspector searched the text None."
 NO_ADDRESS = "A text that is no address meets the condition as well; ironic-inspector failed."
 IS_LIST = "The value before the wildcard is taken for a list; of an object, nothing meets the condition."
 ITEMS = "An item without the field is a value that is missing; ironic-inspector left such items out."
@@ -48,6 +51,7 @@ class _Read:
 
     :ivar value: the field itself, or that of an item of the loop
     :ivar many: whether there is a loop
+    :ivar has_objects: whether it is an object, or a list of objects
     """
 
     value: str
@@ -56,6 +60,7 @@ class _Read:
     multiple: str | None = None
     complete: bool = True
     null_is_missing: bool = False
+    has_objects: bool = False
 
     @property
     def many(self) -> bool:
@@ -97,20 +102,32 @@ def _tests(read: _Read, op: str, value: Any, invert: bool, note: Note) -> list[J
     if op == "is-empty":
         return [{"op": "!is-empty" if invert else "is-empty", "args": [read.value]}]
     if op in conditions.NETWORK:
-        return _negated("in-net", [read.value, literal(value)], read, invert, note, NO_ADDRESS, guard="!is-empty")
+        args = [read.value, literal(value)]
+        if not invert:
+            return [{"op": "in-net", "args": args}]
+        note(NO_ADDRESS)
+        return _guarded([{"op": "!in-net", "args": args}], read, note, "!is-empty")
     if op in ("matches", "contains"):
-        is_doubtful = read.kind not in _SCALARS
-        return _negated(op, [read.value, regex(value)], read, invert, note, NO_TEXT if is_doubtful else None)
+        return _expression(read, op, value, invert, note)
     return _comparison(read, _INVERSE[op] if invert else op, value, note)
 
 
-def _negated(op: str, args: list[Any], read: _Read, invert: bool, note: Note, doubt: str | None,
-             guard: str = "!is-none") -> list[JSONObject]:
+def _expression(read: _Read, op: str, value: str, invert: bool, note: Note) -> list[JSONObject]:
+    if read.has_objects:
+        raise NoCounterpart("inspection rules do not search the text of an object: use the path of one of its fields")
+    if read.kind not in _SCALARS:
+        note(NO_TEXT)
+    # Null does not meet the new condition; nor does it meet the inverse, unless it is an item.
+    is_met_by_null = conditions.test_of(op, value, DEFAULT).call(None) is not invert
+    if is_met_by_null is not (invert and read.many) and not read.null_is_missing:
+        note(NULL_TEXT)
+    search = conditions.as_search(value) if op == "matches" else None
+    made = {"op": op, "args": [read.value, regex(value)]} if search is None else {
+        "op": "contains", "args": [read.value, regex(search)]}
     if not invert:
-        return [{"op": op, "args": args}]
-    if doubt:
-        note(doubt)
-    return _guarded([{"op": f"!{op}", "args": args}], read, note, guard)
+        return [made]
+    inverse = {**made, "op": f"!{made['op']}"}
+    return [inverse] if read.many else [{"op": "!is-none", "args": [read.value]}, inverse]
 
 
 def _guarded(made: list[JSONObject], read: _Read, note: Note, guard: str = "!is-none") -> list[JSONObject]:
@@ -186,9 +203,11 @@ def _read(field: str, multiple: str, note: Note) -> _Read:
     found = counterparts.of(root, steps)
     for text in found.notes:
         note(text)
+    has_objects = Kind.OBJECT in (found.kind, found.kind is Kind.LIST and counterparts.of(root, (*steps, ANY)).kind)
     if ANY not in steps:
-        return _Read(field_text(found.root, found.steps), found.kind, null_is_missing=found.null_is_missing)
-    return _looped(found, root, steps[:steps.index(ANY)], multiple, note)
+        return _Read(field_text(found.root, found.steps), found.kind, null_is_missing=found.null_is_missing,
+                     has_objects=has_objects)
+    return replace(_looped(found, root, steps[:steps.index(ANY)], multiple, note), has_objects=has_objects)
 
 
 def _looped(found: Counterpart, root: str, before: tuple[str, ...], multiple: str, note: Note) -> _Read:

@@ -140,6 +140,16 @@ class TestBounds:
         machine.inspect(rule_set([{"conditions": [{"field": "$..x", "op": "eq", "value": 1}], "actions": [HIT]}]), deep)
         assert machine.node["extra"] == {"hit": True}
 
+    def test_the_text_of_deep_data(self) -> None:
+        deep: Any = []
+        for _ in range(2000):
+            deep = [deep]
+        made = rule([{"field": "a", "op": "contains", "value": "x", "invert": True}], [HIT])
+        machine = Machine()
+        outcome = machine.inspect(
+            legacy.LegacyRuleSet([legacy.compile_rule(made)], mask_secrets="never"), {"a": deep})
+        assert (outcome.failure, machine.node["extra"]) == (None, {})
+
     @pytest.mark.parametrize("field", ["l[*]", "$..*", "l[*].`parent`[*]", "*.*", "l[*]|l[*]", "l..*"])
     @pytest.mark.parametrize("invert", [True, False])
     def test_too_many_values_are_false_with_a_note(self, field: str, invert: bool) -> None:
@@ -185,8 +195,8 @@ class TestBounds:
     ("x", {"op": "lt", "value": 3}), ([1], {"op": "eq", "value": 3}), (None, {"op": "ne", "value": 3}),
     (1e400, {"op": "eq", "value": 3}), ("9" * 5000, {"op": "eq", "value": 3}), (3, {"op": "lt", "value": "x"}),
     ({}, {"op": "ge", "value": []}), ("x", {"op": "net", "value": "10.0.0.0/8"}), (7, {"op": "net", "value": "::/0"}),
-    (None, {"op": "matches", "value": ".*"}), ({}, {"op": "contains", "value": ".*"}),
-    ([1], {"op": "matches", "value": ".*"}), ("x" * 40_000, {"op": "contains", "value": "x"})])
+    ("x" * 40_000, {"op": "contains", "value": "x"}), (["x"] * 20_000, {"op": "contains", "value": "x"}),
+    ({"x": ["x" * 40_000]}, {"op": "matches", "value": ".*"}), ([0] * 20_000, {"op": "contains", "value": "x"})])
 def test_data_that_do_not_fit_make_a_condition_and_its_inverse_false(
         value: Any, condition: dict[str, Any], invert: bool) -> None:
     rules = rule_set([{"conditions": [{"field": "a", "invert": invert, **condition}], "actions": [HIT]}])

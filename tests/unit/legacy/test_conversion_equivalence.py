@@ -70,7 +70,7 @@ COMPARED = ["eq", "ne", "lt", "le", "gt", "ge"]
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["net", "in-net"], st.sampled_from(["10.0.0.0/8", "2001:db8::/32", "0.0.0.0/0"])),
     **dict.fromkeys(["matches", "contains"], st.sampled_from(
-        ["x86.*", "a|rack-7", "[0-9]{1,2}", "rack", "", "{x}", "\\{", "a$"])),
+        ["x86.*", "x86|rack-7", "[0-9]{1,2}", "rack", "", "{x}", "\\{", "4$|7", "(1|6)"])),
 }
 
 
@@ -163,8 +163,8 @@ def test_exact_is_exact(batch):
     strategies.check(batch, test, body=bodies, reports=st.lists(st.tuples(inventories, others), min_size=6, max_size=6))
 
     print(dict(verdicts))
-    assert verdicts[Verdict.EXACT] > batch[1] / 5, verdicts
-    assert verdicts["matched"] > batch[1] / 10, verdicts
+    assert verdicts[Verdict.EXACT] > batch[1] / 6, verdicts
+    assert verdicts["matched"] > batch[1] / 15, verdicts
     assert verdicts[Verdict.NOTED] and verdicts[Verdict.NOT_CONVERTIBLE], verdicts
 
 

@@ -65,3 +65,31 @@ def test_recorded(case: dict[str, Any]) -> None:
         expected = case["node"]
     expected["traits"] = case["traits_after"]
     assert {name: machine.state()[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(("op", "regex", "value", "expected"), [
+    # Of alternatives, only the last one has to match the end of the text: "$" was appended to it.
+    ("matches", "x86|aarch64", "x86_64", True), ("matches", "aarch64|x86", "x86_64", False),
+    ("matches", "x86|aarch64", "aarch64_be", False), ("matches", "(x86|aarch64)", "x86_64", False),
+    ("matches", "a|b$", "axe", True), ("matches", r"5\$", "5$ each", True), ("matches", "x.*", "x86_64", True),
+    ("matches", "86", "x86", False), ("matches", "(?im)X86", "x86\n64", True), ("matches", "x86$", "x86_64", False),
+    # The text of other values is that of Python.
+    ("contains", "SSD", [{"model": "SSD A"}], True), ("contains", "'model': 'SSD", [{"model": "SSD A"}], True),
+    ("contains", "HDD", [{"model": "SSD A"}], False), ("contains", "^b", ["a", "b"], False),
+    ("contains", "'b'", ["a", "b"], True), ("contains", "^0x", {"vendor": "0x15b3"}, False),
+    ("contains", "0x15b3", {"vendor": "0x15b3"}, True), ("matches", "{.*", {}, True),
+    (r"matches", r"\[1, .*", [1, 2.5, True, None], True), ("contains", "2.5, True, None", [1, 2.5, True, None], True),
+    ("matches", "None", None, True), ("matches", "x", None, False), ("contains", "x", None, False),
+    ("matches", "True", True, True), ("contains", "5", 2.5, True)])
+def test_expressions_have_the_verdict_of_ironic_inspector(op: str, regex: str, value: Any, expected: bool) -> None:
+    hit = {"action": "set-attribute", "path": "/extra/hit", "value": True}
+    for field, data in (("a", {"a": value}), ("l[*]", {"l": [value]})):
+        for is_inverted in (False, True):
+            # In an index with others, as all rules are.
+            made = legacy.LegacyRuleSet(legacy.compile_rule(rule(
+                [{"field": field, "op": op, "value": text, "invert": is_inverted}], [hit], number=number))
+                for number, text in enumerate((regex, "no|thing", "nothing"), 1))
+            outcome = Machine().inspect(made, data)
+            found = {trace.uuid for trace in outcome.traces}
+            assert ("00000000-0000-4000-8000-000000000001" in found) is (expected is not is_inverted)
+            assert len(found) == (expected, 3 - expected)[is_inverted]
