@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ironic_rules.exceptions import FieldNotWritable
 from ironic_rules.legacy.ledger import MISSING, Ledger
-from ironic_rules.legacy.values import compile_value
+from ironic_rules.legacy.values import compile_message, compile_value
 from ironic_rules.models import pointer, traits
 from ironic_rules.models.draft import FieldPath, NodeDraft
 from ironic_rules.models.json_values import same
@@ -272,7 +272,7 @@ class Fail(LegacyAction):
     def __init__(self, op: str, given: Given) -> None:
         super().__init__(op, given)
         self._text = given.text("message")
-        self._message = given.value("message")
+        self._message = compile_message(self._text, f"{given.where}/message", given.complain, given.limits)
         self._maintenance = given.flag("maintenance", False)
 
     def apply(self, ledger: Ledger, view: View, views: Views) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironic_rules.legacy import actions, counterparts
 from ironic_rules.legacy.converted_conditions import field_text, literal
 from ironic_rules.legacy.counterparts import Counterpart, Kind, NoCounterpart
+from ironic_rules.legacy.values import message_parts
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules import template
 
@@ -75,7 +76,7 @@ def _set_capability(action: Mapping[str, Any], note: Note) -> JSONObject:
 def _fail(action: Mapping[str, Any], note: Note) -> JSONObject:
     if action.get("maintenance"):
         raise NoCounterpart("inspection rules cannot put a node in maintenance and fail its inspection")
-    return {"op": "fail", "args": {"msg": _value(action["message"], note, as_text=True)}}
+    return {"op": "fail", "args": {"msg": _text(message_parts(action["message"]), note, as_text=True)}}
 
 
 def _trait(action: Mapping[str, Any], note: Note) -> JSONObject:
@@ -99,7 +100,7 @@ def _value(value: Any, note: Note, *, as_text: bool = False) -> Any:
     :param as_text: whether the action makes a text of it anyway
     """
     if isinstance(value, str):
-        return _text(value, note, as_text)
+        return _text(template.parse(value), note, as_text)
     if isinstance(value, list):
         return [_value(item, note) for item in value]
     if isinstance(value, dict):
@@ -114,8 +115,7 @@ def _key(key: str) -> str:
     return "".join(part for part in parts if isinstance(part, str))
 
 
-def _text(text: str, note: Note, as_text: bool) -> str:
-    parts = template.parse(text)
+def _text(parts: Sequence[str | template.Field], note: Note, as_text: bool) -> str:
     fields = [part for part in parts if isinstance(part, template.Field)]
     found = [counterparts.of("data", part.steps) for part in fields]
     for each in found:

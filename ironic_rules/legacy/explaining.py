@@ -18,7 +18,7 @@ from ironic_rules.legacy import paths
 from ironic_rules.legacy.actions import LegacyAction
 from ironic_rules.legacy.conditions import NETWORK, OPERATORS, Test, test_of
 from ironic_rules.legacy.paths import FieldPath
-from ironic_rules.legacy.values import compile_value
+from ironic_rules.legacy.values import compile_message, compile_value, message_parts
 from ironic_rules.models import secrets
 from ironic_rules.rules import template
 from ironic_rules.rules.compiler import CompiledCondition
@@ -75,23 +75,35 @@ def _condition(text: bytes) -> _Written:
 
 
 @functools.lru_cache(maxsize=4096)
-def _action(text: bytes, formatted: frozenset[str]) -> tuple[Argument, ...]:
-    return tuple(_argument(name, value, name in formatted) for name, value in orjson.loads(text).items())
+def _action(text: bytes, formatted: frozenset[str], is_fail: bool) -> tuple[Argument, ...]:
+    return tuple(_argument(name, value, name in formatted, is_fail and name == "message")
+                 for name, value in orjson.loads(text).items())
 
 
-def _argument(name: str, written: Any, is_formatted: bool) -> Argument:
+def _argument(name: str, written: Any, is_formatted: bool, is_message: bool) -> Argument:
     problems: list[str] = []
-    compiled = compile_value(written, "", lambda where, text: problems.append(text), DEFAULT, formatted=is_formatted)
+
+    def complain(where: str, text: str) -> None:
+        problems.append(text)
+
+    if is_message:
+        compiled = compile_message(written, "", complain, DEFAULT)
+    else:
+        compiled = compile_value(written, "", complain, DEFAULT, formatted=is_formatted)
     if isinstance(compiled, Const) or problems:
         return Argument(name, written, None, (), None)
-    fields = tuple(_fields(written))
+    fields = tuple(_templates(message_parts(written)) if is_message else _fields(written))
     alone = fields[0] if isinstance(written, str) and len(fields) == 1 and fields[0].text == written else None
     return Argument(name, written, as_getter(compiled), fields, alone)
 
 
+def _templates(parts: Sequence[str | template.Field]) -> Iterator[template.Field]:
+    yield from (part for part in parts if isinstance(part, template.Field))
+
+
 def _fields(written: Any) -> Iterator[template.Field]:
     if isinstance(written, str):
-        yield from (part for part in template.parse(written) if isinstance(part, template.Field))
+        yield from _templates(template.parse(written))
     elif isinstance(written, dict):
         for name, item in written.items():
             yield from _fields(name)
@@ -158,4 +170,4 @@ def _why(written: _Written, outcome: bool | None, given: Sequence[ArgumentTrace]
 def run_of(explainer: Explainer, action: LegacyAction, view: View) -> tuple[ArgumentTrace, ...]:
     """Return the parameters of an action as they are now."""
     explainer.tick()
-    return explainer.shown(_action(action.written, action.formatted), view)
+    return explainer.shown(_action(action.written, action.formatted, action.op == "fail"), view)

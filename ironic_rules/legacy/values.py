@@ -20,6 +20,9 @@ from ironic_rules.rules.values import Compiled, Const, as_getter
 from ironic_rules.text import is_storable, printable
 
 _ROOT = "data"
+#: With what a template in a message begins: ironic-inspector had none there, so all other braces are text.
+_IN_MESSAGE = "{data["
+_UNSUPPORTED = "conversions are not supported: write the template without one, as in {data[memory_mb]}"
 Complain = Callable[[str, str], None]
 
 
@@ -54,6 +57,16 @@ def compile_value(value: Any, where: str, complain: Complain, limits: Limits, *,
     return _object(value, where, complain, limits, formatted, depth)
 
 
+def compile_message(text: str, where: str, complain: Complain, limits: Limits) -> Compiled:
+    """Compile the message of an action, as :func:`compile_value` does a value."""
+    return _text(text, where, complain, limits, True, _IN_MESSAGE)
+
+
+def message_parts(text: str) -> tuple[str | template.Field, ...]:
+    """Return the literal parts and the templates of a valid message."""
+    return template.parse(text, begin=_IN_MESSAGE)
+
+
 def _object(value: dict[Any, Any], where: str, complain: Complain, limits: Limits, formatted: bool,
             depth: int) -> Compiled:
     parts: list[tuple[Compiled, Compiled]] = []
@@ -77,7 +90,7 @@ def _key(value: Any) -> str:
     return value
 
 
-def _text(text: str, where: str, complain: Complain, limits: Limits, formatted: bool) -> Compiled:
+def _text(text: str, where: str, complain: Complain, limits: Limits, formatted: bool, begin: str = "") -> Compiled:
     if len(text) > limits.text:
         complain(where, f"longer than {limits.text} characters")
         return Const("")
@@ -87,10 +100,13 @@ def _text(text: str, where: str, complain: Complain, limits: Limits, formatted: 
     if not formatted or ("{" not in text and "}" not in text):
         return Const(text)
     try:
-        parts = template.parse(text)
+        parts = template.parse(text, begin=begin)
         for part in parts:
             if isinstance(part, template.Field):
                 _check(part)
+    except template.ConversionError as exc:
+        complain(where, f"column {exc.column}: {_UNSUPPORTED}")
+        return Const("")
     except template.TemplateError as exc:
         complain(where, str(exc))
         return Const("")
@@ -104,7 +120,7 @@ def _check(used: template.Field) -> None:
     if used.root != _ROOT:
         raise template.TemplateError(used.column + 1, "the only name is data, as in {data[memory_mb]}")
     if used.conversions:
-        raise template.TemplateError(used.column + 1, "conversions are not supported")
+        raise template.ConversionError(used.column_of(len(used.steps)) - 1, _UNSUPPORTED)
     if used.text != "{" + used.root + "".join(f"[{step}]" for step in used.steps) + "}":
         raise template.TemplateError(used.column_of(0), "keys are written in brackets, as in {data[memory_mb]}")
 

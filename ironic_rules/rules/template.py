@@ -33,6 +33,10 @@ class TemplateError(ValueError):
         super().__init__(f"column {column}: {reason}")
 
 
+class ConversionError(TemplateError):
+    """A template has a conversion that does not exist, or is written as in Python."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One ``{...}``: ``root`` is the name, ``steps`` the keys, ``text`` as written, ``column`` that of its brace.
@@ -54,16 +58,17 @@ class Field:
         return self.column + at + 1
 
 
-def parse(text: str, regex: bool = False) -> tuple[str | Field, ...]:
+def parse(text: str, regex: bool = False, begin: str = "") -> tuple[str | Field, ...]:
     """Split ``text`` into literal parts and fields; literal parts are never empty or adjacent.
 
     :param regex: the text is a regular expression: quantifiers, ``\\p{..}``, escaped and lone braces are literal
+    :param begin: with what each field begins, its brace included, which is not double: all other braces are literal
     :raises TemplateError: it is malformed
     """
-    return _cached(text, regex) if len(text) <= _MAX_CACHED else _parsed(text, regex)
+    return _cached(text, regex, begin) if len(text) <= _MAX_CACHED else _parsed(text, regex, begin)
 
 
-def _parsed(text: str, regex: bool) -> tuple[str | Field, ...]:
+def _parsed(text: str, regex: bool, begin: str) -> tuple[str | Field, ...]:
     parts: list[str | Field] = []
     literal: list[str] = []
     at = 0
@@ -72,7 +77,7 @@ def _parsed(text: str, regex: bool) -> tuple[str | Field, ...]:
         if regex and (taken := _literal_of_regex(text, at)):
             literal.append(taken)
             at += len(taken)
-        elif character not in "{}":
+        elif character not in "{}" or (begin and (text[at - 1:at] == "{" or not text.startswith(begin, at))):
             end = at + 1
             while end < len(text) and text[end] not in "{}\\":
                 end += 1
@@ -127,6 +132,9 @@ def _field(text: str, start: int) -> tuple[Field, int]:
     conversions: tuple[str, ...] = ()
     if text.startswith("|", at):
         conversions, at = _conversions(text, at)
+    if text.startswith("!", at):
+        raise ConversionError(at + 1, (
+            f"conversions are written with '|', as in {{inventory[hostname]|lower}}; {_KNOWN}"))
     if at < len(text) and text[at] == "}":
         return Field(name.group(), tuple(steps), text[start:at + 1], start + 1, conversions), at + 1
     raise TemplateError(*_complaint(text, start, at, bool(conversions)))
@@ -139,7 +147,7 @@ def _conversions(text: str, at: int) -> tuple[tuple[str, ...], int]:
         if name not in CONVERSIONS:
             near = nearest(name, CONVERSIONS)
             hint = f"did you mean {near!r}?" if near else f"{_KNOWN}; a key that contains '|' needs brackets"
-            raise TemplateError(found.start() + 2, f"there is no such conversion; {hint}")
+            raise ConversionError(found.start() + 2, f"there is no such conversion; {hint}")
         if len(names) == MAX_CHAIN:
             raise TemplateError(found.start() + 1, f"more than {MAX_CHAIN} conversions")
         if name == COUNT and names:
@@ -153,8 +161,6 @@ def _complaint(text: str, start: int, at: int, is_converted: bool) -> tuple[int,
     rest = text[at:at + 1]
     if rest == "":
         return start + 1, "this '{' is not closed; write '{{' for a brace"
-    if rest == "!":
-        return at + 1, f"conversions are written with '|', as in {{inventory[hostname]|lower}}; {_KNOWN}"
     if is_converted:
         return at + 1, "expected '|' or '}' after a conversion"
     if rest == "[":

@@ -70,7 +70,9 @@ def test_conditions_that_are_refused(condition: dict[str, Any], where: str) -> N
     ({"action": "set-capability", "name": "a", "value": [1]}, "/value"),
     ({"action": "add-trait", "name": "nope"}, "/name"), ({"action": "add-trait"}, "/name"),
     ({"action": "fail", "message": "m", "maintenance": "yes"}, "/maintenance"),
-    ({"action": "fail", "message": "{"}, "/message"), ({"action": "fail"}, "/message"),
+    *(({"action": "fail", "message": text}, "/message") for text in (
+        "{data[", "{data[]}", "{1,2} {data[a].b}", "{data[a]|lower}", "{ {data[a]!r}}", 7)),
+    ({"action": "fail"}, "/message"),
     ({"action": "nope"}, "/action"), ({}, "/action"), ("fail", "")])
 def test_actions_that_are_refused(action: Any, where: str) -> None:
     assert refused({"actions": [action]}) == [f"/actions/0{where}"]
@@ -83,6 +85,15 @@ def test_templates_that_are_refused(value: Any) -> None:
     found = refused({"actions": [{"action": "set-attribute", "path": "/extra/a", "value": value}]})
     assert len(found) == 1
     assert found[0].startswith("/actions/0/value")
+
+
+@pytest.mark.parametrize("value", ["x {data[cpus]!r}", "x {data[cpus]|lower}", "x {data[cpus]|nope}"])
+@pytest.mark.parametrize("name", ["value", "message"])
+def test_the_hint_of_a_refused_conversion_can_be_followed(name: str, value: str) -> None:
+    action = {"action": "set-attribute", "path": "/extra/a"} if name == "value" else {"action": "fail"}
+    with pytest.raises(InvalidRule, match=r"column 1[45]: conversions are not supported: write .* {data\[memory_mb\]}"):
+        rule([], [{**action, name: value}])
+    rule([], [{**action, name: "x {data[memory_mb]}"}])
 
 
 @pytest.mark.parametrize(("body", "where"), [
@@ -99,7 +110,7 @@ def test_bodies_that_are_refused(body: Any, where: list[str]) -> None:
 def test_all_problems_are_reported_at_once() -> None:
     assert refused({
         "uuid": 1, "conditions": [{"field": "[", "op": "nope"}, {"field": "a", "op": "eq"}],
-        "actions": [{"action": "fail", "maintenance": 1, "message": "{"}, {"action": "set-attribute"}],
+        "actions": [{"action": "fail", "maintenance": 1, "message": "{data["}, {"action": "set-attribute"}],
     }) == ["/uuid", "/conditions/0/field", "/conditions/1/value", "/actions/0/message", "/actions/0/maintenance",
            "/actions/1/path", "/actions/1/value", "/conditions/0/op"]
 

@@ -132,8 +132,8 @@ def test_interfaces_are_an_object_by_name():
      {"op": "unset-capability", "args": {"name": "profile"}}, []),
     ({"action": "add-trait", "name": "CUSTOM_A"}, {"op": "add-trait", "args": {"name": "CUSTOM_A"}}, []),
     ({"action": "remove-trait", "name": "CUSTOM_A"}, {"op": "remove-trait", "args": {"name": "CUSTOM_A"}}, []),
-    ({"action": "fail", "message": "no {data[cpu_arch]}"},
-     {"op": "fail", "args": {"msg": "no {inventory[cpu][architecture]}"}}, []),
+    ({"action": "fail", "message": "no {data[cpu_arch]} {1,2}"},
+     {"op": "fail", "args": {"msg": "no {inventory[cpu][architecture]} {{1,2}}"}}, []),
 ])
 def test_actions(action, expected, notes):
     found = of(actions=[action])

@@ -105,7 +105,8 @@ actions = st.one_of(
                            "value": st.one_of(values, st.none())}),
     st.fixed_dictionaries({"action": st.sampled_from(["add-trait", "remove-trait"]),
                            "name": st.sampled_from(["CUSTOM_A", "CUSTOM_OLD"])}),
-    st.fixed_dictionaries({"action": st.just("fail"), "message": st.sampled_from(["no", "{data[cpu_arch]}", "{{}}"])}),
+    st.fixed_dictionaries({"action": st.just("fail"),
+                           "message": st.sampled_from(["no", "{data[cpu_arch]}", "{1} {{}}"])}),
 )
 #: Most have an action by which it shows whether the rule matches.
 bodies = st.fixed_dictionaries({

@@ -271,6 +271,16 @@ class TestFailures:
             "Legacy rule 00000000-0000-4000-8000-000000000002 failed at /actions/0: only 4")
         assert machine.node["extra"] == {"a": 1}
 
+    @pytest.mark.parametrize(("message", "expected"), [
+        ("expected {1,2} disks", "expected {1,2} disks"), ("{}{0} }{ {{x}}", "{}{0} }{ {{x}}"),
+        ("{data.n}, {node[name]}, {data}", "{data.n}, {node[name]}, {data}"), ("{1,2}{data[n]}}", "{1,2}4}"),
+        ("{{data[n]}} {{data[a].b}}", "{{data[n]}} {{data[a].b}}")])
+    def test_braces_of_a_message_are_text_unless_they_are_a_template(self, message: str, expected: str) -> None:
+        outcome = Machine().inspect(rule_set([_set({"action": "fail", "message": message, "maintenance": True})]),
+                                    {**ON, "n": 4}, explain=True)
+        assert outcome.failure is not None
+        assert outcome.failure.maintenance_reason == expected
+
     def test_a_message_without_its_data(self) -> None:
         rules = rule_set([_set({"action": "fail", "message": "{data[gone]}!", "maintenance": True})])
         failure = Machine().inspect(rules, ON).failure
