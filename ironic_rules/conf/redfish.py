@@ -10,10 +10,11 @@ OPTS: list[cfg.Opt] = [
                choices=[("auto", "a session, else HTTP basic"), ("session", "a session"), ("basic", "HTTP basic")],
                help="Authentication method of BMCs, for nodes without driver_info/redfish_auth_type."),
     cfg.IntOpt("connect_timeout", default=10, min=1, help="Seconds that a BMC may take to accept a connection."),
-    cfg.IntOpt("request_timeout", default=60, min=1, help="Seconds that a BMC may take to respond to a request."),
+    cfg.IntOpt("request_timeout", default=60, min=1,
+               help="Seconds that the whole response of a BMC to a request may take."),
     cfg.IntOpt("connection_attempts", default=3, min=1, max=100,
                help="Maximum number of attempts to send a request to a BMC that cannot be reached or reports an "
-                    "internal error."),
+                    "internal error. A request that changes something is not sent again if the BMC may have got it."),
     cfg.IntOpt("connection_retry_interval", default=4, min=1, help="Seconds between these attempts."),
     cfg.IntOpt("configuration_timeout", default=1800, min=1,
                help="Seconds that a machine may take to apply the BIOS settings or volumes of a deploy step; it "

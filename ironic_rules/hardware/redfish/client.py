@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import threading
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +15,9 @@ from oslo_log import log
 from ironic_rules import context
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface, InterfaceOf
-from ironic_rules.hardware.redfish import driver_info, quick_read
+from ironic_rules.hardware.redfish import bmc_session, driver_info, quick_read
+from ironic_rules.hardware.redfish.bmc_session import BMCSession, NoInternet
+from ironic_rules.hardware.redfish.connections import Connections
 from ironic_rules.hardware.redfish.driver_info import DriverInfo
 from ironic_rules.models.task import Task
 from ironic_rules.text import printable
@@ -26,6 +25,8 @@ from ironic_rules.text import printable
 LOG = log.getLogger(__name__)
 
 _MAX_REASON = 500
+#: Maximum size of the documents that are read for one purpose, such as an inspection: these stay in memory together.
+_MAX_READ_BYTES = 4 * bmc_session.MAX_BYTES
 #: HTTP status of what a BMC does not have (any more).
 GONE = frozenset({404, 410})
 
@@ -42,42 +43,6 @@ def sushy() -> Any:
                                  "pip install 'ironic-rules[redfish]'.") from exc
 
 
-class Connections:
-    """Bounded cache of sessions; the least recently used one is dropped. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._kept: OrderedDict[DriverInfo, Any] = OrderedDict()
-
-    def get(self, wanted: DriverInfo) -> Any | None:
-        """Return the connection, None if there is none."""
-        with self._guard:
-            if wanted in self._kept:
-                self._kept.move_to_end(wanted)
-            return self._kept.get(wanted)
-
-    def put(self, wanted: DriverInfo, connection: Any, limit: int) -> None:
-        """Cache a connection, as one of at most ``limit``."""
-        dropped = []
-        with self._guard:
-            self._kept[wanted] = connection
-            self._kept.move_to_end(wanted)
-            while len(self._kept) > limit:
-                dropped.append(self._kept.popitem(last=False))
-        # Deleting the last reference logs out, which sends a request: not while the lock is held.
-        dropped.clear()
-
-    def drop(self, wanted: DriverInfo) -> None:
-        """Drop a connection that does not work or no longer works."""
-        with self._guard:
-            dropped = self._kept.pop(wanted, None)
-        del dropped
-
-    def __len__(self) -> int:
-        with self._guard:
-            return len(self._kept)
-
-
 CONNECTIONS = Connections()
 
 
@@ -89,6 +54,11 @@ class RedfishInterface(Interface):
     def __init__(self, conf: cfg.ConfigOpts, interface_of: InterfaceOf) -> None:
         super().__init__(conf, interface_of)
         self.sushy = sushy()
+
+    @staticmethod
+    def at_end(seconds: float) -> None:
+        """Close the sessions at all BMCs."""
+        CONNECTIONS.close(seconds)
 
     def validate(self, task: Task) -> None:
         self.driver_info(task)
@@ -107,8 +77,8 @@ class RedfishInterface(Interface):
         :raises BMCError: instead of any exception that sushy raises in the block
         """
         wanted = self.driver_info(task)
-        with self._reported(task, wanted):
-            yield self._connection(wanted).get_system(wanted.system_id)
+        with self._connection(task, wanted) as connection:
+            yield connection.get_system(wanted.system_id)
 
     def read(self, task: Task, path: str) -> tuple[int, dict[str, Any]]:
         """Return the HTTP status and the JSON object at ``path`` of the node's BMC, by one request as a rule.
@@ -121,8 +91,8 @@ class RedfishInterface(Interface):
         if not path.startswith("/") or path.startswith("//"):
             # sushy would send the credentials to the host of a URL.
             raise BMCError(node=task.node.uuid, reason=f"{printable(path, _MAX_REASON)} is not one of its paths.")
-        with self._reported(task, wanted):
-            status, body = self._get(self._connection(wanted)._conn, path)
+        with self._connection(task, wanted) as connection:
+            status, body = self._get(connection._conn, path)
             found = {} if status in GONE or not body else json.loads(body)
             if not isinstance(found, dict):
                 raise TypeError(f"{path} is not an object")
@@ -147,69 +117,74 @@ class RedfishInterface(Interface):
         try:
             yield
         except (errors.AccessError, errors.MissingXAuthToken) as exc:
-            CONNECTIONS.drop(wanted)
             raise _error(task, wanted, f"{wanted.address} refuses the user name or the password, or the user has "
                                        "insufficient privileges", exc) from exc
-        except errors.ConnectionError as exc:
-            CONNECTIONS.drop(wanted)
+        except (errors.ConnectionError, TimeoutError) as exc:
             raise _error(task, wanted, f"{wanted.address} cannot be reached", exc) from exc
         except errors.UnknownDefaultError as exc:
             raise _error(task, wanted, f"{wanted.address} does not have exactly one system; set "
                                        "driver_info/redfish_system_id", None) from exc
         except errors.SushyError as exc:
             raise _error(task, wanted, f"{wanted.address} refused a request", exc) from exc
-        except (AttributeError, KeyError, TypeError, ValueError) as exc:
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as exc:
             # sushy assumes that the BMC's JSON conforms to the standard, and raises these errors if it does not.
             LOG.warning("The BMC of node %s sent an invalid response", task.node.uuid, exc_info=True)
             raise _error(task, wanted, f"{wanted.address} sent an invalid response", exc) from exc
 
     def root(self, task: Task) -> dict[str, Any]:
         """Return the service root of the node's BMC as it was when the connection was made."""
-        found = self._connection(self.driver_info(task)).json
-        return found if isinstance(found, dict) else {}
+        with self._connection(task, self.driver_info(task)) as connection:
+            return connection.json if isinstance(connection.json, dict) else {}
 
-    def _connection(self, wanted: DriverInfo) -> Any:
-        connection = CONNECTIONS.get(wanted)
-        if connection is None:
-            options = self.conf.redfish
-            auth = {"auto": self.sushy.auth.SessionOrBasicAuth, "basic": self.sushy.auth.BasicAuth,
-                    "session": self.sushy.auth.SessionAuth}[wanted.auth_type]
-            connection = self.sushy.Sushy(
-                wanted.address, auth=auth(username=wanted.username, password=wanted.password), verify=wanted.verify,
-                server_side_retries=options.connection_attempts,
-                server_side_retries_delay=options.connection_retry_interval,
-                read_timeout=options.request_timeout, connect_timeout=options.connect_timeout)
-            _name_requests(connection)
-            CONNECTIONS.put(wanted, connection, options.connection_cache_size)
+    @contextlib.contextmanager
+    def _connection(self, task: Task, wanted: DriverInfo) -> Iterator[Any]:
+        """Provide a ``sushy.Sushy``; what fails in the block is reported as by ``_reported``."""
+        errors = self.sushy.exceptions
+        with self._reported(task, wanted), CONNECTIONS.use(
+                wanted, lambda: self._log_in(wanted), self.conf.redfish.connection_cache_size,
+                (errors.AccessError, errors.MissingXAuthToken, errors.ConnectionError)) as connection:
+            yield connection
+
+    def _log_in(self, wanted: DriverInfo) -> Any:
+        options = self.conf.redfish
+        kind = {"auto": self.sushy.auth.SessionOrBasicAuth, "basic": self.sushy.auth.BasicAuth,
+                "session": self.sushy.auth.SessionAuth}[wanted.auth_type]
+        auth = kind(username=wanted.username, password=wanted.password)
+        connector = self.sushy.connector.Connector(
+            wanted.address, verify=wanted.verify, server_side_retries=options.connection_attempts,
+            server_side_retries_delay=options.connection_retry_interval,
+            default_request_timeout=options.request_timeout, connect_timeout=options.connect_timeout)
+        connector._session = BMCSession(wanted.address, wanted.verify)
+        if wanted.auth_type != "basic":
+            connector._session.log_in_once(auth)
+        connection = self.sushy.Sushy(wanted.address, auth=auth, connector=connector, public_connector=NoInternet())
+        # Otherwise it would log out when it is collected, in whatever thread that happens, for as long as the BMC lets
+        # it wait. The connector has it, too.
+        connection._auth = None
         return connection
 
 
 def documents(system: Any) -> Callable[[str], Any]:
     """Return a function that reads any JSON document of the system's BMC, also in several threads at the same time.
 
-    sushy has classes for a part of the resources only, and reads members of collections one after the other.
+    sushy has classes for a part of the resources only, and reads members of collections one after the other. The
+    function raises ValueError if the documents that it has read are too large together.
     """
     connector, caller = system._conn, context.current()
+    left = _MAX_READ_BYTES
 
     def read(path: str) -> Any:
+        nonlocal left
         if caller is not None:
             caller.update_store()
-        return connector.get(path).json()
+        if left > 0:
+            reply = connector.get(path)
+            left -= len(reply.content)
+        if left <= 0:
+            raise ValueError(f"{path} is not read: the documents of the BMC are too large together")
+        return reply.json()
 
     return read
-
-
-def _name_requests(connection: Any) -> None:
-    """Let each request to a BMC have the id of the request for which it is made. sushy has no setting for that."""
-    session = connection._conn._session
-    send = type(session).request
-    # Not the session itself: a cycle would keep its connection open until it is collected.
-    owner = weakref.proxy(session)
-
-    def request(*arguments: Any, headers: Any = None, **named: Any) -> Any:
-        return send(owner, *arguments, headers={**(headers or {}), **context.request_id_header()}, **named)
-
-    session.request = request
 
 
 def _error(task: Task, wanted: DriverInfo, reason: str, exc: Exception | None) -> BMCError:

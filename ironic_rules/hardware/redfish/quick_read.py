@@ -1,12 +1,12 @@
 """One GET request to a BMC with a third of the work that sushy does for it: thousands of nodes are polled.
 
-It uses the connection that sushy has made, with its certificates, its login and its headers, and makes one attempt.
+It uses the connection that sushy has made, with its certificates, its login, its headers and its limits, and makes one
+attempt.
 What needs more than that (a proxy, a session that has ended) is left to sushy.
 """
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,10 +17,9 @@ from requests.auth import _basic_auth_str
 from requests.utils import select_proxy
 
 from ironic_rules import context
+from ironic_rules.hardware.redfish import bmc_session
 
 _HEADERS = {"OData-Version": "4.0", "Accept-Encoding": "identity"}
-#: Maximum size of a document: those of BIOS settings have some 100 KB.
-MAX_BYTES = 8 * 2**20
 _CHUNK = 64 * 1024
 #: Keys of what is remembered in the session of a connection.
 _POOL = "_ironic_rules_pool"
@@ -42,20 +41,20 @@ def get(connector: Any, path: str, connect_timeout_s: float, read_timeout_s: flo
     reply = pool.urlopen("GET", path, headers=headers, redirect=False, retries=False, preload_content=False,
                          timeout=urllib3.Timeout(connect=connect_timeout_s, read=read_timeout_s))
     try:
-        return reply.status, _content(reply, time.monotonic() + read_timeout_s)
+        return reply.status, _content(reply)
     finally:
         # Back to the pool if all of it was read, otherwise closed.
         reply.release_conn()
 
 
-def _content(reply: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """Return the body, whose size and time are bounded: a BMC may send anything for any time."""
+def _content(reply: urllib3.BaseHTTPResponse) -> bytes:
+    """Return the body, whose size is bounded: a BMC may send anything, and compress it. The session limits the time."""
     found = bytearray()
     while chunk := reply.read1(_CHUNK):
         found += chunk
-        if len(found) > MAX_BYTES or time.monotonic() > deadline:
+        if len(found) > bmc_session.MAX_BYTES:
             reply.close()
-            raise urllib3.exceptions.ProtocolError("the body is too large, or takes too long")
+            raise urllib3.exceptions.ProtocolError("the body is too large")
     return bytes(found)
 
 

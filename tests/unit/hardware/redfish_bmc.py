@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 ROOT, SYSTEM = "/redfish/v1/", "/redfish/v1/Systems/1"
+SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 
 def members(*paths: str) -> dict[str, Any]:
@@ -49,6 +50,12 @@ class BMC:
         self.delay_s = 0.0
         #: path -> HTTP status; None: the connection is closed without a response
         self.broken: dict[str, int | None] = {}
+        #: path -> HTTP status and Location with which every request is answered
+        self.redirected: dict[str, tuple[int, str]] = {}
+        #: seconds until each change is answered, after it is made
+        self.late_s = 0.0
+        #: the paths of open sessions, each of which is its own token; None: there are none, and no login is needed
+        self.sessions: set[str] | None = None
         #: the number of members in a page of a collection; None: all
         self.page: int | None = None
         #: the greatest number of requests that were open at the same time
@@ -83,8 +90,8 @@ class BMC:
 
 def close_all(connections: Any) -> None:
     """Close the connections to BMCs, several for each, which are otherwise closed when they are collected."""
-    for connection in connections._kept.values():
-        connection._conn.close()
+    for kept in connections._kept.values():
+        kept.made.result()._conn.close()
 
 
 @contextlib.contextmanager
@@ -101,6 +108,8 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
+            if data.startswith(b"\x1f\x8b"):
+                self.send_header("Content-Encoding", "gzip")
             self.end_headers()
             self.wfile.write(data)
 
@@ -110,6 +119,11 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             bmc.logins.append(self.headers.get("Authorization"))
             target, _, query = self.path.partition("?")
             path = target if target == ROOT else target.rstrip("/")
+            if self._is_redirected():
+                return
+            if bmc.sessions is not None and path not in (ROOT, "/redfish/v1") and not self._is_logged_in():
+                self._reply(401)
+                return
             if path in bmc.broken or self.path in bmc.broken:
                 status = bmc.broken.get(path, bmc.broken.get(self.path))
                 if status is None:
@@ -132,6 +146,14 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             body = json.loads(self.rfile.read(length) or b"null")
             bmc.told.append((self.command, self.path, body))
             bmc.then(self.path, body)
+            time.sleep(bmc.late_s)
+            if self._is_redirected():
+                return
+            if bmc.sessions is not None and self._change_session():
+                return
+            if self.path in bmc.broken:
+                self.close_connection = True
+                return
             if bmc.task is None:
                 self._reply(204)
                 return
@@ -139,6 +161,36 @@ def serving(content: dict[str, Any]) -> Iterator[BMC]:
             self.send_header("Location", bmc.task)
             self.send_header("Content-Length", "0")
             self.end_headers()
+
+        def _is_redirected(self) -> bool:
+            if self.path not in bmc.redirected:
+                return False
+            status, location = bmc.redirected[self.path]
+            self.send_response(status)
+            self.send_header("Location", location)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return True
+
+        def _is_logged_in(self) -> bool:
+            return self.headers.get("X-Auth-Token") in (bmc.sessions or ())
+
+        def _change_session(self) -> bool:
+            if self.path.startswith(f"{SESSIONS}/"):
+                bmc.sessions.discard(self.path)
+                self._reply(204)
+                return True
+            if self.path != SESSIONS:
+                return False
+            session = f"{SESSIONS}/{len(bmc.told)}"
+            bmc.sessions.add(session)
+            self.send_response(201)
+            self.send_header("X-Auth-Token", session)
+            # As BMCs do that know themselves by another name.
+            self.send_header("Location", f"https://bmc.example{session}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return True
 
         do_POST = do_PATCH = do_DELETE = _change
 

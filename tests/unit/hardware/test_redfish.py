@@ -154,11 +154,11 @@ def test_errors_are_told_without_the_password(bmc, conf, status, text):
 def test_a_connection_is_kept_per_credentials_and_dropped_when_refused(bmc, conf):
     power = make(RedfishPower, conf)
 
-    for password in (PASSWORD, PASSWORD, "other"):
-        power.get_power_state(task_of(bmc, info={"redfish_password": password}))
+    for user in ("u", "u", "other"):
+        power.get_power_state(task_of(bmc, info={"redfish_username": user}))
 
     assert len(client.CONNECTIONS) == 2
-    expected = "Basic " + base64.b64encode(b"u:other").decode()
+    expected = "Basic " + base64.b64encode(f"other:{PASSWORD}".encode()).decode()
     assert bmc.logins[-1] == expected
     bmc.refuse = (401, "no")
     with pytest.raises(BMCError):

@@ -1,0 +1,243 @@
+"""HTTP requests to one BMC: bounded in time and in size, to no other host, and repeated only if that changes nothing.
+
+sushy sends its requests with a session of requests. This one is given to it: what a BMC answers decides neither how
+long a thread and its memory are occupied, nor who else gets the credentials.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import socket
+import threading
+import time
+from collections.abc import Callable
+from http.client import HTTPResponse
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import requests
+from oslo_log import log
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import NewConnectionError
+
+from ironic_rules import context
+from ironic_rules.hardware import time_limit
+from ironic_rules.text import printable
+
+LOG = log.getLogger(__name__)
+
+#: Maximum size of a document. The largest ones, registries of BIOS attributes, have a few MiB.
+MAX_BYTES = 16 * 2**20
+#: What a response may have besides its document: headers, and the sizes of its parts.
+_MAX_OTHER_BYTES = 2**20
+_CHUNK = 64 * 1024
+_MAX_REDIRECTS = 3
+#: HTTP status of redirections that keep the method: the server has done nothing. The others are for GET only.
+_SAME_METHOD, _OTHERS = frozenset({307, 308}), frozenset({301, 302, 303})
+_REFUSED = frozenset({401, 403})
+#: Seconds to connect, and for the response, when a session is closed, for which no request waits.
+_LOGOUT_TIMEOUTS_S = (2.0, 5.0)
+_PORTS = {"http": 80, "https": 443}
+_TOKEN = "X-Auth-Token"
+
+
+class BMCSession(requests.Session):
+    """A session of requests with the BMC at ``address``, a URL without a path."""
+
+    def __init__(self, address: str, verify: bool | str) -> None:
+        super().__init__()
+        self._address, self._verify = address, verify
+        self._logging_in = threading.RLock()
+        self._refused = threading.local()
+        # As sushy does: some BMCs hang if connections are kept.
+        self.headers["Connection"] = "close"
+        for scheme in _PORTS:
+            self.mount(f"{scheme}://", _Adapter())
+
+    def request(self, method: Any, url: Any, *arguments: Any, **named: Any) -> requests.Response:
+        """Send a request with the id of the request for which it is made, and return the whole response.
+
+        :raises ValueError: what is requested, or a redirection of it, is not of the BMC; or the response is too large
+        :raises requests.RequestException: there is no response in time. It is none of those after which sushy sends the
+            request again, if that could change something twice, or no time is left for it
+        """
+        named["headers"] = {**(named.get("headers") or {}), **context.request_id_header()}
+        for _ in range(_MAX_REDIRECTS + 1):
+            reply = self._request(method, url, arguments, named)
+            if reply.status_code in _REFUSED:
+                self._refused.status, self._refused.token = reply.status_code, reply.request.headers.get(_TOKEN)
+            if reply.status_code // 100 != 3:
+                return reply
+            url = _followed(method, reply)
+        raise ValueError(f"{printable(url, 200)} is redirected again and again")
+
+    def _request(self, method: str, url: str, arguments: Any, named: dict[str, Any]) -> requests.Response:
+        left_s = time_limit.left_s()
+        if left_s <= 0:
+            raise requests.RequestException("no time is left for it")
+        timeout = named.get("timeout")
+        connect_s, read_s = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+        named = {**named, "timeout": (min(connect_s, left_s), min(read_s, left_s))}
+        try:
+            return super().request(method, url, *arguments, **named)
+        except requests.RequestException as exc:
+            changes_nothing = method == "GET" or _was_not_sent(exc)
+            if changes_nothing and time_limit.left_s() > 0:
+                raise
+            raise requests.RequestException(
+                exc if changes_nothing else f"it was sent, and may have been carried out: {exc}") from exc
+
+    def send(self, request: requests.PreparedRequest, **named: Any) -> requests.Response:
+        """Send a request to the BMC only, and read the response within the limits."""
+        # What requests has made of the URL: it is what it connects to.
+        if _origin(request.url or "") != self._origin:
+            raise ValueError(f"{printable(request.url, 200)} is not a URL of {self._address}")
+        reply = super().send(request, **{**named, "stream": True})
+        content = bytearray()
+        try:
+            for chunk in reply.iter_content(_CHUNK):
+                content += chunk
+                if len(content) > MAX_BYTES:
+                    raise ValueError(f"{printable(request.url, 200)} has more than {MAX_BYTES // 2**20} MiB")
+        finally:
+            reply.close()
+        reply._content = bytes(content)
+        if reply.status_code // 100 != 3 and (location := reply.headers.get("Location")):
+            # A BMC may know itself by another name or address than we do.
+            reply.headers["Location"] = urlsplit(location)._replace(scheme="", netloc="").geturl()
+        return reply
+
+    @functools.cached_property
+    def _origin(self) -> tuple[str, str | None, int | None]:
+        # In the form in which URLs are sent: a host may have letters beyond ASCII.
+        return _origin(requests.Request("GET", self._address).prepare().url or "")
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Return None: ``request`` follows redirections itself."""
+        return None
+
+    def log_in_once(self, auth: Any) -> None:
+        """Let one thread at a time log in with ``auth`` of sushy, and only if no other one has done so since."""
+        for name in ("authenticate", "refresh_session"):
+            setattr(auth, name, functools.partial(self._log_in, auth, getattr(auth, name)))
+
+    def _log_in(self, auth: Any, log_in: Callable[[], None]) -> None:
+        with self._logging_in:
+            token = self.headers.get(_TOKEN)
+            if token is not None and token != getattr(self._refused, "token", None):
+                return  # another thread has logged in since
+            if token is not None and self._refused.status != 401:
+                # sushy logs in again, although the session may be one that lacks privileges.
+                self.log_out(auth)
+            log_in()
+
+    def log_out(self, auth: Any) -> None:
+        """Close the session at the BMC if there is one, with one request; that it fails is no error."""
+        found = auth.get_session_resource_id() if hasattr(auth, "get_session_resource_id") else None
+        if not isinstance(found, str):
+            return
+        try:
+            self.request("DELETE", urljoin(self._address, urlsplit(found).path), verify=self._verify,
+                         timeout=_LOGOUT_TIMEOUTS_S)
+        except (requests.RequestException, ValueError) as exc:
+            LOG.info("A session at %s was not closed, it ends by itself: %s", self._address, printable(exc, 500))
+
+
+class NoInternet:
+    """What sushy is given to download registries from elsewhere: a BMC would decide what this machine requests."""
+
+    def get(self, url: str, **_named: Any) -> Any:
+        """Refuse."""
+        raise ValueError(f"{printable(url, 200)} is not a URL of the BMC")
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _followed(method: str, reply: requests.Response) -> str:
+    """Return the URL to which a request is redirected.
+
+    :raises ValueError: it is not followed
+    """
+    location = reply.headers.get("Location")
+    follows = reply.status_code in _SAME_METHOD or (method == "GET" and reply.status_code in _OTHERS)
+    if location is None or not follows:
+        raise ValueError(f"{method} {printable(reply.url, 200)} was answered with HTTP {reply.status_code}")
+    return urljoin(reply.url, location)
+
+
+def _was_not_sent(exc: requests.RequestException) -> bool:
+    reason = getattr(exc.args[0], "reason", None) if exc.args else None
+    return isinstance(exc, requests.ConnectTimeout) or isinstance(reason, NewConnectionError)
+
+
+class _Within(io.RawIOBase):
+    """Reads a response from its connection. The time-out of the socket is that of all reads together."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._raw = connection.makefile("rb", buffering=0)
+        self._socket = connection
+        self._until = time.monotonic() + (connection.gettimeout() or 60.0)
+        self._bytes_left = MAX_BYTES + _MAX_OTHER_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left_s = self._until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left_s)
+        count = self._raw.readinto(buffer)
+        self._bytes_left -= count or 0
+        if self._bytes_left < 0:
+            raise OSError("the response is too large")
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(HTTPResponse):
+    def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Within(sock))
+
+
+class _HTTPConnection(HTTPConnection):
+    response_class = _Response
+
+
+class _HTTPSConnection(HTTPSConnection):
+    response_class = _Response
+
+
+class HTTPPool(HTTPConnectionPool):
+    ConnectionCls = _HTTPConnection
+
+
+class HTTPSPool(HTTPSConnectionPool):
+    ConnectionCls = _HTTPSConnection
+
+
+class _Adapter(HTTPAdapter):
+    """Has connections that limit the time and the size of responses, headers included."""
+
+    def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
+        super().init_poolmanager(*arguments, **named)
+        _limit(self.poolmanager)
+
+    def proxy_manager_for(self, *arguments: Any, **named: Any) -> Any:
+        return _limit(super().proxy_manager_for(*arguments, **named))
+
+
+def _limit(manager: Any) -> Any:
+    manager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
+    return manager

@@ -1,0 +1,282 @@
+"""HTTP with BMCs that answer late, without end or too much, name other hosts, or allow few sessions."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import io
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+import requests
+
+from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware.redfish import bmc_session, client, connections
+from ironic_rules.hardware.redfish.management import RedfishManagement
+from ironic_rules.hardware.redfish.vendor import RedfishVendor
+from ironic_rules.hardware.time_limit import time_limit
+from tests.unit.hardware import dripping
+from tests.unit.hardware.redfish_bmc import ROOT, SESSIONS, SYSTEM, close_all, documents, serving
+from tests.unit.inspection.tasks import make_task
+
+EVENTS, SUBSCRIPTIONS = "/redfish/v1/EventService", "/redfish/v1/EventService/Subscriptions"
+RESET = f"{SYSTEM}/Reset"
+SUBSCRIPTION = {"@odata.id": f"{SUBSCRIPTIONS}/1", "Id": "1", "Context": "c", "HttpHeaders": [{"A": "Bearer SECRET"}]}
+
+
+def content():
+    found = documents(
+        {"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once"}, "PowerState": "On",
+         "Actions": {"#ComputerSystem.Reset": {"target": RESET, "ResetType@Redfish.AllowableValues": ["Nmi"]}}}, {
+            EVENTS: {"Id": "Events", "Subscriptions": {"@odata.id": SUBSCRIPTIONS}},
+            SUBSCRIPTIONS: {"Name": "Subscriptions", "Members": [SUBSCRIPTION, {"@odata.id": f"{SUBSCRIPTIONS}/2"}]}})
+    found[ROOT] |= {"EventService": {"@odata.id": EVENTS}, "Links": {"Sessions": {"@odata.id": SESSIONS}}}
+    return found
+
+
+@pytest.fixture
+def bmc():
+    with serving(content()) as found:
+        found.sessions = set()
+        yield found
+
+
+@pytest.fixture
+def other():
+    """The server of another owner."""
+    with serving(content()) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def quick(conf, monkeypatch):
+    conf.set_override("connection_attempts", 3, group="redfish")
+    conf.set_override("connection_retry_interval", 1, group="redfish")
+    conf.set_override("request_timeout", 1, group="redfish")
+    monkeypatch.setattr("sushy.connector.time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr(client, "CONNECTIONS", client.Connections())
+    yield
+    close_all(client.CONNECTIONS)
+
+
+@pytest.fixture
+def management(conf):
+    return RedfishManagement(conf, lambda node, kind: None)
+
+
+def task_of(url, **info):
+    return make_task({"driver_info": {"redfish_address": url, "redfish_username": "u", "redfish_password": "S3cret",
+                                      "redfish_system_id": SYSTEM, **info}})
+
+
+def changes(bmc):
+    return [(method, path) for method, path, _ in bmc.told if not path.startswith(SESSIONS)]
+
+
+def closed(bmc):
+    return [path for method, path, _ in bmc.told if method == "DELETE"]
+
+
+@pytest.mark.parametrize("fault", ["late", "broken"])
+def test_what_may_have_changed_something_is_sent_once(bmc, management, fault):
+    management.get_boot_device(task_of(bmc.url))
+    bmc.late_s, bmc.broken = (1.5, {}) if fault == "late" else (0.0, {RESET: None})
+
+    with pytest.raises(BMCError, match=r"cannot be reached.* it was sent, and may have been carried out"):
+        management.inject_nmi(task_of(bmc.url))
+
+    assert changes(bmc) == [("POST", RESET)]
+
+
+def test_what_changes_nothing_and_what_was_not_sent_is_repeated(bmc, management, monkeypatch):
+    management.get_boot_device(task_of(bmc.url))
+    bmc.read.clear()
+    bmc.broken = {SYSTEM: None}
+    with pytest.raises(BMCError, match="cannot be reached"):
+        management.get_boot_device(task_of(bmc.url))
+    assert bmc.read == [SYSTEM] * 3
+
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    with pytest.raises(requests.ConnectionError):  # after which sushy sends the request again
+        bmc_session.BMCSession(url, False).request("POST", url, timeout=1)
+
+
+@pytest.mark.parametrize("start", [dripping.HEADERS, dripping.BODY])
+@pytest.mark.parametrize("limit_s", [None, 0.3])
+def test_a_response_in_single_bytes_ends_with_the_time_of_the_request_or_of_all_requests(management, conf, start,
+                                                                                        limit_s):
+    conf.set_override("connection_attempts", 1 if limit_s is None else 3, group="redfish")
+    began = time.monotonic()
+
+    with dripping.server(start) as url, pytest.raises(BMCError, match="cannot be reached"), time_limit(limit_s or 60):
+        management.get_boot_device(task_of(url, redfish_auth_type="basic"))
+
+    assert time.monotonic() - began < (2.5 if limit_s is None else 0.9)
+
+
+@pytest.mark.parametrize(("document", "text"), [
+    (b"x" * 30_000, "has more than 0 MiB"), (gzip.compress(b"x" * 300_000), "has more than 0 MiB"),
+    (b"[" * 9_000, "sent an invalid response"),
+], ids=["large", "compressed", "deep"])
+def test_documents_are_bounded_in_size_and_depth(bmc, management, monkeypatch, document, text):
+    monkeypatch.setattr(bmc_session, "MAX_BYTES", 10_000)
+    bmc.content[SYSTEM] = document
+
+    with pytest.raises(BMCError, match=text):
+        management.get_boot_device(task_of(bmc.url))
+
+
+def test_many_large_documents_are_too_much_for_one_reader(bmc, management, monkeypatch):
+    monkeypatch.setattr(client, "_MAX_READ_BYTES", 5_000)
+    bmc.content[f"{SYSTEM}/Large"] = {"Text": "x" * 2_000}
+
+    with management.system(task_of(bmc.url)) as system:
+        read = client.documents(system)
+        assert read(f"{SYSTEM}/Large") == read(f"{SYSTEM}/Large")
+        with pytest.raises(ValueError, match="too large together"):
+            read(f"{SYSTEM}/Large")
+
+
+def test_the_size_of_what_is_no_document_is_bounded_too(management, monkeypatch):
+    monkeypatch.setattr(bmc_session, "MAX_BYTES", 10)
+    monkeypatch.setattr(bmc_session, "_MAX_OTHER_BYTES", 10)
+
+    with dripping.server(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n") as url, \
+            pytest.raises(BMCError, match="too large"):
+        management.get_boot_device(task_of(url, redfish_auth_type="basic"))
+
+
+@pytest.mark.parametrize("place", ["system", "redirected", "login", "target", "subscriptions", "events"])
+def test_no_other_host_is_sent_anything(bmc, other, management, conf, place):
+    task, vendor = task_of(bmc.url), RedfishVendor(conf, lambda node, kind: None)
+    elsewhere = other.url.replace("127.0.0.1", "localhost")
+    calls = [management.inject_nmi, vendor.get_all_subscriptions, lambda task: vendor.delete_subscription(task, id="1")]
+    if place == "system":
+        del task.node.driver_info["redfish_system_id"]
+        bmc.content["/redfish/v1/Systems"] = {"Members": [{"@odata.id": elsewhere + SYSTEM}]}
+    elif place == "redirected":
+        bmc.redirected = {SYSTEM: (302, elsewhere + SYSTEM)}
+    elif place == "login":
+        bmc.redirected = {SESSIONS: (307, elsewhere + SESSIONS)}
+    elif place == "target":
+        bmc.content[SYSTEM]["Actions"]["#ComputerSystem.Reset"]["target"] = elsewhere + RESET
+        calls = calls[:1]
+    else:
+        target = bmc.content[EVENTS]["Subscriptions"] if place == "subscriptions" else bmc.content[ROOT]["EventService"]
+        target["@odata.id"] = elsewhere + SUBSCRIPTIONS
+        calls = calls[1:]
+
+    for call in calls:
+        with pytest.raises(BMCError, match=r"is not a URL of http://127"):
+            call(task)
+
+    assert (other.read, other.told) == ([], [])
+
+
+@pytest.mark.parametrize(("address", "url"), [
+    ("https://BMC.example", "https://bmc.example:443/"), ("https://b\xfccher.example", "https://b\xfccher.example/"),
+    ("http://[FD00::1]", "http://[fd00::1]:80/")])
+def test_a_host_is_the_same_in_other_spellings(monkeypatch, address, url):
+    monkeypatch.setattr("requests.Session.send", lambda self, request, **named: reply)
+    reply = requests.Response()
+    reply.status_code, reply.raw = 204, io.BytesIO()
+
+    assert bmc_session.BMCSession(address, False).request("GET", url, timeout=1) is reply
+
+
+@pytest.mark.parametrize(("status", "followed"), [
+    (301, ["GET"]), (302, ["GET"]), (303, ["GET"]), (307, ["GET", "POST"]), (308, ["GET", "POST"])])
+def test_redirections_by_the_bmc_to_itself_are_followed_if_the_request_remains_the_same(bmc, management, status,
+                                                                                       followed):
+    bmc.redirected = {SYSTEM: (status, f"{SYSTEM}/")}
+    assert management.get_boot_device(task_of(bmc.url))["boot_device"] == "pxe"
+
+    bmc.redirected = {RESET: (status, f"{bmc.url}{RESET}/")}
+    if "POST" in followed:
+        management.inject_nmi(task_of(bmc.url))
+        assert changes(bmc) == [("POST", RESET), ("POST", f"{RESET}/")]
+    else:
+        with pytest.raises(BMCError, match=f"was answered with HTTP {status}"):
+            management.inject_nmi(task_of(bmc.url))
+        assert changes(bmc) == [("POST", RESET)]
+
+
+def test_many_threads_need_one_session_also_after_it_has_expired(bmc, management):
+    bmc.delay_s = 0.05
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(2):
+            list(pool.map(management.get_boot_device, [task_of(bmc.url)] * 8))
+            assert len(bmc.sessions) == 1
+            bmc.sessions.clear()
+
+    assert len([path for method, path, _ in bmc.told if path == SESSIONS]) == 2
+
+
+def test_a_failed_login_fails_for_all_who_wait_for_it(bmc, management):
+    bmc.delay_s, bmc.broken = 0.1, {ROOT: 500}
+
+    def attempt(_):
+        with pytest.raises(BMCError, match="refused a request"):
+            management.get_boot_device(task_of(bmc.url, redfish_auth_type="basic"))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(attempt, range(8)))
+
+    assert len(bmc.read) < 8
+    bmc.broken = {}
+    assert management.get_boot_device(task_of(bmc.url))["boot_device"] == "pxe"
+
+
+@pytest.mark.parametrize("cause", ["unreachable", "password", "bounded", "none kept", "idle", "privileges", "end"])
+def test_sessions_that_are_left_are_closed_once(bmc, management, conf, monkeypatch, cause):
+    if cause == "none kept":
+        conf.set_override("connection_cache_size", 0, group="redfish")
+    management.get_boot_device(task_of(bmc.url))
+    first = f"{SESSIONS}/1"
+    if cause == "unreachable":
+        bmc.broken = {SYSTEM: None}
+        with pytest.raises(BMCError):
+            management.get_boot_device(task_of(bmc.url))
+    elif cause == "privileges":
+        bmc.refuse = (403, "no")
+        with pytest.raises(BMCError):
+            management.get_boot_device(task_of(bmc.url))
+    elif cause == "password":
+        management.get_boot_device(task_of(bmc.url, redfish_password="new"))
+    elif cause == "bounded":
+        conf.set_override("connection_cache_size", 1, group="redfish")
+        management.get_boot_device(task_of(bmc.url, redfish_username="other"))
+    elif cause == "idle":
+        monkeypatch.setattr(connections, "_IDLE_S", 0.0)
+        management.get_boot_device(task_of(bmc.url, redfish_username="other"))
+    client.CONNECTIONS._logouts.wait(5)
+    assert (first in bmc.sessions) == (cause == "end")
+
+    client.CONNECTIONS.close(5)
+    gc.collect()
+
+    assert (bmc.sessions, len(closed(bmc))) == (set(), len(set(closed(bmc))))
+
+
+def test_a_connection_in_use_keeps_its_session(bmc, management):
+    with management.system(task_of(bmc.url)) as system:
+        client.CONNECTIONS.close(5)
+        system.refresh()
+        assert closed(bmc) == []
+    client.CONNECTIONS._logouts.wait(5)
+    assert bmc.sessions == set()
+
+
+def test_a_bmc_that_hangs_delays_neither_the_collection_of_its_connection_nor_the_end_for_long(bmc, management):
+    management.get_boot_device(task_of(bmc.url))
+    bmc.late_s = 2
+    began = time.monotonic()
+
+    client.CONNECTIONS.close(0.2)
+    gc.collect()
+
+    assert time.monotonic() - began < 1.5
