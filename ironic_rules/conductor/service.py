@@ -26,6 +26,8 @@ _TOLERATED_S = 5.0
 _OPERATIONS_LOOKS = 5
 #: Seconds that a heartbeat may take, with a database that does not reply: the time-outs of [database] are shorter.
 _STUCK_S = 120.0
+#: Seconds for closing the sessions at BMCs when the conductor ends.
+_LEAVE_S = 5.0
 
 
 class ConductorService:
@@ -107,6 +109,7 @@ class ConductorService:
         except db_exc.DBError as exc:
             LOG.warning("Conductor %s could not unregister; others will take it for dead in %s seconds: %s",
                         conductor.host, conductor.conf.conductor.heartbeat_timeout, exc)
+        conductor.hardware.end(_LEAVE_S)
         return finished
 
     def _follow_clock(self) -> None:

@@ -71,6 +71,13 @@ class Interface:
         """Return the ``driver_info`` keys that this interface reads, each with a description."""
         return dict(self.properties)
 
+    @staticmethod
+    def at_end(seconds: float) -> None:
+        """Leave the hardware when a conductor ends, within so many seconds.
+
+        It is called once for all interfaces that have the same function.
+        """
+
     def validate(self, task: Task) -> None:
         """Check that the node has the properties that this interface requires. Quick: does not access the BMC.
 

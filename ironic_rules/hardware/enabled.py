@@ -107,6 +107,11 @@ class EnabledHardware:
         return {**{name: priority for name, priority in own.items() if priority is not None},
                 **self._conf.conductor.clean_step_priority_override}
 
+    def end(self, seconds: float) -> None:
+        """Let the interfaces leave the hardware, when the process ends; each may take that long."""
+        for at_end in {interface.at_end for loaded in self._interfaces.values() for interface in loaded.values()}:
+            at_end(seconds)
+
     def describe(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Return ``{hardware type: {kind: {"enabled": [names, preferred first], "default": name}}}``."""
         return self._description

@@ -23,7 +23,7 @@ from ironic_rules.steps import polls
 from tests.functional.processes import wait_for
 from tests.functional.test_recovery import dies_at
 from tests.functional.whole import make_conductor, running
-from tests.unit.hardware.redfish_bmc import ROOT, close_all, members, serving
+from tests.unit.hardware.redfish_bmc import ROOT, SESSIONS, close_all, members, serving
 
 MACHINES = 60
 OPTIONS = """
@@ -257,6 +257,20 @@ def test_what_waits_for_hardware_does_not_time_out_as_a_ramdisk_does(ironic, dep
 
     ironic.conductor.workers.wait_for_end(wait_states.Lane.TIMEOUTS)
     is_waiting(ironic, node)
+
+
+def test_a_conductor_that_ends_closes_its_sessions_at_bmcs(tmp_path, monkeypatch):
+    monkeypatch.setattr(client, "CONNECTIONS", client.Connections())
+    with serving(documents()) as bmc:
+        bmc.sessions = set()
+        with running(tmp_path, OPTIONS.replace("auth_type = basic", ""), {"redfish": Machine}) as ironic:
+            node = ironic.enroll(driver="redfish", bios_interface="no-bios", driver_info={
+                "redfish_address": bmc.url, "redfish_system_id": system(0), "redfish_username": "u"})
+            assert ironic.provision(node, "manage")["provision_state"] == "manageable"
+            assert len(bmc.sessions) == 1
+
+    assert not bmc.sessions
+    assert [path for _, path, _ in bmc.told] == [SESSIONS, f"{SESSIONS}/1"]
 
 
 @pytest.mark.parametrize("moment", ["waiting", "resumed", "continuing"])
