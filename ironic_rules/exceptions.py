@@ -530,7 +530,8 @@ class RequestRepeated(IronicRulesError):
 
 
 class TooManyCalls(Unavailable):
-    message = "The conductor waits for too many BMCs already to serve this request about node {node}; please retry."
+    message = ("The conductor waits for too many BMCs, or too often for that of node {node}, to serve this request; "
+               "please retry.")
 
 
 class StillRunning(OutcomeUnknown):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from ironic_rules.conductor.database_contact import DatabaseContact
+from ironic_rules.conductor.hardware_turns import HardwareTurns
 from ironic_rules.conductor.lock_ages import LockAges
 from ironic_rules.conductor.step_waits import StepWaits
 from ironic_rules.conductor.worker_pool import WorkerPool
@@ -109,7 +109,7 @@ class Conductor:
     contact: DatabaseContact = field(default_factory=DatabaseContact)
     step_waits: StepWaits = field(default_factory=StepWaits)
     #: who may wait for a BMC in a thread of RPC calls
-    hardware_turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SERVER_THREADS // 2))
+    hardware_turns: HardwareTurns = field(default_factory=lambda: HardwareTurns(SERVER_THREADS // 2))
     #: this run of the process, in its registration and its locks
     instance: str = field(default_factory=lambda: str(uuid.uuid4()))
     #: numbers of acquisitions of locks

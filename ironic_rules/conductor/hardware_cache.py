@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from ironic_rules.conductor import state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.exceptions import UnsupportedDriverExtension
+from ironic_rules.hardware.time_limit import time_limit
 from ironic_rules.models.task import Task
 
 LOG = logging.getLogger(__name__)
@@ -20,13 +21,17 @@ LOG = logging.getLogger(__name__)
 BIOS, FIRMWARE, MANAGEMENT = "bios", "firmware", "management"
 #: What is read when a node is managed, adopted or inspected.
 ALL = (BIOS, FIRMWARE, MANAGEMENT)
+#: Seconds for all of it: the node is locked meanwhile, and a BMC may respond to each request at the last moment.
+_TIMEOUT_S = 180.0
 
 
 def refresh(conductor: Conductor, task: Task, kinds: Collection[str] = ALL) -> None:
     """Read what the interfaces of these ``kinds`` report, and store it with the task's node."""
-    for kind in kinds:
-        if reason := state_machine.attempt(lambda kind=kind: _READ[kind](conductor, task), task):  # type: ignore[misc]
-            LOG.warning("Node %s: what its %s interface reports is unknown: %s", task.node.uuid, kind, reason)
+    with time_limit(_TIMEOUT_S):
+        for kind in kinds:
+            reason = state_machine.attempt(lambda kind=kind: _READ[kind](conductor, task), task)  # type: ignore[misc]
+            if reason:
+                LOG.warning("Node %s: what its %s interface reports is unknown: %s", task.node.uuid, kind, reason)
 
 
 def after_step(conductor: Conductor, task: Task, step: Mapping[str, Any]) -> None:

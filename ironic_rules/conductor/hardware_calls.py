@@ -29,10 +29,10 @@ from ironic_rules.exceptions import (
     NodeLocked,
     OutcomeUnknown,
     StillRunning,
-    TooManyCalls,
 )
 from ironic_rules.hardware import vendor_methods
 from ironic_rules.hardware.base import KINDS, Interface
+from ironic_rules.hardware.time_limit import time_limit
 from ironic_rules.models import secrets, states
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.task import Task
@@ -104,22 +104,20 @@ def call(conductor: Conductor, context: RequestContext, node_id: str | int, name
         operation.check(interface, task, args)
     if operation.mode is Mode.BEGIN:
         return _begin(conductor, context, task, operation, name, args, None)
-    if not conductor.hardware_turns.acquire(blocking=False):
-        raise TooManyCalls(node=task.node.uuid)
-    try:
+    seconds = max(1.0, conductor.conf.rpc_response_timeout - _MARGIN_S)
+    with conductor.hardware_turns.turn(task.node):
         if operation.mode is Mode.READ:
-            return getattr(interface, operation.method)(task, **args)
+            # Its caller waits no longer.
+            with time_limit(seconds):
+                return getattr(interface, operation.method)(task, **args)
         result: futures.Future[Any] = futures.Future()
         _begin(conductor, context, task, operation, name, args, result)
-        seconds = max(1.0, conductor.conf.rpc_response_timeout - _MARGIN_S)
         try:
             return result.result(seconds)
         except futures.TimeoutError:
             if result.cancel():
                 raise StillRunning(node=task.node.uuid, operation=name, seconds=seconds) from None
             return result.result()
-    finally:
-        conductor.hardware_turns.release()
 
 
 def _begin(conductor: Conductor, context: RequestContext, task: Task, operation: Operation, name: str,

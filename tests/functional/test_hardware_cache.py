@@ -6,6 +6,7 @@ import pytest
 
 from ironic_rules.db import hardware_cache
 from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware import time_limit
 from ironic_rules.hardware.fake import FakeBIOS
 from ironic_rules.models import states
 from ironic_rules.models.hardware_cache import BIOSSetting, FirmwareComponent
@@ -95,7 +96,10 @@ def test_a_bmc_that_does_not_report_its_settings_leaves_those_that_are_known(who
     node = whole.enroll()
     put(whole, node, [BIOSSetting("A", "1")])
 
+    left = []
+
     def fail(self, task):
+        left.append(time_limit.left_s())
         raise BMCError(node=task.node.uuid, reason="it is busy.")
 
     monkeypatch.setattr(FakeBIOS, "read_settings", fail)
@@ -103,6 +107,8 @@ def test_a_bmc_that_does_not_report_its_settings_leaves_those_that_are_known(who
     assert whole.provision(node, "manage")["provision_state"] == "manageable"
     assert [one["name"] for one in whole.app.get(f"/v1/nodes/{node}/bios").json["bios"]] == ["A"]
     assert "its bios interface reports is unknown" in caplog.text
+    # For all that is read, while the node is locked.
+    assert left[0] <= 180
 
 
 def test_a_node_whose_interface_has_no_settings_shows_none(whole):

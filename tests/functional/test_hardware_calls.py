@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ import pytest
 from ironic_rules.conductor import hardware_calls, recovery
 from ironic_rules.db import nodes
 from ironic_rules.exceptions import BMCError
+from ironic_rules.hardware import time_limit
 from ironic_rules.hardware.fake import FakeManagement
 from tests.functional.api.conftest import at
 from tests.functional.processes import wait_for
@@ -290,11 +292,36 @@ def test_slow_bmcs_leave_threads_for_other_calls(whole, monkeypatch):
         f"/v1/nodes/{slow[0]}/management/boot_device").status_int == 200)
 
 
+def test_one_slow_bmc_leaves_turns_for_others(whole, monkeypatch):
+    slow, other = whole.enroll(), whole.enroll()
+    path = f"/v1/nodes/{slow}/management/boot_device"
+    held = Held({"boot_device": "pxe", "persistent": False})
+    monkeypatch.setattr(FakeManagement, "get_boot_device", held)
+
+    with ThreadPoolExecutor(4) as pool:
+        replies = [pool.submit(whole.app.get, path) for _ in range(4)]
+        for _ in replies:
+            assert held.begun.acquire(timeout=60)
+        refused = whole.app.get(path)
+        served = whole.app.put_json(f"/v1/nodes/{other}/management/inject_nmi", {})
+        held.end.set()
+        assert {reply.result().status_int for reply in replies} <= {200, 503}
+
+    assert (refused.status_int, f"too often for that of node {slow}" in fault(refused)) == (503, True)
+    assert served.status_int == 204
+
+
+def test_what_only_reads_ends_before_its_caller_gives_up(whole, monkeypatch):
+    monkeypatch.setattr(FakeManagement, "get_boot_device", lambda self, task: {"left_s": time_limit.left_s()})
+
+    assert whole.app.get(f"/v1/nodes/{whole.enroll()}/management/boot_device").json["left_s"] <= 1
+
+
 def test_an_api_that_waits_for_slow_bmcs_serves_other_calls(whole, monkeypatch):
     nodes_, other = [whole.enroll() for _ in range(10)], whole.enroll()
     held = Held({"boot_device": "pxe", "persistent": False})
     # The limit of the conductor is reached by several APIs together.
-    monkeypatch.setattr(whole.conductor.hardware_turns, "acquire", lambda blocking: True)
+    monkeypatch.setattr(whole.conductor.hardware_turns, "turn", lambda node: contextlib.nullcontext())
     monkeypatch.setattr(FakeManagement, "get_boot_device", held)
 
     with ThreadPoolExecutor(9) as pool:
