@@ -78,10 +78,10 @@ class RedfishVendor(RedfishInterface, VendorInterface):
 
     @vendor_method("GET", description="List the subscriptions of the BMC.", locks=False)
     def get_all_subscriptions(self, task: Task) -> dict[str, Any]:
-        """Return the collection of subscriptions, as the BMC represents it."""
+        """Return the collection of subscriptions, as the BMC represents it, except for what some BMCs show of each."""
         with self.system(task) as system:
             found: dict[str, Any] = system._conn.get(self._subscriptions(task, system)).json()
-            return found
+            return {**found, "Members": [_shown(member, "@odata.id") for member in found["Members"]]}
 
     @vendor_method("POST", schema=_EJECT, description="Eject what is in virtual drives: in all, or in those of the "
                    "type boot_device (cd, dvd, usb or floppy).")
@@ -112,8 +112,8 @@ class RedfishVendor(RedfishInterface, VendorInterface):
         return collection
 
 
-def _shown(subscription: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: subscription[name] for name in _SHOWN if name in subscription}
+def _shown(subscription: Mapping[str, Any], *others: str) -> dict[str, Any]:
+    return {name: subscription[name] for name in (*others, *_SHOWN) if name in subscription}
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import gzip
 import io
+import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -280,3 +281,11 @@ def test_a_bmc_that_hangs_delays_neither_the_collection_of_its_connection_nor_th
     gc.collect()
 
     assert time.monotonic() - began < 1.5
+
+
+def test_subscriptions_are_shown_without_their_headers(bmc, conf):
+    found = RedfishVendor(conf, lambda node, kind: None).get_all_subscriptions(task_of(bmc.url))
+
+    assert found == {"Name": "Subscriptions", "Members": [
+        {"@odata.id": f"{SUBSCRIPTIONS}/1", "Id": "1", "Context": "c"}, {"@odata.id": f"{SUBSCRIPTIONS}/2"}]}
+    assert "SECRET" not in json.dumps(found)
