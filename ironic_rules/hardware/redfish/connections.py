@@ -73,7 +73,8 @@ class Connections:
             left_s = time_limit.left_s()
             yield kept.made.result(None if math.isinf(left_s) else max(0.0, left_s))
         except BaseException as exc:  # whatever ends the block
-            is_over = isinstance(exc, ends) or not kept.made.done() or kept.made.exception() is not None
+            # A thread that waits no longer for a login does not end it.
+            is_over = isinstance(exc, ends) or (kept.made.done() and kept.made.exception() is not None)
             raise
         finally:
             self._leave(wanted, kept, limit, is_over)

@@ -217,6 +217,20 @@ def test_many_threads_need_one_session_also_after_it_has_expired(bmc, management
     assert len([path for method, path, _ in bmc.told if path == SESSIONS]) == 2
 
 
+def test_a_thread_that_waits_no_longer_for_a_login_does_not_end_it(bmc, management):
+    bmc.delay_s = 0.2
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(management.get_boot_device, task_of(bmc.url))
+        while not bmc.read:
+            time.sleep(0.01)
+        with pytest.raises(BMCError, match="cannot be reached"), time_limit(0.05):
+            management.get_boot_device(task_of(bmc.url))
+        management.get_boot_device(task_of(bmc.url))
+        assert first.result()["boot_device"] == "pxe"
+
+    assert len([path for method, path, _ in bmc.told if path == SESSIONS]) == 1
+
+
 def test_a_failed_login_fails_for_all_who_wait_for_it(bmc, management):
     bmc.delay_s, bmc.broken = 0.1, {ROOT: 500}
 
