@@ -152,8 +152,9 @@ def _fail_waiting(conductor: Conductor, state: str, timeout_s: int, time_out: Ti
     last = None
     while page := _overdue(conductor, state, before, last):
         for last in page:
-            # Polls of hardware have their own time-outs.
-            if polls.pending(last.driver_internal_info) is not None:
+            # Polls of hardware have their own time-outs. After one that has ended, a ramdisk is waited for.
+            poll = polls.pending(last.driver_internal_info)
+            if poll is not None and not poll.ended:
                 continue
             # The locks of the nodes are taken only when their turn comes soon; the next pass finds the others.
             if not conductor.workers.wait_for_room(Lane.TIMEOUTS, conductor.conf.conductor.recovery_interval):

@@ -87,30 +87,50 @@ class Interface:
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
         """Check the progress of a step that the machine continues, after a heartbeat or a poll. Safe to repeat.
 
-        Here, a step for which :meth:`wait_for` was called ends with the outcome of its poll, and any other one with the
+        Here, a step for which :meth:`wait_for` was called ends with the outcome of its poll (and, after
+        :meth:`reboot_and_wait`, with a heartbeat of the ramdisk that was booted again), and any other one with the
         heartbeat that it has waited for. Does not access the BMC.
 
         :returns: None when it is done, else the wait state of the procedure
         :raises IronicRulesError: it failed; the text says why
         """
-        poll = polls.pending(task.node.driver_internal_info)
-        if poll is not None and not poll.ended:
+        internal = task.node.driver_internal_info
+        poll = polls.pending(internal)
+        if poll is None:
+            internal.pop(polls.KEY, None)
+            return None
+        # The token of the ramdisk that ran before the reboot is void, so this is the new one's.
+        awaits_ramdisk = poll.awaits_ramdisk and not task.context.agent_token
+        if poll.error is None and (not poll.ended or awaits_ramdisk):
+            polls.note_ramdisk(internal, awaited=awaits_ramdisk)
             return wait_state(task)
-        task.node.driver_internal_info.pop(polls.KEY, None)
-        if poll is not None and poll.error is not None:
+        internal.pop(polls.KEY)
+        if poll.error is not None:
             raise IronicRulesError(poll.error)
         return None
 
-    def wait_for(self, task: Task, what: Mapping[str, Any], timeout_s: float, limit: str) -> str:
+    def wait_for(self, task: Task, what: Mapping[str, Any], timeout_s: float, limit: str, *,
+                 awaits_ramdisk: bool = False) -> str:
         """Let conductors :meth:`poll` from now on, without a worker and without the node's lock.
 
         :param what: what to wait for (JSON): stored in the node and handed to :meth:`poll`
         :param limit: the name of the option that has ``timeout_s``, after which the step fails
+        :param awaits_ramdisk: wait for a heartbeat of the ramdisk, too
         :returns: what a step that waits returns: the wait state of the procedure that runs
         """
         polls.begin(task.node.driver_internal_info, self.kind, what, clock.now(), timeout_s,
-                    f"{timeout_s:g} seconds, {limit}")
+                    f"{timeout_s:g} seconds, {limit}", awaits_ramdisk=awaits_ramdisk)
         return wait_state(task)
+
+    def reboot_and_wait(self, task: Task, what: Mapping[str, Any], timeout_s: float, limit: str) -> str:
+        """Reboot the machine for a step of this interface, and wait as :meth:`wait_for` does.
+
+        If the ramdisk of the procedure runs, it is booted again, and the step also waits for its heartbeat: the
+        boot device of the boot before was for that boot only, and what follows may need the ramdisk.
+        """
+        boots_ramdisk = self.interface_of(task.node, "deploy").prepare_reboot(task)
+        self.interface_of(task.node, "power").request_reboot(task)
+        return self.wait_for(task, what, timeout_s, limit, awaits_ramdisk=boots_ramdisk)
 
     def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
         """Ask the hardware whether it has finished a step, in few and short requests; changes nothing.
@@ -444,6 +464,13 @@ class DeployInterface(Interface, abc.ABC):
 
         :raises Invalid: it cannot; the text says what is missing or wrong
         """
+
+    def prepare_reboot(self, task: Task) -> bool:
+        """Before another interface reboots the machine for its step: let that boot the procedure's ramdisk again.
+
+        :returns: whether the ramdisk runs, and will be booted; here, there is none
+        """
+        return False
 
     def in_band_steps(self, task: Task, procedure: Procedure = DEPLOYMENT) -> list[StepInfo]:
         """Return the steps that the node's ramdisk offers; none before it has reported them."""

@@ -14,6 +14,7 @@ from typing import Any
 KEY = "step_poll"
 #: In the place of an interface: nothing is asked, the step ends at the time ``until``.
 CLOCK = "clock"
+_RAMDISK = "awaits_ramdisk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Poll:
     ``interface`` is the kind that polls, or ``CLOCK``; ``what`` is its own description of what to wait for (JSON).
     ``until`` is the time after which the step fails, by the database's clock, and ``limit`` a text about it, such as
     ``1800 seconds, [redfish]configuration_timeout``. ``begun_at`` identifies the poll. ``ended`` says that there is an
-    outcome, and ``error`` is that of a failure.
+    outcome, and ``error`` is that of a failure. ``awaits_ramdisk`` says that the step does not end before a heartbeat
+    of the ramdisk, which is not polled for: it may come before the outcome or after it.
     """
 
     interface: str
@@ -33,6 +35,7 @@ class Poll:
     limit: str
     ended: bool = False
     error: str | None = None
+    awaits_ramdisk: bool = False
 
     def is_same(self, other: Poll | None) -> bool:
         """Return whether both are the same poll, which has not ended."""
@@ -40,13 +43,20 @@ class Poll:
 
 
 def begin(internal: dict[str, Any], interface: str, what: Mapping[str, Any], now: datetime.datetime, timeout_s: float,
-          limit: str) -> None:
+          limit: str, *, awaits_ramdisk: bool = False) -> None:
     """Store in ``driver_internal_info`` what to poll from now on.
 
     :param now: the time of the database's clock
     """
     internal[KEY] = {"interface": interface, "what": dict(what), "begun_at": now.isoformat(),
                      "until": (now + datetime.timedelta(seconds=timeout_s)).isoformat(), "limit": limit}
+    note_ramdisk(internal, awaited=awaits_ramdisk)
+
+
+def note_ramdisk(internal: dict[str, Any], *, awaited: bool) -> None:
+    """Store whether the step that is polled for awaits a heartbeat of the ramdisk, too."""
+    internal[KEY] = {**{key: value for key, value in internal[KEY].items() if key != _RAMDISK},
+                     **({_RAMDISK: True} if awaited else {})}
 
 
 def pending(internal: Mapping[str, Any]) -> Poll | None:
@@ -58,7 +68,7 @@ def pending(internal: Mapping[str, Any]) -> Poll | None:
     try:
         return Poll(stored["interface"], stored["what"], stored["begun_at"],
                     datetime.datetime.fromisoformat(stored["until"]), stored["limit"], outcome is not None,
-                    (outcome or {}).get("error"))
+                    (outcome or {}).get("error"), stored.get(_RAMDISK) is True)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

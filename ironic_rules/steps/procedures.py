@@ -73,6 +73,11 @@ class Procedure:
         return f"{self.name}_steps_restarted"
 
     @property
+    def ramdisk_key(self) -> str:
+        """Key of the steps that the ramdisk has reported, e.g. ``agent_clean_steps``: present while it runs."""
+        return f"agent_{self.name}_steps"
+
+    @property
     def no_ramdisk_key(self) -> str:
         """Key that is present if the request excludes the ramdisk, e.g. ``cleaning_disable_ramdisk``."""
         return f"{self.state}_disable_ramdisk"
@@ -95,7 +100,7 @@ class Procedure:
     def without_progress(self, internal: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``driver_internal_info`` without the keys of the procedure."""
         own = {self.steps_key, self.index_key, self.state_key, self.requested_key, self.left_out_key,
-               self.no_ramdisk_key, self.restarted_key, polls.KEY}
+               self.ramdisk_key, self.no_ramdisk_key, self.restarted_key, polls.KEY}
         return {key: value for key, value in internal.items() if key not in own}
 
 

@@ -7,7 +7,7 @@ import pytest
 from ironic_rules.api import ramdisk
 from ironic_rules.exceptions import AgentChanged, BMCError
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
-from ironic_rules.hardware.fake import FakeBoot, FakePower
+from ironic_rules.hardware.fake import FakeBoot, FakeManagement, FakePower
 from ironic_rules.models import states
 from ironic_rules.steps.declaration import StepInfo
 from tests.functional.whole import fault, running
@@ -52,19 +52,24 @@ def step(name, priority, interface="deploy"):
     return {"interface": interface, "step": name, "args": {}, "priority": priority}
 
 
-def test_a_token_that_an_old_ramdisk_gets_while_the_new_one_is_booted_is_void(whole, monkeypatch):
-    set_power_state = FakePower.set_power_state
+@pytest.mark.parametrize(("cls", "method", "is_void"), [
+    # A ramdisk that was running, and the one that is started, while the power state still changes.
+    (FakeManagement, "set_boot_device", True), (FakePower, "set_power_state", False)])
+def test_a_token_is_void_if_it_was_given_before_the_ramdisk_is_started(whole, monkeypatch, cls, method, is_void):
+    tokens, call = [], getattr(cls, method)
 
-    def claim_first(power, task, target, timeout_s=None):
-        whole.db.write(lambda conn: ramdisk.claim_token(conn, task.node.id))
-        set_power_state(power, task, target, timeout_s)
+    def look_up(interface, task, *args, **named):
+        tokens.append(whole.db.write(lambda conn: ramdisk.claim_token(conn, task.node.id)))
+        return call(interface, task, *args, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(FakePower, "set_power_state", claim_first)
+        patch.setattr(cls, method, look_up)
         node = waiting(whole)
 
-    assert whole.row(node).agent_token_hash is None
-    assert token_of(whole, node) != ramdisk.HIDDEN_TOKEN
+    [token] = tokens
+    status = whole.app.post_json(f"/v1/heartbeat/{node}", {**CALLBACK, "agent_token": token}).status_int
+    assert (status, whole.at_rest(node).agent_token_hash is None) == ((404, True) if is_void else (202, False))
+    assert (token_of(whole, node) == ramdisk.HIDDEN_TOKEN) is not is_void
 
 
 def test_a_step_that_the_ramdisk_does_not_have_is_told_with_who_asked_for_it(whole, monkeypatch):

@@ -20,7 +20,9 @@ from ironic_rules.hardware.redfish.bios import RedfishBIOS
 from ironic_rules.hardware.redfish.hardware_type import RedfishHardware
 from ironic_rules.models import states
 from ironic_rules.steps import polls
+from tests.functional.agents import agent
 from tests.functional.processes import wait_for
+from tests.functional.test_direct_deployment import beat
 from tests.functional.test_recovery import dies_at
 from tests.functional.whole import make_conductor, running
 from tests.unit.hardware.redfish_bmc import ROOT, SESSIONS, close_all, members, serving
@@ -30,7 +32,7 @@ OPTIONS = """
 [DEFAULT]
 enabled_bios_interfaces = fake,redfish,no-bios
 enabled_boot_interfaces = fake
-enabled_deploy_interfaces = fake
+enabled_deploy_interfaces = fake,custom-agent
 enabled_inspect_interfaces = agent,no-inspect
 enabled_management_interfaces = fake,redfish
 enabled_power_interfaces = fake,redfish
@@ -48,7 +50,7 @@ connection_retry_interval = 1
 
 class Machine(RedfishHardware):
     supported_boot_interfaces = ("fake",)
-    supported_deploy_interfaces = ("fake",)
+    supported_deploy_interfaces = ("fake", "custom-agent")
     supported_inspect_interfaces = ("no-inspect",)
 
 
@@ -62,7 +64,7 @@ def documents():
     for number in range(MACHINES):
         path = system(number)
         found[path] = {
-            "Id": str(number), "Name": "System", "PowerState": "Off", "Bios": {"@odata.id": f"{path}/Bios"},
+            "Id": str(number), "Name": "System", "PowerState": "Off", "Boot": {}, "Bios": {"@odata.id": f"{path}/Bios"},
             "Actions": {"#ComputerSystem.Reset": {
                 "target": f"{path}/Reset", "ResetType@Redfish.AllowableValues": ["On", "ForceOff", "ForceRestart"]}}}
         found[f"{path}/Bios"] = {
@@ -72,14 +74,27 @@ def documents():
     return found
 
 
+#: What each machine has booted from, by its number.
+boots: dict[str, list[str]] = {}
+
+
 @pytest.fixture(scope="module")
 def bmc():
     with serving(documents()) as found:
 
         def switch(path, body):
-            if path.endswith("/Reset"):
-                found.content[path.removesuffix("/Reset")]["PowerState"] = (
-                    "Off" if body["ResetType"] == "ForceOff" else "On")
+            if "Boot" in body:
+                found.content[path]["Boot"].update(body["Boot"])
+            if not path.endswith("/Reset"):
+                return
+            machine = found.content[path.removesuffix("/Reset")]
+            machine["PowerState"] = "Off" if body["ResetType"] == "ForceOff" else "On"
+            if body["ResetType"] != "ForceOff":
+                boot, often = machine["Boot"], machine["Boot"].get("BootSourceOverrideEnabled")
+                boots.setdefault(machine["Id"], []).append(
+                    boot["BootSourceOverrideTarget"] if often in ("Once", "Continuous") else "local disk")
+                if often == "Once":
+                    boot["BootSourceOverrideEnabled"] = "Disabled"
 
         found.then = switch
         yield found
@@ -235,6 +250,60 @@ def test_cleaning_and_servicing_wait_in_the_same_way(ironic, bmc, deploying, rou
     round_of_polls()
     wait_for("the end", lambda: ironic.row(node).provision_state == ended_in, interval_s=0.01)
     assert ironic.row(node).last_error is None
+
+
+@pytest.mark.parametrize("ramdisk", [False, True])
+def test_the_reboot_of_a_step_boots_the_ramdisk_that_runs_again(ironic, bmc, deploying, ramdisk):
+    steps = [{name: VMX[name] for name in ("interface", "step", "args")},
+             {"interface": "deploy", "step": "burnin_cpu", "args": {}}]
+    node, path = deploying(state="manageable")
+    ironic.put(node, deploy_interface="custom-agent")
+    with agent() as running:
+        reply = ironic.ask(node, "clean", clean_steps=steps if ramdisk else steps[:1], disable_ramdisk=not ramdisk)
+        assert reply.status_int == 202, reply.text
+        first = None
+        if ramdisk:
+            ironic.at_rest(node)
+            first = beat(ironic, node, running)
+        is_waiting(ironic, node, "clean wait")
+        applied(bmc, path)
+        if ramdisk:
+            wait_for("the settings", lambda: polls.pending(ironic.row(node).driver_internal_info).ended)
+            ironic.at_rest(node)
+            # With this, the ramdisk that was running is none any more, and the new one is waited for.
+            body = {"callback_url": running.url, "agent_token": first}
+            assert ironic.app.post_json(f"/v1/heartbeat/{node}", body).status_int == 404
+            running.restart()
+            token = beat(ironic, node, running)
+            assert running.names()[-1] == "clean.execute_clean_step"
+            running.end()
+            beat(ironic, node, running, token)
+        wait_for("the end", lambda: ironic.row(node).provision_state == "manageable", interval_s=0.01)
+
+    row = ironic.at_rest(node)
+    assert (row.last_error, polls.KEY in row.driver_internal_info) == (None, False)
+    assert boots[path.rpartition("/")[2]] == (["Pxe", "Pxe"] if ramdisk else ["local disk"])
+
+
+def test_a_ramdisk_that_does_not_come_back_after_the_reboot_of_a_step_is_waited_for_as_long_as_others(
+        ironic, bmc, deploying, round_of_polls, alone):
+    node, path = deploying(state="manageable")
+    ironic.put(node, deploy_interface="custom-agent")
+    with agent() as running:
+        ironic.ask(node, "clean", clean_steps=[{name: VMX[name] for name in ("interface", "step", "args")}])
+        ironic.at_rest(node)
+        beat(ironic, node, running)
+    is_waiting(ironic, node, "clean wait")
+    applied(bmc, path)
+    round_of_polls()
+    wait_for("the settings", lambda: polls.pending(ironic.at_rest(node).driver_internal_info).ended)
+    ironic.put(node, provision_updated_at=clock.now().replace(year=2000))
+
+    recovery.fail_overdue(ironic.conductor)
+
+    wait_for("the end", lambda: ironic.row(node).provision_state == "clean failed")
+    assert "call-back in clean step bios.apply_configuration (1800 seconds, [conductor]clean_callback_timeout)" in (
+        ironic.at_rest(node).last_error)
 
 
 def test_a_heartbeat_does_not_end_the_step_and_costs_no_request_to_the_bmc(ironic, bmc, deploying, alone):

@@ -27,14 +27,29 @@ def boot(interface: Interface, task: Task) -> None:
 
     :raises InvalidParameterValue: as :func:`parameters`
     """
+    prepare(interface, task)
+    interface.interface_of(task.node, "power").set_power_state(task, states.REBOOT)
+
+
+def prepare(interface: Interface, task: Task) -> None:
+    """Let the next boot of the machine, which the caller begins immediately, be one of the ramdisk. Safe to repeat.
+
+    :raises InvalidParameterValue: as :func:`parameters`
+    """
     given = parameters(interface, task)
-    # A ramdisk that is already running must not prevent the new one from getting a token.
-    task.node.agent_token_hash = None
     if given is None:
         boot_from(interface, task, "pxe")
     else:
         interface.interface_of(task.node, "boot").prepare_ramdisk(task, given)
-    interface.interface_of(task.node, "power").set_power_state(task, states.REBOOT)
+    # The ramdisk that is booted now may have another address, and another certificate.
+    forget_address(task)
+    task.expect_ramdisk()
+
+
+def forget_address(task: Task) -> None:
+    """Remove what a heartbeat has stored about how the agent is reached."""
+    for key in ("agent_url", "agent_verify_ca"):
+        task.node.driver_internal_info.pop(key, None)
 
 
 def stop(interface: Interface, task: Task) -> None:

@@ -18,11 +18,11 @@ from ironic_rules.models import secrets, states
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import StepInfo, clean_step, deploy_step, service_step
-from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure
+from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure, of_state
 
 #: Keys of ``driver_internal_info``: the agent's versions; the last of its commands that has been processed; whether the
 #: command of the current step was started; whether the machine reboots after it. The steps that the agent offers are in
-#: ``agent_deploy_steps`` etc.
+#: ``Procedure.ramdisk_key``.
 VERSIONS = "agent_hardware_managers"
 LAST = "agent_last_command"
 STARTED = "agent_command_started"
@@ -91,6 +91,16 @@ class AgentSteps(DeployInterface):
         booting.leave(self, task)
         forget(task)
 
+    def prepare_reboot(self, task: Task) -> bool:
+        procedure = of_state(task.node.provision_state)
+        internal = task.node.driver_internal_info
+        if procedure is None or procedure.ramdisk_key not in internal:
+            return False
+        booting.prepare(self, task)
+        # An agent knows only the commands since its start.
+        internal.pop(LAST, None)
+        return True
+
     def _boot(self, task: Task) -> str:
         forget(task)
         booting.boot(self, task)
@@ -105,7 +115,7 @@ class AgentSteps(DeployInterface):
             return states.DEPLOYWAIT
         answer = client.run(f"{procedure.name}.get_{procedure.steps_key}", _machine(task))
         internal = task.node.driver_internal_info
-        internal[_steps_key(procedure)] = [
+        internal[procedure.ramdisk_key] = [
             {"interface": info.interface, "offers": info.to_wire(), **({"reboots": True} if reboots else {})}
             for info, reboots in _offered(answer, procedure)]
         internal[VERSIONS] = answer.get("hardware_manager_version")
@@ -115,7 +125,7 @@ class AgentSteps(DeployInterface):
     def in_band_steps(self, task: Task, procedure: Procedure = DEPLOYMENT) -> list[StepInfo]:
         """Return the steps that the node's agent offers; none before it has reported them."""
         return [StepInfo.from_wire(step["interface"], step["offers"])
-                for step in task.node.driver_internal_info.get(_steps_key(procedure)) or ()]
+                for step in task.node.driver_internal_info.get(procedure.ramdisk_key) or ()]
 
     @silence.tolerated
     def run_in_band(self, task: Task, step: Mapping[str, Any], procedure: Procedure = DEPLOYMENT) -> str | None:
@@ -161,20 +171,17 @@ class AgentSteps(DeployInterface):
 
     def _reboots_after(self, task: Task, step: Mapping[str, Any], procedure: Procedure) -> bool:
         """Return whether the agent has requested a reboot after the step."""
-        offered = task.node.driver_internal_info.get(_steps_key(procedure)) or ()
+        offered = task.node.driver_internal_info.get(procedure.ramdisk_key) or ()
         return any(known.get("reboots") and known["interface"] == step["interface"]
                    and known["offers"]["step"] == step["step"] for known in offered)
 
 
 def forget(task: Task) -> None:
     """Remove the stored data of the node's agent."""
-    for key in (*map(_steps_key, ALL), *erasure.OPTIONS, VERSIONS, LAST, STARTED, REBOOTS, silence.SINCE, "agent_url",
-                "agent_verify_ca"):
+    own = (VERSIONS, LAST, STARTED, REBOOTS, silence.SINCE)
+    for key in (*(procedure.ramdisk_key for procedure in ALL), *erasure.OPTIONS, *own):
         task.node.driver_internal_info.pop(key, None)
-
-
-def _steps_key(procedure: Procedure) -> str:
-    return f"agent_{procedure.steps_key}"
+    booting.forget_address(task)
 
 
 def client_of(task: Task) -> AgentClient | None:

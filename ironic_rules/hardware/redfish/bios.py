@@ -85,8 +85,7 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
             return {}
 
     def _reboot(self, task: Task, what: dict[str, Any]) -> str:
-        self.interface_of(task.node, "power").request_reboot(task)
-        return self.wait_for(task, what, self.conf.redfish.configuration_timeout, _LIMIT)
+        return self.reboot_and_wait(task, what, self.conf.redfish.configuration_timeout, _LIMIT)
 
 
 def _told(bios: Mapping[str, Any]) -> str | None:

@@ -126,7 +126,6 @@ class RedfishFirmware(FirmwareVersions):
                 begun = None
         with self.system(task) as system:
             path = system.path
-        self.interface_of(task.node, "power").request_reboot(task)
         return self._begin(task, setting, {**done, "phase": _REBOOT, "task": begun, "system": path})
 
     def _pause(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> str:
@@ -134,11 +133,12 @@ class RedfishFirmware(FirmwareVersions):
         return self._begin(task, setting, {"index": done["index"], "phase": _WAIT, "until": until.isoformat()})
 
     def _begin(self, task: Task, setting: Mapping[str, Any], what: dict[str, Any]) -> str:
-        """Store what to poll in a phase, and what is done; return the wait state."""
+        """Begin a phase: store what to poll in it, and what is done; return the wait state."""
         # The time-out is not that of the requested wait.
         timeout_s = self.conf.redfish.firmware_update_timeout + (setting["wait"] if what["phase"] == _WAIT else 0)
         what |= {"name": _name(setting), "component": setting["component"]}
-        return self.wait_for(task, what, timeout_s, "[redfish]firmware_update_timeout")
+        wait = self.reboot_and_wait if what["phase"] == _REBOOT else self.wait_for
+        return wait(task, what, timeout_s, "[redfish]firmware_update_timeout")
 
 
 def _name(setting: Mapping[str, Any]) -> str:

@@ -100,13 +100,12 @@ class RedfishRAID(RedfishInterface, RAIDSteps):
             return volume._conn.delete(volume.path)
 
     def _wait(self, task: Task, begun: _Begun, name: str) -> str | None:
-        if begun.reboots:
-            self.interface_of(task.node, "power").request_reboot(task)
-        elif not begun.tasks:
+        if not begun.reboots and not begun.tasks:
             return None
         what = {"name": name, "tasks": [] if begun.reboots else begun.tasks, "expected": begun.expected,
                 "volumes": begun.volumes}
-        return self.wait_for(task, what, self.conf.redfish.configuration_timeout, "[redfish]configuration_timeout")
+        wait = self.reboot_and_wait if begun.reboots else self.wait_for
+        return wait(task, what, self.conf.redfish.configuration_timeout, "[redfish]configuration_timeout")
 
 
 class _Begun:

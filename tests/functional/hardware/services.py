@@ -86,13 +86,18 @@ class Service:
         shown = self.provision(node, "active")
         token = None
         while shown["provision_state"] == states.DEPLOYWAIT:
-            if polls.pending(shown["driver_internal_info"]) is not None:
+            poll = polls.pending(shown["driver_internal_info"])
+            if poll is not None and not poll.ended:
                 # It waits for its BMC, which is polled.
                 wait_for(f"the end of a step of node {node}", functools.partial(self._has_left, shown))
                 shown = self.at_rest(node)
                 continue
             token = token or self.http.get(f"/v1/lookup?node_uuid={node}").json()["config"]["agent_token"]
             reply = self.http.post(f"/v1/heartbeat/{node}", json={"callback_url": ramdisk.url, "agent_token": token})
+            if reply.status_code == 404:  # the step has booted the ramdisk again
+                token = None
+                ramdisk.restart()
+                continue
             assert reply.status_code in (202, 409), reply.text  # an agent repeats its heartbeat
             shown = self.at_rest(node)
             ramdisk.end()

@@ -58,7 +58,7 @@ def sent(bmc):
 
 
 def test_a_bios_image_is_loaded_applied_by_a_reboot_and_waited_for(conf, bmc, task):
-    power, settings = Power(), [{**BIOS, "wait": 60}]
+    power, settings = Power(has_ramdisk=True), [{**BIOS, "wait": 60}]
     interface, waits = update(conf, task, *settings, power=power)
 
     assert (waits, sent(bmc)) == (states.DEPLOYWAIT, [(ACTION, {"ImageURI": BIOS["url"]})])
@@ -69,12 +69,15 @@ def test_a_bios_image_is_loaded_applied_by_a_reboot_and_waited_for(conf, bmc, ta
     assert power.told == []
 
     assert proceed(interface, task, "update", settings=settings) == states.DEPLOYWAIT
-    assert power.told == ["rebooting"]
+    assert power.told == ["ramdisk", "rebooting"]
     assert "power state Off" in poll(interface, task)
     bmc.content[SYSTEM]["PowerState"] = "On"
     assert poll(interface, task) == "the update of bios: its task has not ended (Pending)."
     bmc.content[TASK]["TaskState"] = "Completed"
     assert poll(interface, task) is None
+    assert proceed(interface, task, "update", settings=settings) == states.DEPLOYWAIT
+    assert polls.pending(task.node.driver_internal_info).ended
+    task.context.agent_token = "of the new ramdisk"
 
     assert proceed(interface, task, "update", settings=settings) == states.DEPLOYWAIT
     assert "seconds are left to wait" in poll(interface, task)

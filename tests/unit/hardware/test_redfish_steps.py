@@ -63,11 +63,17 @@ def quick(conf, monkeypatch):
 
 
 class Power:
-    """A power interface; ``then`` is called when the machine boots."""
+    """A power interface, and a deploy interface; ``then`` is called when the machine boots."""
 
-    def __init__(self, then=lambda: None):
+    def __init__(self, then=lambda: None, has_ramdisk=False):
         self.told = []
         self._then = then
+        self._has_ramdisk = has_ramdisk
+
+    def prepare_reboot(self, task):
+        if self._has_ramdisk:
+            self.told.append("ramdisk")
+        return self._has_ramdisk
 
     def request_reboot(self, task):
         self.told.append("rebooting")
@@ -110,6 +116,40 @@ def run(cls, conf, task, step, power=None, **args):
 
 def settings(**values):
     return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def ends(conf, bmc):
+    """Return, by interface: a step that reboots the machine, its arguments, and what makes it end."""
+    bmc.content[f"{STORAGE}/Volumes"]["@Redfish.OperationApplyTimeSupport"] = {"SupportedValues": ["OnReset"]}
+    return {
+        RedfishBIOS: ("apply_configuration", {"settings": settings(VMX="on")},
+                      lambda: bmc.content[f"{SYSTEM}/Bios"]["Attributes"].update(VMX="on")),
+        RedfishRAID: ("delete_configuration", {}, lambda: bmc.content[f"{STORAGE}/Volumes"].update(members())),
+    }
+
+
+@pytest.mark.parametrize("comes", ["before the end", "after the end"])
+@pytest.mark.parametrize("cls", [RedfishBIOS, RedfishRAID])
+def test_a_ramdisk_that_runs_is_booted_again_and_its_heartbeat_awaited(conf, bmc, task, cls, comes):
+    step, args, end = ends(conf, bmc)[cls]
+    power = Power(has_ramdisk=True)
+    interface, waits = begin(cls, conf, task, step, power, **args)
+    assert (waits, power.told) == (states.DEPLOYWAIT, ["ramdisk", "rebooting"])
+    if comes == "before the end":
+        task.context.agent_token = "of the new ramdisk"
+        assert interface.continue_step(task, step, args) == states.DEPLOYWAIT
+        task.context.agent_token = None
+        assert poll(interface, task) is not None
+
+    end()
+    assert poll(interface, task) is None
+    if comes == "after the end":
+        assert proceed(interface, task, step, **args) == states.DEPLOYWAIT
+        assert interface.continue_step(task, step, args) == states.DEPLOYWAIT
+        task.context.agent_token = "of the new ramdisk"
+
+    assert proceed(interface, task, step, **args) is None
+    assert task.node.driver_internal_info == {}
 
 
 def test_settings_that_differ_are_written_and_the_machine_is_rebooted(conf, bmc, task):
