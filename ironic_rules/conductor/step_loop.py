@@ -120,7 +120,9 @@ def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_of
         if power_off and (has_ramdisk or procedure is DEPLOYMENT) and not task.node.disable_power_off:
             conductor.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
     finally:
-        _undo_boot(conductor, task)
+        # Where no ramdisk was booted, what the instance boots from is in its place.
+        if has_ramdisk or procedure is DEPLOYMENT:
+            _undo_boot(conductor, task)
 
 
 def _undo_boot(conductor: Conductor, task: Task) -> None:

@@ -452,6 +452,8 @@ class DeployInterface(Interface, abc.ABC):
 
     #: whether the ramdisk has its own deploy steps, which are known only when it runs
     has_in_band_steps: ClassVar[bool] = False
+    #: whether its instances are booted from the machine's disk; if not, the boot interface boots them
+    boots_from_disk: ClassVar[bool] = True
 
     def runs_ramdisk(self, procedure: Procedure) -> bool:
         """Return whether a procedure boots a ramdisk with steps of its own: it has a step for that."""

@@ -21,6 +21,7 @@ class NetworkBooted(HardwareType):
     supported_deploy_interfaces = ("ramdisk",)
     supported_management_interfaces = ("fake",)
     supported_power_interfaces = ("fake",)
+    supported_rescue_interfaces = ("agent",)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,8 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ramdisks")
     for name in ("kernel", "initrd", "live.iso"):
         (folder / name).write_bytes(b"content")
-    config = ("[DEFAULT]\nenabled_boot_interfaces = ipxe,fake\n[deploy]\nimage_url_denied_networks =\n"
+    config = ("[DEFAULT]\nenabled_boot_interfaces = ipxe,fake\nenabled_rescue_interfaces = agent,fake,no-rescue\n"
+              "[deploy]\nimage_url_denied_networks =\n"
               f"http_url = http://192.0.2.1\nhttp_root = {folder}/published\n")
     with web_server(folder) as url, running(folder, config, {"network-booted": NetworkBooted}) as service:
         service.folder, service.url = folder, url
@@ -74,6 +76,25 @@ def test_a_machine_boots_an_iso_image(whole):
 
     assert whole.provision(node, "active")["provision_state"] == "active"
 
+    assert script(whole)[1] == f"sanboot {whole.url}/live.iso || goto failed"
+
+
+@pytest.mark.parametrize(("verb", "arguments", "undo", "state", "power"), [
+    ("rescue", {"rescue_password": "secret"}, ["abort", "unrescue"], "active", "power on"),
+    ("service", {"service_steps": [{"interface": "power", "step": "reboot"}]}, ["abort"], "service failed",
+     "power off")])
+def test_a_machine_boots_its_instance_after_the_ramdisk_of_the_agent(whole, verb, arguments, undo, state, power):
+    node = enrolled(whole, boot_iso="{url}/live.iso")
+    whole.provision(node, "active")
+    assert whole.provision(node, verb, **arguments)["provision_state"] == f"{verb} wait"
+    # The agent's ramdisk is where some machines have their instance.
+    (whole.folder / "published" / "instances" / MAC.replace(":", "-")).unlink()
+
+    for following in undo:
+        shown = whole.provision(node, following)
+
+    assert (shown["provision_state"], shown["power_state"]) == (state, power)
+    assert shown["driver_internal_info"]["fake_boot_device"] == {"boot_device": "pxe", "persistent": True}
     assert script(whole)[1] == f"sanboot {whole.url}/live.iso || goto failed"
 
 

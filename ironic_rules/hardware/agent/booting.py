@@ -66,8 +66,16 @@ def leave(interface: Interface, task: Task) -> None:
         stop(interface, task)
 
 
+def prepare_instance(interface: Interface, task: Task) -> None:
+    """Let the machine boot the instance from now on, as its deploy interface does."""
+    if interface.interface_of(task.node, "deploy").boots_from_disk:
+        boot_from(interface, task, "disk", persistent=True)
+    else:
+        interface.interface_of(task.node, "boot").prepare_instance(task)
+
+
 def boot_instance(interface: Interface, task: Task) -> None:
-    """Boot the instance from disk, persistently, after :func:`leave`."""
-    boot_from(interface, task, "disk", persistent=True)
+    """Boot the instance, persistently, after :func:`leave`."""
+    prepare_instance(interface, task)
     target = states.REBOOT if task.node.disable_power_off else states.POWER_ON
     interface.interface_of(task.node, "power").set_power_state(task, target)

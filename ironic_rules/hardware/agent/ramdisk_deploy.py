@@ -7,13 +7,13 @@ It is booted by the node's boot interface, from ``instance_info``: ``boot_iso``,
 from __future__ import annotations
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
-from ironic_rules.hardware.agent import image_check, unsupported
+from ironic_rules.hardware.agent import booting, image_check, unsupported
 from ironic_rules.hardware.agent.in_band import AgentSteps
 from ironic_rules.hardware.boot.device import PROPERTIES, forced_persistence
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
 from ironic_rules.steps import procedures
-from ironic_rules.steps.declaration import deploy_step, service_step
+from ironic_rules.steps.declaration import deploy_step
 
 _BOOTED = ("boot_iso", "kernel", "ramdisk")
 #: Keys of ``instance_info`` that only make sense for an instance on a disk.
@@ -28,6 +28,7 @@ class RamdiskDeploy(AgentSteps):
 
     properties = PROPERTIES
     has_in_band_steps = False
+    boots_from_disk = False
 
     def validate(self, task: Task) -> None:
         """Check that the node can boot what the instance specifies.
@@ -49,18 +50,14 @@ class RamdiskDeploy(AgentSteps):
         self.interface_of(task.node, "boot").prepare_instance(task)
         self.interface_of(task.node, "power").set_power_state(task, states.REBOOT)
 
-    @service_step(priority=0, core=True, rerunnable=True)
-    def tear_down_service(self, task: Task) -> None:
-        """Stop the agent's ramdisk, and boot the instance's again."""
-        self.leave_ramdisk(task)
-        self.deploy(task)
-
     def tear_down(self, task: Task) -> None:
         with self.interface_of(task.node, "power").off(task):
             self.clean_up(task)
 
     def clean_up(self, task: Task) -> None:
         super().clean_up(task)
-        # A failed servicing leaves the instance as it is.
-        if procedures.of_state(task.node.provision_state) is not procedures.SERVICE:
+        # A failed servicing leaves the instance as it was, and the agent's ramdisk may have been in its place.
+        if procedures.of_state(task.node.provision_state) is procedures.SERVICE:
+            booting.prepare_instance(self, task)
+        else:
             self.interface_of(task.node, "boot").clean_up_instance(task)

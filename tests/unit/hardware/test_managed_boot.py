@@ -23,6 +23,8 @@ class Machine:
     """The power, management and boot interface of one machine; ``fails`` names the calls that do."""
 
     is_external = False
+    #: of the deploy interface of the machine's instance
+    boots_from_disk = True
 
     def __init__(self, *fails, managed=True, failure=FAILURE):
         self.fails = set(fails)
@@ -110,6 +112,10 @@ class Switched(FakePower):
         self.calls.append(target)
 
 
+class RescuedRamdisk(AgentRescue):
+    """The rescue interface of a node whose instance is a ramdisk."""
+
+
 @pytest.mark.parametrize(("interface", "work", "off", "on"), [
     (CustomAgentDeploy, "tear_down", ["power off", "clean up"], ["clean up", "rebooting"]),
     (CustomAgentDeploy, "tear_down_cleaning", ["power off", "clean up"], ["clean up", "rebooting"]),
@@ -121,16 +127,19 @@ class Switched(FakePower):
     (DirectDeploy, "boot_instance", ["disk", "power on"], ["disk", "power on"]),
     (RamdiskDeploy, "tear_down", ["power off", "clean up", "forget the instance"],
      ["clean up", "forget the instance", "rebooting"]),
-    (RamdiskDeploy, "tear_down_service", ["power off", "clean up", "instance", "rebooting"],
+    (RamdiskDeploy, "tear_down_service", ["power off", "clean up", "instance", "power on"],
      ["clean up", "instance", "rebooting"]),
     (AgentRescue, "clean_up", ["power off", "clean up"], ["clean up", "rebooting"]),
     (AgentRescue, "unrescue", ["power off", "clean up", "disk", "power on"], ["clean up", "disk", "rebooting"]),
+    (RescuedRamdisk, "unrescue", ["power off", "clean up", "instance", "power on"],
+     ["clean up", "instance", "rebooting"]),
 ])
 @pytest.mark.parametrize("stays_on", [False, True])
 def test_a_machine_that_must_stay_on_is_rebooted_once_when_nothing_boots_the_ramdisk(
         conf, interface, work, off, on, stays_on):
     power, machine, task = Switched(conf, None), Machine(), make_task({"disable_power_off": stays_on})
     power.calls = machine.calls
+    machine.boots_from_disk = interface not in (RamdiskDeploy, RescuedRamdisk)
     found = interface(conf, lambda node, kind: power if kind == "power" else machine)
 
     getattr(found, work)(task)
