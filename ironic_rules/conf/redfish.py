@@ -19,6 +19,10 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("configuration_timeout", default=1800, min=1,
                help="Seconds that a machine may take to apply the BIOS settings or volumes of a deploy step; it "
                     "reboots meanwhile."),
+    cfg.IntOpt("factory_reset_wait", default=300, min=0,
+               help="Seconds from the reboot until a reset of the BIOS settings counts as complete if the BMC reports "
+                    "neither other settings than before nor how far the start of the machine is. At most "
+                    "configuration_timeout."),
     cfg.IntOpt("firmware_update_timeout", default=7200, min=1,
                help="Seconds that the update of one firmware component may take, with the reboot of the machine or of "
                     "the BMC, and without the wait of the step's settings."),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from oslo_log import log
 
+from ironic_rules.db import clock
 from ironic_rules.exceptions import HardwareFailed, InvalidParameterValue
 from ironic_rules.hardware.bios_steps import BIOSSteps
 from ironic_rules.hardware.redfish import attributes, bios_registry, power
@@ -23,6 +27,11 @@ _MAX_TEXT = 300
 #: ``Severity`` of a message about settings that were not applied, unless it is about the reset that they require.
 _REFUSED = frozenset({"Warning", "Critical"})
 _OF_RESET = ("reset", "reboot")
+#: ``BootProgress.LastState`` of a machine that has started, and the ends of those of one that starts.
+_STARTED = frozenset({"OSBootStarted", "OSRunning", "SetupEntered"})
+_STARTING = ("InitializationStarted", "ConfigStarted", "InitializationComplete")
+#: Seconds for which a BMC may report the progress of the start before.
+_STALE_S = 30
 
 
 class RedfishBIOS(RedfishInterface, BIOSSteps):
@@ -44,15 +53,16 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
         return self._reboot(task, what)
 
     def reset_settings(self, task: Task) -> str | None:
-        # No BMC reports the default values, so it is only possible to wait for the reboot of the machine.
+        # No BMC reports the default values.
         with self.system(task) as system:
-            path = system.path
-            system.bios.reset_bios()
-        return self._reboot(task, {"system": path})
+            bios = system.bios
+            what = {"system": system.path, "bios": bios.path, "before": _digest(bios.attributes)}
+            bios.reset_bios()
+        return self._reboot(task, {**what, "begun_at": clock.now().isoformat()})
 
     def poll(self, task: Task, what: Mapping[str, Any]) -> str | None:
         if "system" in what:
-            return power.missing(self.read(task, what["system"])[1], states.POWER_ON)
+            return self._poll_reset(task, what)
         _, bios = self.read(task, what["path"])
         present = bios.get("Attributes")
         left = attributes.differing(what["settings"], present if isinstance(present, dict) else {})
@@ -62,6 +72,31 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
         if told is not None and told != what["told_before"]:
             raise HardwareFailed(node=task.node.uuid, reason=f"it did not apply the settings: {told}")
         return f"the BMC does not report the requested value of {printable(', '.join(left), _MAX_TEXT)}."
+
+    def _poll_reset(self, task: Task, what: Mapping[str, Any]) -> str | None:
+        """Return None when other settings are reported than before the reset, or the machine has started since.
+
+        Settings are applied while the machine starts. They do not change if they had their default values before, so
+        the end of the start counts too, or, for a BMC that does not report it, the time that a machine takes for it.
+        """
+        _, system = self.read(task, what["system"])
+        if off := power.missing(system, states.POWER_ON):
+            return off
+        if _digest(self.read(task, what["bios"])[1].get("Attributes")) != what["before"]:
+            return None
+        passed_s = (clock.now() - datetime.datetime.fromisoformat(what["begun_at"])).total_seconds()
+        progress = system.get("BootProgress")
+        state = str(progress.get("LastState")) if isinstance(progress, dict) else ""
+        if state in _STARTED:
+            enough_s = _STALE_S
+        elif state.endswith(_STARTING):
+            return f"the BMC reports the settings from before the reset, and that the machine starts ({state})."
+        else:
+            options = self.conf.redfish
+            enough_s = min(options.factory_reset_wait, options.configuration_timeout)
+        if passed_s >= enough_s:
+            return None
+        return "the BMC reports the settings from before the reset, and not when the machine has started."
 
     def read_settings(self, task: Task) -> list[BIOSSetting]:
         with self.system(task) as system:
@@ -86,6 +121,11 @@ class RedfishBIOS(RedfishInterface, BIOSSteps):
 
     def _reboot(self, task: Task, what: dict[str, Any]) -> str:
         return self.reboot_and_wait(task, what, self.conf.redfish.configuration_timeout, _LIMIT)
+
+
+def _digest(attributes: Any) -> str:
+    """Return what the settings are compared by: there may be hundreds of them."""
+    return hashlib.sha256(json.dumps(attributes, sort_keys=True).encode()).hexdigest()
 
 
 def _told(bios: Mapping[str, Any]) -> str | None:

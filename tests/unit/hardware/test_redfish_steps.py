@@ -244,10 +244,35 @@ def test_a_bmc_that_takes_settings_at_the_next_reset_is_told_so(conf, bmc, task)
 
 def test_all_settings_are_reset(conf, bmc, task):
     power = Power(lambda: bmc.content[SYSTEM].update(PowerState="On"))
+    interface, _ = begin(RedfishBIOS, conf, task, "factory_reset", power)
+    # The BMC reports the new values only when the machine has started.
+    assert "settings from before the reset" in poll(interface, task)
 
-    run(RedfishBIOS, conf, task, "factory_reset", power)
+    bmc.content[f"{SYSTEM}/Bios"]["Attributes"].update(VMX="default")
 
+    assert poll(interface, task) is None
     assert ([entry[:2] for entry in bmc.told], power.told) == ([("POST", f"{SYSTEM}/Bios/Reset")], ["rebooting"])
+
+
+@pytest.mark.parametrize(("progress", "passed_s", "missing"), [
+    ("OSRunning", 1, "not when the machine has started"), ("OSRunning", 31, None), ("SetupEntered", 31, None),
+    ("MemoryInitializationStarted", 1000, "that the machine starts (MemoryInitializationStarted)"),
+    ("SystemHardwareInitializationComplete", 1000, "that the machine starts"),
+    ("OEM", 299, "not when the machine has started"), (None, 299, "not when the machine has started"),
+    (None, 301, None), ("None", 301, None)])
+def test_a_reset_that_changes_no_setting_ends_when_the_machine_has_started(conf, bmc, task, progress, passed_s,
+                                                                          missing):
+    conf.set_override("configuration_timeout", 2000, group="redfish")
+    interface, _ = begin(RedfishBIOS, conf, task, "factory_reset", Power())
+    bmc.content[SYSTEM].update(PowerState="On", **({} if progress is None else {"BootProgress": {
+        "LastState": progress}}))
+    what = dict(polls.pending(task.node.driver_internal_info).what)
+    what["begun_at"] = (datetime.datetime.fromisoformat(what["begun_at"])
+                        - datetime.timedelta(seconds=passed_s)).isoformat()
+
+    told = interface.poll(task, what)
+
+    assert told is None if missing is None else missing in told
 
 
 def test_a_volume_gets_drives_that_nothing_uses(conf, bmc, task):
