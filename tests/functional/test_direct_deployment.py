@@ -284,6 +284,8 @@ HUGE = base64.b64encode(gzip.compress(bytes(100 * 2**20), 1)).decode()
     ({"root_device": {"colour": "red"}}, {}, "/instance_info/root_device/colour"),
     ({"capabilities": {"secure_boot": "true"}}, {}, "/instance_info/capabilities/secure_boot: "),
     ({"capabilities": {"boot_option": "netboot"}}, {}, "/instance_info/capabilities/boot_option: "),
+    ({"capabilities": '{{"boot_option": "netboot"}}'}, {}, "/instance_info/capabilities/boot_option: "),
+    ({"capabilities": "{{boot_mode"}, {}, "/instance_info/capabilities: the capabilities are no valid JSON"),
     ({}, {"configdrive": "not base64!"}, "/instance_info/configdrive: is neither"),
     ({}, {"configdrive": HUGE}, "/instance_info/configdrive: is larger than 64 MiB"),
     ({}, {"configdrive": {"meta_data": {}, "disk": {}}}, "/instance_info/configdrive/disk: is not one of"),

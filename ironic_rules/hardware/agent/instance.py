@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
@@ -39,8 +40,8 @@ def check(node: Node, modes: Collection[str]) -> None:
 
 def _problems(node: Node, modes: Collection[str]) -> Iterator[Problem]:
     try:
-        wanted = capabilities.parse(node.instance_info.get("capabilities"))
-        of_node = capabilities.parse(node.properties.get("capabilities"))
+        wanted = _parsed(node.instance_info)
+        of_node = _parsed(node.properties)
     except ActionError as exc:
         yield Problem(_CAPABILITIES, str(exc))
         return
@@ -70,8 +71,22 @@ def _hint_problems(where: str, hint: Any) -> Iterator[Problem]:
             yield Problem("", str(exc))
 
 
-def _capabilities(found: Any) -> dict[str, Any]:
+def _capabilities(found: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return capabilities.parse(found.get("capabilities"))
+        return _parsed(found)
     except ActionError:
         return {}
+
+
+def _parsed(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the capabilities of ``instance_info`` or ``properties``; Nova writes those of instances as JSON.
+
+    :raises ActionError: they are invalid
+    """
+    value = found.get("capabilities")
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except ValueError as exc:
+            raise ActionError("the capabilities are no valid JSON") from exc
+    return capabilities.parse(value)

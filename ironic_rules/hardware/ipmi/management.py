@@ -9,6 +9,7 @@ from typing import Any
 from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
+from ironic_rules.hardware.agent import instance
 from ironic_rules.hardware.base import ManagementInterface, boot_device_args
 from ironic_rules.hardware.ipmi import driver_info
 from ironic_rules.hardware.ipmi.tool import IPMIInterface
@@ -74,13 +75,7 @@ class IPMIToolManagement(IPMIInterface, ManagementInterface):
             except BMCError as exc:
                 # Many BMCs do not support this parameter. If the BMC cannot be reached, the next command fails.
                 LOG.warning("The boot device of node %s may be reset after 60 seconds: %s", task.node.uuid, exc)
-        options = [*(["persistent"] if persistent else []), *(["efiboot"] if _boots_by_uefi(task) else [])]
+        # There is no other command for the boot mode.
+        by_uefi = instance.boot_mode(task.node, self.conf.deploy.default_boot_mode) != "bios"
+        options = [*(["persistent"] if persistent else []), *(["efiboot"] if by_uefi else [])]
         self.ipmitool(task, "chassis", "bootdev", device, *([f"options={','.join(options)}"] if options else []))
-
-
-def _boots_by_uefi(task: Task) -> bool:
-    """Return whether the node boots in UEFI mode, according to its capability ``boot_mode``; the default is true."""
-    capabilities = task.node.properties.get("capabilities")
-    text = capabilities if isinstance(capabilities, str) else ""
-    pairs = dict(part.strip().partition(":")[::2] for part in text.split(","))
-    return pairs.get("boot_mode", "uefi") != "bios"

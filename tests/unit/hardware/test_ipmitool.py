@@ -288,6 +288,22 @@ def test_boot_devices(ipmitool, management, device, persistent, capabilities, op
         ["raw", "0x00", "0x08", "0x03", "0x08"], ["chassis", "bootdev", device, *options]]
 
 
+@pytest.mark.parametrize(("node", "default", "options"), [
+    ({"instance_info": {"capabilities": {"boot_mode": "bios"}}}, "uefi", []),
+    ({"instance_info": {"capabilities": '{"boot_mode": "uefi"}'}, "properties": {"capabilities": "boot_mode:bios"}},
+     "bios", ["options=efiboot"]),
+    ({"instance_info": {"deploy_boot_mode": "bios"}}, "uefi", []),
+    ({"properties": {"capabilities": {"boot_mode": "bios"}}}, "uefi", []),
+    ({"boot_mode": "bios"}, "uefi", []), ({"boot_mode": "uefi"}, "bios", ["options=efiboot"]), ({}, "bios", [])])
+def test_the_boot_mode_is_that_of_the_instance_or_of_the_node_or_the_default(ipmitool, management, conf, node, default,
+                                                                            options):
+    conf.set_override("default_boot_mode", default, group="deploy")
+
+    management.set_boot_device(make_task({"driver_info": INFO, **node}), "disk")
+
+    assert ipmitool.commands()[-1] == ["chassis", "bootdev", "disk", *options]
+
+
 def test_the_timeout_of_the_boot_device_may_stay(ipmitool, management):
     management.set_boot_device(make_task({"driver_info": {**INFO, "ipmi_disable_boot_timeout": False}}), "pxe")
 
