@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +18,7 @@ from ironic_rules.conductor import (
     rescuing,
     servicing,
     state_machine,
+    step_loop,
     task_store,
 )
 from ironic_rules.conductor.conductor import Conductor
@@ -40,6 +42,8 @@ _VALIDATED: dict[str, tuple[str, ...]] = {
     "rescue": ("power", "rescue"), "unrescue": ("power", "rescue"),
 }
 _DEPLOYS = frozenset({"active", "rebuild"})
+#: What is done with a node in the state that a request leads to, under its lock.
+Work = Callable[[Conductor, nodes.Lock, RequestContext], None]
 
 
 def change_provision_state(conductor: Conductor, context: RequestContext, node_id: str | int, target: str,
@@ -71,7 +75,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
     lock = conductor.new_lock(node.id)
     with conductor.workers.take(node.id, PATIENCE_S) as slot:
 
-        def store(conn: sa.Connection) -> bool:
+        def store(conn: sa.Connection) -> Work | None:
             row = nodes.reserve(conn, lock, f"provision: {verb}", known=record.node)
             admission.admit(conn, context, row.id)
             transition = transitions.of_verb(row, verb, holder=conductor.host)
@@ -80,17 +84,20 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
             if row.auto_discovered:
                 discovery.claim(conn, row.id)
             changed = {**_requested(verb, row, args), **state_machine.state_values(transition), "last_error": None}
-            if transition.state not in states.TRANSIENT:
+            work: Work | None = state_machine.run if transition.state in states.TRANSIENT else None
+            if verb == "manage" and step_loop.BOOT_LEFT in row.driver_internal_info:
+                work = work or step_loop.undo_left
+            if work is None:
                 nodes.release(conn, lock, changed)
-                return False
-            nodes.update_locked(conn, lock, changed)
-            return True
+            else:
+                nodes.update_locked(conn, lock, changed)
+            return work
 
-        begun = conductor.db.write(store)
+        work = conductor.db.write(store)
         if verb == "inspect":
             pxe_filter.follow(conductor, context, task, node.provision_state, states.INSPECTING)
-        if begun:
-            slot.run(state_machine.run, conductor, lock, context)
+        if work is not None:
+            slot.run(work, conductor, lock, context)
 
 
 def _check_unlocked(node: Node) -> None:

@@ -241,6 +241,9 @@ def _save_failure(conductor: Conductor, lock: nodes.Lock, record: task_store.Rec
     task = record.task(context)
     if reason := clean_up(conductor, task):
         LOG.warning("Cleaning up after the failure of node %s failed too: %s", record.node.uuid, reason)
+        # Inspect interfaces need not be able to end what they have begun.
+        if record.node.provision_state != states.INSPECTING:
+            result.error = f"{result.error} Cleaning up failed: {reason}"
     return _save(conductor, lock, record, task, result, context)
 
 

@@ -12,14 +12,16 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import sqlalchemy as sa
 from oslo_log import log as logging
 
-from ironic_rules.conductor import hardware_cache, state_machine, wait_states
+from ironic_rules.conductor import hardware_cache, state_machine, task_store, wait_states
 from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
-from ironic_rules.models import states
+from ironic_rules.hardware.agent.inspect import noting
+from ironic_rules.models import secrets, states
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
@@ -29,8 +31,12 @@ from ironic_rules.steps import progress as step_progress
 from ironic_rules.steps.merge import ScheduledStep
 from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, Procedure
 from ironic_rules.steps.progress import Progress, Run
+from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
+
+#: Key of ``driver_internal_info``: what boots the ramdisk of a procedure that has failed could not be removed.
+BOOT_LEFT = "ramdisk_boot_left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,26 +116,54 @@ def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_of
 
     :param power_off: switch the machine off, too. One whose ``disable_power_off`` is set stays in the ramdisk, as in
         Ironic: a reboot would start what a failed step has left on its disks
+    :raises IronicRulesError: a part of it is not done; the text says which, and why
     """
     progress = Progress(procedure, task.node)
     # Without a ramdisk, nothing runs on the machine that would have to be stopped.
     deploy = conductor.hardware.interface(task.node, "deploy")
     has_ramdisk = not progress.without_ramdisk and deploy.runs_ramdisk(procedure)
     progress.forget()
+    # Where no ramdisk was booted, what the instance boots from is in its place.
+    if not has_ramdisk and procedure is not DEPLOYMENT:
+        return
+    failures: list[str] = []
     try:
-        if power_off and (has_ramdisk or procedure is DEPLOYMENT) and not task.node.disable_power_off:
-            conductor.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
+        if power_off and not task.node.disable_power_off:
+            with noting("Switching the machine off failed", failures):
+                conductor.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
     finally:
-        # Where no ramdisk was booted, what the instance boots from is in its place.
-        if has_ramdisk or procedure is DEPLOYMENT:
+        with noting("Undoing its boot (media, boot scripts) failed", failures):
             _undo_boot(conductor, task)
+    if failures:
+        raise IronicRulesError(" ".join(failures))
 
 
 def _undo_boot(conductor: Conductor, task: Task) -> None:
-    try:
-        conductor.hardware.interface(task.node, "deploy").clean_up(task)
-    except IronicRulesError as exc:
-        LOG.warning("What was prepared for the ramdisk of node %s is left: %s", task.node.uuid, exc)
+    task.node.driver_internal_info[BOOT_LEFT] = True
+    conductor.hardware.interface(task.node, "deploy").clean_up(task)
+    del task.node.driver_internal_info[BOOT_LEFT]
+
+
+def undo_left(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> None:
+    """Remove what a failed procedure has left (``BOOT_LEFT``) from a node that is managed again, and release its lock.
+
+    If that fails again, ``last_error`` says so.
+    """
+    with state_machine.lock_may_be_lost(lock.node_id):
+        with conductor.db.reader() as conn:
+            task = task_store.read_locked(conn, lock).task(context)
+        reason = state_machine.attempt(lambda: _undo_boot(conductor, task), task)
+        text = None
+        if reason is not None:
+            text = printable(secrets.mask_text(f"What boots the ramdisk (media, boot scripts) is left: {reason}"),
+                             MAX_MESSAGE)
+            LOG.warning("Node %s: %s", task.node.uuid, text)
+
+        def store(conn: sa.Connection) -> None:
+            task_store.save(conn, task, lock, {"last_error": text}, release=True)
+            state_machine.add_history(conn, conductor, lock.node_id, "provisioning", text, "ERROR", context)
+
+        conductor.db.write(store)
 
 
 def _overdue(name: str, reason: str) -> IronicRulesError:

@@ -55,9 +55,7 @@ def finish(conductor: Conductor, context: RequestContext, lock: nodes.Lock, even
         row, task = record.node, record.task(context)
         transition = transitions.of_event(row, event) or states.TRANSITIONS[(row.provision_state, event)]
         if reason := state_machine.clean_up(conductor, task):
-            # An inspection has more to undo than the power state; the reason says which part failed.
-            what = "Cleaning up" if row.provision_state == states.INSPECTWAIT else "Switching the node off"
-            error = printable(secrets.mask_text(f"{error} {what} failed: {reason}"), MAX_MESSAGE)
+            error = printable(secrets.mask_text(f"{error} Cleaning up failed: {reason}"), MAX_MESSAGE)
         values = {**state_machine.state_values(transition), "last_error": error, "agent_token_hash": None}
 
         def store(conn: sa.Connection) -> None:

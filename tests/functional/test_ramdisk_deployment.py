@@ -135,9 +135,38 @@ def test_a_failure_that_can_not_be_cleaned_up_is_one_all_the_same(whole, boots, 
 
     assert (row.provision_state, row.reservation) == ("deploy failed", None)
     assert "deploy.deploy" in row.last_error
+    part = "Switching the machine off" if broken is FakePower else "Undoing its boot (media, boot scripts)"
+    assert f" Cleaning up failed: {part} failed: " in row.last_error
     assert boots == {FakePower: ["deploy fails", "power fails", "clean up"],
                      FakeBoot: ["deploy fails", "boot fails"]}[broken]
     assert row.power_state == (states.POWER_ON if broken is FakePower else states.POWER_OFF)
+
+
+@pytest.mark.parametrize("is_repaired", [True, False])
+def test_media_that_are_left_are_told_and_ejected_when_the_node_is_managed(whole, boots, monkeypatch, is_repaired):
+    def fail(boot, task):
+        raise BMCError(node=task.node.uuid, reason="EjectMedia answers 500")
+
+    node = whole.enroll("manageable", deploy_interface="custom-agent")
+    whole.provision(node, "clean", clean_steps=[{"interface": "deploy", "step": "scrub"}])
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeBoot, "clean_up_ramdisk", fail)
+        shown = whole.provision(node, "abort")
+        told = "Undoing its boot (media, boot scripts) failed: "
+        assert shown["provision_state"] == "clean failed"
+        assert f" Cleaning up failed: {told}" in shown["last_error"]
+        assert "EjectMedia answers 500" in whole.events(node)[-1][1]
+        if not is_repaired:
+            shown = whole.provision(node, "manage")
+            assert shown["provision_state"] == "manageable"
+            assert shown["last_error"].startswith("What boots the ramdisk (media, boot scripts) is left: ")
+            assert whole.events(node)[-1] == ("ERROR", shown["last_error"])
+            return
+
+    shown = whole.provision(node, "manage")
+
+    assert (shown["provision_state"], shown["last_error"], boots) == ("manageable", None, ["clean up"])
+    assert "ramdisk_boot_left" not in shown["driver_internal_info"]
 
 
 @pytest.mark.parametrize("often", [1, 2])

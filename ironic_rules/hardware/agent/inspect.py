@@ -116,11 +116,11 @@ class AgentInspect(InspectInterface):
         failures: list[str] = []
         try:
             if self.conf.inspector.power_off and not node.disable_power_off:
-                with _noting("Switching the machine off failed", failures):
+                with noting("Switching the machine off failed", failures):
                     self._power_off(task)
         finally:
             if booted_by := node.driver_internal_info.get(MANAGED):
-                with _noting("Undoing its boot (media, boot scripts) failed", failures):
+                with noting("Undoing its boot (media, boot scripts) failed", failures):
                     # The boot interface that booted it, not the current one. Earlier versions stored only a flag.
                     booted = NodeDraft(booted_by) if isinstance(booted_by, dict) else node
                     self.interface_of(booted, "boot").clean_up_ramdisk(task)
@@ -148,7 +148,7 @@ class AgentInspect(InspectInterface):
 
 
 @contextlib.contextmanager
-def _noting(what: str, failures: list[str]) -> Iterator[None]:
+def noting(what: str, failures: list[str]) -> Iterator[None]:
     """Add an error to ``failures`` instead of raising it, so that the next operations are still done."""
     try:
         yield
