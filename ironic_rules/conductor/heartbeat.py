@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
+from oslo_log import log as logging
 
 from ironic_rules.conductor import admission, state_machine
 from ironic_rules.conductor.conductor import Conductor
 from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
-from ironic_rules.exceptions import NodeLocked
+from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import states, transitions
+from ironic_rules.models.nodes import Node
+from ironic_rules.steps import procedures
+from ironic_rules.steps.procedures import AGENT_URL
+from ironic_rules.text import printable
+
+LOG = logging.getLogger(__name__)
 
 #: Field of a heartbeat -> its name in driver_internal_info.
 _DETAILS = {"agent_verify_ca": "agent_verify_ca", "agent_status": "agent_status",
@@ -24,6 +32,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
     """Record where the node's agent listens; a node that waits for it (not for inspection data) continues.
 
     :raises NodeLocked: 409, a conductor works on the node; the agent repeats the heartbeat soon
+    :raises InvalidParameterValue: 400, the agent that is waited for has called from another host before
     """
     # It is not stored: whatever needs it runs now, or at the next heartbeat.
     context.agent_token = details.get("agent_token")
@@ -37,8 +46,9 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
         def store(conn: sa.Connection) -> bool:
             locked = nodes.reserve(conn, lock, "heartbeat")
             admission.admit(conn, context, lock.node_id)
+            _check_host(locked, callback_url)
             internal = {
-                **locked.driver_internal_info, "agent_url": callback_url, "agent_version": agent_version,
+                **locked.driver_internal_info, AGENT_URL: callback_url, "agent_version": agent_version,
                 "agent_last_heartbeat": clock.now().isoformat(),
                 **{key: details[name] for name, key in _DETAILS.items() if details.get(name) is not None},
             }
@@ -52,3 +62,19 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
 
         if conductor.db.write(store):
             slot.run(state_machine.run, conductor, lock, context)
+
+
+def _check_host(node: Node, callback_url: str) -> None:
+    """Check that the agent, which gets the token and what steps send, is the one that has called since its boot.
+
+    It finds its address when it starts, and keeps it. Where no conductor calls it (inspection), that is not checked.
+
+    :raises InvalidParameterValue: it is not
+    """
+    known = node.driver_internal_info.get(AGENT_URL)
+    calls_agents = node.provision_state == states.RESCUEWAIT or procedures.of_state(node.provision_state) is not None
+    if calls_agents and known is not None and urlsplit(known).hostname != urlsplit(callback_url).hostname:
+        LOG.warning("Heartbeat refused: the agent of node %s was at %s before, not at %s", node.uuid,
+                    printable(urlsplit(known).hostname, 256), printable(urlsplit(callback_url).hostname, 256))
+        raise InvalidParameterValue(problems=[Problem(
+            "/callback_url", "must have the host of the heartbeats before: the agent of this ramdisk listens there")])

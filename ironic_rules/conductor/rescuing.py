@@ -9,6 +9,7 @@ from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import nodes
 from ironic_rules.models.task import Task
+from ironic_rules.steps import procedures
 
 #: Key of ``driver_internal_info``: the rescue system was booted, and its heartbeat is awaited.
 BOOTED = "rescue_ramdisk_booted"
@@ -49,4 +50,5 @@ def time_out(conductor: Conductor, context: RequestContext, row: nodes.Overdue, 
 
 def columns(internal: dict[str, object]) -> dict[str, object]:
     """Return the columns of a node for which a rescue is requested."""
-    return {"driver_internal_info": {key: value for key, value in internal.items() if key != BOOTED}}
+    return {"driver_internal_info": {
+        key: value for key, value in internal.items() if key not in (BOOTED, procedures.AGENT_URL)}}

@@ -9,6 +9,9 @@ from typing import Any
 from ironic_rules.models import states
 from ironic_rules.steps import polls
 
+#: Key of ``driver_internal_info``: where the agent of the procedure's ramdisk listens. Each ramdisk has its own.
+AGENT_URL = "agent_url"
+
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
@@ -100,7 +103,7 @@ class Procedure:
     def without_progress(self, internal: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``driver_internal_info`` without the keys of the procedure."""
         own = {self.steps_key, self.index_key, self.state_key, self.requested_key, self.left_out_key,
-               self.ramdisk_key, self.no_ramdisk_key, self.restarted_key, polls.KEY}
+               self.ramdisk_key, self.no_ramdisk_key, self.restarted_key, polls.KEY, AGENT_URL}
         return {key: value for key, value in internal.items() if key not in own}
 
 

@@ -21,6 +21,7 @@ _SYNCHRONOUS: dict[str, Any] = {
         "hardware_manager_version": {"generic": "1"}} for name in ("clean", "service")},
     "deploy.get_deploy_steps": {"deploy_steps": {"generic": []}, "hardware_manager_version": {"generic": "1"}},
     "standby.get_partition_uuids": {"root uuid": "0x1f0d15c5"},
+    "rescue.finalize_rescue": None,
     "standby.sync": None,
 }
 

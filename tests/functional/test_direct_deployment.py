@@ -166,6 +166,27 @@ def test_a_checksum_that_does_not_match_fails_the_deployment(whole, images, ramd
     assert undone == [node]
 
 
+@pytest.mark.parametrize("verb", ["active", "clean"])
+def test_an_agent_on_another_host_than_before_gets_neither_the_token_nor_what_is_sent_to_agents(whole, images, ramdisk,
+                                                                                               verb):
+    node = enrolled(whole, images, state="available" if verb == "active" else "manageable")
+    # Of a ramdisk before, which may have had another address.
+    whole.put(node, driver_internal_info={"agent_url": "http://192.0.2.1:9999"})
+    steps = {"clean_steps": [{"interface": "deploy", "step": "burnin_cpu", "args": {}}]} if verb == "clean" else {}
+    waits = whole.provision(node, verb, **steps)["provision_state"]
+    token = beat(whole, node, ramdisk)
+
+    with agent() as other:
+        url = other.url.replace("127.0.0.1", "localhost")
+        reply = whole.app.post_json(f"/v1/heartbeat/{node}", {"callback_url": url, "agent_token": token})
+        row = whole.at_rest(node)
+
+    assert (reply.status_int, other.asked) == (400, [])
+    assert "/callback_url: must have the host of the heartbeats before" in fault(reply)
+    assert (row.provision_state, row.driver_internal_info["agent_url"]) == (waits, ramdisk.url)
+    beat(whole, node, ramdisk, token)
+
+
 def test_a_command_that_was_started_before_a_conductor_died_is_not_started_again(whole, images, ramdisk):
     node = enrolled(whole, images)
     whole.provision(node, "active")

@@ -8,6 +8,7 @@ import pytest
 
 from ironic_rules.conductor import heartbeat, provisioning, recovery
 from ironic_rules.hardware.agent.rescue import AgentRescue
+from tests.functional.agents import agent
 from tests.functional.test_cleaning import beat, token_of
 from tests.functional.test_recovery import ADMIN, dies_at, finish
 from tests.functional.whole import running
@@ -58,9 +59,26 @@ def test_a_rescue_system_that_never_calls_back_fails_the_rescue(whole, waiting):
     assert_stopped(row)
 
 
+@pytest.mark.parametrize("drop", ["unread", "done"])
+def test_the_agent_is_asked_again_if_its_answer_is_lost(whole, waiting, drop):
+    with agent() as running:
+        running.drops[:] = [drop]
+        token, callback = token_of(whole, waiting), {"callback_url": running.url}
+        assert beat(whole, waiting, token, callback).provision_state == "rescue wait"
+        row = beat(whole, waiting, token, callback)
+
+    assert (row.provision_state, row.last_error) == ("rescue", None)
+    assert not [key for key in row.driver_internal_info if key.startswith(("rescue", "agent_silent"))]
+    sent = running.asked[-1]
+    assert (sent[0], sent[1]["hashed"]) == ("rescue.finalize_rescue", True)
+
+
 def test_an_agent_that_can_not_be_reached_fails_the_rescue(whole, waiting):
     # Nothing listens there.
-    row = beat(whole, waiting, token_of(whole, waiting), {"callback_url": "http://127.0.0.1:1"})
+    token, callback = token_of(whole, waiting), {"callback_url": "http://127.0.0.1:1"}
+    assert beat(whole, waiting, token, callback).provision_state == "rescue wait"
+    with whole.option("deploy", "agent_silence_timeout", 0):
+        row = beat(whole, waiting, token, callback)
 
     assert row.provision_state == "rescue failed"
     assert "agent does not respond" in row.last_error

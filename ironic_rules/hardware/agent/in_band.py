@@ -6,6 +6,7 @@ heartbeat.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from ironic_rules.models import secrets, states
 from ironic_rules.models.steps import MAX_PRIORITY, STEP_INTERFACES
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import StepInfo, clean_step, deploy_step, service_step
-from ironic_rules.steps.procedures import ALL, DEPLOYMENT, Procedure, of_state
+from ironic_rules.steps.procedures import AGENT_URL, ALL, DEPLOYMENT, Procedure, of_state
 
 #: Keys of ``driver_internal_info``: the agent's versions; the last of its commands that has been processed; whether the
 #: command of the current step was started; whether the machine reboots after it. The steps that the agent offers are in
@@ -29,6 +30,8 @@ STARTED = "agent_command_started"
 REBOOTS = "agent_reboots"
 _CHANGED = frozenset({"CLEAN_VERSION_MISMATCH", "VERSION_MISMATCH"})
 _MAX_STEPS = 500
+#: Of the agent's steps and versions, as they are stored in the node.
+_MAX_STORED = 256 * 1024
 
 
 class AgentSteps(DeployInterface):
@@ -115,10 +118,14 @@ class AgentSteps(DeployInterface):
             return states.DEPLOYWAIT
         answer = client.run(f"{procedure.name}.get_{procedure.steps_key}", _machine(task))
         internal = task.node.driver_internal_info
-        internal[procedure.ramdisk_key] = [
-            {"interface": info.interface, "offers": info.to_wire(), **({"reboots": True} if reboots else {})}
-            for info, reboots in _offered(answer, procedure)]
-        internal[VERSIONS] = answer.get("hardware_manager_version")
+        steps = [{"interface": info.interface, "offers": info.to_wire(), **({"reboots": True} if reboots else {})}
+                 for info, reboots in _offered(answer, procedure)]
+        versions = answer.get("hardware_manager_version")
+        if len(json.dumps([steps, versions])) > _MAX_STORED:
+            raise IronicRulesError(f"The {procedure.name} steps of the agent, with their arguments and its versions, "
+                                   f"take more than {_MAX_STORED // 1024} KiB.")
+        internal[procedure.ramdisk_key] = steps
+        internal[VERSIONS] = versions
         internal[LAST] = _last(client.commands())
         return None
 
@@ -187,7 +194,7 @@ def forget(task: Task) -> None:
 def client_of(task: Task) -> AgentClient | None:
     """Return a client of the node's agent; None unless its heartbeat is processed now, because it has the token."""
     internal = task.node.driver_internal_info
-    token, url = task.context.agent_token, internal.get("agent_url")
+    token, url = task.context.agent_token, internal.get(AGENT_URL)
     return AgentClient(url, token, internal.get("agent_verify_ca")) if token and url else None
 
 

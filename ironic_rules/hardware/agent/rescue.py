@@ -5,7 +5,7 @@ from __future__ import annotations
 from oslo_utils import secretutils
 
 from ironic_rules.exceptions import IronicRulesError
-from ironic_rules.hardware.agent import booting, in_band
+from ironic_rules.hardware.agent import booting, in_band, silence
 from ironic_rules.hardware.base import RescueInterface
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
@@ -29,6 +29,7 @@ class AgentRescue(RescueInterface):
         booting.boot(self, task)
         return states.RESCUEWAIT
 
+    @silence.tolerated
     def continue_rescue(self, task: Task) -> str | None:
         client = in_band.client_of(task)
         if client is None:

@@ -230,6 +230,7 @@ def test_the_agent_is_asked_for_its_steps(agent, deploy, task):
     {"M": [{"interface": "raid", "step": "x", "priority": 1, "argsinfo": [1]}]},
     {"M": [{"interface": "raid", "step": "x", "priority": 1, "argsinfo": {"a": 1}}]},
     {"M": [{"interface": "raid", "step": "x", "priority": 1}] * 501},
+    {"M": [{"interface": "raid", "step": "x", "priority": 1, "argsinfo": {"a": {"description": "x" * 30000}}}] * 9},
 ])
 def test_steps_of_an_agent_that_can_not_be(agent, deploy, task, steps):
     agent.reply = command("now", command_result={"deploy_steps": steps})

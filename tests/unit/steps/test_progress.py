@@ -19,7 +19,8 @@ STEPS = [ScheduledStep("deploy", "deploy", {}, 100, "code"),
 
 @pytest.fixture
 def node():
-    draft = NodeDraft({"deploy_step": {"step": "old"}, "clean_step": {}, "driver_internal_info": {"agent_url": "http://192.0.2.1"}})
+    draft = NodeDraft({"deploy_step": {"step": "old"}, "clean_step": {},
+                       "driver_internal_info": {"agent_version": "11"}})
     Progress(DEPLOYMENT, draft).start(STEPS)
     return draft
 
@@ -33,7 +34,7 @@ def test_a_procedure_is_a_list_of_steps_of_which_the_first_is_next(node, progres
     assert progress.is_started
     assert not progress.is_begun
     assert (node.deploy_step, node.driver_internal_info) == ({}, {
-        "agent_url": "http://192.0.2.1", "deploy_step_index": 0, "deploy_steps": [
+        "agent_version": "11", "deploy_step_index": 0, "deploy_steps": [
             {"interface": "deploy", "step": "deploy", "args": {}, "priority": 100, "source": "code"},
             {"interface": "raid", "step": "create", "args": {"size": 1}, "priority": 10,
              "source": "template CUSTOM_A"}]})
@@ -71,7 +72,7 @@ def test_after_the_last_step_none_is_left_and_all_can_be_forgotten(node, progres
     node.driver_internal_info["user_deploy_steps"] = []
     progress.forget()
 
-    assert (node.deploy_step, node.driver_internal_info) == ({}, {"agent_url": "http://192.0.2.1"})
+    assert (node.deploy_step, node.driver_internal_info) == ({}, {"agent_version": "11"})
 
 
 def test_a_deployment_without_steps_is_done_at_once(progress):
@@ -118,6 +119,6 @@ def test_a_request_notes_its_own_steps_and_forgets_what_was_noted_before(node):
     columns = DEPLOYMENT.columns(node.driver_internal_info, asked)
 
     assert columns == {"deploy_step": {}, "driver_internal_info": {
-        "agent_url": "http://192.0.2.1", "user_deploy_steps": asked}}
+        "agent_version": "11", "user_deploy_steps": asked}}
     assert Progress(DEPLOYMENT, NodeDraft(columns)).requested() == [ScheduledStep("raid", "create", {}, 5, "request")]
     assert "user_deploy_steps" not in DEPLOYMENT.columns(columns["driver_internal_info"], [])["driver_internal_info"]
