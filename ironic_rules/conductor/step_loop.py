@@ -101,14 +101,15 @@ def _execute(conductor: Conductor, task: Task, progress: Progress, run: Run, pla
         progress.restart(restarts[0].steps)
         return Result("next", history=f"{name}: the agent's hardware managers have changed; the {procedure.noun} "
                                       "begins again.")
+    notices = secrets.mask_text("".join(f" Warning: {notice}" for notice in task.notices))
     if ends == [procedure.wait_state]:
         progress.wait()
-        return Result("wait")
+        return Result("wait", history=f"{name}:{notices}" if notices else None)
     hardware_cache.after_step(conductor, task, run.step.as_dict())
     took_s = progress.finish(clock.now())
     if ends == [procedure.hold_state]:
-        return Result("hold", history=f"{name}: the {procedure.noun} is held until unhold is requested.")
-    return Result("next", history=f"{name} finished after {took_s:.1f} s.")
+        return Result("hold", history=f"{name}: the {procedure.noun} is held until unhold is requested.{notices}")
+    return Result("next", history=f"{name} finished after {took_s:.1f} s.{notices}")
 
 
 def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_off: bool) -> None:

@@ -79,6 +79,8 @@ class Task:
         self.addresses_of_others: Callable[[Collection[str]], Collection[str]] = lambda addresses: ()
         #: messages of ``log`` actions: (level, text)
         self.messages: list[tuple[str, str]] = []
+        #: what a step that has not failed tells about its outcome nevertheless, for the node's history
+        self.notices: list[str] = []
         #: what the BMC reported during this work, to be stored with the node; None: it was not read
         self.bios_settings: Sequence[BIOSSetting] | None = None
         self.firmware_components: Sequence[FirmwareComponent] | None = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 
 import pytest
 
 from ironic_rules.conductor import recovery
 from ironic_rules.hardware.base import DeployInterface, HardwareType
-from ironic_rules.hardware.fake import FakeManagement
+from ironic_rules.hardware.fake import FakeFirmware, FakeManagement
 from ironic_rules.models import states
 from tests.functional.whole import fault, running
 
@@ -152,6 +153,22 @@ def test_requested_steps_run_in_their_order_with_their_arguments(whole, verb):
     history = whole.app.get(f"/v1/nodes/{node}/history?detail=true").json["history"]
     assert {entry["event_type"] for entry in history} == {noun}
     assert_forgotten(whole.row(node))
+
+
+def test_what_a_step_tells_about_its_outcome_is_in_the_history(whole, monkeypatch):
+    @functools.wraps(FakeFirmware.update)
+    def update(firmware, task, settings):
+        task.notices.append("It is unknown.")
+
+    monkeypatch.setattr(FakeFirmware, "update", update)
+    node = whole.enroll("manageable", firmware_interface="fake")
+
+    shown = whole.provision(node, "clean", clean_steps=[
+        step("firmware.update", settings=[{"component": "bios", "url": "http://images/x"}])])
+
+    assert shown["provision_state"] == "manageable"
+    assert re.fullmatch(r"Clean step firmware\.update \(1 of 1, request\) finished after \d\.\d s\. Warning: It is "
+                        r"unknown\.", texts(whole, node)[1])
 
 
 @pytest.mark.parametrize("verb", MANUAL)

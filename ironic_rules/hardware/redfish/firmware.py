@@ -39,6 +39,8 @@ _SETTINGS = {
 _TASK, _REBOOT, _WAIT = "task", "reboot", "wait"
 #: ``TaskState`` of a task that waits for the reboot of the machine.
 _STAGED = frozenset({"Pending", "Suspended"})
+#: Seconds that a machine may take to start with new firmware, if its BMC had no task for that.
+_START_S = 300
 _ACTION = "#UpdateService.SimpleUpdate"
 
 
@@ -73,6 +75,8 @@ class RedfishFirmware(FirmwareVersions):
             return self._reboot(task, setting, done)
         if phase != _WAIT and setting.get("wait"):
             return self._pause(task, setting, done)
+        if not done.get("has_task", True):
+            self._compare(task, setting, done)
         if index + 1 < len(settings):
             return self._send(task, settings, index + 1)
         return None
@@ -84,7 +88,8 @@ class RedfishFirmware(FirmwareVersions):
         if what["phase"] == _REBOOT and (off := power.missing(self.read(task, what["system"])[1], states.POWER_ON)):
             return off
         if what["task"] is None:
-            return None
+            starts = what["phase"] == _REBOOT and not what.get("has_task", True)
+            return self._not_started(task, what) if starts else None
         status, found = self.read(task, what["task"])
         if status in GONE:
             return self._lost(task, what)
@@ -105,6 +110,24 @@ class RedfishFirmware(FirmwareVersions):
             return None
         return f"{what['name']}: the BMC no longer knows its task, and reports the version {now}, as before."
 
+    def _not_started(self, task: Task, what: Mapping[str, Any]) -> str | None:
+        """Return None when another version is reported, or after the time that a machine takes to start with it."""
+        passed_s = (clock.now() - datetime.datetime.fromisoformat(what["rebooted_at"])).total_seconds()
+        if passed_s >= _START_S or self._versions(task).get(what["component"]) != what["version"]:
+            return None
+        return f"{what['name']}: the BMC reports the version {what['version']}, as before."
+
+    def _compare(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> None:
+        """Tell what is known of an update for which the BMC had no task, and so no outcome."""
+        try:
+            now = self._versions(task).get(setting["component"])
+        except BMCError as exc:
+            task.notices.append(f"Whether {_name(setting)} has succeeded is unknown: {exc}")
+            return
+        if now is None or now == done["version"]:
+            task.notices.append(f"Whether {_name(setting)} has succeeded is unknown: the BMC had no task for it, and "
+                                f"reports {'no version' if now is None else f'the version {now}, as before'}.")
+
     def _send(self, task: Task, settings: list[dict[str, Any]], index: int) -> str:
         setting, versions = settings[index], self._versions(task)
         with self.system(task) as system:
@@ -116,7 +139,8 @@ class RedfishFirmware(FirmwareVersions):
             reply = connector.post(_path(target["target"]), data={"ImageURI": setting["url"]})
             begun = bmc_tasks.location(reply)
         return self._begin(task, setting, {
-            "index": index, "phase": _TASK, "task": begun, "version": versions.get(setting["component"])})
+            "index": index, "phase": _TASK, "task": begun, "has_task": begun is not None,
+            "version": versions.get(setting["component"])})
 
     def _reboot(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> str:
         begun = done["task"]
@@ -126,11 +150,13 @@ class RedfishFirmware(FirmwareVersions):
                 begun = None
         with self.system(task) as system:
             path = system.path
-        return self._begin(task, setting, {**done, "phase": _REBOOT, "task": begun, "system": path})
+        return self._begin(task, setting, {**done, "phase": _REBOOT, "task": begun, "system": path,
+                                           "rebooted_at": clock.now().isoformat()})
 
     def _pause(self, task: Task, setting: Mapping[str, Any], done: Mapping[str, Any]) -> str:
         until = clock.now() + datetime.timedelta(seconds=setting["wait"])
-        return self._begin(task, setting, {"index": done["index"], "phase": _WAIT, "until": until.isoformat()})
+        kept = {name: done[name] for name in ("index", "version", "has_task") if name in done}
+        return self._begin(task, setting, {**kept, "phase": _WAIT, "until": until.isoformat()})
 
     def _begin(self, task: Task, setting: Mapping[str, Any], what: dict[str, Any]) -> str:
         """Begin a phase: store what to poll in it, and what is done; return the wait state."""

@@ -105,8 +105,34 @@ def test_components_are_updated_one_after_the_other_and_a_bmc_forgets_its_task(c
     assert proceed(interface, task, "update", settings=settings) == states.DEPLOYWAIT
     assert power.told == ["rebooting"]
     bmc.content[SYSTEM]["PowerState"] = "On"
+    assert poll(interface, task) == "the update of bios: the BMC reports the version 1, as before."
+    bmc.content[SYSTEM]["BiosVersion"] = "2"
     assert poll(interface, task) is None
     assert proceed(interface, task, "update", settings=settings) is None
+    assert task.notices == []
+
+
+@pytest.mark.parametrize(("setting", "told"), [
+    (BIOS, "reports the version 1, as before."), (BMC, "reports the version 1, as before."),
+    ({**BMC, "wait": 0}, "reports the version 1, as before."), (BMC, "cannot be reached")])
+def test_an_update_without_a_task_and_with_the_version_as_before_is_told(conf, bmc, task, setting, told):
+    bmc.task = None
+    interface, _ = update(conf, task, setting, power=Power(lambda: bmc.content[SYSTEM].update(PowerState="On")))
+    assert poll(interface, task) is None
+    if setting is BIOS:
+        assert proceed(interface, task, "update", settings=[setting]) == states.DEPLOYWAIT
+        what = dict(polls.pending(task.node.driver_internal_info).what)
+        assert interface.poll(task, what) is not None
+        what["rebooted_at"] = (clock.now() - datetime.timedelta(seconds=301)).isoformat()
+        assert interface.poll(task, what) is None
+    if "reached" in told:
+        bmc.broken[ROOT.rstrip("/")] = bmc.broken[SYSTEM] = None
+
+    assert proceed(interface, task, "update", settings=[setting]) is None
+
+    [notice] = task.notices
+    assert notice.startswith(f"Whether the update of {setting['component']} has succeeded is unknown: ")
+    assert told in notice
 
 
 def test_a_task_that_fails_ends_the_step_with_what_the_bmc_says(conf, bmc, task):
