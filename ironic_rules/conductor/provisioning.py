@@ -29,7 +29,7 @@ from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
 from ironic_rules.models import secrets, states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.models.task import Task
-from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, SERVICE
+from ironic_rules.steps.procedures import BOOT_LEFT, CLEANING, DEPLOYMENT, SERVICE
 from ironic_rules.steps.warnings import StepWarning
 from ironic_rules.text import MAX_MESSAGE, printable
 
@@ -85,7 +85,7 @@ def change_provision_state(conductor: Conductor, context: RequestContext, node_i
                 discovery.claim(conn, row.id)
             changed = {**_requested(verb, row, args), **state_machine.state_values(transition), "last_error": None}
             work: Work | None = state_machine.run if transition.state in states.TRANSIENT else None
-            if verb == "manage" and step_loop.BOOT_LEFT in row.driver_internal_info:
+            if verb == "manage" and BOOT_LEFT in row.driver_internal_info:
                 work = work or step_loop.undo_left
             if work is None:
                 nodes.release(conn, lock, changed)

@@ -29,14 +29,11 @@ from ironic_rules.models.watch import STEP
 from ironic_rules.steps import execution
 from ironic_rules.steps import progress as step_progress
 from ironic_rules.steps.merge import ScheduledStep
-from ironic_rules.steps.procedures import CLEANING, DEPLOYMENT, Procedure
+from ironic_rules.steps.procedures import BOOT_LEFT, CLEANING, DEPLOYMENT, Procedure
 from ironic_rules.steps.progress import Progress, Run
 from ironic_rules.text import MAX_MESSAGE, printable
 
 LOG = logging.getLogger(__name__)
-
-#: Key of ``driver_internal_info``: what boots the ramdisk of a procedure that has failed could not be removed.
-BOOT_LEFT = "ramdisk_boot_left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +119,19 @@ def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_of
     progress = Progress(procedure, task.node)
     # Without a ramdisk, nothing runs on the machine that would have to be stopped.
     deploy = conductor.hardware.interface(task.node, "deploy")
-    has_ramdisk = not progress.without_ramdisk and deploy.runs_ramdisk(procedure)
+    is_excluded = progress.without_ramdisk
+    has_ramdisk = not is_excluded and deploy.runs_ramdisk(procedure)
     progress.forget()
-    # Where no ramdisk was booted, what the instance boots from is in its place.
-    if not has_ramdisk and procedure is not DEPLOYMENT:
-        return
     failures: list[str] = []
     try:
-        if power_off and not task.node.disable_power_off:
+        if power_off and (has_ramdisk or procedure is DEPLOYMENT) and not task.node.disable_power_off:
             with noting("Switching the machine off failed", failures):
                 conductor.hardware.interface(task.node, "power").set_power_state(task, states.POWER_OFF)
     finally:
-        with noting("Undoing its boot (media, boot scripts) failed", failures):
-            _undo_boot(conductor, task)
+        # Without a ramdisk, the media are those of the running instance.
+        if not is_excluded:
+            with noting("Undoing its boot (media, boot scripts) failed", failures):
+                _undo_boot(conductor, task)
     if failures:
         raise IronicRulesError(" ".join(failures))
 

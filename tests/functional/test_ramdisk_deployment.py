@@ -142,6 +142,16 @@ def test_a_failure_that_can_not_be_cleaned_up_is_one_all_the_same(whole, boots, 
     assert row.power_state == (states.POWER_ON if broken is FakePower else states.POWER_OFF)
 
 
+def test_a_servicing_without_the_ramdisk_that_fails_leaves_what_the_instance_boots_from(whole, boots):
+    node = whole.enroll("active", deploy_interface="custom-agent", raid_interface="fake")
+    whole.put(node, power_state="power on")
+
+    shown = whole.provision(node, "service", disable_ramdisk=True, service_steps=[
+        {"interface": "raid", "step": "pretend", "args": {"error": "no"}}])
+
+    assert (shown["provision_state"], shown["power_state"], boots) == ("service failed", "power on", [])
+
+
 @pytest.mark.parametrize("is_repaired", [True, False])
 def test_media_that_are_left_are_told_and_ejected_when_the_node_is_managed(whole, boots, monkeypatch, is_repaired):
     def fail(boot, task):

@@ -11,6 +11,7 @@ from tests.functional.clients import machines
 from tests.functional.clients.test_ipa_deployment import ramdisk
 from tests.functional.hardware import bmcs
 from tests.functional.hardware.metal3 import Host
+from tests.functional.processes import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +48,10 @@ def test_the_life_of_a_host(ironic, bmc, machine, host, web, tmp_path):
     host.in_state("clean wait")
     assert bmc.media(machine)["Cd"] == f"{web}/ipa.iso"
     with ramdisk(ironic.url, hardware, tmp_path / "cleaning"):
+        wait_for("the reboot that applies the settings",
+                 lambda: (host.show()["driver_internal_info"].get("step_poll") or {}).get("awaits_ramdisk"))
+    assert bmc.media(machine)["Cd"] == f"{web}/ipa.iso"
+    with ramdisk(ironic.url, hardware, tmp_path / "after the reboot"):
         host.in_state("manageable")
     host.provide()
     assert bmc.get(f"{bmc.system_id(machine)}/BIOS")["Attributes"]["ProcTurboMode"] == "Disabled"
