@@ -139,7 +139,7 @@ def clean_up(conductor: Conductor, task: Task, procedure: Procedure, *, power_of
 def _undo_boot(conductor: Conductor, task: Task) -> None:
     task.node.driver_internal_info[BOOT_LEFT] = True
     conductor.hardware.interface(task.node, "deploy").clean_up(task)
-    del task.node.driver_internal_info[BOOT_LEFT]
+    task.node.driver_internal_info.pop(BOOT_LEFT, None)
 
 
 def undo_left(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -> None:

@@ -29,7 +29,7 @@ _REFUSED = frozenset({"Warning", "Critical"})
 _OF_RESET = ("reset", "reboot")
 #: ``BootProgress.LastState`` of a machine that has started, and the ends of those of one that starts.
 _STARTED = frozenset({"OSBootStarted", "OSRunning", "SetupEntered"})
-_STARTING = ("InitializationStarted", "ConfigStarted", "InitializationComplete")
+_STARTING = ("InitializationStarted", "ConfigStarted")
 #: Seconds for which a BMC may report the progress of the start before.
 _STALE_S = 30
 
