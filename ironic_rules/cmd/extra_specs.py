@@ -185,19 +185,37 @@ def _findings(file: str, text: str, what: str, flavors: Sequence[flavor_files.Fl
 class _Lines:
     """Finds the lines in which keys stand, in the order in which they are given, where reading has not told them."""
 
+    #: What stands before a key, and after it: in JSON a colon, in a text as a client prints it an equals sign.
+    _BEFORE = frozenset(" \t\r\n\"',{")
+    _BEHIND = re.compile(r"""["']?\s*[:=]""")
+
     def __init__(self, text: str) -> None:
         self._text = text
+        #: where each key was found last, and where any was, with the line
         self._after: dict[str, int] = {}
+        self._last = (0, 1)
 
     def next(self, key: str) -> int:
         """Return the number of the next line with a key, 0 if there is none."""
-        # In JSON before a colon, in a text as a client prints it before an equals sign.
-        standing = re.compile(rf"""(?<![^\s"',{{]){re.escape(key)}["']?\s*[:=]""")
-        found = standing.search(self._text, self._after.get(key, 0))
-        if found is None:
+        own = self._after.get(key, 0)
+        # Mostly, it comes after the key before.
+        place = self._find(key, max(own, self._last[0]))
+        if place is None:
+            place = self._find(key, own)
+        if place is None:
             return 0
-        self._after[key] = found.end()
-        return self._text.count("\n", 0, found.start()) + 1
+        self._after[key] = place + len(key)
+        begin, line = self._last if self._last[0] <= place else (0, 1)
+        self._last = place, line + self._text.count("\n", begin, place)
+        return self._last[1]
+
+    def _find(self, key: str, start: int) -> int | None:
+        text = self._text
+        while (place := text.find(key, start)) >= 0:
+            if (not place or text[place - 1] in self._BEFORE) and self._BEHIND.match(text, place + len(key)):
+                return place
+            start = place + 1
+        return None
 
 
 def _line(finding: Finding) -> str:

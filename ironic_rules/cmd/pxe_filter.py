@@ -45,7 +45,8 @@ def _status(settings: filter_settings.FilterSettings, db: Database) -> int:
     try:
         for line in report.status(settings, db):
             print(line)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except output.Unwritable as exc:
         if not exc.has_no_reader:
             raise

@@ -47,7 +47,7 @@ def problems(value: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
                                      f"{', '.join(levels)}: {printable(', '.join(wrong))}")
     if not value("use_json"):
         for name in _FORMATS:
-            if reason := _of_format(name, value(name), in_color=bool(value("log_color"))):
+            if reason := _of_format(name, value(name)):
                 yield name, reason
 
 
@@ -89,7 +89,7 @@ def _is_level(text: str, levels: dict[str, int]) -> bool:
     return True
 
 
-def _of_format(name: str, text: str | None, *, in_color: bool) -> str | None:
+def _of_format(name: str, text: str | None) -> str | None:
     """Return why no line can be written with a format: the one of this option, while all others are empty."""
     if text is None:
         return None
@@ -99,8 +99,6 @@ def _of_format(name: str, text: str | None, *, in_color: bool) -> str | None:
     except LookupError:
         record = logging.LogRecord("ironic_rules", logging.DEBUG, __file__, 1, "text", (), sys.exc_info(), "function")
     record.context = RequestContext(overwrite=False) if _FORMATS[name] else None
-    if in_color:
-        record.color = record.reset_color = ""
     try:
         formatters.ContextFormatter(config=conf, datefmt="%Y").format(record)
     except (KeyError, ValueError, TypeError) as exc:

@@ -234,7 +234,9 @@ def _with_properties(pointer: str, item: _Mapping) -> Flavor | None:
     properties = None if key is None else item[key]
     if isinstance(properties, _Mapping):
         return Flavor(_name(item), f"{pointer}/{key}", properties.entries)
-    return Flavor(_name(item), f"{pointer}/{key}", _printed(properties)) if isinstance(properties, str) else None
+    if not isinstance(properties, str) or _TEMPLATED.search(properties):
+        return None
+    return Flavor(_name(item), f"{pointer}/{key}", _printed(properties))
 
 
 def _name(item: Mapping[Any, Any]) -> str:

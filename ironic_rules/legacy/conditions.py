@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -42,6 +42,8 @@ _INDEXED = {"eq": (lookups.EQUAL, False), "ne": (lookups.EQUAL, True),
 #: ``net`` is the name in the document, ``in-net`` that in ironic-inspector.
 NETWORK = frozenset({"net", "in-net"})
 OPERATORS = frozenset({*_COMPARE, *NETWORK, "matches", "contains", "is-empty"})
+#: In a view: the texts of lists and objects, by their ids.
+_TEXTS = "texts of values"
 #: The flag with which ``$`` is the end of any line.
 _MULTI_LINE = re.compile(r"\(\?[A-Za-z]*m")
 #: Operators without a value, which also test a missing field.
@@ -54,6 +56,7 @@ class Tested:
 
     :ivar test: the index's way to test, and ``operand`` its constant; None: an index cannot
     :ivar convert: converts a value to that which the index compares; its name is that of the conversion
+    :ivar of_text: whether ``convert`` makes the text of a value, which is made once for all conditions
     """
 
     call: Test
@@ -61,6 +64,7 @@ class Tested:
     operand: Hashable = None
     inverted: bool = False
     convert: Callable[[Any], Any] | None = None
+    of_text: bool = False
 
 
 def problem(op: str, value: Any, limits: Limits) -> str | None:
@@ -76,8 +80,6 @@ def problem(op: str, value: Any, limits: Limits) -> str | None:
             if len(value) > limits.text:
                 return f"longer than {limits.text} characters"
             compile_regex(value)
-            if op == "matches" and (search := as_search(value)) is not None:
-                compile_regex(search)
     except CannotEvaluate as exc:
         return str(exc)
     return None
@@ -96,20 +98,27 @@ def test_of(op: str, value: Any, limits: Limits) -> Tested:
     search = as_search(value) if op == "matches" else value
     if search is None:
         whole = Pattern(value, limits.subject)
-        return Tested(lambda found: operators.matches(text(found), whole), lookups.FULL_MATCH, whole, convert=text)
+        return Tested(lambda found: operators.matches(text(found), whole), lookups.FULL_MATCH, whole,
+                      convert=text, of_text=True)
     part = Pattern(search, limits.subject)
-    return Tested(lambda found: operators.contains(text(found), part), lookups.SEARCH, part, convert=text)
+    return Tested(lambda found: operators.contains(text(found), part), lookups.SEARCH, part,
+                  convert=text, of_text=True)
 
 
 def as_search(value: str) -> str | None:
     """Return the expression to search for instead of that of ``matches``; None if it has to match the whole text.
 
     ironic-inspector appended ``$``, unless there was one, and matched from the beginning of the text: of alternatives,
-    only the last one has to match all of it.
+    only the last one has to match all of it. One that becomes too long, or another one, has to match the whole text.
     """
     if "|" not in value and not value.endswith(r"\$") and _MULTI_LINE.search(value) is None:
         return None
-    return rf"\A(?:{value}{'' if value.endswith('$') else '$'})"
+    search = rf"\A(?:{value}{'' if value.endswith('$') else '$'})"
+    try:
+        compile_regex(search)
+    except CannotEvaluate:
+        return None
+    return search
 
 
 def _comparison(op: str, value: Any) -> Tested:
@@ -146,6 +155,8 @@ def _text_within(most: int) -> Callable[[Any], str]:
     def text(found: Any) -> str:
         if isinstance(found, str):
             return found
+        if isinstance(found, _NoText):
+            raise CannotEvaluate(found.reason)
         if isinstance(found, (list, dict)):
             _check_size(found, most)
         try:
@@ -175,17 +186,40 @@ def _check_size(found: Any, most: int) -> None:
             values += value
 
 
+class _NoText(NamedTuple):
+    """In the place of a text that cannot be made."""
+
+    reason: str
+
+
+def _as_text(view: View, found: Any, text: Callable[[Any], str]) -> Any:
+    """Return the text of a list or object in data, made once for all conditions of a run; everything else as it is."""
+    if found.__class__ is not dict and found.__class__ is not list:
+        return found
+    known = view.get(_TEXTS)
+    if known is None:
+        known = view[_TEXTS] = {}
+    if id(found) not in known:
+        try:
+            told: Any = text(found)
+        except CannotEvaluate as exc:
+            told = _NoText(str(exc))
+        known[id(found)] = told, found  # as long as this is kept, nothing else has its id
+    return known[id(found)][0]
+
+
 def check(field: FieldPath, test: Tested, multiple: str, invert: bool, *, allow_none: bool) -> Check:
     """Return what a condition tests.
 
     :param allow_none: whether a missing field is tested, as null
     """
     call = _inverted(test.call) if invert else test.call
+    # Data do not change while rules run.
+    text = test.convert if test.of_text and field.root == "data" else None
     if field.plain is not None:
-        get = field.get
-        whole = _of_one(get, call, allow_none)
+        whole = _of_one(field.get, call, allow_none, text)
     else:
-        whole = loop.join_values(multiple, _items(field, allow_none), call)
+        whole = loop.join_values(multiple, _items(field, allow_none, text), call)
     return Check(whole, field.root == "data", _lookup(field, test, invert), False)
 
 
@@ -206,7 +240,7 @@ def _inverted(test: Test) -> Test:
     return lambda found: not test(found)
 
 
-def _of_one(get: Getter, test: Test, allow_none: bool) -> Callable[[View], bool]:
+def _of_one(get: Getter, test: Test, allow_none: bool, text: Callable[[Any], str] | None) -> Callable[[View], bool]:
     def call(view: View) -> bool:
         try:
             value = get(view)
@@ -214,18 +248,18 @@ def _of_one(get: Getter, test: Test, allow_none: bool) -> Callable[[View], bool]
             if not allow_none:
                 raise
             value = None
-        return test(value)
+        return test(value if text is None else _as_text(view, value, text))
 
     return call
 
 
-def _items(field: FieldPath, allow_none: bool) -> loop.Items:
+def _items(field: FieldPath, allow_none: bool, text: Callable[[Any], str] | None) -> loop.Items:
     find = field.find
 
     def items(view: View) -> list[Any]:
         found = find(view)
         if found:
-            return found
+            return found if text is None else [_as_text(view, each, text) for each in found]
         if not allow_none:
             raise CannotEvaluate("the path finds nothing")
         return [None]

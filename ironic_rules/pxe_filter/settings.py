@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from ironic_rules.conf import validation
-from ironic_rules.conf.pxe_filter import group_of, register_own
+from ironic_rules.conf.pxe_filter import GROUP, group_of, register_own
 from ironic_rules.db.pxe_filter import Scope
 from ironic_rules.exceptions import ConfigurationError
 
@@ -128,7 +128,8 @@ def _beside(one: TargetSettings, made: Sequence[TargetSettings]) -> TargetSettin
     for other in same:
         if other is not one and (both := mine.intersection(map(str.lower, other.kea_former_names))):
             raise ConfigurationError(f"[{group_of(one.name)}]kea_former_names has {min(both)}, and so does "
-                                     f"[{group_of(other.name)}]: one of them replaces what had that name.")
+                                     f"[{group_of(other.name)}], perhaps from [{GROUP.name}]: one of them replaces "
+                                     "what had that name.")
     return dataclasses.replace(one, kea_neighbours=frozenset(other.kea_name for other in same if other is not one))
 
 

@@ -206,6 +206,14 @@ def test_keys_that_are_given_again_are_problems_with_their_own_lines(file, capsy
     assert [problem["line"] for problem in found if problem["kind"] == "duplicate"] == again
 
 
+def test_the_lines_of_thousands_of_keys_are_found_in_one_pass(file, capsys):
+    keys = [f"trait:CUSTOM_{number}" for number in range(5000)]
+    run("check", "--format", "json", file(json.dumps({"extra_specs": dict.fromkeys(keys, "no")}, indent=0)))
+
+    found = json.loads(capsys.readouterr().out)["problems"]
+    assert [problem["line"] for problem in found] == list(range(3, 5003))
+
+
 def test_arguments_that_are_given_again_are_problems(capsys):
     assert run("check", "hw:cpu_policy=ded", "hw:cpu_policy=dedicated") == 1
     told = capsys.readouterr().out

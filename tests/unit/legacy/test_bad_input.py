@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -190,6 +191,21 @@ class TestBounds:
         machine.inspect(rule_set([{"conditions": [{"field": "a", "op": "matches", "value": "(a+)+$"}],
                                    "actions": [HIT]}]), {"a": "a" * 30_000 + "!"})
         assert machine.node["extra"] == {}
+
+    @pytest.mark.parametrize("expression", ["SN0|" * 1023 + "SN1", r"\Qa|b"])
+    def test_an_expression_that_becomes_too_long_is_valid(self, expression: str) -> None:
+        machine = Machine()
+        machine.inspect(rule_set([{"conditions": [{"field": "a", "op": "matches", "value": expression}],
+                                   "actions": [HIT]}]), {"a": expression[-3:]})
+        assert machine.node["extra"] != {}
+
+    def test_the_text_of_a_list_is_made_once(self) -> None:
+        made = mock.Mock(return_value="x")
+        listed = type("Listed", (list,), {"__repr__": made})
+        rules = rule_set([{"conditions": [{"field": "a", "op": "contains", "value": "y", "invert": number % 2 > 0}],
+                           "actions": [HIT]} for number in range(20)])
+        Machine().inspect(rules, {"a": [listed([1])]})
+        assert made.call_count <= 2
 
     def test_what_rules_write_is_bounded(self) -> None:
         rules = rule_set([{"actions": [{**HIT, "value": ["{data[big]}"] * 1000}]}])

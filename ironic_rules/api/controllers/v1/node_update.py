@@ -140,7 +140,7 @@ def _resolve(conn: sa.Connection, values: dict[str, Any], owner: str | None) -> 
             values["chassis_uuid"] = chassis.CHASSIS.get(conn, values["chassis_uuid"], shared=True).uuid
     if values.get("parent_node"):
         with node_access.named_by("/parent_node"):
-            # Neither deleted nor moved below the node before this refers to it.
+            # Not deleted before this refers to it, nor moved below the node.
             parent = node_access.find(conn, values["parent_node"], for_update=True)
             if parent.owner != owner:
                 # As in Ironic, which also does not tell whether that node exists.
