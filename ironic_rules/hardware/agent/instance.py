@@ -87,6 +87,6 @@ def _parsed(found: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = json.loads(value)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise ActionError("the capabilities are no valid JSON") from exc
     return capabilities.parse(value)

@@ -7,6 +7,7 @@ long a thread and its memory are occupied, nor who else gets the credentials.
 from __future__ import annotations
 
 import functools
+import importlib
 import io
 import socket
 import threading
@@ -22,6 +23,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import NewConnectionError
+from urllib3.poolmanager import pool_classes_by_scheme
 
 from ironic_rules import context
 from ironic_rules.hardware import time_limit
@@ -37,7 +39,8 @@ _CHUNK = 64 * 1024
 _MAX_REDIRECTS = 3
 #: HTTP status of redirections that keep the method: the server has done nothing. The others are for GET only.
 _SAME_METHOD, _OTHERS = frozenset({307, 308}), frozenset({301, 302, 303})
-_REFUSED = frozenset({401, 403})
+_EXPIRED = 401
+_REFUSED = frozenset({_EXPIRED, 403})
 #: Seconds to connect, and for the response, when a session is closed, for which no request waits.
 _LOGOUT_TIMEOUTS_S = (2.0, 5.0)
 _PORTS = {"http": 80, "https": 443}
@@ -68,7 +71,7 @@ class BMCSession(requests.Session):
         for _ in range(_MAX_REDIRECTS + 1):
             reply = self._request(method, url, arguments, named)
             if reply.status_code in _REFUSED:
-                self._refused.status, self._refused.token = reply.status_code, reply.request.headers.get(_TOKEN)
+                self._refused.reply = reply
             if reply.status_code // 100 != 3:
                 return reply
             url = _followed(method, reply)
@@ -127,11 +130,15 @@ class BMCSession(requests.Session):
     def _log_in(self, auth: Any, log_in: Callable[[], None]) -> None:
         with self._logging_in:
             token = self.headers.get(_TOKEN)
-            if token is not None and token != getattr(self._refused, "token", None):
-                return  # another thread has logged in since
-            if token is not None and self._refused.status != 401:
-                # sushy logs in again, although the session may be one that lacks privileges.
-                self.log_out(auth)
+            refused: requests.Response | None = getattr(self._refused, "reply", None)
+            if token is not None:
+                if refused is None or token != refused.request.headers.get(_TOKEN):
+                    return  # another thread has logged in since
+                if refused.status_code != _EXPIRED:
+                    # sushy would log in again. The session lacks a privilege, and other threads use it. Where it has
+                    # expired nevertheless, this error ends the connection, and the next one has a session of its own.
+                    raise importlib.import_module("sushy").exceptions.AccessError(
+                        refused.request.method, refused.url, refused)
             log_in()
 
     def log_out(self, auth: Any) -> None:
@@ -162,12 +169,13 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 def _followed(method: str, reply: requests.Response) -> str:
     """Return the URL to which a request is redirected.
 
-    :raises ValueError: it is not followed
+    :raises requests.RequestException: it is not followed
     """
     location = reply.headers.get("Location")
     follows = reply.status_code in _SAME_METHOD or (method == "GET" and reply.status_code in _OTHERS)
     if location is None or not follows:
-        raise ValueError(f"{method} {printable(reply.url, 200)} was answered with HTTP {reply.status_code}")
+        raise requests.RequestException(
+            f"{method} {printable(reply.url, 200)} was answered with HTTP {reply.status_code}")
     return urljoin(reply.url, location)
 
 
@@ -239,5 +247,7 @@ class _Adapter(HTTPAdapter):
 
 
 def _limit(manager: Any) -> Any:
-    manager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
+    # Those of a SOCKS proxy are of another kind; through one, only each read has a time-out.
+    if manager.pool_classes_by_scheme == pool_classes_by_scheme:
+        manager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
     return manager

@@ -20,6 +20,8 @@ LOG = log.getLogger(__name__)
 
 #: Seconds after which a connection that is not used is closed: its node may have been deleted.
 _IDLE_S = 600.0
+#: Seconds in which no login succeeds.
+_MOMENT_S = 0.05
 #: Maximum number of sessions that are closed at the same time, and of those that wait for it.
 _LOGOUTS_AT_ONCE, _MAX_LOGOUTS = 16, 2000
 
@@ -28,13 +30,15 @@ class _Kept:
     """A connection, from the beginning of its login.
 
     :ivar made: the connection, or why there is none
+    :ivar ran_out: whether there is none because the thread that has tried had no more time
     :ivar users: the number of threads that use it or wait for it
     """
 
-    __slots__ = ("made", "used_at", "users")
+    __slots__ = ("made", "ran_out", "used_at", "users")
 
     def __init__(self) -> None:
         self.made: futures.Future[Any] = futures.Future()
+        self.ran_out = False
         self.users = 0
         self.used_at = time.monotonic()
 
@@ -59,6 +63,31 @@ class Connections:
         :param log_in: makes it; what it raises is raised here, also for those that have waited for it
         :param ends: what the block raises if the connection must not be used again
         """
+        while True:
+            kept, is_new = self._take(wanted)
+            try:
+                if is_new:
+                    self._make(wanted, kept, log_in)
+                left_s = time_limit.left_s()
+                made = kept.made.result(None if math.isinf(left_s) else max(0.0, left_s))
+            except BaseException as exc:  # whatever ends the login
+                # A thread that waits no longer for a login does not end it.
+                self._leave(wanted, kept, limit, kept.made.done() and kept.made.exception() is not None)
+                if not is_new and kept.ran_out and isinstance(exc, Exception) and time_limit.left_s() > 0:
+                    continue  # the thread that has tried had less time
+                raise
+            break
+        is_over = False
+        try:
+            yield made
+        except ends:
+            is_over = True
+            raise
+        finally:
+            self._leave(wanted, kept, limit, is_over)
+
+    def _take(self, wanted: DriverInfo) -> tuple[_Kept, bool]:
+        """Return the connection, and whether the caller has to log in; :meth:`_leave` follows."""
         with self._guard:
             kept = self._kept.get(wanted)
             is_new = kept is None
@@ -66,23 +95,13 @@ class Connections:
                 kept = self._kept[wanted] = _Kept()
             self._kept.move_to_end(wanted)
             kept.users += 1
-        is_over = False
-        try:
-            if is_new:
-                self._make(wanted, kept, log_in)
-            left_s = time_limit.left_s()
-            yield kept.made.result(None if math.isinf(left_s) else max(0.0, left_s))
-        except BaseException as exc:  # whatever ends the block
-            # A thread that waits no longer for a login does not end it.
-            is_over = isinstance(exc, ends) or (kept.made.done() and kept.made.exception() is not None)
-            raise
-        finally:
-            self._leave(wanted, kept, limit, is_over)
+            return kept, is_new
 
     def _make(self, wanted: DriverInfo, kept: _Kept, log_in: Callable[[], Any]) -> None:
         try:
             kept.made.set_result(log_in())
         except BaseException as exc:  # otherwise those who wait for the login would not end
+            kept.ran_out = time_limit.left_s() < _MOMENT_S
             kept.made.set_exception(exc)
             raise
         with self._guard:
@@ -157,11 +176,14 @@ class _Logouts:
                     self._state.notify_all()
                     return
                 connection = self._waiting.popleft()
-            connector = connection._conn
-            # Not in use any more: what still is (a reader whose time is over) must not log in again.
-            auth, connector._auth = connector._auth, None
-            connector._session.log_out(auth)
-            connector.close()
+            try:
+                connector = connection._conn
+                # Not in use any more: what still is (a reader whose time is over) must not log in again.
+                auth, connector._auth = connector._auth, None
+                connector._session.log_out(auth)
+                connector.close()
+            except Exception:  # the next ones are closed, too
+                LOG.exception("A session at a BMC was not closed; it ends by itself")
 
     def wait(self, seconds: float) -> int:
         """Wait until all are closed; return the number of those that are not, after some seconds."""

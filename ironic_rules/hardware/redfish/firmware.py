@@ -113,7 +113,8 @@ class RedfishFirmware(FirmwareVersions):
     def _not_started(self, task: Task, what: Mapping[str, Any]) -> str | None:
         """Return None when another version is reported, or after the time that a machine takes to start with it."""
         passed_s = (clock.now() - datetime.datetime.fromisoformat(what["rebooted_at"])).total_seconds()
-        if passed_s >= _START_S or self._versions(task).get(what["component"]) != what["version"]:
+        now = self._versions(task).get(what["component"])
+        if passed_s >= _START_S or (now is not None and now != what["version"]):
             return None
         return f"{what['name']}: the BMC reports the version {what['version']}, as before."
 

@@ -231,6 +231,32 @@ def test_a_thread_that_waits_no_longer_for_a_login_does_not_end_it(bmc, manageme
     assert len([path for method, path, _ in bmc.told if path == SESSIONS]) == 1
 
 
+def test_a_thread_with_more_time_tries_after_one_that_had_too_little(bmc, management):
+    bmc.delay_s = 0.3
+
+    def hurry():
+        with pytest.raises(BMCError), time_limit(0.2):
+            management.get_boot_device(task_of(bmc.url))
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(hurry)
+        while not bmc.read:
+            time.sleep(0.01)
+        assert management.get_boot_device(task_of(bmc.url))["boot_device"] == "pxe"
+        first.result()
+
+
+def test_a_document_that_the_user_may_not_read_leaves_the_session_to_other_threads(bmc, management):
+    with management.system(task_of(bmc.url)) as system:
+        bmc.refuse = (403, "no")
+        with pytest.raises(management.sushy.exceptions.AccessError):
+            system._conn.get(SYSTEM)
+        bmc.refuse = None
+        client.CONNECTIONS._logouts.wait(5)
+        assert (bmc.sessions, closed(bmc)) == ({f"{SESSIONS}/1"}, [])
+        system.refresh()
+
+
 def test_a_failed_login_fails_for_all_who_wait_for_it(bmc, management):
     bmc.delay_s, bmc.broken = 0.1, {ROOT: 500}
 
