@@ -75,11 +75,15 @@ class PhysicalNetworkHook(InspectionHook):
         for together in _groups(task):
             if not any(str(port.address) in found for port in together):
                 continue
-            networks = set(filter(None, (found.get(str(port.address)) or port.physical_network for port in together)))
+            networks: list[str] = []
+            for port in together:
+                network = found.get(str(port.address)) or port.physical_network
+                if network is not None and network not in networks:
+                    networks.append(network)
             for port in together:
                 if len(networks) == 1:
                     # Of a bond, one interface has the address.
-                    _set(task, port, next(iter(networks)))
+                    _set(task, port, networks[0])
                 elif (wanted := found.get(str(port.address), port.physical_network)) != port.physical_network:
                     warn(task, f"port {port.address}: physical_network does not become {printable(wanted, 64)}: "
                                "another port of its port group would have a different one")
