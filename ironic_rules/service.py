@@ -294,14 +294,13 @@ def make_database(conf: cfg.ConfigOpts, *, upgrade: bool = False) -> Database:
 
 def conductor_work() -> dict[str, StateWork]:
     """Return what a conductor does in each provision state."""
-    from ironic_rules.conductor import cleaning, deployment, inspection, rescuing, servicing, state_handlers, step_loop
+    from ironic_rules.conductor import cleaning, deployment, inspection, rescuing, servicing, state_handlers
     from ironic_rules.conductor.aborting import finish_abort
     from ironic_rules.conductor.conductor import StateWork
 
     aborts = {"abort": finish_abort}
     return {
         states.VERIFYING: StateWork(state_handlers.verify),
-        states.MANAGEABLE: StateWork(unfinished={"provision: manage": step_loop.finish_undoing}),
         states.INSPECTING: StateWork(inspection.inspect, inspection.clean_up, inspection.failed),
         states.INSPECTWAIT: StateWork(
             clean_up=inspection.clean_up, on_failure=inspection.failed,

@@ -164,11 +164,6 @@ def undo_left(conductor: Conductor, lock: nodes.Lock, context: RequestContext) -
         conductor.db.write(store)
 
 
-def finish_undoing(conductor: Conductor, context: RequestContext, lock: nodes.Lock) -> None:
-    """Finish what :func:`undo_left` did in a conductor that died before it was done."""
-    undo_left(conductor, lock, context)
-
-
 def _overdue(name: str, reason: str) -> IronicRulesError:
     return IronicRulesError(f"{name} failed: {reason}")
 

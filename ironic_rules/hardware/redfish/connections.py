@@ -30,7 +30,7 @@ class _Kept:
     """A connection, from the beginning of its login.
 
     :ivar made: the connection, or why there is none
-    :ivar ran_out: whether there is none because the thread that has tried had no more time
+    :ivar ran_out: whether there is none because the time of the thread that has tried was over
     :ivar users: the number of threads that use it or wait for it
     """
 
