@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity
+from ironic_rules.db import clock, identity, node_filters
 from ironic_rules.db.errors import duplicates
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
@@ -61,7 +61,8 @@ class Collection:
         """
         conditions = (self._filters[name](value) for name, value in filters.items())
         query = self._select(columns, raw_json=raw_json).where(*conditions)
-        marker = marker_row(conn, self._table, page, among=self._of_caller(filters))
+        among = node_filters.of_caller(filters, self._table, self._filters.get("project", node_filters.of_project))
+        marker = marker_row(conn, self._table, page, among=among)
         return list(conn.execute(paginate(query, self._table, page, marker)).all())
 
     def create(self, conn: sa.Connection, values: Mapping[str, Any]) -> Any:
@@ -109,13 +110,6 @@ class Collection:
         owner = self._table.c.node_id
         joined = self._table.join(nodes, owner == nodes.c.id, isouter=bool(owner.nullable))
         return sa.select(*own, _NODE_UUID).select_from(joined)
-
-    def _of_caller(self, filters: Mapping[str, Any]) -> list[sa.ColumnElement[bool]]:
-        """Return the conditions for rows that a caller may see who is confined to the project in the filters."""
-        if "project" not in filters:
-            return []
-        owned = self._filters["project"](filters["project"])
-        return [self._table.c.node_id == nodes.c.id, owned] if self._of_node else [owned]
 
     def _unique(self, values: Mapping[str, Any]) -> Any:
         return duplicates(**{

@@ -35,15 +35,17 @@ def of_project(project: str) -> Condition:
     return sa.or_(nodes.c.owner == project, nodes.c.lessee == project)
 
 
-def of_caller(filters: Mapping[str, Any], table: sa.Table = nodes) -> list[Condition]:
+def of_caller(filters: Mapping[str, Any], table: sa.Table,
+              owned: Callable[[Any], Condition] = of_project) -> list[Condition]:
     """Return the conditions for rows that a caller may see who is confined to the project in the filters of a list.
 
-    :param table: whose rows these are: that of nodes, or one with a ``node_id``
+    :param table: whose rows these are
+    :param owned: returns the condition for what a project may see: of nodes, or of the table if it has no ``node_id``
     """
     if "project" not in filters:
         return []
-    owned = of_project(filters["project"])
-    return [owned] if table is nodes else [table.c.node_id == nodes.c.id, owned]
+    found = [owned(filters["project"])]
+    return [table.c.node_id == nodes.c.id, *found] if "node_id" in table.c else found
 
 
 def of_conductor(host: str, turns: Mapping[str, tuple[int, int]]) -> Condition:

@@ -209,7 +209,7 @@ def list_json(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
 
 
 def _marker(conn: sa.Connection, filters: Mapping[str, Any], page: Page) -> Row | None:
-    return marker_row(conn, nodes, page, among=node_filters.of_caller(filters))
+    return marker_row(conn, nodes, page, among=node_filters.of_caller(filters, nodes))
 
 
 def uuids(filters: Mapping[str, Any]) -> sa.Select[tuple[str]]:
