@@ -20,7 +20,7 @@ from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
-from ironic_rules.hardware.agent.inspect import noting
+from ironic_rules.hardware.attempts import noting
 from ironic_rules.models import secrets, states
 from ironic_rules.models.kept import Kept
 from ironic_rules.models.nodes import Node

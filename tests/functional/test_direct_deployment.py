@@ -86,16 +86,22 @@ def finished(whole, node):
     return [event.split()[2] for _, event in whole.events(node) if " finished after " in event]
 
 
-def test_an_image_is_written_and_booted(whole, images, ramdisk, monkeypatch):
-    node = enrolled(whole, images, root_device={"name": "/dev/sda"})
-    changed = []
+@pytest.fixture
+def switched(monkeypatch):
+    """The power states that were requested of the machine, in order."""
+    found = []
     set_power_state = FakePower.set_power_state
 
     def noted(power, task, target, timeout_s=None):
-        changed.append(target)
+        found.append(target)
         set_power_state(power, task, target, timeout_s)
 
     monkeypatch.setattr(FakePower, "set_power_state", noted)
+    return found
+
+
+def test_an_image_is_written_and_booted(whole, images, ramdisk, switched, monkeypatch):
+    node = enrolled(whole, images, root_device={"name": "/dev/sda"})
     monkeypatch.setattr(FakePower, "get_power_state", lambda power, task: (
         "power off" if "standby.power_off" in ramdisk.names() else "power on"))
 
@@ -117,28 +123,20 @@ def test_an_image_is_written_and_booted(whole, images, ramdisk, monkeypatch):
         "name": "/dev/sda"}
     assert shown["driver_internal_info"]["fake_boot_device"] == {"boot_device": "disk", "persistent": True}
     assert not [key for key in shown["driver_internal_info"] if key.startswith(("agent_url", "agent_last_command"))]
-    assert changed == ["rebooting", "power off", "power on"]
+    assert switched == ["rebooting", "power off", "power on"]
 
 
-@pytest.mark.parametrize(("settings", "last", "switched"), [
+@pytest.mark.parametrize(("settings", "last", "expected"), [
     ({}, ["standby.run_image"], ["rebooting", "power on"]),
     ({"deploy_forces_oob_reboot": True}, [], ["rebooting", "rebooting", "power on"]),
 ])
-def test_a_machine_in_bios_mode_whose_power_must_stay_on(whole, images, ramdisk, monkeypatch, settings, last, switched):
+def test_a_machine_in_bios_mode_whose_power_must_stay_on(whole, images, ramdisk, switched, settings, last, expected):
     node = enrolled(whole, images, mode="bios")
     whole.put(node, disable_power_off=True, driver_info={"force_persistent_boot_device": "Never", **settings})
-    changed = []
-    set_power_state = FakePower.set_power_state
-
-    def noted(power, task, target, timeout_s=None):
-        changed.append(target)
-        set_power_state(power, task, target, timeout_s)
-
-    monkeypatch.setattr(FakePower, "set_power_state", noted)
 
     shown = deployed(whole, node, ramdisk)
 
-    assert (shown["provision_state"], shown["last_error"], changed) == ("active", None, switched)
+    assert (shown["provision_state"], shown["last_error"], switched) == ("active", None, expected)
     assert ramdisk.names() == ["deploy.get_deploy_steps", "standby.prepare_image", "standby.sync", *last]
     assert shown["driver_internal_info"]["fake_boot_device"] == {"boot_device": "disk", "persistent": False}
 

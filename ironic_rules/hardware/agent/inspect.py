@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from oslo_log import log
@@ -11,6 +10,7 @@ from oslo_log import log
 from ironic_rules.exceptions import BMCError, IronicRulesError, UnsupportedDriverExtension
 from ironic_rules.hardware import bmc_resolver
 from ironic_rules.hardware.agent import unsupported
+from ironic_rules.hardware.attempts import noting
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.hardware.boot import kernel_parameters
 from ironic_rules.hardware.boot.device import boot_from, forced_persistence
@@ -145,12 +145,3 @@ class AgentInspect(InspectInterface):
             power.set_power_state(task, states.POWER_OFF)
         except IronicRulesError as exc:
             LOG.info("The discovered node %s is not switched off: %s", task.node.uuid, exc)
-
-
-@contextlib.contextmanager
-def noting(what: str, failures: list[str]) -> Iterator[None]:
-    """Add an error to ``failures`` instead of raising it, so that the next operations are still done."""
-    try:
-        yield
-    except IronicRulesError as exc:
-        failures.append(f"{what}: {exc}")
