@@ -1,8 +1,9 @@
-"""Pages of a table whose rows SQLite writes as JSON text, for replies.
+"""Pages of a table whose rows the database writes as JSON text, for replies.
 
-Each value that leaves SQLite is a call, and a page of 1,000 nodes in detail has 62,000. So SQLite puts the members of
-each row's object together, and what it has written is only cut and joined: 9 ms instead of 17. Other databases are
-servers, which would do the same work in another process.
+Each value that leaves SQLite is a call, and a page of 1,000 nodes in detail has 62,000. A server sends each of them,
+and PyMySQL reads and converts them in Python. So the database puts the members of each row's object together, and what
+it has written is only cut and joined. In all, such a page takes the process 15 ms instead of 25 with SQLite, 16
+instead of 70 with MariaDB, and 14 instead of 35 with PostgreSQL; the server's part takes 10 ms more.
 
 The text of a row has holes. In JSON columns there may be secrets, so they are not in the text but beside it, each as
 the stored text; and at the end of each object is a hole for what is not in the table.
@@ -12,21 +13,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import orjson
 import sqlalchemy as sa
 
+from ironic_rules.db import json_expressions
 from ironic_rules.db.projection import Row
-from ironic_rules.db.types import Json, UTCDateTime
+from ironic_rules.db.types import Json
 
-#: An empty name and 0 are a hole. No other member has this text: in values, quotes are escaped.
-_HOLE, _MEMBER = b'"":0', "'',0"
-#: Between stored JSON texts, in which control characters are escaped.
-_BETWEEN = b"\x01"
-#: Members of one call: SQLite allows 127 arguments by default.
-_MOST_MEMBERS = 63
 #: Rows that are joined at once.
 _ROWS = 30
 
@@ -44,12 +40,13 @@ class JsonPage:
         :param names: those of the JSON columns
         :param rows: as :func:`select` selects them
         """
+        hole, between = json_expressions.HOLE.encode(), json_expressions.BETWEEN.encode()
         texts: list[bytes] = []
         holes: list[bytes] = []
         width = len(names) + 1
         for text, values in rows:
-            texts += text.split(_HOLE)
-            holes += values.split(_BETWEEN)
+            texts += text.split(hole)
+            holes += values.split(between)
         #: by column, what is before each hole
         self._before = [texts[place::width + 1] for place in range(width)]
         self.stored = {name: holes[place::width] for place, name in enumerate(names)}
@@ -87,57 +84,36 @@ class Selected(NamedTuple):
     needed: tuple[str, ...]
 
 
-def are_made(conn: sa.Connection) -> bool:
-    """Return whether :func:`select` can be executed."""
-    return conn.dialect.name == "sqlite"
-
-
 @functools.lru_cache(maxsize=256)
-def select(table: sa.Table, selected: Selected) -> sa.Select[Any]:
+def select(table: sa.Table, selected: Selected, dialect: str) -> sa.Select[Any]:
     """Return the query whose rows :func:`fetch` makes a page of.
 
+    :param dialect: ``sqlite``, ``mysql`` or ``postgresql``
     :raises TypeError: there is no JSON of such a column
     """
     stored = _stored(table, selected)
-    members = [_MEMBER if name in stored else f"'{name}',{_as_json(table.c[name])}" for name in selected.shown]
-    needed = ",".join(str(table.c[name]) for name in selected.needed)
-    values = ",".join([*(str(table.c[name]) for name in stored), f"json_array({needed})"])
-    form = _BETWEEN.decode().join(["%s"] * (len(stored) + 1))
-    columns: list[sa.ColumnElement[Any]] = [
-        sa.literal_column(f"CAST({_object([*members, _MEMBER])} AS BLOB)").label("members"),
-        sa.literal_column(f"CAST(printf('{form}',{values}) AS BLOB)").label("holes")]
-    return sa.select(*columns).select_from(table)
+    shown = [(name, None if name in stored else table.c[name]) for name in selected.shown]
+    members = json_expressions.members([*shown, ("", None)], dialect)
+    beside = json_expressions.beside(
+        [table.c[name] for name in stored], [table.c[name] for name in selected.needed], dialect)
+    texts: list[sa.ColumnElement[Any]] = [sa.literal_column(members), sa.literal_column(beside)]
+    return sa.select(*texts).select_from(table)
 
 
-def fetch(conn: sa.Connection, query: sa.Select[Any], selected: Selected, table: sa.Table) -> JsonPage:
-    """Return the page of ``query``."""
+def fetch(conn: sa.Connection, query: sa.Select[Any], selected: Selected, table: sa.Table) -> JsonPage | None:
+    """Return the page of ``query``; None: a row is too large for MariaDB or MySQL to make one text of it."""
     # A few rows at a time, whose texts are always in the same place.
-    return JsonPage(_stored(table, selected), conn.execute(query).yield_per(_ROWS))
+    rows: Iterable[Any] = conn.execute(query).yield_per(_ROWS)
+    if conn.dialect.name == "mysql":
+        rows = [*rows]
+        # NULL instead of more than max_allowed_packet.
+        if any(text is None or values is None for text, values in rows):
+            return None
+    elif conn.dialect.name == "postgresql":
+        rows = ((text.encode(), values.encode()) for text, values in rows)
+    return JsonPage(_stored(table, selected), rows)
 
 
 def _stored(table: sa.Table, selected: Selected) -> tuple[str, ...]:
     """Return the JSON columns that are shown."""
     return tuple(name for name in selected.shown if isinstance(table.c[name].type, Json))
-
-
-def _object(members: Sequence[str]) -> str:
-    calls = [f"json_object({','.join(members[first:first + _MOST_MEMBERS])})"
-             for first in range(0, len(members), _MOST_MEMBERS)]
-    if len(calls) == 1:
-        return calls[0]
-    # No value ends or begins with a brace.
-    inner = "||','||".join(f"trim({call},'{{}}')" for call in calls)
-    return f"'{{'||{inner}||'}}'"
-
-
-def _as_json(column: sa.Column[Any]) -> str:
-    """Return the expression of the value of a column, which json_object() writes as orjson does."""
-    if isinstance(column.type, sa.Boolean):
-        return f"CASE {column} WHEN 1 THEN json('true') WHEN 0 THEN json('false') END"
-    if isinstance(column.type, UTCDateTime):
-        # It is stored as 2026-11-26 08:40:56.555726.
-        moment = f"replace(replace({column},' ','T'),'.000000','')||'+00:00'"
-        return f"CASE WHEN {column} IS NOT NULL THEN {moment} END" if column.nullable else moment
-    if isinstance(column.type, (sa.String, sa.Integer)):
-        return str(column)
-    raise TypeError(f"{column} is a {column.type!r}")

@@ -201,9 +201,9 @@ def list_nodes(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
 
 
 def list_json(conn: sa.Connection, filters: Mapping[str, Any], page: Page,
-              selected: json_pages.Selected) -> json_pages.JsonPage:
-    """Return what :func:`list_nodes` does as JSON, if ``json_pages.are_made(conn)``."""
-    query = json_pages.select(nodes, selected).where(*node_filters.conditions(filters))
+              selected: json_pages.Selected) -> json_pages.JsonPage | None:
+    """Return what :func:`list_nodes` does as JSON; None: a row is too large for that."""
+    query = json_pages.select(nodes, selected, conn.dialect.name).where(*node_filters.conditions(filters))
     query = paginate(query, nodes, page, _marker(conn, filters, page))
     return json_pages.fetch(conn, query, selected, nodes)
 

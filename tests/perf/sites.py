@@ -33,10 +33,13 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, kind: str, apis: int) -> Iterator[Site]:
-    """Run API processes and two conductors over RabbitMQ; clients use the first API."""
+def site(folder: Path, kind: str, apis: int, options: str = "") -> Iterator[Site]:
+    """Run API processes and two conductors over RabbitMQ; clients use the first API.
+
+    :param options: sections of the configuration file besides those of the tests
+    """
     with temporary_database(kind) as database, temporary_vhost() as transport:
-        cluster = Cluster(folder, database, transport, _OPTIONS)
+        cluster = Cluster(folder, database, transport, _OPTIONS + options)
         try:
             cluster.sync_database()
             conductors = [cluster.conductor(f"conductor-{number}").pid for number in range(2)]

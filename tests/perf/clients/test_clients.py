@@ -6,15 +6,21 @@ slow: the figures are for people.
 
 from __future__ import annotations
 
+import statistics
+import time
+from pathlib import Path
+
 import pytest
 from rich.console import Console
 from rich.table import Table
 
-from tests.perf import loads
+from tests.perf import loads, sites
 from tests.perf.client import Client
 from tests.perf.processes import Measured, ours
 
 _CLIENTS = (1, 4, 8)
+#: Of several series in turns, the median is shown.
+_SERIES = 5
 #: name -> path and number of requests
 _REQUESTS = {
     "list of 1,000 nodes": ("/v1/nodes?limit=1000", 60),
@@ -54,3 +60,38 @@ def test_the_cost_of_clients(figures: dict[tuple[str, int], list[float]]) -> Non
         table.add_row(name, str(clients), *(f"{value:.1f}" for value in values))
     Console(width=120).print(table)
     assert all(values[0] > 0 for values in figures.values())
+
+
+def measure_site(site: sites.Site, path: str, count: int, clients: int) -> list[float]:
+    """Return requests per second, and milliseconds of the API and of the database server per request."""
+    before, began = site.times_s(), time.monotonic()
+    loads.repeat_get(site.endpoint, path, count, clients)
+    taken, after = time.monotonic() - began, site.times_s()
+    return [count / taken, *(1e3 * (after[name] - before[name]) / count for name in ("API", "database"))]
+
+
+def test_lists_of_several_processes(tmp_path: Path) -> None:
+    table = Table(title="Lists of 1,000 by processes of [api]workers")
+    for column in ("database", "workers", "request", "clients", "requests/s", "to one client", "API, ms",
+                   "database, ms"):
+        table.add_column(column, justify="right" if column not in ("database", "request") else "left")
+    for kind in ("mysql", "postgresql"):
+        for workers in (1, 2):
+            folder = tmp_path / f"{kind}-{workers}"
+            folder.mkdir()
+            with sites.site(folder, kind, 1, f"[api]\nworkers = {workers}\n") as site:
+                loads.create_nodes(site.endpoint, 1000)
+                loads.create_rules(site.endpoint, 1000)
+                sites.gather_statistics(site)
+                for name, (path, count) in _REQUESTS.items():
+                    if "list" not in name:
+                        continue
+                    series = [{clients: measure_site(site, path, count, clients) for clients in _CLIENTS}
+                              for _ in range(_SERIES)]
+                    median = {clients: [statistics.median(values) for values in zip(
+                        *(each[clients] for each in series), strict=True)] for clients in _CLIENTS}
+                    for clients, (rate, api, server) in median.items():
+                        table.add_row(kind, str(workers), name, str(clients), f"{rate:.0f}",
+                                      f"{rate / median[1][0]:.2f}", f"{api:.1f}", f"{server:.1f}")
+                    assert all(rate > 0 for rate, _, _ in median.values())
+    Console(width=130).print(table)
