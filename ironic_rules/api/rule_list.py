@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import pecan
@@ -13,6 +13,7 @@ from ironic_rules.api import built_in_rules
 from ironic_rules.api.rule_problems import Problems
 from ironic_rules.api.views import inspection_rules as views
 from ironic_rules.db import inspection_rules, rule_filters
+from ironic_rules.db.json_pages import JsonPage
 from ironic_rules.db.paging import Page
 from ironic_rules.db.projection import Row
 from ironic_rules.models.inspection_rules import Rule
@@ -28,10 +29,7 @@ def page(conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
     :param filters: the request's
     :raises MarkerNotFound: 404
     """
-    wanted = dict(filters)
-    kind, valid = wanted.pop("built_in", None), wanted.pop("valid", None)
-    if valid is not None:
-        wanted["uuid_not_in" if valid else "uuid_in"] = pecan.request.rule_problems.of_all(conn).keys()
+    wanted, kind = _wanted(conn, filters)
     if asked.sort_key == EXECUTION:
         return _in_order(conn, asked, wanted, fields, kind)
     found: list[Row | Rule] = []
@@ -42,16 +40,39 @@ def page(conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
     return found
 
 
+def json_page(conn: sa.Connection, asked: Page, filters: Mapping[str, Any], fields: Collection[str]) -> JsonPage | None:
+    """Return what :func:`page` does as JSON; None: it cannot be read from one table, or a row is too large for that."""
+    wanted, kind = _wanted(conn, filters)
+    if asked.sort_key == EXECUTION or kind is True or (kind is None and pecan.request.rules.built_in):
+        return None
+    return inspection_rules.list_json(conn, wanted, asked, views.selected(fields))
+
+
+def _wanted(conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[dict[str, Any], bool | None]:
+    """Return the filters of stored rules, and whether built-in rules are wanted: None: both."""
+    wanted = dict(filters)
+    kind, valid = wanted.pop("built_in", None), wanted.pop("valid", None)
+    if valid is not None:
+        wanted["uuid_not_in" if valid else "uuid_in"] = pecan.request.rule_problems.of_all(conn).keys()
+    return wanted, kind
+
+
 def problems(conn: sa.Connection, rows: Collection[Row | Rule], fields: Collection[str]) -> Mapping[str, Problems]:
     """Return the problems of the invalid ones of ``rows``, if ``fields`` show them; built-in rules are valid."""
-    if "valid" not in fields and "problems" not in fields:
-        return {}
     stored = [row for row in rows if not isinstance(row, Rule)]
-    if not stored:
+    if not stored or not views.show_validity(fields):
         return {}
     # By position: by name it takes three times as long.
     names = stored[0]._fields
-    versions = map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored)
+    return _of_versions(conn, map(operator.itemgetter(names.index("uuid"), names.index("revision")), stored))
+
+
+def problems_of_page(conn: sa.Connection, made: JsonPage, fields: Collection[str]) -> Mapping[str, Problems]:
+    """Return what :func:`problems` does for a page of :func:`json_page`."""
+    return _of_versions(conn, ((row[0], row[1]) for row in made.needed)) if views.show_validity(fields) else {}
+
+
+def _of_versions(conn: sa.Connection, versions: Iterable[tuple[str, int]]) -> Mapping[str, Problems]:
     found: Mapping[str, Problems] = pecan.request.rule_problems.of_versions(conn, versions)
     return found
 

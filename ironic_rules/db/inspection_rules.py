@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from ironic_rules.db import clock, identity, rule_filters, rule_nodes, rule_revisions
+from ironic_rules.db import clock, identity, json_pages, rule_filters, rule_nodes, rule_revisions
 from ironic_rules.db.errors import duplicates
+from ironic_rules.db.json_pages import JsonPage, Selected
 from ironic_rules.db.paging import Page, marker_row, paginate
 from ironic_rules.db.projection import Row, columns_of
 from ironic_rules.db.rule_filters import Place
@@ -95,14 +96,23 @@ def list_rules(conn: sa.Connection, filters: Mapping[str, Any], page: Page, colu
     :param raw_json: leave JSON columns as text
     :raises MarkerNotFound: 404;  Invalid: 400, the sort key is invalid
     """
+    query = sa.select(*columns_of(inspection_rules, columns, raw_json=raw_json))
+    return list(conn.execute(_of_page(conn, query, filters, page)).all())
+
+
+def list_json(conn: sa.Connection, filters: Mapping[str, Any], page: Page, selected: Selected) -> JsonPage | None:
+    """Return what :func:`list_rules` does as JSON; None: a row is too large for that."""
+    query = json_pages.select(inspection_rules, selected, conn.dialect.name)
+    return json_pages.fetch(conn, _of_page(conn, query, filters, page), selected, inspection_rules)
+
+
+def _of_page(conn: sa.Connection, query: sa.Select[Any], filters: Mapping[str, Any], page: Page) -> sa.Select[Any]:
     if page.sort_key not in RULE.sort_keys:
         raise Invalid(problems=[Problem("sort_key", f'"{page.sort_key}" is an invalid field for sorting')])
     if page.sort_key == "id":
         page = replace(page, sort_key="position")
-    query = sa.select(*columns_of(inspection_rules, columns, raw_json=raw_json)).where(
-        *rule_filters.conditions(filters))
     marker = marker_row(conn, inspection_rules, page, "position")
-    return list(conn.execute(paginate(query, inspection_rules, page, marker, "position")).all())
+    return paginate(query.where(*rule_filters.conditions(filters)), inspection_rules, page, marker, "position")
 
 
 def list_in_order(conn: sa.Connection, filters: Mapping[str, Any], page: Page, columns: Iterable[str],

@@ -12,6 +12,7 @@ from ironic_rules.db import inspection_rules
 from ironic_rules.inspection import rule_settings
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.rules import Limits
+from tests.functional import databases
 from tests.functional.api.conftest import Client
 from tests.functional.api.test_rule_sets import LOG, RULES, put, rule
 
@@ -140,3 +141,25 @@ def test_a_rule_that_is_no_longer_valid_is_shown_and_found(conf, db, rpc):
     assert "/rules/1/actions: " in put(strict, rule("a"), rule("b", actions=[LOG, LOG]), status=400)
     put(strict, rule("b"), rule("c", sensitive=True))
     assert found(strict, "valid=false") == []
+
+
+@pytest.mark.parametrize("kind", databases.KINDS)
+def test_a_page_as_json_is_that_of_rows(conf, rpc, kind):
+    with databases.migrated_database(kind) as url:
+        database = databases.open_database(url)
+        put(Client(api_app.make_app(conf, database, rpc)), *(rule(
+            f"é{number}", description=[None, '"":0', "\\"][number % 3], sensitive=number % 4 == 3,
+            scope=["a", None][number % 2], max_nodes=[None, 2**31 - 1][number % 2],
+            conditions=[CONDITION] * (number % 3),
+            actions=[{"op": "log", "args": ['"":0\x01{{"', "info"]}]) for number in range(8)))
+        strict = Client(api_app.make_app(conf, database, rpc, RuleSettings(limits=Limits(conditions=1))))
+
+        for shown in ("", "&detail=true", "&fields=name", "&fields=conditions,uuid",
+                      "&fields=problems,sensitive,actions", "&limit=3",
+                      "&limit=3&detail=true", "&valid=false&detail=true", "&limit=8", "&name=none",
+                      "&built_in=false&fields=built_in", "&sort_dir=desc&detail=true"):
+            # Those in the order of execution, which is here that of creation, are read as rows.
+            as_json, of_rows = (strict.get(f"{RULES}?sort_key={key}{shown}").body for key in ("id", "execution"))
+            expected = of_rows.replace(b"sort_key=execution", b"sort_key=id")
+            assert as_json == expected, shown
+        database.dispose()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import pecan
@@ -35,7 +34,7 @@ from ironic_rules.api.expose import expose
 from ironic_rules.api.resource import Resource
 from ironic_rules.api.schemas import nodes as schemas
 from ironic_rules.api.views import nodes as views
-from ironic_rules.db import nodes, sqlite
+from ironic_rules.db import json_pages, nodes
 from ironic_rules.exceptions import (
     InvalidParameterValue,
     NodeAssociated,
@@ -87,8 +86,7 @@ def list_nodes(query: dict[str, Any], *, detail: bool) -> dict[str, Any] | tuple
     with pecan.request.db.reader() as conn:
         node_access.resolve(conn, wanted)
         if node_access.is_as_stored(fields):
-            # With a server, most of the time is the server's.
-            with sqlite.in_turn() if conn.dialect.name == "sqlite" else contextlib.nullcontext():
+            with json_pages.making(conn):
                 made = nodes.list_json(conn, wanted, page, node_access.selected(fields))
                 if made is not None:
                     return pagination.json_collection(
