@@ -42,10 +42,11 @@ def page(conn: sa.Connection, asked: Page, filters: Mapping[str, Any],
 
 def json_page(conn: sa.Connection, asked: Page, filters: Mapping[str, Any], fields: Collection[str]) -> JsonPage | None:
     """Return what :func:`page` does as JSON; None: it cannot be read from one table, or a row is too large for that."""
-    wanted, kind = _wanted(conn, filters)
-    if asked.sort_key == EXECUTION or kind is True or (kind is None and pecan.request.rules.built_in):
+    kind = filters.get("built_in")
+    if (asked.sort_key == EXECUTION or kind is True or (kind is None and pecan.request.rules.built_in)
+            or built_in_rules.find(asked.marker) is not None):
         return None
-    return inspection_rules.list_json(conn, wanted, asked, views.selected(fields))
+    return inspection_rules.list_json(conn, _wanted(conn, filters)[0], asked, views.selected(fields))
 
 
 def _wanted(conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[dict[str, Any], bool | None]:

@@ -73,6 +73,7 @@ def test_a_list_is_walked_page_by_page_across_both_kinds(with_rules):
 @pytest.mark.parametrize(("query", "expected"), [
     ("?phase=preprocess", [SECOND]), ("?priority=20000", [FIRST]), ("?scope=lab", []),
     ("?sort_key=priority", [SECOND, FIRST]), ("?sort_dir=desc", [SECOND, FIRST]), (f"?marker={FIRST}", [SECOND]),
+    (f"?marker={FIRST}&built_in=false", []),
 ])
 def test_filters_and_order_hold_for_built_in_rules(with_rules, query, expected):
     assert uuids(with_rules, query) == expected
