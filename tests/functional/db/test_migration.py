@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -56,7 +59,7 @@ def test_upgrade_of_a_current_database_changes_nothing(engine: sa.Engine, url: s
 
 
 def test_the_migrated_schema_is_that_of_the_tables(engine: sa.Engine) -> None:
-    migration.upgrade(engine)
+    migration.upgrade(engine, migration.HEAD)
     orders = {"name": 'name COLLATE "C" NULLS FIRST', "updated_at": "updated_at NULLS FIRST"}
     own = {f"nodes_{name}_order_idx" for name in orders} if engine.dialect.name == "postgresql" else set()
     with engine.connect() as conn:
@@ -69,7 +72,7 @@ def test_the_migrated_schema_is_that_of_the_tables(engine: sa.Engine) -> None:
 
 
 def test_constraints_have_the_names_of_the_tables(engine: sa.Engine) -> None:
-    migration.upgrade(engine)
+    migration.upgrade(engine, migration.HEAD)
     inspector = sa.inspect(engine)
     tables = metadata.sorted_tables
     # SQLAlchemy does not read the name of a foreign key that SQLite got with a column that was added.
@@ -169,6 +172,37 @@ def test_mariadb_stores_times_to_the_microsecond_and_json_of_any_size(engine: sa
     assert types["properties"] == ("longtext", "utf8mb4_nopad_bin")
     assert types["name"] == ("varchar(255)", "utf8mb4_nopad_bin")
     assert types.keys() == set(nodes.c.keys())
+
+
+def test_a_new_sqlite_database_is_what_the_migrations_make(tmp_path: Path) -> None:
+    code = ("import sys; from ironic_rules.db import migration; migration.upgrade(sys.argv[1]);"
+            "raise SystemExit('alembic' in sys.modules)")
+    made, migrated = (f"sqlite:///{tmp_path}/{name}" for name in ("made", "migrated"))
+    assert subprocess.run([sys.executable, "-c", code, made], check=False).returncode == 0
+    # Not "head": step by step.
+    migration.upgrade(migrated, migration.HEAD)
+
+    assert _content(made) == _content(migrated)
+
+
+def _content(url: str) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return the parts of the statement of each table and index, in any order, and the rows of each table."""
+    engine = sa.create_engine(url)
+    with engine.connect() as conn:
+        statements = dict(conn.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").all())
+        names = sa.inspect(conn).get_table_names()
+        rows = {name: conn.exec_driver_sql(f'SELECT * FROM "{name}"').all() for name in names}
+    engine.dispose()
+    # This key was added with its column, so it is a part of that.
+    key = re.compile(r",? CONSTRAINT nodes_chassis_uuid_fkey (FOREIGN KEY\(chassis_uuid\) )?"
+                     r"REFERENCES chassis \(uuid\)")
+    parts = {}
+    for name, sql in statements.items():
+        text, found = key.subn("", " ".join(sql.split()))
+        assert found == (name == "nodes")
+        head, _, body = text.partition("(")
+        parts[name] = [head, *sorted(part.strip() for part in re.split(r",\s+(?![^()]*\))", body.removesuffix(")")))]
+    return parts, rows
 
 
 def test_head_names_the_newest_migration() -> None:
