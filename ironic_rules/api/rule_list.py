@@ -60,8 +60,8 @@ def _wanted(conn: sa.Connection, filters: Mapping[str, Any]) -> tuple[dict[str, 
 
 def problems(conn: sa.Connection, rows: Collection[Row | Rule], fields: Collection[str]) -> Mapping[str, Problems]:
     """Return the problems of the invalid ones of ``rows``, if ``fields`` show them; built-in rules are valid."""
-    stored = [row for row in rows if not isinstance(row, Rule)]
-    if not stored or not views.show_validity(fields):
+    stored = [row for row in rows if not isinstance(row, Rule)] if views.show_validity(fields) else []
+    if not stored:
         return {}
     # By position: by name it takes three times as long.
     names = stored[0]._fields

@@ -18,10 +18,30 @@ from ironic_rules.db.types import UTCDateTime
 HOLE = '"":0'
 #: Between stored JSON texts, in which control characters are escaped.
 BETWEEN = "\x01"
-#: Of one call: SQLite allows 127 by default, PostgreSQL 100.
-_MOST_ARGUMENTS = 100
+#: Arguments of one call: the least that databases allow by default.
+_MOST_ARGUMENTS = {"sqlite": 126, "mysql": 100, "postgresql": 100}
 #: The members of an object: a name, and the column of its value, or None for a hole.
 Members = Sequence[tuple[str, sa.Column[Any] | None]]
+
+#: The expression of a value as JSON, by its type: for SQLite as an argument of json_object(), for servers as text.
+_VALUES = {
+    "sqlite": {
+        sa.Boolean: "CASE {} WHEN 1 THEN json('true') WHEN 0 THEN json('false') END",
+        # It is stored as 2026-11-26 08:40:56.555726.
+        UTCDateTime: "replace(replace({},' ','T'),'.000000','')||'+00:00'",
+        sa.String: "{}",
+        sa.Integer: "{}"},
+    "mysql": {
+        sa.Boolean: "CASE {} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END",
+        UTCDateTime: """CONCAT('"',REPLACE(REPLACE({},' ','T'),'.000000',''),'+00:00"')""",
+        sa.String: "JSON_QUOTE({})",
+        sa.Integer: "{}"},
+    "postgresql": {
+        sa.Boolean: "{}::text",
+        UTCDateTime: """'"'||replace(to_char({},'YYYY-MM-DD"T"HH24:MI:SS.US'),'.000000','')||'+00:00"'""",
+        sa.String: "to_json({})::text",
+        sa.Integer: "{}::text"},
+}
 
 
 def members(shown: Members, dialect: str) -> str:
@@ -58,8 +78,8 @@ def beside(stored: Iterable[sa.Column[Any]], needed: Iterable[sa.Column[Any]], d
 
 
 def _object_of_sqlite(shown: Members) -> str:
-    found = ["'',0" if column is None else f"'{name}',{_value_of_sqlite(column)}" for name, column in shown]
-    calls = [f"json_object({','.join(some)})" for some in _batches(found, _MOST_ARGUMENTS // 2)]
+    found = ["'',0" if column is None else f"'{name}',{_value(column, 'sqlite')}" for name, column in shown]
+    calls = [f"json_object({','.join(some)})" for some in _batches(found, _MOST_ARGUMENTS["sqlite"] // 2)]
     if len(calls) == 1:
         return calls[0]
     # No value ends or begins with a brace.
@@ -67,40 +87,21 @@ def _object_of_sqlite(shown: Members) -> str:
     return f"'{{'||{inner}||'}}'"
 
 
-def _value_of_sqlite(column: sa.Column[Any]) -> str:
-    """Return the expression of what json_object() writes as orjson does."""
-    if isinstance(column.type, sa.Boolean):
-        return f"CASE {column} WHEN 1 THEN json('true') WHEN 0 THEN json('false') END"
-    if isinstance(column.type, UTCDateTime):
-        # It is stored as 2026-11-26 08:40:56.555726.
-        moment = f"replace(replace({column},' ','T'),'.000000','')||'+00:00'"
-        return f"CASE WHEN {column} IS NOT NULL THEN {moment} END" if column.nullable else moment
-    if isinstance(column.type, (sa.String, sa.Integer)):
-        return str(column)
+def _value(column: sa.Column[Any], dialect: str) -> str:
+    for kind, form in _VALUES[dialect].items():
+        if isinstance(column.type, kind):
+            return form.format(column)
     raise TypeError(f"{column} is a {column.type!r}")
 
 
 def _text(column: sa.Column[Any], dialect: str) -> str:
-    """Return the expression of the JSON text of a value for a server."""
-    mysql = dialect == "mysql"
-    if isinstance(column.type, sa.Boolean):
-        text = f"CASE {column} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END" if mysql else f"{column}::text"
-    elif isinstance(column.type, UTCDateTime):
-        moment = f"REPLACE({column},' ','T')" if mysql else f"to_char({column},'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
-        quoted = "'\"'", f"REPLACE({moment},'.000000','')", "'+00:00\"'"
-        text = f"CONCAT({','.join(quoted)})" if mysql else "||".join(quoted)
-    elif isinstance(column.type, sa.String):
-        text = f"JSON_QUOTE({column})" if mysql else f"to_json({column})::text"
-    elif isinstance(column.type, sa.Integer):
-        text = str(column) if mysql else f"{column}::text"
-    else:
-        raise TypeError(f"{column} is a {column.type!r}")
+    text = _value(column, dialect)
     return f"COALESCE({text},'null')" if column.nullable else text
 
 
 def _joined(parts: Sequence[str], dialect: str) -> str:
-    """Return the expression of the texts one after the other: bytes on MariaDB and MySQL, to which they are."""
-    calls = [f"concat({','.join(some)})" for some in _batches(parts, _MOST_ARGUMENTS)]
+    """Return the expression of the texts of a server one after the other: bytes on MariaDB and MySQL."""
+    calls = [f"concat({','.join(some)})" for some in _batches(parts, _MOST_ARGUMENTS[dialect])]
     text = calls[0] if len(calls) == 1 else f"concat({','.join(calls)})"
     # The driver would decode the text.
     return f"CAST({text} AS BINARY)" if dialect == "mysql" else text

@@ -6,12 +6,16 @@ import re
 import uuid
 
 import pytest
+import sqlalchemy as sa
 
-from ironic_rules.db import conductors, traits
+from ironic_rules.api.app import make_app
+from ironic_rules.db import conductors, nodes, traits
+from ironic_rules.db.tables import nodes as table
 from ironic_rules.models import states
 from ironic_rules.models.nodes import INTERFACE_FIELDS
+from tests.functional import databases
 
-from .conftest import at
+from .conftest import Client, at
 
 UUID = "44444444-4444-4444-8444-444444444444"
 #: Fields of a node at 1.1, and the additions of this service.
@@ -282,6 +286,20 @@ def test_a_detailed_list_shows_what_get_shows(app, db, make_node):
     assert one["traits"] == ["CUSTOM_A", "CUSTOM_B"]
     for path in ("/v1/nodes/detail", "/v1/nodes?detail=true", "/v1/nodes?details=True", "/v1/nodes/detail?detail=True"):
         assert app.get(path).json == {"nodes": [one]}
+
+
+def test_a_list_shows_a_node_that_mariadb_cannot_write_as_one_text(conf, rpc):
+    large = {"extra": {"a": "x" * 9_000_000}, "properties": {"b": "y" * 9_000_000}}
+    with databases.migrated_database("mysql") as url:
+        database = databases.open_database(url)
+        # One statement for each: max_allowed_packet is 16 MiB by default.
+        database.write(lambda conn: nodes.create(conn, {"driver": "fake-hardware", "extra": large["extra"]}))
+        database.write(lambda conn: conn.execute(sa.update(table).values(properties=large["properties"])))
+
+        found = Client(make_app(conf, database, rpc)).get("/v1/nodes?fields=extra,properties").json["nodes"]
+
+        assert [{name: node[name] for name in large} for node in found] == [large]
+        database.dispose()
 
 
 def test_pages_follow_each_other_and_keep_the_filters(app, make_node):

@@ -1,7 +1,7 @@
-"""What a request costs with 1, 4 and 8 clients: ``tox -e perf -- clients`` prints the table.
+"""What a request costs with 1, 4 and 8 clients: ``tox -e perf -- clients`` prints the tables.
 
-Per request, the processor time of the service in and outside of the kernel, and its memory. No test fails for being
-slow: the figures are for people.
+Per request, the processor time of the service in and outside of the kernel, and its memory; of lists also with one and
+two API processes and database servers. No test fails for being slow: the figures are for people.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from tests.perf import loads, sites
@@ -70,28 +71,31 @@ def measure_site(site: sites.Site, path: str, count: int, clients: int) -> list[
     return [count / taken, *(1e3 * (after[name] - before[name]) / count for name in ("API", "database"))]
 
 
-def test_lists_of_several_processes(tmp_path: Path) -> None:
-    table = Table(title="Lists of 1,000 by processes of [api]workers")
-    for column in ("database", "workers", "request", "clients", "requests/s", "to one client", "API, ms",
-                   "database, ms"):
-        table.add_column(column, justify="right" if column not in ("database", "request") else "left")
-    for kind in ("mysql", "postgresql"):
-        for workers in (1, 2):
-            folder = tmp_path / f"{kind}-{workers}"
-            folder.mkdir()
-            with sites.site(folder, kind, 1, f"[api]\nworkers = {workers}\n") as site:
-                loads.create_nodes(site.endpoint, 1000)
-                loads.create_rules(site.endpoint, 1000)
-                sites.gather_statistics(site)
-                for name, (path, count) in _REQUESTS.items():
-                    if "list" not in name:
-                        continue
-                    series = [{clients: measure_site(site, path, count, clients) for clients in _CLIENTS}
-                              for _ in range(_SERIES)]
-                    median = {clients: [statistics.median(values) for values in zip(
-                        *(each[clients] for each in series), strict=True)] for clients in _CLIENTS}
-                    for clients, (rate, api, server) in median.items():
-                        table.add_row(kind, str(workers), name, str(clients), f"{rate:.0f}",
-                                      f"{rate / median[1][0]:.2f}", f"{api:.1f}", f"{server:.1f}")
-                    assert all(rate > 0 for rate, _, _ in median.values())
-    Console(width=130).print(table)
+def medians(site: sites.Site, path: str, count: int) -> dict[int, list[float]]:
+    """Return what :func:`measure_site` does by number of clients: medians of series in turns."""
+    series = [{clients: measure_site(site, path, count, clients) for clients in _CLIENTS} for _ in range(_SERIES)]
+    return {clients: [statistics.median(values) for values in zip(*(each[clients] for each in series), strict=True)]
+            for clients in _CLIENTS}
+
+
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_lists_of_several_processes(tmp_path: Path, kind: str) -> None:
+    table = Table(title=escape(f"Lists, {kind}, by processes of [api]workers"))
+    for column in ("workers", "request", "clients", "requests/s", "to one client", "API, ms", "database, ms"):
+        table.add_column(column, justify="left" if column == "request" else "right")
+    for workers in (1, 2):
+        folder = tmp_path / str(workers)
+        folder.mkdir()
+        with sites.site(folder, kind, 1, f"[api]\nworkers = {workers}\n") as site:
+            loads.create_nodes(site.endpoint, 1000)
+            loads.create_rules(site.endpoint, 1000)
+            sites.gather_statistics(site)
+            for name, (path, count) in _REQUESTS.items():
+                if not name.startswith("list"):
+                    continue
+                found = medians(site, path, count)
+                for clients, (rate, api, server) in found.items():
+                    table.add_row(str(workers), name, str(clients), f"{rate:.0f}", f"{rate / found[1][0]:.2f}",
+                                  f"{api:.1f}", f"{server:.1f}")
+                assert all(rate > 0 for rate, _, _ in found.values())
+    Console(width=120).print(table)
