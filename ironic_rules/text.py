@@ -58,6 +58,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return folded[found[0]] if found else None
 
 
+def installation_of(extra: str) -> str:
+    """Return how to install an optional dependency of this package: an extra in ``setup.cfg``.
+
+    From the checkout, because no package index has this package: an attacker could register its name there.
+    """
+    return f"in the folder of the checkout, run: pip install '.[{extra}]'"
+
+
 def is_uuid(text: object) -> bool:
     """Return whether ``text`` is a UUID in its canonical form, 8-4-4-4-12 hexadecimal digits."""
     return isinstance(text, str) and _UUID.fullmatch(text) is not None

@@ -13,7 +13,7 @@ from typing import Any
 from osc_lib import exceptions
 from osc_lib.command import command
 
-MISSING = "This command needs python-ironicclient: pip install 'ironic-rules[client]'"
+MISSING = "This command needs python-ironicclient; in the folder of the checkout, run: pip install '.[client]'"
 
 
 class _Missing(command.Command):

@@ -22,6 +22,7 @@ from oslo_log import log as logging
 from ironic_rules import service
 from ironic_rules.cmd import output
 from ironic_rules.exceptions import ConfigurationError, IronicRulesError
+from ironic_rules.text import installation_of
 
 LOG = logging.getLogger(__name__)
 
@@ -188,8 +189,8 @@ def refusal(exc: Exception) -> str:
             return "[database]connection must begin with mysql+pymysql:// for MariaDB and MySQL."
         if exc.name not in _EXTRAS:
             raise exc
-        return (f"{exc.name}, which the configuration requires, is not installed: "
-                f"pip install 'ironic-rules[{_EXTRAS[exc.name]}]'.")
+        return (f"{exc.name}, which the configuration requires, is not installed; "
+                + installation_of(_EXTRAS[exc.name]))
     return "\n".join(service.placed(line) for line in str(exc).splitlines())
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.metrics.catalog import PREFIX
 from ironic_rules.metrics.numbers import Numbers
+from ironic_rules.text import installation_of
 
 #: Returns content type and text of the metrics, for the value of a header ``Accept``.
 Page: TypeAlias = Callable[[str], tuple[str, bytes]]
@@ -55,7 +56,7 @@ def page_of(collector: Any, needed_by: str) -> Page:
         import prometheus_client
         from prometheus_client import exposition
     except ImportError as exc:
-        raise ConfigurationError(f"{needed_by} needs prometheus_client: pip install 'ironic-rules[metrics]'.") from exc
+        raise ConfigurationError(f"{needed_by} needs prometheus_client; {installation_of('metrics')}") from exc
     registry = prometheus_client.CollectorRegistry(auto_describe=False)
     registry.register(collector)
 

@@ -24,6 +24,11 @@ from tests.unit.doc_extensions import extension
 from tests.unit.rules.world import NODE
 
 DOC = Path(__file__).resolve().parents[2] / "doc"
+ROOT = DOC.parent
+#: Commands that would take this package from an index: by its name alone, also with extras or a version.
+_FROM_AN_INDEX = re.compile(
+    r"\b(?:pipx? (?:install|download|wheel)|uvx?(?: pip install| tool install| add)?)[^\n`]*"
+    r"[ '\"]ironic[-_]rules(?![-_.\w/])", re.IGNORECASE)
 
 
 def module(path: Path) -> ModuleType:
@@ -139,3 +144,26 @@ def test_the_step_reference_has_every_step():
     assert [name for name in offers if page.count(f"\n``{name}``\n") != 1] == []
     assert [argument for by in offers.values() for _, info in by.values() for argument in info.argsinfo
             if f"   * ``{argument}``" not in page] == []
+
+
+def test_nothing_installs_the_package_from_an_index():
+    """No index knows the name: an attacker who registers it there would run code where the command is typed."""
+    places = [ROOT / name for name in ("README.rst", "CONTRIBUTING.rst", "tox.ini", ".ci/run")]
+    for folder in ("doc/source", "etc", "ironic_rules", "releasenotes/notes"):
+        places += (path for path in (ROOT / folder).rglob("*")
+                   if path.suffix in {".rst", ".yaml", ".py", ".txt", ".conf", ".sample", ".service", ".html", ".js"})
+
+    found = [f"{path.relative_to(ROOT)}:{number}" for path in places
+             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+             if _FROM_AN_INDEX.search(line)]
+
+    assert len(places) > 500 and found == []
+
+
+def test_an_installation_from_an_index_is_recognized():
+    wrong = ("pip install ironic-rules", "$ .venv/bin/pip install -q 'ironic-rules[redfish]'",
+             "pip install -U ironic_rules==1.0", "pipx install ironic-rules", "uv pip install ironic-rules")
+    right = ("pip install wheels/ironic_rules-*.whl", "pip install './ironic-rules[redfish]'",
+             "pip install ironic-rules-dbsync", ".venv/bin/pip install -e '.[redfish]'")
+
+    assert [text for text in (*wrong, *right) if _FROM_AN_INDEX.search(text)] == list(wrong)

@@ -20,7 +20,7 @@ from ironic_rules.hardware.redfish.bmc_session import BMCSession, NoInternet
 from ironic_rules.hardware.redfish.connections import Connections
 from ironic_rules.hardware.redfish.driver_info import DriverInfo
 from ironic_rules.models.task import Task
-from ironic_rules.text import printable
+from ironic_rules.text import installation_of, printable
 
 LOG = log.getLogger(__name__)
 
@@ -39,8 +39,8 @@ def sushy() -> Any:
     try:
         return importlib.import_module("sushy")
     except ImportError as exc:
-        raise ConfigurationError("Redfish interfaces are enabled, but sushy is not installed: "
-                                 "pip install 'ironic-rules[redfish]'.") from exc
+        raise ConfigurationError("Redfish interfaces are enabled, but sushy is not installed; "
+                                 + installation_of("redfish")) from exc
 
 
 CONNECTIONS = Connections()

@@ -183,7 +183,7 @@ def test_a_log_that_changes_still_masks_passwords(running, tmp_path):
 
 
 @pytest.mark.parametrize(("module", "told"), [
-    ("pymysql", "pip install 'ironic-rules[mysql]'"), ("keystonemiddleware", "pip install 'ironic-rules[keystone]'"),
+    ("pymysql", "pip install '.[mysql]'"), ("keystonemiddleware", "pip install '.[keystone]'"),
     ("MySQLdb", "mysql+pymysql://")])
 def test_what_an_extra_would_bring_is_told(capsys, module, told):
     def command(argv):

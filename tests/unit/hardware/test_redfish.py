@@ -322,7 +322,7 @@ def test_a_missing_image_is_told(boot, bmc, conf):
 def test_a_missing_package_stops_the_start_and_is_named(conf, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sushy", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'ironic-rules\[redfish\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[redfish\]'"):
         make(RedfishPower, conf)
 
 
