@@ -6,6 +6,7 @@ Exit status: 0 all cases are as expected, 1 some are not, 2 the files cannot be 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=PROG, description="Test inspection rules that are kept in files.")
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder with files (*.yaml) that have cases")
+    parser.add_argument("place", type=Path, metavar="PATH", help="file with cases, or folder with such files (*.yaml)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results in JUnit's form")
     parser.add_argument("--coverage", action="store_true",
                         help="name the conditions that no case made true, or none made false")
@@ -38,9 +39,10 @@ def _run(argv: Sequence[str]) -> int:
     coverage, results = Coverage(), []
     try:
         load_plugins()
-        found = rule_cases.files(given.folder)
+        found = rule_cases.files(given.place)
         if not found:
-            raise rule_cases.BadCase(f"{given.folder}: no file has cases")
+            subject = "no file has" if given.place.is_dir() else "the file has no"
+            raise rule_cases.BadCase(f"{given.place}: {subject} cases")
         for file in found:
             for result in rule_cases.run(file, coverage, time.perf_counter):
                 results.append(result)
@@ -59,9 +61,10 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _percentage(text: str) -> float:
-    if not 0 <= (value := float(text)) <= 100:  # NaN is not, either
-        raise argparse.ArgumentTypeError(f"a number from 0 to 100 is required: {text}")
-    return value
+    with contextlib.suppress(ValueError):
+        if 0 <= (value := float(text)) <= 100:  # NaN is not
+            return value
+    raise argparse.ArgumentTypeError(f"a number from 0 to 100 is required: {text}")
 
 
 def _tell(result: CaseResult) -> None:

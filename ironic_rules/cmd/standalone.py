@@ -14,6 +14,7 @@ from oslo_log import log as logging
 from ironic_rules import service
 from ironic_rules.api import auth
 from ironic_rules.cmd import lifecycle, systemd
+from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.inspection import rule_settings
 from ironic_rules.metrics.numbers import Numbers
 from ironic_rules.rpc import transport as rpc_transport
@@ -33,6 +34,16 @@ _CLI_OPTS: list[cfg.Opt] = [
 #: A separate folder, so that the sample nodes do not mix with machines that are enrolled later.
 _DEMO_FOLDER = "ironic-rules-demo"
 
+#: Arguments of curl, openstack and ironic-rules-simulate for each auth_strategy: the login, and where the service is.
+#: With Keystone, openstack takes both from its environment and the catalog.
+_ARGUMENTS = {
+    "noauth": ("{url}", "--os-auth-type none --os-endpoint {url}", "--endpoint {url}"),
+    "http_basic": ("-u USER:PASSWORD {url}",
+                   "--os-auth-type http_basic --os-username USER --os-password PASSWORD --os-endpoint {url}",
+                   "--header 'Authorization: Basic BASE64' --endpoint {url}"),
+    "keystone": ("-H 'X-Auth-Token: TOKEN' {url}", "", "--header 'X-Auth-Token: TOKEN' --endpoint {url}"),
+}
+
 _WELCOME = """\
 ironic-rules listens on {url}   (data: {state}, log: {log})
 Try next:
@@ -49,6 +60,10 @@ def _run(argv: Sequence[str]) -> int:
     conf = service.prepare_config(argv, _CLI_OPTS, api=True, conductor=True, one_process=True)
     lifecycle.apply_listen_opts(conf)
     if conf.cli_demo:
+        if conf.auth_strategy != "noauth":
+            raise ConfigurationError(
+                f"[DEFAULT]auth_strategy is {conf.auth_strategy}, but --demo enrols its nodes without a login: start "
+                "ironic-rules without --demo, or without a configuration file to see the demo.")
         conf.set_default("state_path", _DEMO_FOLDER)
     if conf.cli_state_dir is not None:
         conf.set_override("state_path", conf.cli_state_dir)
@@ -74,7 +89,7 @@ def _run(argv: Sequence[str]) -> int:
             print(f"WARNING: {warning}", file=sys.stderr, flush=True)  # the log is a file
         api.start()
         log = os.path.join(conf.log_dir or "", conf.log_file or "") or "stderr"
-        commands = "\n  ".join(_suggestions(api.url))
+        commands = "\n  ".join(_suggestions(api.url, conf.auth_strategy))
         print(_WELCOME.format(url=api.url, state=conf.state_path, log=log, commands=commands), flush=True)
         if conf.cli_demo:
             threading.Thread(target=_demo, args=(api.url, conf.api.enable_ui), name="demo", daemon=True).start()
@@ -103,13 +118,14 @@ def _without_effect(conf: cfg.ConfigOpts) -> Iterator[str]:
             yield text
 
 
-def _suggestions(url: str) -> Iterator[str]:
-    """Yield commands to try that are installed, as they must be typed here."""
-    yield f"curl -s {url}/v1/nodes"
+def _suggestions(url: str, auth_strategy: str) -> Iterator[str]:
+    """Yield commands to try that are installed, as they must be typed here, with placeholders for a login."""
+    curl, openstack, simulate = (arguments.format(url=url) for arguments in _ARGUMENTS[auth_strategy])
+    yield f"curl -s {curl}/v1/nodes"
     # The folder as it was typed, such as .venv/bin; that of the interpreter for "python -m".
     folders = os.pathsep.join((os.path.dirname(sys.argv[0]), os.path.dirname(sys.executable)))
-    for name, arguments in (("openstack", f"--os-auth-type none --os-endpoint {url} baremetal node list"),
-                            ("ironic-rules-simulate", f"--endpoint {url} --nodes 20 --cleanup")):
+    for name, arguments in (("openstack", f"{openstack} baremetal node list".lstrip()),
+                            ("ironic-rules-simulate", f"{simulate} --nodes 20 --cleanup")):
         found = name if shutil.which(name) else shutil.which(name, path=folders)
         if found:
             yield f"{found} {arguments}"

@@ -34,6 +34,7 @@ def parse(conf: cfg.ConfigOpts, argv: Sequence[str], **how: Any) -> None:
     :raises SystemExit: 0, after ``--help`` and ``--version``
     :raises ConfigurationError: a file cannot be read
     """
+    _without_shell_completion(conf)
     told = io.StringIO()
     try:
         with contextlib.redirect_stderr(told), readable_files():
@@ -45,11 +46,16 @@ def parse(conf: cfg.ConfigOpts, argv: Sequence[str], **how: Any) -> None:
     sys.stderr.write(told.getvalue())
 
 
+def _without_shell_completion(conf: cfg.ConfigOpts) -> None:
+    """Refuse ``--shell_completion``, which oslo.config adds to every command: its wheel lacks the templates for it."""
+    conf.unregister_opt(cfg.StrOpt("shell_completion"))
+    conf.supported_shell_completion = []
+
+
 def _as_typed(conf: cfg.ConfigOpts, text: str) -> str:
     """Return oslo.config's error with the argument's name in place of the one under which its value is kept."""
     names = {option.dest: option.name.replace("_", "-") for option, _ in conf._all_cli_opts()}
-    return re.sub(r"^argument --(\w+):", lambda found: f"argument --{names.get(found[1], found[1])}:", text,
-                  flags=re.MULTILINE)
+    return re.sub(r"\bargument --(\w+):", lambda found: f"argument --{names.get(found[1], found[1])}:", text)
 
 
 @contextlib.contextmanager

@@ -94,14 +94,14 @@ class Coverage:
         return sum(map(len, self.outcomes.values())) / (2 * len(self.outcomes)) if self.outcomes else 1.0
 
 
-def files(folder: Path) -> list[Path]:
-    """Return the files with cases in a folder, at any depth: ``*.yaml`` that have ``cases``.
+def files(place: Path) -> list[Path]:
+    """Return the files with cases: ``place`` itself, or the ``*.yaml`` at any depth of that folder.
 
-    :raises BadCase: the folder or a file cannot be read
+    :raises BadCase: there is no such file or folder, or a file cannot be read
     """
-    if not folder.is_dir():
-        raise BadCase(f"{folder}: there is no such folder")
-    return [file for file in sorted(folder.rglob("*.yaml"))
+    if not place.exists():
+        raise BadCase(f"{place}: there is no such file or folder")
+    return [file for file in (sorted(place.rglob("*.yaml")) if place.is_dir() else [place])
             if isinstance(found := _load(file), dict) and "cases" in found]
 
 

@@ -106,10 +106,12 @@ def test_conditions_that_no_case_covers_are_named(folder: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("share", ["nan", "101", "-1", "most"])
-def test_a_share_that_no_coverage_can_have_is_a_wrong_argument(folder: Path, share: str) -> None:
+def test_a_share_that_no_coverage_can_have_is_a_wrong_argument(
+        folder: Path, share: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         rules_test.main([str(folder), "--fail-under", share])
     assert caught.value.code == 2
+    assert f"a number from 0 to 100 is required: {share}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [
@@ -135,3 +137,12 @@ def test_files_that_cannot_be_used_are_refused_with_their_name(
 def test_a_folder_without_cases_is_refused(tmp_path: Path) -> None:
     assert rules_test.main([str(tmp_path)]) == 2
     assert rules_test.main([str(tmp_path / "nosuch")]) == 2
+
+
+def test_one_file_is_tested_by_its_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rules_test.main([str(folder / "gpu.yaml")]) == 0
+    assert "3 cases, 0 failed" in capsys.readouterr().out
+    (folder / "rules.txt").write_text("[]")
+    for name, told in (("rules.txt", "the file has no cases"), ("lost.yaml", "there is no such file or folder")):
+        assert rules_test.main([str(folder / name)]) == 2
+        assert capsys.readouterr().err == f"ironic-rules-test: {folder / name}: {told}\n"
