@@ -14,7 +14,9 @@ from ironic_rules.exceptions import Invalid
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _FIELD = rb"(" + _TOKEN + rb"):[ \t]*+([^\x00-\x08\x0a-\x1f\x7f]*+)\r\n"
 _LINE = re.compile(_TOKEN + rb" [!-~\x80-\xff]++ HTTP/1\.[01]\r\n")
-_HEAD = re.compile(_LINE.pattern + rb"(?:" + _FIELD + rb")*+\r\n")
+# The repeat of headers is not possessive: before 3.11.5, CPython matches such repeats of several characters wrongly.
+# A header matches in one way only, so that going back takes linear time.
+_HEAD = re.compile(_LINE.pattern + rb"(?:" + _FIELD + rb")*\r\n")
 _FIELDS = re.compile(_FIELD)
 _HOST = re.compile(rb"(?:[0-9A-Za-z._~%!$&'()*+,;=-]++|\[[0-9A-Za-z:._%-]++\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*+)(.*+)", re.IGNORECASE)

@@ -40,7 +40,8 @@ def unpacked(name: str, into: Path) -> Path:
     """Unpack a source distribution; return its folder."""
     archive, = Path(os.environ[SOURCES]).glob(f"{name}-*.tar.gz")
     with tarfile.open(archive) as found:
-        found.extractall(into, filter="data")
+        found.extraction_filter = getattr(tarfile, "data_filter", None)   # Python 3.11.2 has no filters
+        found.extractall(into)
     return into / archive.name.removesuffix(".tar.gz")
 
 
