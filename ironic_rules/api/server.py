@@ -43,8 +43,17 @@ class _Request(HTTPRequest):  # type: ignore[misc]
         super().__init__(server, connection)
 
     def header_reader(self, _: Any, headers: dict[bytes, bytes]) -> None:
-        """Give cheroot the headers that have been read."""
+        """Give cheroot the headers that have been read.
+
+        Of ``Connection``, cheroot knows ``close`` and ``Keep-Alive`` only in these letters and alone. It is a list of
+        names in letters of any case, and ``close`` counts more (RFC 9112, section 9.3).
+        """
         headers.update(self.conn.head.headers)
+        options = {option.strip(b" \t").lower() for option in headers.pop(b"Connection", b"").split(b",")}
+        if b"close" in options:
+            headers[b"Connection"] = b"close"
+        elif b"keep-alive" in options:
+            headers[b"Connection"] = b"Keep-Alive"
 
     def send_headers(self) -> None:
         """Write the head of the reply; if the connection ends, it says so, also in reply to HTTP/1.0.

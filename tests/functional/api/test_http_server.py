@@ -103,6 +103,25 @@ def test_the_reply_to_http_1_0_says_whether_the_connection_is_kept(server, path,
     assert replies.count(b"HTTP/1.1 ") == (1 if wanted == b"close" else 2)
 
 
+@pytest.mark.parametrize(("version", "headers", "kept"), [
+    (b"1.1", [], True), (b"1.1", [b"close"], False), (b"1.1", [b"Close"], False), (b"1.1", [b"CLOSE"], False),
+    (b"1.1", [b"x, Close ,y"], False), (b"1.1", [b",,\tclose"], False), (b"1.1", [b"x", b"Close"], False),
+    (b"1.1", [b"close", b"x"], False), (b"1.1", [b"keep-alive, close"], False), (b"1.1", [b"keep-alive"], True),
+    (b"1.1", [b"not-close"], True), (b"1.1", [b"upgrade"], True),
+    (b"1.0", [], False), (b"1.0", [b"keep-alive"], True), (b"1.0", [b"KEEP-ALIVE"], True),
+    (b"1.0", [b"x", b"Keep-alive , y"], True), (b"1.0", [b"keep-alive", b"Close"], False), (b"1.0", [b"x"], False),
+])
+@pytest.mark.parametrize("path", [b"/v1/drivers", b"/healthcheck/live"])
+def test_the_client_says_in_letters_of_any_case_whether_the_connection_is_kept(server, version, headers, kept, path):
+    lines = b"".join(b"Connection: %b\r\n" % value for value in headers)
+    request = b"GET %b HTTP/%b\r\nHost: x\r\n%b\r\n" % (path, version, lines)
+
+    replies, _ = converse(server, request * 2)
+
+    assert replies.count(b"HTTP/1.1 200 ") == 1 + kept
+    assert (b"\r\nConnection: close\r\n" in replies) is not kept
+
+
 @pytest.mark.parametrize(("path", "header"), [
     (b"/v1/nodes/%01", b"X: y"), (b"/v1/nodes/%ff", b"X: y"), (b"/v1", b"X-OpenStack-Ironic-API-Version: 1.9999"),
     (b"/v1/rules", b"X-OpenStack-Ironic-Inspector-API-Version: 2.0"),
