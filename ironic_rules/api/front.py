@@ -2,7 +2,8 @@
 
 A worker gets a connection when the request's head and body are there, and gives its reply away without waiting for the
 client. So a slow client, or one that sends nothing, takes a few kilobytes of memory, and no worker. Deadlines end such
-connections; beyond the maximum number of connections, those that have waited longest for their request make room.
+connections; beyond the maximum number of connections, those that have waited longest for their client make room.
+Requests that wait for a worker take turns (:mod:`~ironic_rules.api.turns`), also those that a client sends at once.
 
 :class:`Front` has the interface of cheroot's ``ConnectionManager``.
 """
@@ -16,6 +17,7 @@ import io
 import itertools
 import logging
 import os
+import queue
 import select
 import selectors
 import socket
@@ -30,6 +32,7 @@ from cheroot.server import HTTPConnection
 from ironic_rules.api import faults, request_head
 from ironic_rules.api.probes import Probes, is_probe
 from ironic_rules.api.request_body import IN_MEMORY, Body, Room
+from ironic_rules.api.turns import Turns
 from ironic_rules.exceptions import Invalid, IronicRulesError, RequestTooSlow, Unavailable
 from ironic_rules.metrics.numbers import Numbers
 
@@ -41,7 +44,7 @@ _MAX_HEAD = 65536
 _PIECE = 65536
 #: Maximum pieces that are sent at once: the system takes 1,024.
 _MOST_PIECES = 512
-#: Maximum bytes of all bodies that are in memory, and of all incomplete heads.
+#: Maximum bytes of all bodies that are in memory, and of all incomplete heads and requests before their turn.
 _MOST_IN_MEMORY = 16 * 1024 * 1024
 #: Seconds between two looks at the deadlines.
 _SWEEP_S = 0.5
@@ -109,6 +112,7 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.moved = 0          # bytes since then, in the direction that the phase is about
         self.is_kept = False    # whether a request was served before
         self.received = b""     # what was read and belongs to no body yet
+        self.counted = 0        # bytes of it that the front has counted
         self.head: request_head.Head | None = None
         self.body: Body | None = None
         self.unsent: collections.deque[memoryview] = collections.deque()
@@ -183,7 +187,6 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.head = self.body = None
         self.rfile = _NOTHING
 
-
 class Front:
     """Reads requests and hands them over; see the module."""
 
@@ -196,9 +199,9 @@ class Front:
         self._guard = threading.Lock()
         self._open: set[Connection] = set()
         self._sources: collections.Counter[str] = collections.Counter()
-        self._heads = 0  # bytes of incomplete heads
+        self._received = 0  # bytes that connections have in received
         self._large: set[Connection] = set()
-        self._large_waiting: collections.deque[Connection] = collections.deque()
+        self._large_waiting = Turns()
         self._returned: collections.deque[Connection] = collections.deque()
         self._refused = _Repeated(self._numbers)
         self._probes = Probes(server)
@@ -219,7 +222,7 @@ class Front:
     @property
     def waiting(self) -> int:
         """The number of requests with a large body that wait for others to be processed."""
-        return len(self._large_waiting)
+        return self._large_waiting.qsize()
 
     # What cheroot calls.
 
@@ -384,10 +387,16 @@ class Front:
         body = connection.body
         if body is not None:
             try:
-                connection.received = body.feed(data) if data and not body.is_complete else data
+                rest = body.feed(data) if data and not body.is_complete else data
             except OSError as error:
                 self._refuse(connection, Unavailable(), "a body cannot be written into a temporary file", str(error))
                 return False
+            self._keep(connection, rest)
+            if rest and self._received > _MOST_IN_MEMORY:
+                # A client that sends requests before it has a reply has to repeat them if the connection ends.
+                self._refused.note("too many bytes in requests before the reply to others", connection.remote_addr)
+                self._keep(connection, b"")
+                connection.ends = True
             if body.is_complete:
                 self._dispatch(connection, body)
                 return True
@@ -411,15 +420,13 @@ class Front:
         # The end may be on both sides of where the last piece ended.
         end = received.find(b"\r\n\r\n", max(0, held - 3))
         if end < 0:
-            connection.received = received
-            self._heads += len(received) - held
+            self._keep(connection, received)
             if len(received) > _MAX_HEAD:
                 raise Invalid(f"The first line and the headers are longer than {_MAX_HEAD} bytes.")
-            if self._heads > _MOST_IN_MEMORY:
+            if self._received > _MOST_IN_MEMORY:
                 self._refuse(connection, Unavailable(), "too many bytes in incomplete headers")
             return b""
-        self._heads -= held
-        connection.received = b""
+        self._keep(connection, b"")
         if end > _MAX_HEAD:
             raise Invalid(f"The first line and the headers are longer than {_MAX_HEAD} bytes.")
         head = request_head.read(received[:end + 4])
@@ -431,6 +438,12 @@ class Front:
                 connection.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             connection.enter(Phase.BODY)
         return rest
+
+    def _keep(self, connection: Connection, received: bytes) -> None:
+        """Set what a connection has received and belongs to no body yet, and count it."""
+        connection.received = received
+        self._received += len(received) - connection.counted
+        connection.counted = len(received)
 
     def _dispatch(self, connection: Connection, body: Body) -> None:
         """Hand a complete request to a worker; a large one when there are not too many of them."""
@@ -444,7 +457,7 @@ class Front:
         if body.is_large:
             with self._guard:
                 if len(self._large) >= self._limits.large_bodies:
-                    self._large_waiting.append(connection)
+                    self._large_waiting.put(connection)
                     return
                 self._large.add(connection)
         self.server.process_conn(connection)
@@ -452,16 +465,17 @@ class Front:
     def _next_large(self, done: Connection) -> None:
         with self._guard:
             self._large.discard(done)
-            following = self._large_waiting.popleft() if self._large_waiting else None
-            if following:
-                self._large.add(following)
-        if following:
-            self.server.process_conn(following)
+            try:
+                following = self._large_waiting.get_nowait()
+            except queue.Empty:
+                return
+            self._large.add(following)
+        self.server.process_conn(following)
 
     def _take_back(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
-        while self._returned:
+        for _ in range(len(self._returned)):  # not what comes meanwhile: new connections have their turn, too
             connection = self._returned.popleft()
             try:
                 if connection.unsent:
@@ -473,6 +487,8 @@ class Front:
                 self._forget(connection)
 
     def _after_reply(self, connection: Connection) -> None:
+        data = connection.received
+        self._keep(connection, b"")
         if connection.ends:
             connection.socket.shutdown(socket.SHUT_WR)
             connection.enter(Phase.END)
@@ -481,8 +497,7 @@ class Front:
         connection.is_kept = True
         connection.enter(Phase.HEAD)
         self._selector.register(connection.socket, selectors.EVENT_READ, connection)
-        if connection.received or connection.is_at_end:
-            data, connection.received = connection.received, b""
+        if data or connection.is_at_end:
             connection.moved = len(data)
             try:
                 self._advance(connection, data)
@@ -505,13 +520,14 @@ class Front:
             except BlockingIOError:
                 return
             except OSError as error:
-                # No file descriptors: those that have waited longest give theirs.
+                # No file descriptors: other connections give theirs.
                 self._refused.note("the process has reached its limit of open files", str(error))
-                if not self._evict(self._open):
+                if not self._evict_of_any():
                     self._listens = False
                     self._selector.unregister(self.server.socket)
                 return
-            if not self._has_place(address[0]):
+            if not self._make_place(address[0]):
+                self._refused.note("too many connections", address[0])
                 sock.close()
                 continue
             sock.setblocking(False)
@@ -524,26 +540,59 @@ class Front:
             if not self._serve(connection) and connection in self._open and connection.phase in _INCOMING:
                 self._selector.register(sock, selectors.EVENT_READ, connection)
 
-    def _has_place(self, source: str) -> bool:
-        """Return whether there is a place for a connection of ``source``, if need be that of another one."""
-        if self._sources[source] >= self._limits.per_source:
-            return self._evict(self._of(source))
-        if len(self._open) < self._limits.connections:
+    def _make_place(self, source: str) -> bool:
+        """Return whether there is a place for a connection of ``source``, if need be that of another one.
+
+        There is always one, except if ``source`` has the most connections and all of them wait for the service.
+        """
+        is_full = len(self._open) >= self._limits.connections
+        has_many = self._sources[source] >= self._limits.per_source
+        if not is_full and not has_many:
             return True
-        largest, number = self._sources.most_common(1)[0]
-        return (number > 1 and self._evict(self._of(largest))) or self._evict(self._open)
+        self._take_back()  # those whose reply is there do not wait for the service
+        if has_many or self._sources[source] == max(self._sources.values()):
+            return self._evict(self._of(source), for_others=False)
+        return self._evict_of_any()
 
     def _of(self, source: str) -> list[Connection]:
         return [connection for connection in list(self._open) if connection.remote_addr == source]
 
-    def _evict(self, connections: Iterable[Connection]) -> bool:
-        """Close the connections that have waited longest for their request; return whether there were any."""
-        waiting = sorted((connection for connection in list(connections) if connection.phase is not Phase.WORK),
+    def _evict_of_any(self) -> bool:
+        """Close connections of the source with the most, or, if it has none that can be closed, of others."""
+        for source, number in self._sources.most_common(1):
+            if number > 1 and self._evict(self._of(source), for_others=True):
+                return True
+        return self._evict(self._open, for_others=True)
+
+    def _evict(self, connections: Iterable[Connection], *, for_others: bool) -> bool:
+        """Close the connections that have waited longest for their client; return whether any was closed.
+
+        If none waits for its client, those end whose request has not begun: first those that have sent more requests,
+        and others only ``for_others``, the last ones first.
+        """
+        found = list(connections)
+        waiting = sorted((connection for connection in found if connection.phase is not Phase.WORK),
                          key=lambda connection: connection.since)
-        for connection in waiting[:max(1, int(self._limits.connections * _EVICTED))]:
-            self._refused.note("too many connections", connection.remote_addr)
-            self._forget(connection)
-        return bool(waiting)
+        if not waiting:
+            waiting = sorted((connection for connection in found if connection.received or for_others),
+                             key=lambda connection: (not connection.received, -connection.since))
+        most = max(1, int(self._limits.connections * _EVICTED))
+        closed = 0
+        for connection in waiting:
+            if closed < most and (connection.phase is not Phase.WORK or self._withdraw(connection)):
+                self._refused.note("too many connections", connection.remote_addr)
+                self._forget(connection)
+                closed += 1
+        return closed > 0
+
+    def _withdraw(self, connection: Connection) -> bool:
+        """Take back a request that no thread has; return whether that is so."""
+        queues = self.server.turns, self._probes.turns, self._large_waiting
+        if not any(turns.withdraw(connection) for turns in queues):
+            return False
+        if connection in self._large:
+            self._next_large(connection)
+        return True
 
     def _make_room(self) -> None:
         """Refuse the body that began first, of those that are not complete."""
@@ -577,9 +626,7 @@ class Front:
         self._refused.note(reason, f"{connection.remote_addr}: {cause or error}")
         fault = faults.from_status(error.code, str(error))
         self._unregister(connection)
-        if connection.phase is Phase.HEAD:
-            self._heads -= len(connection.received)
-        connection.received = b""
+        self._keep(connection, b"")
         connection.forget_request()
         head = "".join(f"{name}: {value}\r\n" for name, value in fault.headers)
         connection.write(f"HTTP/1.1 {faults.status_line(fault.status)}\r\n{head}Content-Length: {len(fault.body)}\r\n"
@@ -600,9 +647,7 @@ class Front:
 
     def _forget(self, connection: Connection) -> None:
         """Close a connection at once."""
-        if connection.phase is Phase.HEAD:
-            self._heads -= len(connection.received)
-            connection.received = b""
+        self._keep(connection, b"")
         self._unregister(connection)
         connection.forget_request()
         with self._guard:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import queue
 import re
 import threading
 from typing import Any
 
 from ironic_rules.api.request_head import Head
+from ironic_rules.api.turns import Turns
 
 LOG = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Probes:
 
     def __init__(self, server: Any) -> None:
         self._server = server
-        self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.turns = Turns()
         self._started = False
 
     def put(self, connection: Any) -> None:
@@ -40,20 +40,20 @@ class Probes:
             self._started = True
             for _ in range(_THREADS):
                 threading.Thread(target=self._serve, name="probe", daemon=True).start()
-        self._waiting.put(connection)
+        self.turns.put(connection)
 
     @property
     def is_waiting(self) -> bool:
         """Whether a connection waits for one of the threads."""
-        return not self._waiting.empty()
+        return not self.turns.empty()
 
     def stop(self) -> None:
         """End the threads when they have served what waits."""
         for _ in range(_THREADS if self._started else 0):
-            self._waiting.put(None)
+            self.turns.put(None)
 
     def _serve(self) -> None:
-        while (connection := self._waiting.get()) is not None:
+        while (connection := self.turns.get()) is not None:
             is_kept = False
             try:
                 is_kept = connection.communicate()

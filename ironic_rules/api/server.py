@@ -15,6 +15,7 @@ from cheroot.server import HTTPRequest
 from oslo_config import cfg
 
 from ironic_rules.api.front import Connection, Front, Limits
+from ironic_rules.api.turns import Turns
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.metrics.numbers import Numbers
 
@@ -90,6 +91,12 @@ class _Server(wsgi.Server):  # type: ignore[misc]
     #: A socket that was bound before, and that other processes use too.
     shared: socket.socket | None = None
     _connections: Any
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        # cheroot's own queue gives every turn to the client that has sent the most requests.
+        self.turns = self.requests._queue = Turns()
+        self.requests.get = self.turns.get
 
     def prepare(self) -> None:
         super().prepare()

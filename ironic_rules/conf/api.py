@@ -48,11 +48,13 @@ OPTS: list[cfg.Opt] = [
                help="Number of seconds that the API's own HTTP server keeps a connection between two requests."),
     cfg.IntOpt("max_connections", default=2000, min=10,
                help="Maximum number of connections to the API's own HTTP server. Beyond it, those that have waited "
-                    "longest for their request are closed, of the address with the most connections."),
+                    "longest for their client are closed, of the address with the most connections; if all of them "
+                    "have sent a request, those whose request has not begun."),
     cfg.IntOpt("max_connections_per_source", default=1200, min=1,
                help="Maximum number of connections from one address to the API's own HTTP server. Beyond it, those of "
-                    "the address that have waited longest for their request are closed. A proxy, or a NAT gateway "
-                    "before the ramdisks, is one address."),
+                    "the address that have waited longest for their client are closed; if all of them have sent a "
+                    "request, those that have sent more than one, or else the new connection. A proxy, or a NAT "
+                    "gateway before the ramdisks, is one address."),
     cfg.IntOpt("max_json_depth", default=100, min=5, max=500, help="Maximum nesting depth of a JSON body."),
     cfg.BoolOpt("restrict_lookup", default=True,
                 help="Restrict lookup by ramdisks to nodes in states in which a ramdisk is expected."),

@@ -1,5 +1,7 @@
 """A fleet is inspected while hostile clients hold connections: idle ones, dripping ones, and bodies that do not end.
 
+And others are served while clients send many requests and receive no reply.
+
 ``IRONIC_RULES_TEST_CONNECTIONS=1000 IRONIC_RULES_TEST_NODES=200`` is the full size; ``-s`` shows the figures.
 """
 
@@ -14,6 +16,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 from types import TracebackType
 
 import pytest
@@ -102,3 +105,39 @@ def test_a_fleet_is_inspected_while_hostile_clients_hold_connections(tmp_path):
         assert service.is_running()
     print(f"{CONNECTIONS} connections, {hostile.closed} were closed; {NODES} of {NODES} nodes; /healthcheck p50 "
           f"{percentile_ms(seconds, 50):.1f} ms, p95 {percentile_ms(seconds, 95):.1f} ms; reports {report['post']}")
+
+
+@contextlib.contextmanager
+def greedy(url: str, request: bytes, number: int, source: str) -> Iterator[list[socket.socket]]:
+    """Send ``request`` on many connections from one address, and receive nothing."""
+    host, port = url.removeprefix("http://").split(":")
+    with contextlib.ExitStack() as opened:
+        made = [opened.enter_context(socket.socket()) for _ in range(number)]
+        for connection in made:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the system receives little, too
+            connection.bind((source, 0))
+            connection.connect((host, int(port)))
+            with contextlib.suppress(ConnectionError):  # the service may close any of them
+                connection.sendall(request)
+        yield made
+
+
+def get(url: str) -> bytes:
+    """Return what a new client gets, of status 200."""
+    with urllib.request.urlopen(url, timeout=60) as reply:
+        body: bytes = reply.read()
+        assert reply.status == 200
+        return body
+
+
+@pytest.mark.parametrize("path", ["/v1/nodes", "/healthcheck"])
+def test_clients_that_send_many_requests_at_once_and_receive_nothing_keep_no_one_out(tmp_path, path):
+    limits = f"[api]\nmax_connections = {2 * CONNECTIONS}\nmax_connections_per_source = {6 * CONNECTIONS // 5}\n"
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 200
+    with processes.standalone(tmp_path, config=limits) as (service, url):
+        # Together, more than there may be.
+        with greedy(url, request, CONNECTIONS + 5, "127.0.0.2"), greedy(url, request, CONNECTIONS + 5, "127.0.0.3"):
+            for _ in range(30):
+                assert "status" in json.loads(get(f"{url}/healthcheck"))
+                assert json.loads(get(f"{url}/v1/nodes")) == {"nodes": []}
+        assert service.is_running()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import socket
 import threading
@@ -30,11 +31,13 @@ class Application:
     def __init__(self) -> None:
         self.go = threading.Event()
         self.running = self.most = 0
+        self.served: list[str] = []
         self._guard = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         with self._guard:
             self.running += 1
+            self.served.append(environ["PATH_INFO"])
             self.most = max(self.most, self.running)
         size = len(environ["wsgi.input"].read())
         if environ["PATH_INFO"] == "/wait":
@@ -73,8 +76,14 @@ class Servers:
         made.sendall(start)
         return made
 
-    def ask(self, request: bytes = b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") -> bytes:
-        return received(self.connect(request))
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for a worker."""
+        return self._servers[-1].turns.qsize()
+
+    def ask(self, request: bytes = b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            source: str = "127.0.0.1") -> bytes:
+        return received(self.connect(request, source))
 
     def stop(self) -> None:
         for server in self._servers:
@@ -224,6 +233,82 @@ def test_there_are_not_more_connections_than_permitted_when_all_have_their_reque
     assert servers.ask() == b""
     servers.application.go.set()
     assert all(received(connection).startswith(b"HTTP/1.1 200 OK") for connection in waiting)
+
+
+WAIT = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def test_addresses_take_turns_and_so_do_the_connections_of_each(servers):
+    servers.start()
+    held = [servers.connect(WAIT) for _ in range(2)]
+    wait_for("both workers", lambda: servers.application.running == 2)
+    for number in range(10):
+        servers.connect(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % number * 50, "127.0.0.2")
+    wait_for("the requests of one address", lambda: servers.waiting == 10)
+    modest = servers.connect(b"GET /modest HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "127.0.0.3")
+    wait_for("the request of another address", lambda: servers.waiting == 11)
+    servers.application.go.set()
+
+    assert received(modest).startswith(b"HTTP/1.1 200 OK")
+    wait_for("the others", lambda: len(servers.application.served) == 2 + 500 + 1)
+    served = servers.application.served[2:]
+    # Two workers: what one of them begins first, the other one may note first.
+    assert served.index("/modest") <= 2
+    assert len(set(served[:11])) >= 10
+    assert all(connection.recv(1000).startswith(b"HTTP/1.1 200 OK") for connection in held)
+
+
+@pytest.mark.parametrize("path", [b"/x", b"/healthcheck"])
+@pytest.mark.parametrize("start", [WAIT, WAIT * 50], ids=["one request each", "many requests each"])
+def test_an_address_whose_requests_all_wait_for_the_service_makes_room_for_others(servers, start, path):
+    servers.start(connections=50, per_source=40)
+    greedy = [servers.connect(start, "127.0.0.2") for _ in range(40)]
+    greedy += [servers.connect(start, "127.0.0.3") for _ in range(10)]
+    wait_for("both workers and the requests", lambda: (servers.application.running, servers.waiting) == (2, 48))
+
+    others = [servers.connect(b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % path) for _ in range(5)]
+
+    wait_for("the others", lambda: servers.front._sources["127.0.0.1"] == 5)
+    servers.application.go.set()
+    assert all(connection.recv(1000).startswith(b"HTTP/1.1 200 OK") for connection in others)
+    # Each of the others took the place of one connection of the address with the most.
+    replies = []
+    for connection in greedy:
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+        replies.append(received(connection).count(b"HTTP/1.1 200 OK"))
+    assert collections.Counter(replies) == {start.count(b"GET"): 45, 0: 5}
+    assert 0 not in replies[40:]
+
+
+def test_an_address_with_many_requests_on_each_connection_makes_room_for_its_own(servers):
+    servers.start(connections=1000, per_source=20)
+    for _ in range(20):
+        servers.connect(WAIT * 50)
+    wait_for("both workers and the requests", lambda: (servers.application.running, servers.waiting) == (2, 18))
+
+    modest = servers.connect(b"GET /modest HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+
+    servers.application.go.set()
+    assert received(modest).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_what_clients_send_before_a_reply_is_bounded_in_sum(servers, monkeypatch):
+    monkeypatch.setattr(front, "_MOST_IN_MEMORY", 100_000)
+    servers.start()
+    more = b"GET /x HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 40_000 + b"\r\n\r\n"
+    greedy = [servers.connect(WAIT + more) for _ in range(5)]
+    wait_for("both workers and the requests", lambda: (servers.application.running, servers.waiting) == (2, 3))
+    servers.application.go.set()
+    for connection in greedy:
+        connection.shutdown(socket.SHUT_WR)
+
+    replies = [received(connection) for connection in greedy]
+
+    assert sorted(reply.count(b"HTTP/1.1 200 OK") for reply in replies) == [1, 1, 1, 2, 2]
+    assert sorted(b"Connection: close" in reply for reply in replies) == [False, False, True, True, True]
+    wait_for("the end", lambda: not servers.front.phases()[Phase.END.value,])
+    assert servers.front._received == 0
 
 
 def test_the_oldest_body_makes_room_when_all_are_too_large(servers):
