@@ -21,6 +21,7 @@ import queue
 import select
 import selectors
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterable
@@ -58,6 +59,9 @@ _MOST_DISCARDED = 4
 _NEXT_MS = 1
 #: How many parts these are: many clients send head and body separately.
 _NEXT_PARTS = 2
+#: For SO_LINGER: a connection that is closed ends at once. Otherwise the system keeps what the client has not received,
+#: for minutes if the client receives nothing.
+_AT_ONCE = struct.pack("ii", 1, 0)
 #: Seconds between two log lines with the same reason.
 _REPEATED_S = 60.0
 
@@ -78,6 +82,7 @@ class Limits:
     bytes_per_s: int = 16 * 1024
     connections: int = 2000
     per_source: int = 1200
+    all_replies: int = 64 * 1024 * 1024
 
 
 class Phase(enum.Enum):
@@ -116,6 +121,7 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         self.head: request_head.Head | None = None
         self.body: Body | None = None
         self.unsent: collections.deque[memoryview] = collections.deque()
+        self.held = 0           # bytes of the pieces in it: one takes its memory until all of it is sent
         self.is_at_end = False  # whether the client sends nothing more
         self.ends = False       # whether the connection ends after the reply
 
@@ -131,13 +137,14 @@ class Connection(HTTPConnection):  # type: ignore[misc]
         try:
             self.send()
         except OSError:  # the client has gone
-            self.unsent.clear()
+            self.forget_reply()
             return False
         return kept
 
     def write(self, data: bytes) -> int:
         """Take a piece of the reply, as the file that cheroot writes to."""
         self.unsent.append(memoryview(data))
+        self.held += len(data)
         return len(data)
 
     def send(self) -> bool:
@@ -153,7 +160,9 @@ class Connection(HTTPConnection):  # type: ignore[misc]
                 return False
             self.moved += sent
             while self.unsent and len(self.unsent[0]) <= sent:
-                sent -= len(self.unsent.popleft())
+                piece = self.unsent.popleft()
+                sent -= len(piece)
+                self.held -= memoryview(piece.obj).nbytes
             if sent:
                 self.unsent[0] = self.unsent[0][sent:]
         return True
@@ -186,6 +195,12 @@ class Connection(HTTPConnection):  # type: ignore[misc]
             self.body.close()
         self.head = self.body = None
         self.rfile = _NOTHING
+
+    def forget_reply(self) -> None:
+        """Free the memory at once, also if something still has the connection."""
+        self.unsent.clear()
+        self.held = 0
+
 
 class Front:
     """Reads requests and hands them over; see the module."""
@@ -481,6 +496,7 @@ class Front:
                 if connection.unsent:
                     connection.enter(Phase.REPLY)
                     self._selector.register(connection.socket, selectors.EVENT_WRITE, connection)
+                    self._limit_replies(connection)
                 else:
                     self._after_reply(connection)
             except (OSError, ValueError):
@@ -601,6 +617,23 @@ class Front:
             oldest = min(bodies, key=lambda connection: connection.since)
             self._refuse(oldest, Unavailable(), "too many bytes in the bodies of all requests")
 
+    def _limit_replies(self, newest: Connection) -> None:
+        """End other replies than ``newest`` until all that clients have not received have the permitted bytes.
+
+        Of the source with the most bytes, the reply ends whose deadline is next: a client that receives moves it.
+        """
+        sources: collections.Counter[str] = collections.Counter()
+        replies = [connection for connection in list(self._open) if connection.phase is Phase.REPLY]
+        for connection in replies:
+            sources[connection.remote_addr] += connection.held
+        replies.remove(newest)
+        while replies and sources.total() > self._limits.all_replies:
+            ended = max(replies, key=lambda reply: (sources[reply.remote_addr], -self._deadline(reply)))
+            replies.remove(ended)
+            sources[ended.remote_addr] -= ended.held
+            self._refused.note("too many bytes in replies that clients do not receive", ended.remote_addr)
+            self._forget(ended)
+
     def _sweep(self, now: float) -> None:
         """End the connections whose deadline is over."""
         if not self._listens:
@@ -650,6 +683,9 @@ class Front:
         self._keep(connection, b"")
         self._unregister(connection)
         connection.forget_request()
+        if connection.unsent:
+            connection.forget_reply()
+            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         with self._guard:
             if connection in self._open:
                 self._open.remove(connection)
@@ -664,6 +700,7 @@ class Front:
             if connection.unsent:
                 connection.socket.settimeout(0.5)
                 connection.socket.sendall(b"".join(connection.unsent))
+                connection.forget_reply()
         self._forget(connection)
 
 

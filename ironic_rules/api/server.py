@@ -144,7 +144,8 @@ class ApiServer:
             body=conf.api.max_json_body_size, all_bodies=conf.api.max_bodies_size,
             large_bodies=conf.api.max_large_bodies, head_s=conf.api.head_timeout,
             keep_alive_s=conf.api.keep_alive_timeout, bytes_per_s=conf.api.min_bytes_per_second,
-            connections=conf.api.max_connections, per_source=conf.api.max_connections_per_source)
+            connections=conf.api.max_connections, per_source=conf.api.max_connections_per_source,
+            all_replies=conf.api.max_replies_size)
         self._server.numbers = numbers
         self._server.shared = shared
         self._thread = threading.Thread(target=self._server.serve, name="api", daemon=True)

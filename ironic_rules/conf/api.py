@@ -15,9 +15,9 @@ OPTS: list[cfg.Opt] = [
     cfg.IntOpt("workers", default=1, min=1, max=256,
                help="Number of processes of ironic-rules-api, with its own HTTP server. They share the port; each has "
                     "threads and connections to the database of its own, and the limits max_connections, "
-                    "max_connections_per_source, max_large_bodies and max_bodies_size are those of each. A process "
-                    "that dies is replaced. ironic-rules, the service in one process, warns that it has no effect "
-                    "there."),
+                    "max_connections_per_source, max_large_bodies, max_bodies_size and max_replies_size are those of "
+                    "each. A process that dies is replaced. ironic-rules, the service in one process, warns that it "
+                    "has no effect there."),
     cfg.IntOpt("threads", default=10, min=1, max=500,
                help="Number of requests that one API process serves at the same time."),
     cfg.FloatOpt("lock_patience", default=3.0, min=0.0, max=30.0,
@@ -38,6 +38,10 @@ OPTS: list[cfg.Opt] = [
                help="Maximum size in bytes of all bodies that the API's own HTTP server has received and that are not "
                     "processed yet. Bodies of more than 256 KiB are in temporary files (TMPDIR). Beyond it, the "
                     "incomplete body that began first is refused with 503."),
+    cfg.IntOpt("max_replies_size", default=64 * 1024 * 1024, min=16 * 1024 * 1024,
+               help="Maximum size in bytes of all replies that the API's own HTTP server has in memory because their "
+                    "clients do not receive them as fast as it sends them. Beyond it, connections of the address with "
+                    "the most bytes in such replies are closed, first those whose clients are the slowest."),
     cfg.IntOpt("head_timeout", default=10, min=1,
                help="Maximum number of seconds until the first line and the headers of a request have been received "
                     "by the API's own HTTP server."),

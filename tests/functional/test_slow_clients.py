@@ -1,6 +1,6 @@
 """A fleet is inspected while hostile clients hold connections: idle ones, dripping ones, and bodies that do not end.
 
-And others are served while clients send many requests and receive no reply.
+And others are served while clients send many requests and receive no reply, small or large.
 
 ``IRONIC_RULES_TEST_CONNECTIONS=1000 IRONIC_RULES_TEST_NODES=200`` is the full size; ``-s`` shows the figures.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import select
 import socket
 import subprocess
 import sys
@@ -17,8 +19,10 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 
+import httpx
 import pytest
 
 from tests.functional import processes
@@ -141,3 +145,41 @@ def test_clients_that_send_many_requests_at_once_and_receive_nothing_keep_no_one
                 assert "status" in json.loads(get(f"{url}/healthcheck"))
                 assert json.loads(get(f"{url}/v1/nodes")) == {"nodes": []}
         assert service.is_running()
+
+
+def test_large_replies_that_no_one_receives_do_not_fill_the_memory(tmp_path):
+    # No client is too slow here: the sum of what is kept is the limit.
+    limits = "[api]\nmax_replies_size = 16777216\nhead_timeout = 600\n"
+    with processes.standalone(tmp_path, config=limits) as (service, url):
+        for number in range(30):
+            httpx.post(f"{url}/v1/nodes", headers={"X-OpenStack-Ironic-API-Version": "1.80"}, json={
+                "driver": "fake-hardware", "name": f"n{number}", "extra": {"x": "y" * 100_000}}).raise_for_status()
+        path = "/v1/nodes/detail"
+        whole = len(get(url + path))
+        assert whole > 3_000_000
+        request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        with greedy(url, request, 2 * CONNECTIONS, "127.0.0.2") as connections:
+            waiting = {connection.fileno() for connection in connections}
+            poll = select.poll()
+            for number in waiting:
+                poll.register(number, select.POLLIN)
+            while waiting:  # each has a part of its reply, or was closed
+                assert len(get(url + path)) == whole
+                for number, _ in poll.poll(0):
+                    poll.unregister(number)
+                    waiting.remove(number)
+            peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{service.pid}/status").read_text())
+        assert peak
+        # The replies are more than 500 MiB.
+        assert int(peak[1]) < 300 * 1024
+
+
+def test_a_client_that_receives_nothing_of_its_reply_is_disconnected(tmp_path):
+    with processes.standalone(tmp_path, config="[api]\nhead_timeout = 1\n") as (_, url):
+        httpx.post(f"{url}/v1/chassis", json={"description": "large", "extra": {"x": "y" * 900_000}}).raise_for_status()
+        request = b"GET /v1/chassis/detail HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50
+        with greedy(url, request, 1, "127.0.0.2") as [connection]:
+            poll = select.poll()
+            poll.register(connection, 0)  # POLLERR and POLLHUP: the end, whatever was received before
+            assert poll.poll(processes.PATIENCE_S * 1000)
+        assert b"large" in get(f"{url}/v1/chassis/detail")

@@ -311,6 +311,38 @@ def test_what_clients_send_before_a_reply_is_bounded_in_sum(servers, monkeypatch
     assert servers.front._received == 0
 
 
+LARGE = b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+LARGE_SIZE = sum(map(len, PIECES))
+
+
+def test_replies_that_no_one_receives_are_bounded_in_sum_and_those_of_the_greediest_address_end(servers):
+    servers.start(all_replies=5 * LARGE_SIZE // 2)
+    modest = servers.connect(LARGE, "127.0.0.2")
+    wait_for("the first reply", lambda: servers.front.phases()[Phase.REPLY.value,] == 1)
+    greedy = [servers.connect(LARGE, "127.0.0.3") for _ in range(6)]
+
+    wait_for("all replies", lambda: servers.application.served.count("/large") == 7 and not servers.application.running)
+    wait_for("the end of some", lambda: (servers.front.phases()[Phase.REPLY.value,],
+                                         servers.front.phases()[Phase.WORK.value,]) == (2, 0))
+    assert len(received(modest)) > LARGE_SIZE
+    assert [len(received(connection)) > LARGE_SIZE for connection in greedy].count(True) == 1
+
+
+def test_a_single_reply_may_be_larger_than_the_sum(servers):
+    servers.start(all_replies=MIB)
+
+    assert len(servers.ask(LARGE)) > LARGE_SIZE
+
+
+def test_a_reply_that_no_one_receives_has_a_deadline(servers):
+    servers.start(head_s=0.2)
+    connection = servers.connect(LARGE)
+    wait_for("the reply", lambda: servers.application.served == ["/large"])
+    wait_for("the end", lambda: not servers.front._open)
+
+    assert len(received(connection)) < LARGE_SIZE
+
+
 def test_the_oldest_body_makes_room_when_all_are_too_large(servers):
     servers.start(all_bodies=3 * MIB // 2)
     part = POST + b"Content-Length: %d\r\n\r\n" % MIB + b"x" * (MIB - 9)
