@@ -36,7 +36,7 @@ from ironic_rules.exceptions import (
     NoFreeWorker,
     RuleFailed,
 )
-from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import fitting, known_bmcs, records
 from ironic_rules.inspection.pipeline import WITHHELD, Outcome
@@ -223,7 +223,7 @@ def _process_read(conductor: Conductor, task: Task, data: InspectionData) -> Res
     task.node.inspection_finished_at = clock.now()
     # Host names that a rule has set are resolved by the next inspection, as in-band inspection does.
     is_same = addresses.hosts(task.node.driver_info) == addresses.hosts(driver_info)
-    resolved = bmc_resolver.addresses(driver_info) if is_same else []
+    resolved = resolver.addresses(driver_info) if is_same else []
 
     def store(conn: sa.Connection) -> None:
         if is_same:

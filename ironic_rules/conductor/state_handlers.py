@@ -13,7 +13,7 @@ from ironic_rules.conductor import hardware_cache, state_machine
 from ironic_rules.conductor.conductor import Conductor, Result
 from ironic_rules.db import machine_ids, vifs
 from ironic_rules.exceptions import IronicRulesError
-from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware import resolver
 from ironic_rules.inspection import known_bmcs
 from ironic_rules.models import mac, secrets
 from ironic_rules.models.task import Task
@@ -32,7 +32,7 @@ def verify(conductor: Conductor, task: Task) -> Result:
     power.validate(task)
     task.node.power_state = power.get_power_state(task)
     node_id, driver_info = task.node.id, dict(task.node.driver_info)
-    found = bmc_resolver.addresses(driver_info)
+    found = resolver.addresses(driver_info)
     ids = _machine_ids(conductor, task)
     hardware_cache.refresh(conductor, task)
 

@@ -20,7 +20,7 @@ from ironic_rules.db.paging import Page
 from ironic_rules.db.tables import nodes as node_table
 from ironic_rules.db.tables import unclaimed_discoveries
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware import resolver
 from ironic_rules.hardware.agent.inspect import AgentInspect
 from ironic_rules.models import states
 from tests.functional.rows import hooks
@@ -159,9 +159,9 @@ def test_s33_a_machine_that_is_known_by_mac_or_bmc_in_any_state_is_not_enrolled(
 def test_a_managed_node_is_known_by_the_name_of_its_bmc_before_any_inspection(whole, machine, monkeypatch):
     _, body = machine
     known = [body["inventory"]["bmc_address"]]
-    monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
-    monkeypatch.setattr(bmc_resolver, "_look_up", lambda name, answers: (
-        bmc_resolver._slots.release(), answers.put((name, set(known)))))
+    monkeypatch.setattr(resolver, "cache", resolver.Cache())
+    monkeypatch.setattr(resolver, "_look_up", lambda name, answers: (
+        resolver._slots.release(), answers.put((name, set(known)))))
     node = whole.enroll("enroll", driver_info={"redfish_address": "https://bmc.example"})
     assert whole.bmc_addresses(node) == []
     before = count(whole)
@@ -210,9 +210,9 @@ def test_driver_info_is_followed_by_the_table_of_bmc_addresses(whole, machine):
 
 def test_m25_a_bmc_is_known_by_its_name_from_the_start_of_an_inspection(whole, machine, monkeypatch):
     _, body = machine
-    monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
-    monkeypatch.setattr(bmc_resolver, "_look_up", lambda name, answers: (
-        bmc_resolver._slots.release(), answers.put((name, {body["inventory"]["bmc_address"]}))))
+    monkeypatch.setattr(resolver, "cache", resolver.Cache())
+    monkeypatch.setattr(resolver, "_look_up", lambda name, answers: (
+        resolver._slots.release(), answers.put((name, {body["inventory"]["bmc_address"]}))))
     node = whole.enroll("manageable", driver_info={"redfish_address": "https://bmc.example"})
     assert whole.bmc_addresses(node) == []
 
@@ -231,9 +231,9 @@ def test_m25_a_bmc_is_known_by_its_name_from_the_start_of_an_inspection(whole, m
 def test_a_machine_stays_known_by_its_bmc_while_no_name_server_answers(whole, machine, monkeypatch):
     _, body = machine
     known = [body["inventory"]["bmc_address"]]
-    monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
-    monkeypatch.setattr(bmc_resolver, "_look_up", lambda name, answers: (
-        bmc_resolver._slots.release(), answers.put((name, set()))))
+    monkeypatch.setattr(resolver, "cache", resolver.Cache())
+    monkeypatch.setattr(resolver, "_look_up", lambda name, answers: (
+        resolver._slots.release(), answers.put((name, set()))))
     node = discover(whole, body)["uuid"]
     patch = [{"op": "add", "path": "/driver_info/redfish_address", "value": "https://bmc.example"}]
     assert whole.app.patch_json(f"/v1/nodes/{node}", patch).status_int == 200

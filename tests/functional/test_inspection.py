@@ -12,7 +12,7 @@ import pytest
 from ironic_rules.conductor import recovery, state_machine, task_store
 from ironic_rules.db import bmc_addresses, inventory, nodes, ports
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware import resolver
 from ironic_rules.hardware.agent.inspect import MANAGED, AgentInspect
 from ironic_rules.hardware.fake import FakeBoot, FakeManagement, FakePower
 from ironic_rules.inspection.hooks.base import InspectionHook
@@ -149,8 +149,8 @@ def test_a_node_inspected_out_of_band_is_known_by_the_name_of_its_bmc(whole, mon
         return InspectionData({"cpu": {"architecture": "x86_64"}})
 
     monkeypatch.setattr(AgentInspect, "inspect_hardware", inspect_hardware)
-    monkeypatch.setattr(bmc_resolver, "cache", bmc_resolver.Cache())
-    monkeypatch.setattr(bmc_resolver.socket, "getaddrinfo", lambda *arguments, **named: [
+    monkeypatch.setattr(resolver, "cache", resolver.Cache())
+    monkeypatch.setattr(resolver.socket, "getaddrinfo", lambda *arguments, **named: [
         (0, 0, 0, "", ("198.51.100.27", 0))])
     node = whole.enroll("manageable", driver_info={
         "redfish_address": "https://old-bmc.example.org", "ipmi_address": "198.51.100.26"})

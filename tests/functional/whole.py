@@ -254,7 +254,7 @@ class OneProcess(Whole):
             return [(0, 0, 0, "", (address, 0)) for address in names[host]]
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("ironic_rules.hardware.bmc_resolver.socket.getaddrinfo", getaddrinfo)
+            patch.setattr("ironic_rules.hardware.resolver.socket.getaddrinfo", getaddrinfo)
             yield lambda: asked
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from oslo_log import log
 
 from ironic_rules.exceptions import BMCError, IronicRulesError, UnsupportedDriverExtension
-from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware import resolver
 from ironic_rules.hardware.agent import unsupported
 from ironic_rules.hardware.attempts import noting
 from ironic_rules.hardware.base import InspectInterface
@@ -49,7 +49,7 @@ class AgentInspect(InspectInterface):
             self._create_ports(task)
         parameters = kernel_parameters.managed_parameters(self, task)
         node = task.node
-        node.driver_internal_info[BMC_ADDRESSES] = bmc_resolver.addresses(node.driver_info)
+        node.driver_internal_info[BMC_ADDRESSES] = resolver.addresses(node.driver_info)
         power = self.interface_of(node, "power")
         if parameters is None:
             node.driver_internal_info.pop(MANAGED, None)

@@ -10,7 +10,7 @@ from oslo_log import log
 from oslo_utils import units
 
 from ironic_rules.exceptions import BMCError
-from ironic_rules.hardware import bmc_resolver
+from ironic_rules.hardware import resolver
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.hardware.redfish import inventory
 from ironic_rules.hardware.redfish.client import RedfishInterface, documents
@@ -43,7 +43,7 @@ class RedfishInspect(RedfishInterface, InspectInterface):
         # An architecture that an operator has set is better than none.
         data["cpu"]["architecture"] = data["cpu"]["architecture"] or task.node.properties.get("cpu_arch")
         self._set_properties(task, data, inventory.root_disk_size(found))
-        for address in bmc_resolver.addresses(task.node.driver_info):
+        for address in resolver.addresses(task.node.driver_info):
             key = "bmc_address" if ipaddress.ip_address(address).version == 4 else "bmc_v6address"
             data.setdefault(key, address)
         _warn(task, found)

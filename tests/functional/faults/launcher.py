@@ -98,7 +98,7 @@ def _resolve(file: Path) -> None:
         SOCK_STREAM = socket.SOCK_STREAM
 
     Resolver.getaddrinfo = staticmethod(getaddrinfo)  # type: ignore[attr-defined]
-    importlib.import_module("ironic_rules.hardware.bmc_resolver").socket = Resolver  # type: ignore[attr-defined]
+    importlib.import_module("ironic_rules.hardware.resolver").socket = Resolver  # type: ignore[attr-defined]
 
 
 def main() -> int:
