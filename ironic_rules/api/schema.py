@@ -16,7 +16,7 @@ from typing import Any
 from oslo_utils import uuidutils
 
 from ironic_rules.exceptions import Invalid, Problem
-from ironic_rules.models import fields, mac
+from ironic_rules.models import fields, mac, urls
 from ironic_rules.text import is_uuid, pointer_token
 
 Problems = list[Problem]
@@ -99,6 +99,13 @@ class Text(Schema):
         if self.pattern and not self.pattern.fullmatch(value):
             raise ValueError(self.expected)
         return value
+
+
+class HttpUrl(Text):
+    """A URL with http or https, converted to its usual form. Where it leads to is checked by the conductor."""
+
+    def convert(self, value: Any, where: str, problems: Problems) -> Any:
+        return str(urls.parse(super().convert(value, where, problems)))
 
 
 class Enum(Schema):

@@ -30,7 +30,7 @@ from ironic_rules.exceptions import (
     OutcomeUnknown,
     StillRunning,
 )
-from ironic_rules.hardware import vendor_methods
+from ironic_rules.hardware import destinations, vendor_methods
 from ironic_rules.hardware.base import KINDS, Interface
 from ironic_rules.hardware.time_limit import time_limit
 from ironic_rules.models import secrets, states
@@ -215,6 +215,11 @@ def _media(management: Any, task: Task, args: Mapping[str, Any]) -> None:
                        f'"{task.node.provision_state}": its ramdisk may have been booted from them.')
 
 
+def _image(management: Any, task: Task, args: Mapping[str, Any]) -> None:
+    _media(management, task, args)
+    destinations.check(management.conf, {"/image_url": args["image_url"]})
+
+
 def _keep_boot_mode(management: Any, task: Task, args: Mapping[str, Any]) -> None:
     task.node.boot_mode = args["mode"]
 
@@ -234,7 +239,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "set_boot_mode": Operation("management", "set_boot_mode", Mode.BEGIN, _boot_mode, _keep_boot_mode),
     "set_target_raid_config": Operation("raid", "set_target_raid_config", Mode.CHANGE),
     "get_virtual_media": Operation("management", "get_virtual_media"),
-    "attach_virtual_media": Operation("management", "attach_virtual_media", Mode.BEGIN, _media),
+    "attach_virtual_media": Operation("management", "attach_virtual_media", Mode.BEGIN, _image),
     "detach_virtual_media": Operation("management", "detach_virtual_media", Mode.BEGIN, _media),
     "vendor_methods": Operation("vendor", "vendor_methods", overridden=""),
     "call_vendor_method": Operation("vendor", "call_vendor_method", Mode.CHANGE, overridden=""),

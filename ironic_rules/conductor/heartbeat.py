@@ -14,6 +14,7 @@ from ironic_rules.conductor.worker_pool import PATIENCE_S
 from ironic_rules.context import RequestContext
 from ironic_rules.db import clock, nodes
 from ironic_rules.exceptions import InvalidParameterValue, NodeLocked, Problem
+from ironic_rules.hardware import destinations
 from ironic_rules.models import states, transitions
 from ironic_rules.models.nodes import Node
 from ironic_rules.steps import procedures
@@ -32,7 +33,8 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
     """Record where the node's agent listens; a node that waits for it (not for inspection data) continues.
 
     :raises NodeLocked: 409, a conductor works on the node; the agent repeats the heartbeat soon
-    :raises InvalidParameterValue: 400, the agent that is waited for has called from another host before
+    :raises InvalidParameterValue: 400, the agent that is waited for has called from another host before, or is in a
+        denied network
     """
     # It is not stored: whatever needs it runs now, or at the next heartbeat.
     context.agent_token = details.get("agent_token")
@@ -46,7 +48,7 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
         def store(conn: sa.Connection) -> bool:
             locked = nodes.reserve(conn, lock, "heartbeat")
             admission.admit(conn, context, lock.node_id)
-            _check_host(locked, callback_url)
+            _check_agent(conductor, locked, callback_url)
             internal = {
                 **locked.driver_internal_info, AGENT_URL: callback_url, "agent_version": agent_version,
                 "agent_last_heartbeat": clock.now().isoformat(),
@@ -64,16 +66,19 @@ def heartbeat(conductor: Conductor, context: RequestContext, node_id: str | int,
             slot.run(state_machine.run, conductor, lock, context)
 
 
-def _check_host(node: Node, callback_url: str) -> None:
-    """Check that the agent, which gets the token and what steps send, is the one that has called since its boot.
+def _check_agent(conductor: Conductor, node: Node, callback_url: str) -> None:
+    """Check that a conductor may call the agent, and that it is the one that has called since its boot.
 
-    It finds its address when it starts, and keeps it. Where no conductor calls it (inspection), that is not checked.
+    It gets the token and what steps send. It finds its address when it starts, and keeps it. Where no conductor calls
+    it (inspection), nothing is checked.
 
-    :raises InvalidParameterValue: it is not
+    :raises InvalidParameterValue: its host is refused, or it is another one than before
     """
+    if node.provision_state != states.RESCUEWAIT and procedures.of_state(node.provision_state) is None:
+        return
+    destinations.check_address(conductor.conf, callback_url, "/callback_url")
     known = node.driver_internal_info.get(AGENT_URL)
-    calls_agents = node.provision_state == states.RESCUEWAIT or procedures.of_state(node.provision_state) is not None
-    if calls_agents and known is not None and urlsplit(known).hostname != urlsplit(callback_url).hostname:
+    if known is not None and urlsplit(known).hostname != urlsplit(callback_url).hostname:
         LOG.warning("Heartbeat refused: the agent of node %s was at %s before, not at %s", node.uuid,
                     printable(urlsplit(known).hostname, 256), printable(urlsplit(callback_url).hostname, 256))
         raise InvalidParameterValue(problems=[Problem(

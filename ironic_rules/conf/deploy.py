@@ -37,13 +37,17 @@ OPTS: list[cfg.Opt] = [
                     "after this time the step fails. 0: it fails at once."),
     cfg.IntOpt("image_check_timeout", default=10, min=0,
                help="Seconds that the web server of an image may take to answer the conductor before a deployment "
-                    "begins. If it does not answer, or with an error, the deployment is refused. 0: images are not "
-                    "checked, for networks in which only machines reach that server."),
+                    "begins. If it does not answer, or with an error, the deployment is refused. 0: no image is "
+                    "requested, for networks in which only machines reach that server."),
     cfg.ListOpt("image_url_denied_networks", item_type=IpNetwork(),
-                default=["127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10"],
-                help="Networks in which no image may be, so that users cannot reach with an image's URL what only the "
-                     "conductor or the machine can: an image whose URL leads there, directly or by redirection, is "
-                     "refused. Requires image_check_timeout. Empty: all are allowed."),
+                default=["127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128"],
+                help="Networks into which no URL of a user or a machine may lead, so that none reaches what only the "
+                     "conductor, a BMC or the machine can: the URLs of images, checksums, config drives, kernels, "
+                     "ramdisks and ISO images of nodes and instances, virtual media, firmware, proxies of images, "
+                     "receivers of a BMC's events and agents (callback_url), and the names in "
+                     "[inspection_rules]api_call_allowed_hosts. A URL is refused if one address of its host is there, "
+                     "also as an IPv4 address in an IPv6 address. Empty: only addresses without a server are refused, "
+                     "such as 0.0.0.0."),
     cfg.Opt("step_priorities", type=types.Dict(types.Integer(min=0, max=MAX_PRIORITY)), default={},
             help="Priorities of deploy steps that override those in the code, such as "
                  "bios.apply_configuration:50,raid.create_configuration:60. The highest runs first; 0 means that a "

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import httpx
 
+from ironic_rules.hardware import destinations
+from ironic_rules.models import urls
+from ironic_rules.models.urls import Network
 from ironic_rules.rules import ActionError
 from ironic_rules.rules.hosts import host_of
 
@@ -22,7 +25,13 @@ class HttpxGet:
     One per process; thread-safe. Requests share no state, not even cookies.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, denied: Collection[Network] = ()) -> None:
+        """Create it.
+
+        :param denied: networks into which no name may lead; an IP address, and ``localhost``, is what the operator
+            has allowed, wherever it is
+        """
+        self._denied = denied
         logging.getLogger("httpx").addFilter(_is_no_request)
         self._tls = ssl.create_default_context()
 
@@ -32,11 +41,15 @@ class HttpxGet:
         :param timeout_s: seconds for the connection, for each wait for data, and for the content as a whole
         :raises ActionError: there was no response; of the URL, the text contains only the host
         """
-        host = host_of(url)
+        host, wanted = host_of(url), urls.parse(url)
+        try:
+            found = destinations.find(wanted, () if wanted.known_addresses else self._denied, timeout_s)
+        except ValueError as exc:
+            raise ActionError(f"nothing was sent: {exc}") from None
         try:
             with (
-                httpx.Client(verify=self._tls, trust_env=False, follow_redirects=False, timeout=timeout_s) as client,
-                client.stream("GET", url, headers={"User-Agent": "ironic-rules", **headers}) as answer,
+                destinations.client(found, self._tls, timeout_s) as client,
+                client.stream("GET", str(wanted), headers={"User-Agent": "ironic-rules", **headers}) as answer,
             ):
                 _skim(answer, timeout_s)
                 return int(answer.status_code)

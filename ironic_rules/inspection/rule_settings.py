@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from ironic_rules.db import inventory_paths
 from ironic_rules.db.session import Database
+from ironic_rules.hardware import destinations
 from ironic_rules.inspection import legacy_rule_settings
 from ironic_rules.inspection.legacy_rule_settings import LegacyRuleSettings
 from ironic_rules.models.inventory_paths import Catalogue
@@ -79,17 +80,17 @@ def prepare(conf: cfg.ConfigOpts, db: Database | None = None) -> RuleSettings:
     load_plugins()
     allowed = limits(conf)
     return RuleSettings(
-        limits=allowed, http_get=_http_get() if allowed.hosts.entries else None,
+        limits=allowed, http_get=_http_get(conf) if allowed.hosts.entries else None,
         mask_secrets=conf.inspection_rules.mask_secrets,
         legacy=legacy_rule_settings.prepare(allowed, conf.inspection_rules.mask_secrets),
         default_scope=conf.inspection_rules.default_scope or None, built_in=_built_in(conf, db))
 
 
-def _http_get() -> HttpGet:
+def _http_get(conf: cfg.ConfigOpts) -> HttpGet:
     # 5 MiB, which a service without such hosts does not need.
     from ironic_rules.inspection.http_get import HttpxGet
 
-    return HttpxGet()
+    return HttpxGet(destinations.denied_networks(conf))
 
 
 def limits(conf: cfg.ConfigOpts) -> Limits:

@@ -5,7 +5,6 @@ Strict, so that no other parser of a URL can find a different host in it.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import urllib.parse
 from collections.abc import Iterable
@@ -13,17 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.models import urls
+from ironic_rules.models.urls import Url
 from ironic_rules.rules.errors import OperandError
 
-MAX_URL = 4096
-
-_PORTS = {"http": 80, "https": 443}
-_HOST = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
-# No user, no backslash, no white space.
-_URL = re.compile(rf"(?P<scheme>https?)://(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?P<rest>[/?].*)?",
-                  re.ASCII | re.IGNORECASE | re.DOTALL)  # without ASCII, a long s would match an s
-_ALLOWED = re.compile(rf"(?P<host>{_HOST}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)(?::(?P<port>[0-9]{{1,5}}))?")
-_REST = re.compile(r"[^\s\\#\x00-\x1f\x7f]*")
+_ENTRY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)"
+                    r"(?::(?P<port>[0-9]{1,5}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +45,30 @@ class AllowedHosts:
 
         :raises OperandError: it may not; the text says why, and does not quote the URL
         """
-        if not isinstance(url, str) or len(url) > MAX_URL:
-            raise OperandError(f"must be a URL of at most {MAX_URL} characters")
-        found = _URL.fullmatch(url)
-        if found is None:
-            raise OperandError("must be http://HOST[:PORT]/... or https://HOST[:PORT]/..., without user and password")
+        found = _parsed(url)
         self._check_host(found)
-        rest = found["rest"] or ""
-        if not _REST.fullmatch(rest):
-            raise OperandError("a URL must not contain white space, control characters, '\\' and '#'")
-        if {".", ".."} & set(urllib.parse.unquote(rest.partition("?")[0]).split("/")):
+        if "#" in found.rest:
+            raise OperandError("a URL must not contain white space and '#'")
+        if {".", ".."} & set(urllib.parse.unquote(found.rest.partition("?")[0]).split("/")):
             raise OperandError("the path of a URL must not contain '.' and '..'")
-        return url
+        return str(url)
 
     def check_prefix(self, text: str) -> None:
         """Check the text before the first template of a URL: data must not determine the host.
 
         :raises OperandError: the host does not end there, or may not be called
         """
-        found = _URL.fullmatch(text)
-        if found is None or not found["rest"]:
+        found = _parsed(text) if urls.problem(text) is None else None
+        if found is None or not found.rest:
             raise OperandError("a template may only follow http://HOST[:PORT]/ or https://HOST[:PORT]/")
         self._check_host(found)
 
-    def _check_host(self, found: re.Match[str]) -> None:
+    def _check_host(self, url: Url) -> None:
         if not self.entries:
             raise OperandError("api-call is disabled: [inspection_rules]api_call_allowed_hosts is empty")
-        host = _canonical(found["host"])
-        standard = _PORTS[found["scheme"].lower()]
-        port = int(found["port"] or standard)
-        if (host, port) not in self.entries and not (port == standard and (host, None) in self.entries):
+        standard = urls.PORTS[url.scheme]
+        port = url.port or standard
+        if (url.host, port) not in self.entries and not (port == standard and (url.host, None) in self.entries):
             raise OperandError("[inspection_rules]api_call_allowed_hosts does not name this host and port")
 
 
@@ -89,25 +77,27 @@ NONE = AllowedHosts()
 
 
 def host_of(url: str) -> str:
-    """Return host and port of a checked URL: the only part of it that may be in a message."""
-    found = _URL.fullmatch(url)
-    if found is None:
-        raise ValueError("not a checked URL")
-    return found["host"] + (f":{found['port']}" if found["port"] else "")
+    """Return host and port of a checked URL: the only part of it that may be in a message.
+
+    :raises ValueError: it is not one
+    """
+    return urls.parse(url).netloc
+
+
+def _parsed(url: Any) -> Url:
+    try:
+        found = urls.parse(url)
+    except ValueError as exc:
+        raise OperandError(str(exc)) from None
+    if found.user is not None:
+        raise OperandError("must be a URL without user and password")
+    return found
 
 
 def _entry(text: str) -> tuple[str, int | None] | None:
-    found = _ALLOWED.fullmatch(text.strip())
-    host = _canonical(found["host"]) if found else None
-    if found is None or host is None:
+    found = _ENTRY.fullmatch(text.strip())
+    if found is None:
         return None
-    port = int(found["port"]) if found["port"] else None
-    return (host, port) if port is None or 0 < port < 65536 else None
-
-
-def _canonical(host: str) -> str | None:
-    bare = host.strip("[]").lower()
-    try:
-        return str(ipaddress.ip_address(bare))
-    except ValueError:
-        return None if ":" in bare else bare
+    bare, port = found["host"].strip("[]"), int(found["port"]) if found["port"] else None
+    host = urls.usual_host(bare)
+    return (host, port) if host is not None and (port is None or 0 < port < 65536) else None

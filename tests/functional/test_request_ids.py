@@ -83,6 +83,6 @@ def test_agents_are_told_the_id():
     with http.server.HTTPServer(("127.0.0.1", 0), Agent) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         context.RequestContext(request_id=ID)
-        assert AgentClient(f"http://127.0.0.1:{server.server_port}", "token").commands() == []
+        assert AgentClient(f"http://127.0.0.1:{server.server_port}", "token", ()).commands() == []
         server.shutdown()
     assert ids == [ID]

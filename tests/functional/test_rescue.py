@@ -16,7 +16,8 @@ from tests.functional.whole import running
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    config = "[DEFAULT]\nenabled_rescue_interfaces = fake,agent,no-rescue\n"
+    config = ("[DEFAULT]\nenabled_rescue_interfaces = fake,agent,no-rescue\n"
+              "[deploy]\nimage_url_denied_networks =\n")
     with running(tmp_path_factory.mktemp("rescue"), config) as service:
         yield service
 

@@ -41,6 +41,8 @@ enabled_raid_interfaces = fake,redfish,no-raid
 workers_pool_size = 4
 # The tests run the rounds themselves.
 step_poll_interval = 3600
+[deploy]
+image_url_denied_networks =
 [redfish]
 auth_type = basic
 connection_attempts = 1

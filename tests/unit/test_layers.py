@@ -1,7 +1,8 @@
-"""Imports point downwards only, and eventlet is imported nowhere."""
+"""Imports point downwards only, eventlet is imported nowhere, and few modules make HTTP connections."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,20 @@ PAGE = PACKAGE.parent / "doc" / "source" / "contributor" / "architecture.rst"
 PURE_PARTS = ("rules", "steps", "models", "legacy", "extra_specs")
 IMPURE_LIBRARIES = ("oslo_config", "oslo_db", "oslo_messaging", "pecan", "sqlalchemy", "socket", "time")
 GREEN_LIBRARIES = ("eventlet", "greenlet")
+#: What makes HTTP connections, and other ways to a host that a URL names.
+HTTP_CLIENTS = re.compile(
+    r"httpx\.(?!HTTPError\b|InvalidURL\b|TimeoutException\b|TransportError\b|UnsupportedProtocol\b|Response\b)\w+"
+    r"|(?:httpcore|requests|urllib3|aiohttp|pycurl|http\.client|urllib\.request|socket\.(?:create_connection|getaddrinfo))"
+    r"(?:\.\w+)*")
+#: Modules that may use them -> the URLs to which they send requests.
+HTTP_MODULES = {
+    "hardware.destinations": "all URLs in data, after a check: the type of its client only",
+    "hardware.pinned": "the addresses that hardware.destinations has checked",
+    "hardware.resolver": "resolves names, and connects to nothing",
+    "hardware.redfish.bmc_session": "BMCs", "hardware.redfish.client": "BMCs", "hardware.redfish.quick_read": "BMCs",
+    "api.middleware.session": "Keystone, at the URL in the configuration",
+    "api.server": "this process itself", "simulator.client": "the API that an operator names on the command line",
+}
 
 
 def imported(path: Path, imports: Iterable[Import], libraries: Iterable[str]) -> Iterator[str]:
@@ -48,6 +63,21 @@ def test_pure_parts_import_nothing_that_touches_the_world():
     assert [found for path in pure for found in imported(path, imports_of(path), IMPURE_LIBRARIES)] == []
 
 
+def http_clients(source: str) -> set[str]:
+    """Return what a module uses of ``HTTP_CLIENTS``: names that it imports, and attributes of what it imports."""
+    imports = {name for _, name in imports_in(EXAMPLE, source)}
+    attributes = {ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
+    names = imports | {name for name in attributes if name.partition(".")[0] in imports}
+    return {name for name in names if HTTP_CLIENTS.fullmatch(name)}
+
+
+def test_only_few_modules_make_http_connections():
+    used = {module_name(path): http_clients(path.read_text(encoding="utf-8")) for path in MODULES}
+
+    assert {name: found for name, found in used.items() if found and name not in HTTP_MODULES} == {}
+    assert [name for name in HTTP_MODULES if not used[name]] == []
+
+
 def test_the_documentation_draws_these_layers():
     block = re.search(r"^::\n\n((?:   .*\n)+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
@@ -73,3 +103,12 @@ def test_an_import_of_a_library_is_found_inside_a_function():
 
     assert list(imported(EXAMPLE, imports_in(EXAMPLE, source), IMPURE_LIBRARIES)) == [
         "ironic_rules/models/example.py:4: imports time.sleep"]
+
+
+def test_an_http_client_is_found():
+    source = ("import httpx, socket\nfrom urllib import request\nimport http.client as other\n"
+              "def f(url):\n    from requests import get\n    try:\n        httpx.get(url)\n"
+              "    except httpx.HTTPError:\n        socket.create_connection(url)\n")
+
+    assert http_clients(source) == {"httpx.get", "urllib.request", "http.client", "requests.get",
+                                    "socket.create_connection"}

@@ -17,9 +17,8 @@ SECURE_BOOT = schema.Object({"target": schema.Boolean()}, required=("target",))
 #: The node's RAID interface checks its content.
 RAID_CONFIG = schema.Map()
 CONSOLE = schema.Object({"enabled": schema.Boolean()}, required=("enabled",))
-_IMAGE = schema.Text(2048, pattern=r"https?://[^\s/?#]+(?:[/?#]\S*)?", expected="must be a URL with http or https")
 VMEDIA = schema.Object({
-    "device_type": schema.Enum(*DEVICE_TYPES), "image_url": _IMAGE,
+    "device_type": schema.Enum(*DEVICE_TYPES), "image_url": schema.HttpUrl(2048),
     "image_download_source": schema.Enum("http", "local", "swift", nullable=True),
 }, required=("device_type", "image_url"))
 #: Types of drives, separated by commas.

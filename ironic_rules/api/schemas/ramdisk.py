@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from ironic_rules.api import schema, versions
+from ironic_rules.models import urls
 
 
-class HttpUrl(schema.Text):
+class AgentUrl(schema.HttpUrl):
     """The URL of an agent: a host, optionally a port, nothing else. The service adds the paths of its requests."""
 
     def __init__(self) -> None:
-        super().__init__(1024, pattern=r"https?://[!-~]+", expected="must be an HTTP or HTTPS URL")
+        super().__init__(1024)
 
     def convert(self, value: Any, where: str, problems: schema.Problems) -> Any:
-        url = super().convert(value, where, problems)
-        try:
-            parts = urlsplit(url)
-            complete = parts.hostname and parts.port != 0 and parts.path in ("", "/")
-        except ValueError:
-            complete = False
-        # urlsplit() does not distinguish an empty query or fragment from none; a path added after "#" is not sent.
-        if not complete or parts.username is not None or "?" in url or "#" in url:
+        url = urls.parse(super().convert(value, where, problems))
+        if url.user is not None or url.rest not in ("", "/"):
             raise ValueError("must be an HTTP or HTTPS URL of a host, without user, password, path and query")
-        return url
+        return str(url)
 
 
 #: Any object. ``inspection.payload`` knows what belongs inside.
 CONTINUE_INSPECTION = schema.Map()
 
 HEARTBEAT = schema.Object({
-    "callback_url": HttpUrl(),
+    "callback_url": AgentUrl(),
     "agent_token": schema.Text(max_length=255),
     "agent_version": schema.Text(max_length=255, nullable=True),
     "agent_verify_ca": schema.Text(max_length=64 * 1024, multiline=True, nullable=True),

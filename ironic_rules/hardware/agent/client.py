@@ -6,12 +6,16 @@ One command runs at a time; the agent keeps the results of all commands, in orde
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ironic_rules import context
 from ironic_rules.exceptions import AgentSilent, IronicRulesError
+from ironic_rules.hardware import destinations
+from ironic_rules.hardware.destinations import Destination, NoAddress
 from ironic_rules.hardware.request_deadline import RequestDeadline
+from ironic_rules.models import urls
+from ironic_rules.models.urls import Network
 from ironic_rules.text import printable
 
 RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
@@ -24,10 +28,12 @@ _MAX_TEXT = 1024
 class AgentClient:
     """Calls the agent of one node. Ignores the environment (proxies, credentials), and follows no redirects."""
 
-    def __init__(self, url: str, token: str, certificate: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, token: str, denied: Collection[Network], certificate: str | None = None,
+                 timeout_s: float = TIMEOUT_S) -> None:
         """Create a client; no request is sent yet.
 
         :param url: ``callback_url`` of a heartbeat;  token: that of the same heartbeat
+        :param denied: networks in which no agent may be
         :param certificate: the agent's own certificate, in PEM, if it has one (``agent_verify_ca``)
         :raises IronicRulesError: the certificate is invalid
         """
@@ -37,6 +43,7 @@ class AgentClient:
             raise IronicRulesError("The certificate of the agent cannot be read.") from exc
         self._url = f"{url.rstrip('/')}/v1/commands/"
         self._token = token
+        self._denied = denied
         self._timeout_s = timeout_s
 
     def commands(self) -> list[dict[str, Any]]:
@@ -70,12 +77,13 @@ class AgentClient:
     def _call(self, method: str, body: Any = None) -> dict[str, Any]:
         import httpx  # most conductors start without any deployment, and it takes 5 MiB
 
+        agent = self._destination()
         limit = RequestDeadline(self._timeout_s)
         try:
             with (
-                limit, httpx.Client(verify=self._tls, trust_env=False, timeout=self._timeout_s) as client,
+                limit, destinations.client(agent, self._tls, self._timeout_s) as client,
                 # Not compressed: a decoder may read any number of bytes before it returns some.
-                client.stream(method, self._url, params={"agent_token": self._token}, json=body,
+                client.stream(method, str(agent.url), params={"agent_token": self._token}, json=body,
                               headers={"Accept-Encoding": "identity", **context.request_id_header()},
                               extensions=limit.extensions) as answer,
             ):
@@ -99,6 +107,19 @@ class AgentClient:
         if not isinstance(found, dict):
             raise IronicRulesError("The agent's response is not an object.")
         return found
+
+
+    def _destination(self) -> Destination:
+        """Return where the agent is.
+
+        :raises AgentSilent: its name has no address;  IronicRulesError: its URL is refused
+        """
+        try:
+            return destinations.find(urls.parse(self._url), self._denied)
+        except NoAddress as exc:
+            raise AgentSilent(reason=str(exc)) from None
+        except ValueError as exc:
+            raise IronicRulesError(f"The agent is not called: its URL {exc}.") from None
 
 
 def failure(command: Mapping[str, Any]) -> str:

@@ -7,12 +7,12 @@ import binascii
 import gzip
 import io
 import json
-import urllib.parse
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.models import urls
 from ironic_rules.models.nodes import Node
 
 #: Maximum size of the image: agents refuse larger ones.
@@ -38,7 +38,7 @@ def check(value: Any) -> None:
 
 def is_url(value: Any) -> bool:
     """Return whether the agent is to load the config drive from a URL."""
-    return isinstance(value, str) and urllib.parse.urlsplit(value[:64]).scheme in ("http", "https")
+    return urls.is_meant(value)
 
 
 def to_agent(node: Node) -> str | None:
@@ -52,7 +52,8 @@ def to_agent(node: Node) -> str | None:
     check(value)
     if isinstance(value, dict):
         return base64.b64encode(gzip.compress(image(value, node))).decode("ascii")
-    return str(value)
+    # Agents only know URLs with a lower-case scheme.
+    return str(urls.parse(value)) if is_url(value) else str(value)
 
 
 def image(parts: Mapping[str, Any], node: Node) -> bytes:
@@ -110,7 +111,7 @@ def _problems(value: Any) -> Iterator[tuple[str, str]]:
         yield from _object_problems(value)
     elif not isinstance(value, str) or not value:
         yield _WHERE, "must be a URL, a gzipped and base64-encoded ISO image, or an object"
-    elif not is_url(value) and (problem := _image_problem(value)):
+    elif problem := urls.problem(value) if is_url(value) else _image_problem(value):
         yield _WHERE, problem
 
 

@@ -13,14 +13,14 @@ from oslo_log import log
 from oslo_utils import strutils
 
 from ironic_rules.exceptions import AgentSilent, BMCError, InvalidParameterValue, IronicRulesError, Problem
-from ironic_rules.hardware import polling
+from ironic_rules.hardware import destinations, polling
 from ironic_rules.hardware.agent import config_drive, image, image_check, instance, silence
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, failure
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
 from ironic_rules.hardware.agent.in_band import LAST, STARTED, client_of, forget
 from ironic_rules.hardware.boot.device import boot_from
 from ironic_rules.hardware.boot.published import PublishedFolder
-from ironic_rules.models import states
+from ironic_rules.models import states, urls
 from ironic_rules.models.task import Task
 from ironic_rules.steps.declaration import deploy_step
 from ironic_rules.steps.procedures import ALL
@@ -51,7 +51,7 @@ class DirectDeploy(CustomAgentDeploy):
         super().validate(task)
         instance.check(task.node, self.interface_of(task.node, "management").get_supported_boot_modes(task))
         wanted = image.of_node(task.node)
-        urls = wanted.urls()
+        loaded = wanted.urls()
         if wanted.is_file:
             self._file(wanted)
             self._folder().url(task.node.uuid)
@@ -59,8 +59,9 @@ class DirectDeploy(CustomAgentDeploy):
         if drive is not None:
             config_drive.check(drive)
             if config_drive.is_url(drive):
-                urls["/instance_info/configdrive"] = drive
-        image_check.check_all(self.conf, urls)
+                loaded["/instance_info/configdrive"] = drive
+        destinations.check(self.conf, wanted.proxy_urls())
+        image_check.check_all(self.conf, loaded)
 
     @deploy_step(priority=100, core=True, rerunnable=True)
     def deploy(self, task: Task) -> str | None:
@@ -81,7 +82,7 @@ class DirectDeploy(CustomAgentDeploy):
     @silence.tolerated
     def prepare_instance_boot(self, task: Task) -> str | None:
         """Let the agent register the image's boot loader in UEFI mode, and make the disk the boot device."""
-        client = client_of(task)
+        client = client_of(self.conf, task)
         if client is None:
             return states.DEPLOYWAIT
         mode = instance.boot_mode(task.node, self.conf.deploy.default_boot_mode)
@@ -103,7 +104,7 @@ class DirectDeploy(CustomAgentDeploy):
         """Let the agent flush its buffers and switch the machine off; with ``disable_power_off``, reboot it."""
         power, node = self.interface_of(task.node, "power"), task.node
         if power.get_power_state(task) != states.POWER_OFF:
-            client = client_of(task)
+            client = client_of(self.conf, task)
             if client is None:
                 return states.DEPLOYWAIT
             client.run("standby.sync", {})
@@ -153,7 +154,7 @@ class DirectDeploy(CustomAgentDeploy):
         :returns: None when it is done, else ``states.DEPLOYWAIT``
         :raises IronicRulesError: it failed, or the agent no longer knows it
         """
-        client = client_of(task)
+        client = client_of(self.conf, task)
         if client is None:
             return states.DEPLOYWAIT
         internal = task.node.driver_internal_info
@@ -186,7 +187,7 @@ class DirectDeploy(CustomAgentDeploy):
         mode = instance.boot_mode(node, self.conf.deploy.default_boot_mode)
         told = {"image_info": wanted.to_agent(node.uuid, url, mode, stream=self.conf.deploy.stream_raw_images)}
         drive = config_drive.to_agent(node)
-        LOG.info("Node %s: the agent writes the image of %s%s", node.uuid, image.shown(url),
+        LOG.info("Node %s: the agent writes the image of %s%s", node.uuid, urls.shown(url),
                  " and a config drive" if drive else "")
         return {**told, "configdrive": drive} if drive else told
 

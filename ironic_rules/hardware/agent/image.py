@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.models import urls
 from ironic_rules.models.nodes import Node
-from ironic_rules.text import is_uuid, printable
+from ironic_rules.text import is_uuid
 
 #: What the agent writes without an option of its own: it converts qcow2, and takes raw images as they are.
 FORMATS = ("raw", "qcow2")
-MAX_URL = 4096
 #: Algorithms that fit the length of ``image_checksum``, in hexadecimal digits; the agent derives them the same way.
 _BY_LENGTH = {64: "sha256", 128: "sha512"}
 _MD5_LENGTH = 32
 _ALGORITHMS = tuple(sorted(name for name in hashlib.algorithms_guaranteed
                            if name.startswith(("sha2", "sha3", "sha5", "blake2"))))
 _HEX = re.compile(r"[0-9a-fA-F]+")
+_FILE = re.compile(r"file:(?://)?/(?!/)[^ ]*", re.IGNORECASE)
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _WHERE = "/instance_info"
 _PROXIES = {"http": "image_http_proxy", "https": "image_https_proxy"}
@@ -53,13 +54,17 @@ class Image:
     @property
     def is_file(self) -> bool:
         """Whether the image is a file of the conductor."""
-        return urllib.parse.urlsplit(self.source).scheme == "file"
+        return _is_file(self.source)
 
     def urls(self) -> dict[str, str]:
         """Return what the agent loads over HTTP, by its JSON pointer in the node."""
-        found = {f"{_WHERE}/image_source": self.source, f"{_WHERE}/image_checksum": self.checksum,
-                 f"{_WHERE}/image_os_hash_value": self.hash_value}
-        return {where: value for where, value in found.items() if value is not None and _is_url(value)}
+        found = {f"{_WHERE}/image_source": None if self.is_file else self.source,
+                 f"{_WHERE}/image_checksum": self.checksum, f"{_WHERE}/image_os_hash_value": self.hash_value}
+        return {where: value for where, value in found.items() if value is not None and urls.is_meant(value)}
+
+    def proxy_urls(self) -> dict[str, str]:
+        """Return the proxies through which the agent loads it, by their JSON pointers in the node."""
+        return {f"{_WHERE}/{_PROXIES[scheme]}": url for scheme, url in self.proxies.items()}
 
     def to_agent(self, node_uuid: str, url: str, boot_mode: str, *, stream: bool) -> dict[str, Any]:
         """Return ``image_info`` of the agent's command ``standby.prepare_image``.
@@ -88,9 +93,9 @@ def of_node(node: Node) -> Image:
         raise InvalidParameterValue(problems=problems)
     algorithm = info.get("image_os_hash_algo")
     return Image(
-        info["image_source"], info.get("image_checksum"), algorithm, info.get("image_os_hash_value"),
-        info.get("image_disk_format"),
-        {scheme: info[key] for scheme, key in _PROXIES.items() if info.get(key)}, info.get("image_no_proxy"))
+        str(_usual(info["image_source"])), _usual(info.get("image_checksum")), algorithm,
+        _usual(info.get("image_os_hash_value")), info.get("image_disk_format"),
+        {scheme: _proxy(info[key]) for scheme, key in _PROXIES.items() if info.get(key)}, info.get("image_no_proxy"))
 
 
 def path_of(image: Image) -> Path:
@@ -112,9 +117,11 @@ def _problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                "or the deploy interface ramdisk")
     if disk_format not in (None, *FORMATS):
         yield "image_disk_format", f"must be {' or '.join(FORMATS)}"
-    for key in (*_PROXIES.values(), "image_no_proxy"):
-        if not isinstance(info.get(key), str | None):
-            yield key, "must be a text"
+    for key in _PROXIES.values():
+        if (value := info.get(key)) and (problem := urls.problem(_proxy(value))):
+            yield key, problem
+    if not isinstance(info.get("image_no_proxy"), str | None):
+        yield "image_no_proxy", "must be a text"
     if info.get("image_download_source") not in (None, "http"):
         yield "image_download_source", "must be http: the agent loads the image itself"
 
@@ -122,16 +129,11 @@ def _problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _source_problem(source: Any) -> str | None:
     if source is None:
         return "is missing: there is no image to write"
-    if not isinstance(source, str) or not 0 < len(source) <= MAX_URL or not source.isprintable() or " " in source:
-        return "must be a URL"
-    if is_uuid(source) or source.startswith("glance://"):
+    if isinstance(source, str) and (is_uuid(source) or source.startswith("glance://")):
         return "is an image of an image service, which is not supported; use the URL of a file"
-    parts = urllib.parse.urlsplit(source)
-    if parts.scheme == "file":
-        return None if parts.path.startswith("/") and not parts.netloc else "must be file:///PATH"
-    if not _is_url(source):
-        return "must be a URL that begins with http://, https:// or file:///"
-    return None
+    if _is_file(source):
+        return None if _FILE.fullmatch(source) and source.isprintable() else "must be file:///PATH"
+    return urls.problem(source) if urls.is_meant(source) else "must be a URL: http://, https:// or file:///"
 
 
 def _checksum_problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -143,11 +145,17 @@ def _checksum_problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield ("image_os_hash_value" if value is None else "image_os_hash_algo"), "is missing: both are needed"
     elif algorithm is not None and algorithm not in _ALGORITHMS:
         yield "image_os_hash_algo", f"must be one of {', '.join(_ALGORITHMS)}"
-    elif algorithm is not None and not _is_url(value) and not _is_digest(value, 2 * hashlib.new(algorithm).digest_size):
+    elif urls.is_meant(value):
+        if problem := urls.problem(value):
+            yield "image_os_hash_value", problem
+    elif algorithm is not None and not _is_digest(value, 2 * hashlib.new(algorithm).digest_size):
         yield "image_os_hash_value", f"is not a {algorithm} checksum in hexadecimal digits"
-    if checksum is None or _is_url(checksum):
+    if checksum is None:
         return
-    if _is_digest(checksum, _MD5_LENGTH):
+    if urls.is_meant(checksum):
+        if problem := urls.problem(checksum):
+            yield "image_checksum", problem
+    elif _is_digest(checksum, _MD5_LENGTH):
         if algorithm is None:
             yield "image_checksum", "is an MD5 checksum, which agents do not accept; use SHA-256 or SHA-512"
     elif not any(_is_digest(checksum, length) for length in _BY_LENGTH):
@@ -159,17 +167,15 @@ def _is_digest(value: Any, length: int) -> bool:
     return isinstance(value, str) and len(value) == length and _HEX.fullmatch(value) is not None
 
 
-def _is_url(value: Any) -> bool:
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_URL or not value.isprintable() or " " in value:
-        return False
-    try:
-        parts = urllib.parse.urlsplit(value)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port or an IPv6 address that cannot be read
-        return False
+def _is_file(source: Any) -> bool:
+    return isinstance(source, str) and source[:5].lower() == "file:"
 
 
-def shown(url: str) -> str:
-    """Return the scheme and the host of a URL, for messages: the rest may be a secret."""
-    parts = urllib.parse.urlsplit(url)
-    return printable(f"{parts.scheme}://{parts.hostname}")
+def _usual(value: str | None) -> str | None:
+    """Return what agents are told instead of a value that was checked: they only know URLs with a lower-case scheme."""
+    return str(urls.parse(value)) if urls.is_meant(value) and not _is_file(value) else value
+
+
+def _proxy(value: Any) -> Any:
+    """Return the URL of a proxy, which may be given without a scheme."""
+    return f"http://{value}" if isinstance(value, str) and "://" not in value else value

@@ -1,4 +1,4 @@
-"""Check of an image's URL before anything starts: a request to its server, as the agent will send one.
+"""Check of the URLs of images before anything starts: a request to each server, as the agent will send one.
 
 It finds URLs of images that do not exist, and those that lead, directly or by redirection, into networks that only the
 machine itself or its neighbours must reach: ``[deploy]image_url_denied_networks``.
@@ -7,39 +7,43 @@ machine itself or its neighbours must reach: ``[deploy]image_url_denied_networks
 from __future__ import annotations
 
 import functools
-import ipaddress
-import socket
 import ssl
 import time
 import urllib.parse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from oslo_config import cfg
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
-from ironic_rules.hardware.agent.image import shown
+from ironic_rules.hardware import destinations
+from ironic_rules.hardware.destinations import Destination
 from ironic_rules.hardware.request_deadline import RequestDeadline
+from ironic_rules.models import urls
+from ironic_rules.models.urls import Network, Url
 
 _MAX_REDIRECTS = 5
 #: Servers that refuse HEAD, e.g. those of signed URLs, answer GET.
 _REFUSES_HEAD = frozenset({403, 405, 501})
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+def check_all(conf: cfg.ConfigOpts, given: Mapping[str, str], schemes: Collection[str] = urls.HTTP) -> None:
+    """Check the URLs of ``given``, by their JSON pointers, as ``[deploy]`` specifies. Only those of HTTP are requested.
 
-def check_all(conf: cfg.ConfigOpts, urls: Mapping[str, str]) -> None:
-    """Check the HTTP URLs of ``urls``, by their JSON pointers, as ``[deploy]`` specifies.
-
-    :raises InvalidParameterValue: of the first one that cannot be loaded
+    :raises InvalidParameterValue: with each one that leads into a denied network, or with the first one that cannot be
+        loaded
     """
-    if timeout_s := conf.deploy.image_check_timeout:
-        denied = [ipaddress.ip_network(network) for network in conf.deploy.image_url_denied_networks]
-        for where, url in urls.items():
-            if url.startswith(("http://", "https://")):
+    timeout_s = conf.deploy.image_check_timeout
+    # Those that a user wrote are compared with the denied networks even if nothing is requested.
+    destinations.check(conf, given, schemes)
+    if timeout_s:
+        denied = destinations.denied_networks(conf)
+        for where, text in given.items():
+            url = urls.parse(text, schemes)
+            if url.scheme in urls.HTTP:
                 check(url, where, denied, timeout_s)
 
 
-def check(url: str, where: str, denied: Sequence[Network], timeout_s: float) -> None:
+def check(url: Url, where: str, denied: Collection[Network], timeout_s: float) -> None:
     """Check that ``url`` can be loaded, and that neither it nor a redirection leads into a denied network.
 
     :param where: JSON pointer of the URL, for errors;  timeout_s: for everything
@@ -48,45 +52,37 @@ def check(url: str, where: str, denied: Sequence[Network], timeout_s: float) -> 
     deadline = time.monotonic() + timeout_s
     try:
         for _ in range(_MAX_REDIRECTS + 1):
-            _refuse_denied(url, denied)
-            status, location = _ask(url, deadline)
+            found = destinations.find(url, denied, max(0.0, deadline - time.monotonic()))
+            status, location = _ask(found, deadline)
             if location is None:
                 if status >= 300:
-                    raise ValueError(f"{shown(url)} answers with status {status}")
+                    raise ValueError(f"{url.shown} answers with status {status}")
                 return
-            url = urllib.parse.urljoin(url, location)
+            url = _redirected(url, location)
         raise ValueError(f"it is redirected more than {_MAX_REDIRECTS} times")
     except ValueError as exc:
         raise InvalidParameterValue(problems=[Problem(where, f"the image cannot be loaded: {exc}")]) from None
 
 
-def _refuse_denied(url: str, denied: Iterable[Network]) -> None:
-    """Refuse a URL whose host is in a denied network.
+def _redirected(url: Url, location: str) -> Url:
+    """Return the URL to which a server redirects.
 
-    :raises ValueError: it is, or it has no address
+    :raises ValueError: it is not an HTTP URL
     """
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("it is redirected to what is not an HTTP URL")
     try:
-        found = socket.getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise ValueError(f"{shown(url)} has no address") from None
-    for *_, address in found:
-        number = ipaddress.ip_address(str(address[0]).partition("%")[0])
-        number = getattr(number, "ipv4_mapped", None) or number
-        if network := next((net for net in denied if net.version == number.version and number in net), None):
-            raise ValueError(f"{shown(url)} is in the network {network} ([deploy]image_url_denied_networks)")
+        return urls.parse(urllib.parse.urljoin(str(url), location))
+    except ValueError as exc:
+        raise ValueError(f"where it is redirected to {exc}") from None
 
 
-def _ask(url: str, deadline: float) -> tuple[int, str | None]:
+def _ask(found: Destination, deadline: float) -> tuple[int, str | None]:
     """Return the status of the URL, and where it is redirected to.
 
     :raises ValueError: the server does not answer
     """
     import httpx  # only deployments need it, and it takes 5 MiB
 
-    status, location = 0, None
+    url, status, location = found.url, 0, None
     for method in ("HEAD", "GET"):
         left_s = deadline - time.monotonic()
         if left_s <= 0:
@@ -94,23 +90,23 @@ def _ask(url: str, deadline: float) -> tuple[int, str | None]:
         limit = RequestDeadline(left_s)
         try:
             with (
-                limit, httpx.Client(verify=_tls(), trust_env=False, timeout=left_s) as client,
+                limit, destinations.client(found, _tls(), left_s) as client,
                 # Without the body: it may be many gigabytes.
-                client.stream(method, url, headers={"User-Agent": "ironic-rules"}, extensions=limit.extensions,
+                client.stream(method, str(url), headers={"User-Agent": "ironic-rules"}, extensions=limit.extensions,
                               ) as answer,
             ):
                 status, location = answer.status_code, answer.headers.get("Location") if answer.is_redirect else None
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             # Without its text, which may contain the URL.
-            reason = _too_long(url) if limit.is_over else f"no answer from {shown(url)} ({type(exc).__name__})"
+            reason = _too_long(url) if limit.is_over else f"no answer from {url.shown} ({type(exc).__name__})"
             raise ValueError(reason) from None
         if status not in _REFUSES_HEAD:
             break
     return status, location
 
 
-def _too_long(url: str) -> str:
-    return f"{shown(url)} takes too long ([deploy]image_check_timeout)"
+def _too_long(url: Url) -> str:
+    return f"{url.shown} takes too long ([deploy]image_check_timeout)"
 
 
 @functools.cache

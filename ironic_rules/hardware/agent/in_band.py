@@ -10,7 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from oslo_config import cfg
+
 from ironic_rules.exceptions import AgentChanged, IronicRulesError
+from ironic_rules.hardware import destinations
 from ironic_rules.hardware.agent import booting, erasure, silence, unsupported
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, AgentClient, failure
 from ironic_rules.hardware.base import DeployInterface
@@ -113,7 +116,7 @@ class AgentSteps(DeployInterface):
     def continue_step(self, task: Task, step: str, args: Mapping[str, Any]) -> str | None:
         """Request the agent's steps, which completes the step that has booted the ramdisk."""
         procedure = next(known for known in ALL if known.boot_step == step)
-        client = client_of(task)
+        client = client_of(self.conf, task)
         if client is None:
             return states.DEPLOYWAIT
         answer = client.run(f"{procedure.name}.get_{procedure.steps_key}", _machine(task))
@@ -143,7 +146,7 @@ class AgentSteps(DeployInterface):
         :raises AgentChanged: the hardware managers of the agent have other versions than when the steps were planned
         :raises IronicRulesError: it failed, or the agent no longer knows it
         """
-        client = client_of(task)
+        client = client_of(self.conf, task)
         if client is None:
             return states.DEPLOYWAIT
         internal = task.node.driver_internal_info
@@ -191,11 +194,13 @@ def forget(task: Task) -> None:
     booting.forget_address(task)
 
 
-def client_of(task: Task) -> AgentClient | None:
+def client_of(conf: cfg.ConfigOpts, task: Task) -> AgentClient | None:
     """Return a client of the node's agent; None unless its heartbeat is processed now, because it has the token."""
     internal = task.node.driver_internal_info
     token, url = task.context.agent_token, internal.get(AGENT_URL)
-    return AgentClient(url, token, internal.get("agent_verify_ca")) if token and url else None
+    if not token or not url:
+        return None
+    return AgentClient(url, token, destinations.denied_networks(conf), internal.get("agent_verify_ca"))
 
 
 def _machine(task: Task) -> dict[str, Any]:

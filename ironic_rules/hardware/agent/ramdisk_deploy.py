@@ -9,6 +9,7 @@ from __future__ import annotations
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware.agent import booting, image_check, unsupported
 from ironic_rules.hardware.agent.in_band import AgentSteps
+from ironic_rules.hardware.boot import images
 from ironic_rules.hardware.boot.device import PROPERTIES, forced_persistence
 from ironic_rules.models import states
 from ironic_rules.models.task import Task
@@ -42,7 +43,8 @@ class RamdiskDeploy(AgentSteps):
         forced_persistence(task)
         self.interface_of(task.node, "boot").validate_instance(task)
         image_check.check_all(
-            self.conf, {f"/instance_info/{key}": info[key] for key in _BOOTED if isinstance(info.get(key), str)})
+            self.conf, {f"/instance_info/{key}": info[key] for key in _BOOTED if isinstance(info.get(key), str)},
+            images.SCHEMES)
 
     @deploy_step(priority=100, core=True, rerunnable=True)
     def deploy(self, task: Task) -> None:

@@ -31,7 +31,7 @@ class AgentRescue(RescueInterface):
 
     @silence.tolerated
     def continue_rescue(self, task: Task) -> str | None:
-        client = in_band.client_of(task)
+        client = in_band.client_of(self.conf, task)
         if client is None:
             return states.RESCUEWAIT
         password = task.node.instance_info.get("rescue_password")

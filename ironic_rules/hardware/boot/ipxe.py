@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from oslo_config import cfg
 from oslo_log import log
 
 from ironic_rules.exceptions import InvalidParameterValue, IronicRulesError
@@ -83,13 +84,13 @@ class IPXEBoot(BootInterface):
         task.node.driver_internal_info.pop(SCRIPTS, None)
 
     def validate_instance(self, task: Task) -> None:
-        _instance_script(task)
+        _instance_script(self.conf, task)
         self._instances().url("x")
         if not _addresses(task):
             raise InvalidParameterValue(_no_port(task))
 
     def prepare_instance(self, task: Task) -> None:
-        script = _instance_script(task).encode("ascii")
+        script = _instance_script(self.conf, task).encode("ascii")
         self._write_boot_script()
         names = [_dashed(address) for address in _addresses(task)]
         task.node.driver_internal_info[INSTANCE_SCRIPTS] = sorted(
@@ -125,7 +126,7 @@ def _no_port(task: Task) -> str:
             "for it.")
 
 
-def _instance_script(task: Task) -> str:
+def _instance_script(conf: cfg.ConfigOpts, task: Task) -> str:
     """Return the boot script of the instance.
 
     :raises InvalidParameterValue: what is needed in ``instance_info`` is missing or wrong
@@ -133,8 +134,8 @@ def _instance_script(task: Task) -> str:
     info = task.node.instance_info
     if info.get("boot_iso") is not None:
         images.refuse_with_iso(task)
-        return (f"#!ipxe\nsanboot {images.of_instance(task, 'boot_iso')} || goto failed\n{_FAILED}")
-    kernel, image = images.of_instance(task, "kernel"), images.of_instance(task, "ramdisk")
+        return (f"#!ipxe\nsanboot {images.of_instance(conf, task, 'boot_iso')} || goto failed\n{_FAILED}")
+    kernel, image = (images.of_instance(conf, task, key) for key in ("kernel", "ramdisk"))
     return _script(kernel, image, kernel_parameters.parameters_of(info.get("kernel_append_params")))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ironic_rules.db import clock
 from ironic_rules.exceptions import BMCError, InvalidParameterValue, Problem
+from ironic_rules.hardware import destinations
 from ironic_rules.hardware.agent import image_check
 from ironic_rules.hardware.redfish import bmc_tasks, power
 from ironic_rules.hardware.redfish.client import GONE, documents
@@ -130,7 +131,10 @@ class RedfishFirmware(FirmwareVersions):
                                 f"reports {'no version' if now is None else f'the version {now}, as before'}.")
 
     def _send(self, task: Task, settings: list[dict[str, Any]], index: int) -> str:
-        setting, versions = settings[index], self._versions(task)
+        setting = settings[index]
+        if index:  # much time may have passed since the check of all
+            destinations.check(self.conf, {f"/args/settings/{index}/url": setting["url"]})
+        versions = self._versions(task)
         with self.system(task) as system:
             connector, read = system._conn, documents(system)
             target = read(_path(self.root(task)["UpdateService"]["@odata.id"])).get("Actions", {}).get(_ACTION, {})

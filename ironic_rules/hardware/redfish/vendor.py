@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import BMCError, NotFound
+from ironic_rules.hardware import destinations
 from ironic_rules.hardware.base import DEVICE_TYPES, VendorInterface
 from ironic_rules.hardware.redfish import virtual_media
 from ironic_rules.hardware.redfish.client import RedfishInterface
@@ -48,6 +49,7 @@ class RedfishVendor(RedfishInterface, VendorInterface):
                    "sends events; Context, Protocol, EventTypes and HttpHeaders are optional.")
     def create_subscription(self, task: Task, **subscription: Any) -> dict[str, Any]:
         """Create a subscription and return it."""
+        destinations.check(self.conf, {"/Destination": subscription["Destination"]})
         payload = {"Protocol": "Redfish", "Context": "", "EventTypes": ["Alert"], **subscription}
         headers = payload.pop("HttpHeaders", None) or ()
         if headers:

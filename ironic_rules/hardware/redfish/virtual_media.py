@@ -79,11 +79,11 @@ class RedfishVirtualMediaBoot(RedfishInterface, BootInterface):
         if task.node.instance_info.get("boot_iso") is None and task.node.instance_info.get("kernel") is not None:
             raise InvalidParameterValue(problems=[Problem(
                 "/instance_info/kernel", "virtual media are ISO images: set boot_iso, or use boot interface ipxe")])
-        images.of_instance(task, "boot_iso")
+        images.of_instance(self.conf, task, "boot_iso")
         images.refuse_with_iso(task)
 
     def prepare_instance(self, task: Task) -> None:
-        iso = images.of_instance(task, "boot_iso")
+        iso = images.of_instance(self.conf, task, "boot_iso")
         with self.system(task) as system:
             disc, second = _found(system)
             if disc is None:

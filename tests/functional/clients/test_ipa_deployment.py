@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a service with the deploy interface ``custom-agent``."""
-    config = ("[DEFAULT]\nenabled_deploy_interfaces = fake,custom-agent\n"
+    config = ("[deploy]\nimage_url_denied_networks =\n[DEFAULT]\nenabled_deploy_interfaces = fake,custom-agent\n"
               "enabled_rescue_interfaces = fake,agent,no-rescue\n")
     with standalone(tmp_path_factory.mktemp("ipa"), config=config) as (_, url):
         yield url

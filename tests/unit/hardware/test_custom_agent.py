@@ -69,12 +69,13 @@ def agent():
 
 @pytest.fixture
 def client(agent):
-    return AgentClient(agent.url, TOKEN)
+    return AgentClient(agent.url, TOKEN, ())
 
 
 @pytest.fixture
-def deploy():
-    return CustomAgentDeploy(None, None)
+def deploy(conf):
+    conf.set_override("image_url_denied_networks", [], group="deploy")
+    return CustomAgentDeploy(conf, None)
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_an_answer_that_is_too_long(agent, client, monkeypatch):
 @pytest.mark.parametrize("start", [dripping.HEADERS, dripping.BODY], ids=["headers", "body"])
 def test_an_answer_that_never_ends(start):
     with dripping.server(start) as url, pytest.raises(IronicRulesError, match="takes too long"):
-        AgentClient(url, TOKEN, timeout_s=0.4).commands()
+        AgentClient(url, TOKEN, (), timeout_s=0.4).commands()
 
 
 def test_an_error_of_the_agent_is_told_in_printable_form(agent, client):
@@ -131,7 +132,7 @@ def test_an_error_of_the_agent_is_told_in_printable_form(agent, client):
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "nonsense", "http://[::1"])
 def test_an_agent_that_is_not_there_and_no_token_in_the_error(url):
     with pytest.raises(IronicRulesError) as caught:
-        AgentClient(url, TOKEN, timeout_s=2).commands()
+        AgentClient(url, TOKEN, (), timeout_s=2).commands()
 
     assert TOKEN not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -139,7 +140,7 @@ def test_an_agent_that_is_not_there_and_no_token_in_the_error(url):
 
 def test_a_certificate_that_is_none():
     with pytest.raises(IronicRulesError, match="certificate"):
-        AgentClient("https://192.0.2.1", TOKEN, "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
+        AgentClient("https://192.0.2.1", TOKEN, (), "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
 
 
 def test_a_failed_command_says_why(agent, client):
@@ -265,10 +266,9 @@ def test_an_agent_with_other_hardware_managers_is_an_error_of_its_own(agent, dep
         deploy.run_in_band(task, clean(), CLEANING)
 
 
-def test_the_ramdisk_is_booted_again_where_a_step_requests_that(agent, task, monkeypatch):
+def test_the_ramdisk_is_booted_again_where_a_step_requests_that(agent, deploy, task, monkeypatch):
     booted = []
     monkeypatch.setattr(in_band.booting, "boot", lambda interface, task: booted.append(task.node.uuid))
-    deploy = CustomAgentDeploy(None, None)
     agent.reply = command("asked", command_result={"clean_steps": {"M": [
         {**clean(), "reboot_requested": True}, clean("other")]}})
     deploy.continue_step(task, "prepare_cleaning", {})

@@ -10,6 +10,7 @@ import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware.agent import image_check
+from ironic_rules.models import urls
 from tests.unit.hardware import dripping
 
 DENIED = [ipaddress.ip_network("127.0.0.2/32"), ipaddress.ip_network("fe80::/10")]
@@ -50,7 +51,7 @@ def server():
 
 def check(server, path):
     server.asked.clear()
-    image_check.check(f"http://127.0.0.1:{server.server_port}{path}", WHERE, DENIED, 30)
+    image_check.check(urls.parse(f"http://127.0.0.1:{server.server_port}{path}"), WHERE, DENIED, 30)
     return server.asked
 
 
@@ -64,12 +65,13 @@ def test_an_image_that_can_be_loaded(server, path, asked):
 
 def test_a_server_that_answers_with_single_bytes_takes_too_long():
     with dripping.server(dripping.HEADERS) as url, pytest.raises(InvalidParameterValue, match="takes too long"):
-        image_check.check(url, WHERE, DENIED, 0.4)
+        image_check.check(urls.parse(url), WHERE, DENIED, 0.4)
 
 
 @pytest.mark.parametrize(("path", "text"), [
     ("/inward", "http://127.0.0.2 is in the network 127.0.0.2/32"), ("/mapped", "127.0.0.2/32"),
-    ("/local", "fe80::/10"), ("/loop", "more than 5 times"), ("/file", "not an HTTP URL"), ("/missing", "status 404"),
+    ("/local", "fe80::/10"), ("/loop", "more than 5 times"), ("/missing", "status 404"),
+    ("/file", "where it is redirected to must be a URL that begins with http://"),
     ("/broken", "the image cannot be loaded"),
 ])
 def test_an_image_that_can_not_or_must_not_be_loaded(server, path, text):
