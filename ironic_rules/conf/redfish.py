@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from ironic_rules.conf.value_types import IpNetwork
+
 GROUP = cfg.OptGroup("redfish", title="Redfish", help="Hardware type redfish.")
 OPTS: list[cfg.Opt] = [
     cfg.StrOpt("auth_type", default="auto",
                choices=[("auto", "a session, else HTTP basic"), ("session", "a session"), ("basic", "HTTP basic")],
                help="Authentication method of BMCs, for nodes without driver_info/redfish_auth_type."),
+    cfg.ListOpt("denied_networks", item_type=IpNetwork(),
+                default=["169.254.169.254/32", "fe80::a9fe:a9fe/128", "fd00:ec2::254/128"],
+                help="Networks in which no BMC may be, so that users who may set redfish_address reach nothing there "
+                     "through the conductor. Default: metadata services. Where users own nodes, add 127.0.0.0/8, "
+                     "::1/128 and the networks of other services."),
     cfg.IntOpt("connect_timeout", default=10, min=1, help="Seconds that a BMC may take to accept a connection."),
     cfg.IntOpt("request_timeout", default=60, min=1,
                help="Seconds that the whole response of a BMC to a request may take."),

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _OPTION = "[deploy]image_url_denied_networks"
 
 
+class Denied(ValueError):
+    """An address of a host is in a network into which no request may go."""
+
+
 class NoAddress(ValueError):
     """A host has no address, or none that a name server has returned in time."""
 
@@ -47,13 +51,13 @@ def find(url: Url, denied: Collection[Network], timeout_s: float = resolver.RESO
     """Return where requests to ``url`` go.
 
     :param denied: networks in which none of the host's addresses may be;  timeout_s: to resolve it
-    :raises NoAddress: the host has none;  ValueError: one of them is refused; the text contains only scheme and host
+    :raises NoAddress: the host has none;  Denied: one of them is refused; the text contains only scheme and host
     """
     found = url.known_addresses or tuple(resolver.resolve([url.host], timeout_s))
     if not found:
         raise NoAddress(f"{url.shown} has no address")
     for address in found:
-        _refuse(url, address, denied)
+        refuse(url.shown, address, denied)
     return Destination(url, found)
 
 
@@ -86,7 +90,7 @@ def check_address(conf: cfg.ConfigOpts, text: str, where: str) -> None:
     try:
         url = urls.parse(text)
         for address in url.known_addresses:
-            _refuse(url, address, denied_networks(conf))
+            refuse(url.shown, address, denied_networks(conf))
     except ValueError as exc:
         raise InvalidParameterValue(problems=[Problem(where, str(exc))]) from None
 
@@ -106,13 +110,14 @@ def client(destination: Destination, tls: ssl.SSLContext, timeout_s: float) -> h
                         follow_redirects=False, timeout=timeout_s)
 
 
-def _refuse(url: Url, address: str, denied: Iterable[Network]) -> None:
-    """Refuse an address of a URL's host.
+def refuse(shown: str, address: str, denied: Iterable[Network], option: str = _OPTION) -> None:
+    """Refuse an address if it is in a network that is denied, or that contains no servers.
 
-    :raises ValueError: it is in a network that is denied, or that contains no servers
+    :param shown: scheme and host, for the error;  option: the one that denies the networks
+    :raises Denied: it is
     """
     number = ipaddress.ip_address(address.partition("%")[0])
     network = urls.refused_network(number, denied)
     if network is not None:
-        why = f" ({_OPTION})" if urls.has_servers(network) else ", which contains no servers"
-        raise ValueError(f"{url.shown} is in the network {network}{why}")
+        why = f" ({option})" if urls.has_servers(network) else ", which contains no servers"
+        raise Denied(f"{shown} is in the network {network}{why}")

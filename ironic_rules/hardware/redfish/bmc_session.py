@@ -26,7 +26,11 @@ from urllib3.exceptions import NewConnectionError
 from urllib3.poolmanager import pool_classes_by_scheme
 
 from ironic_rules import context
-from ironic_rules.hardware import time_limit
+from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.hardware import destinations, time_limit
+from ironic_rules.hardware.destinations import Denied
+from ironic_rules.models import addresses
+from ironic_rules.models.urls import Network
 from ironic_rules.text import printable
 
 LOG = log.getLogger(__name__)
@@ -45,12 +49,17 @@ _REFUSED = frozenset({_EXPIRED, 403})
 _LOGOUT_TIMEOUTS_S = (2.0, 5.0)
 _PORTS = {"http": 80, "https": 443}
 _TOKEN = "X-Auth-Token"
+_OPTION = "[redfish]denied_networks"
 
 
 class BMCSession(requests.Session):
     """A session of requests with the BMC at ``address``, a URL without a path."""
 
-    def __init__(self, address: str, verify: bool | str) -> None:
+    def __init__(self, address: str, verify: bool | str, denied: tuple[Network, ...]) -> None:
+        """Create a session; no request is sent yet.
+
+        :param denied: networks to which none is sent, unless it is sent through a proxy
+        """
         super().__init__()
         self._address, self._verify = address, verify
         self._logging_in = threading.RLock()
@@ -58,12 +67,13 @@ class BMCSession(requests.Session):
         # As sushy does: some BMCs hang if connections are kept.
         self.headers["Connection"] = "close"
         for scheme in _PORTS:
-            self.mount(f"{scheme}://", _Adapter())
+            self.mount(f"{scheme}://", _Adapter(denied))
 
     def request(self, method: Any, url: Any, *arguments: Any, **named: Any) -> requests.Response:
         """Send a request with the id of the request for which it is made, and return the whole response.
 
         :raises ValueError: what is requested, or a redirection of it, is not of the BMC; or the response is too large
+        :raises Denied: the BMC is in a denied network
         :raises requests.RequestException: there is no response in time. It is none of those after which sushy sends the
             request again, if that could change something twice, or no time is left for it
         """
@@ -115,7 +125,7 @@ class BMCSession(requests.Session):
 
     @functools.cached_property
     def _origin(self) -> tuple[str, str | None, int | None]:
-        # In the form in which URLs are sent: a host may have letters beyond ASCII.
+        # In the form in which URLs are sent: the zone of an address is escaped.
         return _origin(requests.Request("GET", self._address).prepare().url or "")
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
@@ -151,6 +161,19 @@ class BMCSession(requests.Session):
                          timeout=_LOGOUT_TIMEOUTS_S)
         except (requests.RequestException, ValueError) as exc:
             LOG.info("A session at %s was not closed, it ends by itself: %s", self._address, printable(exc, 500))
+
+
+def refuse_denied(address: str, denied: tuple[Network, ...]) -> None:
+    """Refuse a BMC whose URL has an IP address that is denied; a name is resolved when a connection is made.
+
+    :raises InvalidParameterValue: it is denied
+    """
+    number = (urlsplit(address).hostname or "").partition("%")[0]
+    if addresses.parse(number) is not None:
+        try:
+            destinations.refuse(address, number, denied, _OPTION)
+        except Denied as exc:
+            raise InvalidParameterValue(f"driver_info/redfish_address: {exc}.") from None
 
 
 class NoInternet:
@@ -221,33 +244,59 @@ class _Response(HTTPResponse):
 
 class _HTTPConnection(HTTPConnection):
     response_class = _Response
+    denied: tuple[Network, ...] = ()
+
+    def connect(self) -> None:
+        super().connect()
+        _check_peer(self, self.denied)
 
 
 class _HTTPSConnection(HTTPSConnection):
     response_class = _Response
+    denied: tuple[Network, ...] = ()
+
+    def connect(self) -> None:
+        super().connect()
+        _check_peer(self, self.denied)
 
 
-class HTTPPool(HTTPConnectionPool):
-    ConnectionCls = _HTTPConnection
+def _check_peer(connection: HTTPConnection, denied: tuple[Network, ...]) -> None:
+    """Close a connection to a denied address before a request is sent: its name may have led elsewhere before."""
+    if connection.proxy is None:
+        try:
+            destinations.refuse(connection.host, connection.sock.getpeername()[0], denied, _OPTION)
+        except Denied:
+            connection.close()
+            raise
 
 
-class HTTPSPool(HTTPSConnectionPool):
-    ConnectionCls = _HTTPSConnection
+@functools.cache
+def _pool_classes(denied: tuple[Network, ...]) -> dict[str, type[HTTPConnectionPool]]:
+    class HTTPPool(HTTPConnectionPool):
+        ConnectionCls = type("HTTP", (_HTTPConnection,), {"denied": denied})
+
+    class HTTPSPool(HTTPSConnectionPool):
+        ConnectionCls = type("HTTPS", (_HTTPSConnection,), {"denied": denied})
+
+    return {"http": HTTPPool, "https": HTTPSPool}
 
 
 class _Adapter(HTTPAdapter):
-    """Has connections that limit the time and the size of responses, headers included."""
+    """Has connections that go to no denied network, and limit the time and the size of responses with their headers."""
+
+    def __init__(self, denied: tuple[Network, ...]) -> None:
+        self._pool_classes = _pool_classes(denied)
+        super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
         super().init_poolmanager(*arguments, **named)
-        _limit(self.poolmanager)
+        self._limit(self.poolmanager)
 
     def proxy_manager_for(self, *arguments: Any, **named: Any) -> Any:
-        return _limit(super().proxy_manager_for(*arguments, **named))
+        return self._limit(super().proxy_manager_for(*arguments, **named))
 
-
-def _limit(manager: Any) -> Any:
-    # Those of a SOCKS proxy are of another kind; through one, only each read has a time-out.
-    if manager.pool_classes_by_scheme == pool_classes_by_scheme:
-        manager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
-    return manager
+    def _limit(self, manager: Any) -> Any:
+        # Those of a SOCKS proxy are of another kind; through one, only each read has a time-out.
+        if manager.pool_classes_by_scheme == pool_classes_by_scheme:
+            manager.pool_classes_by_scheme = self._pool_classes
+        return manager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import ipaddress
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from oslo_log import log
 from ironic_rules import context
 from ironic_rules.exceptions import BMCError, ConfigurationError
 from ironic_rules.hardware.base import Interface, InterfaceOf
+from ironic_rules.hardware.destinations import Denied
 from ironic_rules.hardware.redfish import bmc_session, driver_info, quick_read
 from ironic_rules.hardware.redfish.bmc_session import BMCSession, NoInternet
 from ironic_rules.hardware.redfish.connections import Connections
@@ -54,6 +56,7 @@ class RedfishInterface(Interface):
     def __init__(self, conf: cfg.ConfigOpts, interface_of: InterfaceOf) -> None:
         super().__init__(conf, interface_of)
         self.sushy = sushy()
+        self._denied = tuple(map(ipaddress.ip_network, conf.redfish.denied_networks))
 
     @staticmethod
     def at_end(seconds: float) -> None:
@@ -66,9 +69,11 @@ class RedfishInterface(Interface):
     def driver_info(self, task: Task) -> DriverInfo:
         """Return the address of the node's BMC and how to log in.
 
-        :raises InvalidParameterValue: ``driver_info`` is incomplete or invalid
+        :raises InvalidParameterValue: ``driver_info`` is incomplete or invalid, or the BMC's IP address is denied
         """
-        return driver_info.parse(task.node.driver_info, self.conf.redfish.auth_type)
+        found = driver_info.parse(task.node.driver_info, self.conf.redfish.auth_type)
+        bmc_session.refuse_denied(found.address, self._denied)
+        return found
 
     @contextlib.contextmanager
     def system(self, task: Task) -> Iterator[Any]:
@@ -121,6 +126,8 @@ class RedfishInterface(Interface):
                                        "insufficient privileges", exc) from exc
         except (errors.ConnectionError, TimeoutError) as exc:
             raise _error(task, wanted, f"{wanted.address} cannot be reached", exc) from exc
+        except Denied as exc:
+            raise _error(task, wanted, str(exc), None) from exc
         except errors.UnknownDefaultError as exc:
             raise _error(task, wanted, f"{wanted.address} does not have exactly one system; set "
                                        "driver_info/redfish_system_id", None) from exc
@@ -154,7 +161,7 @@ class RedfishInterface(Interface):
             wanted.address, verify=wanted.verify, server_side_retries=options.connection_attempts,
             server_side_retries_delay=options.connection_retry_interval,
             default_request_timeout=options.request_timeout, connect_timeout=options.connect_timeout)
-        connector._session = BMCSession(wanted.address, wanted.verify)
+        connector._session = BMCSession(wanted.address, wanted.verify, self._denied)
         if wanted.auth_type != "basic":
             connector._session.log_in_once(auth)
         connection = self.sushy.Sushy(wanted.address, auth=auth, connector=connector, public_connector=NoInternet())

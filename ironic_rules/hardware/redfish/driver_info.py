@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.models import urls
 
 PROPERTIES = {
     "redfish_address": "URL of the BMC, such as https://192.0.2.1; the default scheme is https. Required.",
@@ -23,12 +24,13 @@ PROPERTIES = {
 }
 AUTH_TYPES = ("auto", "basic", "session")
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_ZONE = re.compile(r"[A-Za-z0-9._~-]+")
 _PATH = re.compile(r"/[A-Za-z0-9._~:@%+=,/-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:
-    """The address of a BMC and how to log in. ``system_id`` None: its only system."""
+    """The address of a BMC, a URL without a path, and how to log in. ``system_id`` None: its only system."""
 
     address: str
     username: str | None
@@ -69,8 +71,12 @@ def _address(text: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise _wrong("redfish_address", "is not a URL") from None
-    if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
+    if parts.scheme not in urls.HTTP or not host or not url.isprintable() or " " in url:
         raise _wrong("redfish_address", "must be a URL such as https://192.0.2.1")
+    bare, percent, zone = host.partition("%")
+    if urls.usual_host(bare) is None or (percent and (":" not in bare or not _ZONE.fullmatch(zone))):
+        raise _wrong("redfish_address", "must have a name of ASCII characters or an IP address in its usual form, such "
+                                        "as 192.0.2.1 or [2001:db8::1]")
     if parts.username is not None or parts.password is not None:
         raise _wrong("redfish_address", "must not have credentials; there are redfish_username and redfish_password")
     if parts.query or parts.fragment or parts.path.strip("/"):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import ssl
+from pathlib import Path
+
 import pytest
 
 from ironic_rules.exceptions import BMCError, InvalidParameterValue
@@ -10,6 +15,7 @@ from ironic_rules.hardware.boot.ipxe import IPXEBoot
 from ironic_rules.hardware.redfish import client
 from ironic_rules.hardware.redfish.connections import Connections
 from ironic_rules.hardware.redfish.firmware import RedfishFirmware
+from ironic_rules.hardware.redfish.power import RedfishPower
 from ironic_rules.hardware.redfish.vendor import RedfishVendor
 from ironic_rules.hardware.redfish.virtual_media import RedfishVirtualMediaBoot
 from ironic_rules.steps import execution
@@ -18,6 +24,7 @@ from tests.hostile_urls import HOSTILE
 from tests.unit.hardware.recording import serving
 from tests.unit.inspection.tasks import make_task
 
+CERTIFICATE = Path(__file__).parent / "images.example.org.pem"
 GOOD = "http://10.0.0.1/x"
 PORTS = ({"address": "52:54:00:00:00:01"},)
 
@@ -86,6 +93,55 @@ def test_no_hostile_url_is_accepted_or_requested(conf, task, loopback, monkeypat
             PLACES[place](conf, task, text.format(port=loopback.port))
 
     assert loopback.asked == []
+
+
+def test_the_addresses_of_bmcs_that_the_operator_denies_get_no_request(conf, task, loopback, monkeypatch):
+    loopback.asked.clear()
+    conf.set_override("denied_networks", conf.deploy.image_url_denied_networks, group="redfish")
+    conf.set_override("connection_attempts", 1, group="redfish")
+    conf.set_override("connect_timeout", 1, group="redfish")
+    monkeypatch.setattr(client, "CONNECTIONS", Connections())
+    power = RedfishPower(conf, lambda node, kind: None)
+
+    for text in HOSTILE:
+        task.node.driver_info["redfish_address"] = text.format(port=loopback.port)
+        with pytest.raises((BMCError, InvalidParameterValue)):
+            power.get_power_state(task)
+
+    assert loopback.asked == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("ask", [
+    lambda power, task: power.get_power_state(task), lambda power, task: power.read(task, "/redfish/v1/Systems/1")],
+    ids=["sushy", "quick"])
+def test_a_bmc_whose_name_leads_to_a_denied_address_later(conf, task, monkeypatch, scheme, ask):
+    """Its name server changes its answer: each connection is checked, not only the first one."""
+    names, real = {"bmc": "127.0.0.2"}, socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *arguments, **named: real(
+        names.get(host, host), *arguments, **named))
+    monkeypatch.setattr(client, "CONNECTIONS", Connections())
+    for key, value in (("denied_networks", ["127.0.0.1/32"]), ("connection_attempts", 1), ("auth_type", "basic")):
+        conf.set_override(key, value, group="redfish")
+    tls = None
+    if scheme == "https":
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(CERTIFICATE)
+    power = RedfishPower(conf, lambda node, kind: None)
+    with serving("0.0.0.0", tls=tls) as server:
+        task.node.driver_info |= {"redfish_address": f"{scheme}://bmc:{server.port}", "redfish_verify_ca": False,
+                                  "redfish_username": "u", "redfish_password": "p"}
+        server.answer = json.dumps({
+            "Id": "1", "Name": "x", "RedfishVersion": "1.6.0", "Systems": {"@odata.id": "/redfish/v1/Systems"},
+            "Members": [{"@odata.id": "/redfish/v1/Systems/1"}], "PowerState": "On"}).encode()
+        ask(power, task)
+        before = len(server.asked)
+
+        names["bmc"] = "127.0.0.1"
+        with pytest.raises(BMCError, match=r"is in the network 127\.0\.0\.1/32 \(\[redfish\]denied_networks\)"):
+            ask(power, task)
+
+        assert len(server.asked) == before > 0
 
 
 @pytest.mark.parametrize("place", ["the next firmware.update", "create_subscription"])

@@ -11,7 +11,8 @@ GOOD = {"redfish_address": "https://192.0.2.1", "redfish_username": "u", "redfis
 @pytest.mark.parametrize(("text", "address"), [
     ("https://192.0.2.1", "https://192.0.2.1"), ("192.0.2.1", "https://192.0.2.1"),
     ("bmc.example:8443/", "https://bmc.example:8443"),
-    ("http://[2001:db8::1]:8000", "http://[2001:db8::1]:8000"), (" https://BMC ", "https://bmc"),
+    ("http://[2001:db8::1]:8000", "http://[2001:db8::1]:8000"),
+    ("[fe80::1%eth0]", "https://[fe80::1%eth0]"), (" https://BMC ", "https://bmc"),
 ])
 def test_addresses(text, address):
     assert parse({**GOOD, "redfish_address": text}, "auto").address == address
@@ -40,6 +41,9 @@ def test_verification_by_a_file(tmp_path):
     ({"redfish_address": "https://bmc/redfish/v1"}, "redfish_address"),
     ({"redfish_address": "https://bmc:99999"}, "redfish_address"),
     ({"redfish_address": "https://b mc"}, "redfish_address"),
+    *(({"redfish_address": f"https://{host}"}, "redfish_address") for host in (
+        "0", "127.1", "0x7f000001", "2130706433", "b\xfccher.example", "\uff11\uff12\uff17.0.0.1", "bmc\\x", "bm%63",
+        "bmc%1", "[::1%/x]", "192.0.2.1.", "192.0.2.01")),
     ({"redfish_address": "https://bmc?x=1"}, "redfish_address"), ({"redfish_system_id": "1"}, "redfish_system_id"),
     ({"redfish_system_id": "/a/../b"}, "redfish_system_id"), ({"redfish_system_id": "/a\nb"}, "redfish_system_id"),
     ({"redfish_username": None}, "redfish_username"), ({"redfish_password": ["p4ss"]}, "redfish_password"),

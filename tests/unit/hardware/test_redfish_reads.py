@@ -73,7 +73,7 @@ def test_no_other_host_is_asked(bmc, read, path):
 def test_a_document_that_comes_in_single_bytes_takes_too_long(start):
     with dripping.server(start) as url, pytest.raises(urllib3.exceptions.HTTPError):
         connector = sushy.connector.Connector(url)
-        connector._session = bmc_session.BMCSession(url, False)
+        connector._session = bmc_session.BMCSession(url, False, ())
         quick_read.get(connector, SYSTEM, 10, 0.4)
 
 
