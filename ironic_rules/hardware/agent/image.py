@@ -118,7 +118,7 @@ def _problems(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if disk_format not in (None, *FORMATS):
         yield "image_disk_format", f"must be {' or '.join(FORMATS)}"
     for key in _PROXIES.values():
-        if (value := info.get(key)) and (problem := urls.problem(_proxy(value))):
+        if (value := info.get(key)) not in (None, "") and (problem := urls.problem(_proxy(value))):
             yield key, problem
     if not isinstance(info.get("image_no_proxy"), str | None):
         yield "image_no_proxy", "must be a text"
@@ -132,7 +132,8 @@ def _source_problem(source: Any) -> str | None:
     if isinstance(source, str) and (is_uuid(source) or source.startswith("glance://")):
         return "is an image of an image service, which is not supported; use the URL of a file"
     if _is_file(source):
-        return None if _FILE.fullmatch(source) and source.isprintable() else "must be file:///PATH"
+        is_path = _FILE.fullmatch(source) and source.isprintable() and len(source) <= urls.MAX_URL
+        return None if is_path else "must be file:///PATH"
     return urls.problem(source) if urls.is_meant(source) else "must be a URL: http://, https:// or file:///"
 
 
