@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from oslo_utils import uuidutils
 
 from ironic_rules import rules
-from ironic_rules.api import patch
+from ironic_rules.api import patch, rule_set
 from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import Invalid, InvalidRule, Problem
@@ -25,7 +25,6 @@ from ironic_rules.models.inventory_paths import Catalogue
 from ironic_rules.rules import RuleSet, RuleWarning
 from ironic_rules.text import is_uuid
 
-_READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
 _PATCHABLE = RULE.where(lambda entry: entry.patch)
 #: The position of rules that are not stored: after the stored ones of their priority, before the built-in ones.
 _LAST = 1 << 31
@@ -158,11 +157,9 @@ class _Making:
         return frozenset(self._stored.legacy.uuids()).union(rule.uuid for rule in self._settings.built_in)
 
     def _patch(self, where: str, stored: Rule, operations: Any) -> None:
-        defaults = {**RULE.defaults(), "scope": self._settings.default_scope}
         try:
-            result = patch.apply(
-                {name: getattr(stored, name) for name in RULE.columns}, patch.operations(patch.BODY.load(operations)),
-                defaults=defaults, read_only=_READ_ONLY, required=RULE.required)
+            result = rule_set.patched(
+                stored, patch.operations(patch.BODY.load(operations)), self._settings.default_scope)
         except Invalid as error:
             placed = [Problem(f"{where}/patch{problem.where}", problem.text) for problem in error.problems]
             self._problems += placed or [Problem(f"{where}/patch", str(error))]
@@ -174,7 +171,7 @@ class _Making:
         if not isinstance(given, Mapping):
             self._complain(where, "a rule is an object")
             return
-        written = rules.from_wire({"scope": self._settings.default_scope, **given})
+        written = rules.from_wire(given, default_scope=self._settings.default_scope)
         checked = rules.check(written, limits=self._settings.limits, known_paths=self._known_paths)
         self._problems += [Problem(where + problem.where, problem.text) for problem in checked.problems]
         if checked.problems:

@@ -11,7 +11,6 @@ from ironic_rules.db import inspection_rules
 from ironic_rules.exceptions import Problem
 from ironic_rules.inspection.rule_settings import RuleSettings
 from ironic_rules.models.inspection_rules import Rule
-from ironic_rules.rules import BrokenRule
 
 Problems = tuple[Problem, ...]
 #: A rule at one of its revisions.
@@ -38,8 +37,7 @@ class RuleProblems:
             version = rule.uuid, rule.revision
             problems = self._known.get(version)
             if problems is None:
-                compiled = self._settings.compile(rule)
-                problems = compiled.problems if isinstance(compiled, BrokenRule) else ()
+                problems = self._settings.compile(rule).problems
                 self._remember({version: _SEALED if problems and rule.sensitive else problems})
             if problems:
                 # An old version of a rule that became sensitive later is remembered as it was.

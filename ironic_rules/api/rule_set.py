@@ -15,19 +15,20 @@ import pecan
 import sqlalchemy as sa
 
 from ironic_rules import rules
-from ironic_rules.api import built_in_rules, etags
+from ironic_rules.api import built_in_rules, etags, patch
 from ironic_rules.db import clock, inspection_rules, inventory_paths, rule_revisions
 from ironic_rules.db.inspection_rules import RULE_SET, Changes
 from ironic_rules.db.projection import Row
 from ironic_rules.db.rule_revisions import Author
 from ironic_rules.exceptions import InvalidRule, Problem
-from ironic_rules.models.inspection_rules import Rule
+from ironic_rules.models.inspection_rules import RULE, Rule
 from ironic_rules.models.inventory_paths import Catalogue
 from ironic_rules.models.json_values import JSONObject
 from ironic_rules.rules import RuleWarning, comparison
 from ironic_rules.rules.comparison import Comparison, Entry
 from ironic_rules.text import is_uuid
 
+_READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
 #: Maximum number of warnings of one reply.
 _MAX_WARNINGS = 1000
 
@@ -61,6 +62,22 @@ def known_paths() -> Catalogue:
 def tag(revision: int) -> str:
     """Return the entity tag of the rule set."""
     return etags.tag(RULE_SET, revision)
+
+
+def patched(stored: Rule, operations: Sequence[patch.Operation], default_scope: str | None) -> JSONObject:
+    """Return the columns of a stored rule after a patch.
+
+    :param default_scope: what a scope that is removed becomes, unless the rule is one of phase early afterwards
+    :raises InvalidPatch: 400
+    """
+    document = {name: getattr(stored, name) for name in RULE.columns}
+
+    def applied(scope: str | None) -> JSONObject:
+        return patch.apply(document, operations, defaults={**RULE.defaults(), "scope": scope}, read_only=_READ_ONLY,
+                           required=RULE.required)
+
+    result = applied(default_scope)
+    return applied(None) if result["phase"] == "early" else result
 
 
 def tolerated(old: Rule | None, enabled: object) -> Collection[Problem]:
@@ -160,7 +177,7 @@ class _Request:
         scope = pecan.request.rules.default_scope
         for place, rule in enumerate(given):
             if isinstance(rule, Mapping):
-                self._rules[place] = rules.from_wire({"scope": scope, **rule, "bundle": bundle})
+                self._rules[place] = rules.from_wire({**rule, "bundle": bundle}, default_scope=scope)
             else:
                 self._problems.append(Problem(f"/rules/{place}", "a rule is an object"))
         self._uuids = {rule["uuid"] for rule in self._rules.values() if is_uuid(rule.get("uuid"))}

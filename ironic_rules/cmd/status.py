@@ -49,11 +49,10 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         return _result(self._types)
 
     def _check_rules(self) -> upgradecheck.Result:
-        disabled: list[str] = []
-        result = _result(lambda: self._rules(disabled))
-        # A rule that does not run stops nothing.
+        warned: list[str] = []
+        result = _result(lambda: self._rules(warned))
         return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if (
-            disabled and result.code == upgradecheck.Code.SUCCESS) else result
+            warned and result.code == upgradecheck.Code.SUCCESS) else result
 
     def _check_discovery(self) -> upgradecheck.Result:
         return _result(self._discovery)
@@ -100,8 +99,8 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         loader.load(names, hook_settings.from_conf(self._conf))
         return ", ".join(names)
 
-    def _rules(self, disabled: list[str]) -> str:
-        """Return a text about the rules; add those to ``disabled`` that are invalid and not enabled."""
+    def _rules(self, warned: list[str]) -> str:
+        """Return a text about the rules; add lines to ``warned`` for problems by which nothing fails."""
         prepared = rule_settings.prepare(self._conf, self._db)
         built_in = f"{len(prepared.built_in)} built-in rules"
         if self._db is None:
@@ -109,16 +108,24 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         with self._db.reader() as conn:
             stored, of_inspector = inspection_rules.all_rules(conn), legacy_rules.all_rules(conn)
         broken: list[str] = []
+        disabled: list[str] = []
+        scoped: list[str] = []
         for rule in stored:
             compiled = rules.compile_stored(rule, limits=prepared.limits)
             if isinstance(compiled, rules.BrokenRule):
                 (broken if rule.enabled else disabled).append(str(compiled.failure()))
+            elif rule.enabled:
+                scoped += [f"Inspection rule {rule.uuid}: {problem}" for problem in compiled.problems]
         broken += [f"Legacy rule {rule.uuid}: {problem}" for rule in of_inspector
                    if (problem := problem_of(prepared.legacy.compile(rule))) is not None]
-        if broken:
-            raise ConfigurationError("\n".join([*broken, *disabled]))
         if disabled:
-            return "\n".join(["stored ones that are not enabled are invalid:", *disabled])
+            warned += ["stored ones that are not enabled are invalid:", *disabled]
+        if scoped:
+            warned += ["stored ones have a scope that is ignored:", *scoped]
+        if broken:
+            raise ConfigurationError("\n".join([*broken, *warned]))
+        if warned:
+            return "\n".join(warned)
         return f"{built_in}, and the stored ones are valid"
 
     def _discovery(self) -> str:

@@ -18,7 +18,8 @@ OPTS: list[cfg.Opt] = [
                help="YAML file with built-in rules, or a directory with .yaml files. Read once, at start, which fails "
                     "if a rule is not valid. The files must be the same for the API and conductors."),
     cfg.StrOpt("default_scope", max_length=255,
-               help="Scope of rules that do not set one. Does not apply to built-in rules."),
+               help="Scope of rules that do not set one. Does not apply to built-in rules, nor to rules of phase "
+                    "early, which have no scope."),
     cfg.IntOpt("keep_revisions", default=100, min=0, max=100000,
                help="Number of revisions of the rule set that are kept: who changed it when, and the rules that it had "
                     "then, so that it can be rolled back. 0: none."),

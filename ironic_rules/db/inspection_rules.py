@@ -164,6 +164,13 @@ def uuids(conn: sa.Connection, phase: str | None = None) -> set[str]:
     return set(conn.scalars(_of_phase(sa.select(inspection_rules.c.uuid), phase)))
 
 
+def early_with_scope(conn: sa.Connection) -> Sequence[str]:
+    """Return the UUIDs of enabled rules of phase early that earlier versions have stored with a scope."""
+    columns = inspection_rules.c
+    return conn.scalars(sa.select(columns.uuid).where(
+        columns.phase == "early", columns.scope.is_not(None), columns.enabled.is_(True)).order_by(columns.uuid)).all()
+
+
 def rules_of_bundle(conn: sa.Connection, bundle: str | None, is_whole: Callable[[Row], bool]) -> list[Rule]:
     """Return the rules of a bundle, of None those without one, in the order of their creation.
 

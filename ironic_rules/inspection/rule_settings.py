@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from ironic_rules.db import inventory_paths
+from ironic_rules.db import inspection_rules, inventory_paths
 from ironic_rules.db.session import Database
 from ironic_rules.hardware import destinations
 from ironic_rules.inspection import legacy_rule_settings
@@ -29,7 +29,7 @@ from ironic_rules.rules import (
 )
 from ironic_rules.rules.base import HttpGet
 from ironic_rules.rules.hosts import AllowedHosts
-from ironic_rules.text import printable
+from ironic_rules.text import enumeration, printable
 
 LOG = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class RuleSettings:
     :ivar limits: for ``rules.validate``, ``rules.compile`` and ``rules.rule_schema``
     :ivar http_get: for ``rules.RuleSet``; None if rules may not call any service
     :ivar mask_secrets: always, never or sensitive
-    :ivar default_scope: scope of rules that do not set one, except built-in ones
+    :ivar default_scope: scope of rules that do not set one, except built-in ones and those of phase early
     :ivar built_in: in the order of the files, as returned by ``rules.built_in.load``
     :ivar legacy: those of legacy rules
     :ivar compiled: stored rules in use, by UUID and revision, for all rule sets of the process
@@ -72,13 +72,15 @@ def prepare(conf: cfg.ConfigOpts, db: Database | None = None) -> RuleSettings:
     """Prepare this process for rules: load actions of other packages, read the built-in rules.
 
     Called at start, before any rule is validated or compiled. Calling it again changes nothing. Warnings about built-in
-    rules are logged.
+    rules are logged, and stored early rules whose scope is ignored.
 
-    :param db: without it, the paths of the inventory that built-in rules read are not checked
+    :param db: without it, the paths of the inventory that built-in rules read are not checked, nor stored rules
     :raises ConfigurationError: an action cannot be loaded, a host is invalid, or with all problems of built-in rules
     """
     load_plugins()
     allowed = limits(conf)
+    if db is not None:
+        _log_scopes(db)
     return RuleSettings(
         limits=allowed, http_get=_http_get(conf) if allowed.hosts.entries else None,
         mask_secrets=conf.inspection_rules.mask_secrets,
@@ -128,6 +130,14 @@ def _log_warnings(rule: Rule, conf: cfg.ConfigOpts, db: Database | None) -> None
         return
     for warning in found:
         LOG.warning("Built-in inspection rule %s: %s", rule.uuid, printable(warning))
+
+
+def _log_scopes(db: Database) -> None:
+    with db.reader() as conn:
+        found = inspection_rules.early_with_scope(conn)
+    if found:
+        LOG.warning("These inspection rules of phase early have a scope, which is ignored: they run for every "
+                    "callback. Set their scope to null, or another phase: %s", enumeration(found))
 
 
 def _known_paths(db: Database) -> Catalogue:

@@ -85,6 +85,7 @@ class CompiledRule:
     :ivar touches: which of node, ports, port_groups and plugin_data its actions change
     :ivar writes: the first keys of the plugin data that they change; None if these are only known when they run
     :ivar reads_previous: whether its conditions or actions read the inventory of the inspection before
+    :ivar problems: why a stored rule could not be stored now, although it runs
     """
 
     uuid: str
@@ -100,6 +101,7 @@ class CompiledRule:
     touches: frozenset[str]
     writes: frozenset[str] | None
     reads_previous: bool = False
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -149,14 +151,23 @@ def _one(names: frozenset[str]) -> frozenset[str]:
 
 
 def compile_stored(rule: Rule, *, limits: Limits = DEFAULT) -> CompiledRule | BrokenRule:
-    """Compile a rule that was valid when it was stored."""
+    """Compile a rule that was valid when it was stored.
+
+    Earlier versions stored early rules with a scope, and never ran them. Early rules decide which machines are
+    accepted, so such a rule runs for every callback.
+    """
+    problems: tuple[Problem, ...] = ()
+    if rule.phase == "early" and rule.scope is not None:
+        problems = (Problem("/scope", fields.EARLY_SCOPE),)
+        rule = replace(rule, scope=None)
     try:
-        return compile(rule, limits=limits)
+        compiled = compile(rule, limits=limits)
+        return replace(compiled, problems=problems) if problems else compiled
     except InvalidRule as exc:
-        problems = (
+        found = (
             replace(problem, text=f"{problem.text}; {ELSEWHERE}") if _OP.fullmatch(problem.where) else problem
             for problem in exc.problems)
-        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, tuple(problems))
+        return BrokenRule(rule.uuid, rule.phase, rule.scope, rule.sensitive, (*found, *problems))
     except BaseException as exc:  # whatever is wrong with one rule must not stop the others
         if is_signal(exc):
             raise

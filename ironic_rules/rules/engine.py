@@ -210,7 +210,6 @@ class _Run:
         self._plain, self._sensitive = views.of(sensitive=False), views.of(sensitive=True)
         self._data, self._messages = facts.plugin_data, facts.messages
         self._watch = facts.early_watch if task is None else task.watch
-        # Without a node there is no scope to compare with: an early rule with a scope never applies.
         self._scope = _scope(task)
         self._traces: list[Trace] = []
         self._active: ActiveRule | None = None

@@ -12,7 +12,8 @@ from ironic_rules.models.json_values import is_int64
 from ironic_rules.text import is_storable, is_uuid, nearest
 
 MAX_TEXT = 255
-
+#: Why a rule of phase early cannot have a scope.
+EARLY_SCOPE = "a rule of the early phase runs for every callback, before there is a node with a scope; use null"
 
 #: Fields of stored rules only, and why a built-in rule cannot have them.
 _STORED_ONLY = {
@@ -37,7 +38,7 @@ def problems(rule: Any, *, built_in: bool) -> list[Problem]:
         "bundle": name_problem(rule.get("bundle")),
         "description": _text(rule.get("description")),
         "enabled": _flag(rule.get("enabled", True)),
-        "scope": "must not be empty; null is no scope" if rule.get("scope") == "" else _text(rule.get("scope")),
+        "scope": _scope(rule),
         "priority": _priority(rule.get("priority", 0), built_in),
         "phase": None if rule.get("phase", "main") in PHASES else f"must be one of {', '.join(PHASES)}",
         "max_nodes": _max_nodes(rule),
@@ -76,6 +77,13 @@ def _text(value: Any) -> str | None:
     if len(value) > MAX_TEXT:
         return f"must be at most {MAX_TEXT} characters"
     return None if is_storable(value) else "must not contain NUL and lone surrogate characters"
+
+
+def _scope(rule: Mapping[str, Any]) -> str | None:
+    value = rule.get("scope")
+    if value == "":
+        return "must not be empty; null is no scope"
+    return _text(value) or (EARLY_SCOPE if value is not None and rule.get("phase") == "early" else None)
 
 
 def _priority(value: Any, built_in: bool) -> str | None:

@@ -17,13 +17,17 @@ _INTEGERS = RULE.where(lambda entry: entry.create and entry.type is Type.INTEGER
 _FLAGS = RULE.where(lambda entry: entry.create and entry.type is Type.BOOLEAN)
 
 
-def from_wire(body: Mapping[str, Any]) -> JSONObject:
+def from_wire(body: Mapping[str, Any], *, default_scope: str | None = None) -> JSONObject:
     """Return the rule with defaults for missing fields, and with the notations of existing clients converted.
 
     ``openstack baremetal`` sends integers and Booleans as strings and null for conditions that were not given.
     Values that cannot be converted are unchanged, so that ``validate`` refuses them.
+
+    :param default_scope: the scope of a rule that does not set one, except of one of phase early, which can have none
     """
     rule = {**{name: RULE[name].initial() for name in WRITABLE if name not in ("uuid", "actions")}, **body}
+    if "scope" not in body and rule["phase"] != "early":
+        rule["scope"] = default_scope
     for name in _INTEGERS:
         if isinstance(rule[name], str) and _INTEGER.fullmatch(rule[name]):
             rule[name] = int(rule[name])

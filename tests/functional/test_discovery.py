@@ -369,6 +369,21 @@ def test_machines_that_share_a_bmc_address_are_one_machine_until_they_are_enroll
         assert whole.at_rest(node).provision_state == "manageable"
 
 
+def test_an_early_rule_refuses_machines_whatever_the_default_scope_is(tmp_path):
+    with running(tmp_path, f"{CONFIG}[inspection_rules]\ndefault_scope = lab\n") as whole:
+        unknown, before = whole.machine()[1], count(whole)
+        rule(whole, FAIL, phase="early")
+
+        assert post(whole, unknown).status_int == 404
+        assert count(whole) == before
+        # A known one is refused, too.
+        uuid = whole.enroll("manageable", inspection_scope="lab")
+        mac, body = whole.machine()
+        whole.app.post_json("/v1/ports", {"node_uuid": uuid, "address": mac})
+        assert whole.provision(uuid, "inspect")["provision_state"] == "inspect wait"
+        assert post(whole, body).status_int == 404
+
+
 def test_an_early_rule_refuses_a_machine_before_it_gets_a_node(whole, machine):
     rule(whole, FAIL, phase="early")
     before = count(whole)

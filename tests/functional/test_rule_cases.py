@@ -119,6 +119,7 @@ def test_a_share_that_no_coverage_can_have_is_a_wrong_argument(
     "rules: []\ncases: [{report: {}, other: 1}]", "rules: []\ncases: [{report: nosuch.json}]", "cases: [", "cases: 1",
     "rules: [{actions: [{op: nosuch}]}]\ncases: []", "rules: []\nhooks: [nosuch]\ncases: []",
     "rules: []\nhooks: 5\ncases: []", "built_in: 5\ncases: []", "built_in: nosuch.yaml\ncases: []",
+    "rules: [{phase: early, scope: lab, actions: [{op: fail, args: [a]}]}]\ncases: []",
     "rules: [5]\ncases: []", "rules: [{actions: [{op: fail, args: [a]}], priority: 20000}]\ncases: []",
     "rules: []\ncases: [{report: {inventory: 5}}]", "rules: []\ncases: [{report: {inventory: {}}, node: {nosuch: 1}}]",
     "rules: []\ncases: [{report: {inventory: {}}, expect: {nosuch: 1}}]",

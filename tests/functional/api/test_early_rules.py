@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ironic_rules.db import ports
+from ironic_rules.api import app as api_app
+from ironic_rules.db import inspection_rules, ports
+from ironic_rules.inspection import rule_settings
+from tests.functional.api.conftest import Client
 
+RULES = "/v1/inspection_rules"
+FAIL = {"op": "fail", "args": ["no"]}
+SCOPED = {"phase": "early", "scope": "lab", "actions": [FAIL]}
 MAC = "52:54:00:12:34:ab"
 DATA = {"inventory": {"interfaces": [{"name": "eth0", "mac_address": MAC}], "system_vendor": {"manufacturer": "ACME"}},
         "collected": 1}
@@ -72,3 +78,103 @@ def test_an_early_rule_of_a_large_change_refuses_the_very_next_machine(app, rpc,
     app.put_json("/v1/inspection_rules", {"rules": [*others, fail]}, status=200)
     app.post_json("/v1/continue_inspection", DATA, status=404)
     assert len(rpc.calls) == 1
+
+
+@pytest.fixture
+def in_lab(conf, db, rpc):
+    """The application with ``default_scope = lab``."""
+    conf.set_override("default_scope", "lab", group="inspection_rules")
+    return Client(api_app.make_app(conf, db, rpc, rule_settings.prepare(conf)))
+
+
+def stored(db, **fields):
+    """Store an early rule with a scope, as earlier versions did, and return its UUID."""
+    return db.write(lambda conn: inspection_rules.create(conn, {**SCOPED, **fields})).uuid
+
+
+@pytest.mark.parametrize(("method", "path", "body", "where"), [
+    ("POST", RULES, SCOPED, "/scope"),
+    ("PUT", RULES, {"rules": [SCOPED]}, "/rules/0/scope"),
+    ("PUT", RULES, {"rules": [SCOPED], "bundle": "b", "dry_run": True}, "/rules/0/scope"),
+    ("POST", f"{RULES}/dry_run", {"report": DATA, "imagined": True, "rules": [SCOPED]}, "/rules/0/scope"),
+    ("POST", f"{RULES}/dry_run", {"report": DATA, "imagined": True, "as_if": [SCOPED]}, "/as_if/0/scope"),
+])
+def test_a_scope_of_an_early_rule_is_refused_with_its_place(app, method, path, body, where):
+    send = app.post_json if method == "POST" else app.put_json
+    problem, = send(path, body, status=400).fault["problems"]
+    assert (problem["pointer"], "for every callback" in problem["text"]) == (where, True)
+    assert app.get(RULES).json["inspection_rules"] == []
+
+
+@pytest.mark.parametrize(("before", "operations"), [
+    ({"scope": "lab"}, [{"op": "replace", "path": "/phase", "value": "early"}]),
+    ({"phase": "early"}, [{"op": "add", "path": "/scope", "value": "lab"}]),
+    ({"phase": "early", "sensitive": True}, [{"op": "replace", "path": "/scope", "value": "lab"}]),
+])
+def test_no_patch_gives_an_early_rule_a_scope(app, before, operations):
+    path = f"{RULES}/{app.post_json(RULES, {'actions': [FAIL], **before}).json['uuid']}"
+    shown = app.get(path).json
+    problem, = app.patch_json(path, operations, status=400).fault["problems"]
+    assert problem["pointer"] == "/scope"
+    assert app.get(path).json == shown
+    as_if = {"report": DATA, "imagined": True, "as_if": [{"uuid": shown["uuid"], "patch": operations}]}
+    if not before.get("sensitive"):
+        assert "/as_if/0/scope" in app.post_json(f"{RULES}/dry_run", as_if, status=400).text
+
+
+def test_the_default_scope_is_not_for_early_rules(in_lab):
+    made = make_rule(in_lab, actions=[FAIL])
+    in_lab.put_json(RULES, {"rules": [{"name": "a", "phase": "early", "actions": [FAIL]}], "bundle": "b"})
+    moved = in_lab.post_json(RULES, {"actions": [FAIL]}).json
+    changes = [{"op": "remove", "path": "/scope"}, {"op": "replace", "path": "/phase", "value": "early"}]
+    tried = {"report": DATA, "imagined": True, "as_if": [{"uuid": moved["uuid"], "patch": changes}]}
+    assert in_lab.post_json(f"{RULES}/dry_run", tried).json["outcome"] == "refused"
+    in_lab.patch_json(f"{RULES}/{moved['uuid']}", changes)
+    in_lab.patch_json(f"{RULES}/{made['uuid']}", changes[:1])
+
+    assert moved["scope"] == "lab"
+    assert [(rule["phase"], rule["scope"]) for rule in in_lab.get(RULES).json["inspection_rules"]] == [
+        ("early", None)] * 3
+
+
+def test_a_stored_early_rule_with_a_scope_runs_for_every_callback_and_is_shown_as_invalid(app, db, rpc, waiting_node):
+    app.post_json("/v1/continue_inspection", DATA, status=200)
+    uuid = stored(db)
+    app.post_json("/v1/continue_inspection", DATA, status=404)
+    assert len(rpc.calls) == 1
+    path = f"{RULES}/{uuid}"
+    shown = app.get(path).json
+    assert (shown["scope"], shown["valid"], shown["problems"][0]["pointer"]) == ("lab", False, "/scope")
+    for query in ("scope=lab", "valid=false"):
+        assert [rule["uuid"] for rule in app.get(f"{RULES}?{query}").json["inspection_rules"]] == [uuid]
+
+    # What is unchanged is checked, too; other fields can be changed together with the scope only.
+    same = {"uuid": uuid, **SCOPED}
+    assert "/rules/0/scope" in app.put_json(RULES, {"rules": [same]}, status=400).text
+    app.patch_json(path, [{"op": "add", "path": "/priority", "value": 1}], status=400)
+    app.patch_json(path, [{"op": "remove", "path": "/scope"}])
+    assert app.get(path).json["valid"]
+    # Back to the revision that had it: refused, as any enabled rule that is not valid now.
+    text = app.post_json(f"{RULES}/revisions/1/rollback", {}, status=400).text
+    assert f"/rules/{uuid}/scope" in text
+
+
+def test_a_stored_early_rule_with_a_scope_can_be_disabled(app, db, waiting_node):
+    path = f"{RULES}/{stored(db)}"
+    app.patch_json(path, [{"op": "replace", "path": "/enabled", "value": False}])
+    app.post_json("/v1/continue_inspection", DATA, status=200)
+    app.patch_json(path, [{"op": "replace", "path": "/enabled", "value": True}], status=400)
+
+
+def test_stored_early_rules_with_a_scope_are_named_at_start(conf, db, caplog):
+    named, other = stored(db), stored(db, enabled=False)
+    rule_settings.prepare(conf, db)
+    warning, = (record.getMessage() for record in caplog.records if "phase early have a scope" in record.getMessage())
+    assert (named in warning, other in warning) == (True, False)
+
+
+def test_early_rules_of_two_scopes_meet(app, db):
+    write = {"op": "set-plugin-data", "args": ["site", 1]}
+    for scope in ("a", "b"):
+        stored(db, scope=scope, actions=[write])
+    assert [len(rule["conflicts"]) for rule in app.get(f"{RULES}/conflicts").json["conflicts"]] == [1, 1]

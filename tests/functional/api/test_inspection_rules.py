@@ -167,10 +167,10 @@ def test_fields_choose_what_is_shown(app):
 
 
 def test_filters_narrow_the_list(app):
-    create(app, uuid=UUID, scope="rack-1", phase="early", priority=7)
+    create(app, uuid=UUID, scope="rack-1", phase="preprocess", priority=7)
     create(app, uuid=OTHER)
 
-    for query in ("scope=rack-1", "phase=early", "priority=7", "phase=early&scope=rack-1"):
+    for query in ("scope=rack-1", "phase=preprocess", "priority=7", "phase=preprocess&scope=rack-1"):
         assert [rule["uuid"] for rule in app.get(f"{RULES}?{query}").json["inspection_rules"]] == [UUID]
 
 
@@ -236,7 +236,7 @@ def test_patch_changes_fields_and_returns_the_rule(app):
 
 
 def test_patch_remove_sets_the_default(app):
-    app.post_json(RULES, {**FULL, "scope": "x", "phase": "early", "actions": [LOG], "conditions": []})
+    app.post_json(RULES, {**FULL, "scope": "x", "phase": "preprocess", "actions": [LOG], "conditions": []})
 
     rule = patched(app, *({"op": "remove", "path": f"/{name}"} for name in
                           ("description", "priority", "phase", "scope", "sensitive", "conditions")))

@@ -177,13 +177,13 @@ def test_r_71_rules_are_listed_in_short_and_in_long(cli, endpoint):
 
 def test_r_71_rules_are_listed_by_scope_and_phase(cli, endpoint):
     uuids = [create(endpoint, scope=scope, phase=phase) for scope, phase in (
-        ("rack", "early"), (None, "early"), ("rack", "main"), ("rack", "early"), ("rack", "early"))]
+        ("rack", "preprocess"), (None, "preprocess"), ("rack", "main"), ("rack", "preprocess"), ("rack", "preprocess"))]
 
-    chosen = cli.json("inspection rule list --scope rack --phase early --limit 0 --long")
+    chosen = cli.json("inspection rule list --scope rack --phase preprocess --limit 0 --long")
     page = cli.json("inspection rule list --phase main")
 
     assert [rule["uuid"] for rule in chosen] == [uuids[0], uuids[3], uuids[4]]
-    assert (chosen[0]["phase"], chosen[0]["actions"]) == ("early", FAIL)
+    assert (chosen[0]["phase"], chosen[0]["actions"]) == ("preprocess", FAIL)
     assert [rule["uuid"] for rule in page] == [uuids[2]]
     assert "phase" in cli.refused("inspection rule list --phase late")
 
@@ -217,7 +217,7 @@ def test_r_74_every_property_is_set(cli, endpoint):
     uuid = create(endpoint)
 
     refused = cli.refused("inspection rule set", uuid, "--uuid", "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8")
-    cli.run("inspection rule set", uuid, "--scope", "rack", "--phase", "early", "--priority", "3", "--disabled",
+    cli.run("inspection rule set", uuid, "--scope", "rack", "--phase", "preprocess", "--priority", "3", "--disabled",
             "--name", "first", "--bundle", "racks", "--description", "new",
             "--conditions", json.dumps(NOT_EMPTY), "--actions", json.dumps(FAIL * 2))
     shown = cli.json("inspection rule get", uuid)
@@ -226,7 +226,7 @@ def test_r_74_every_property_is_set(cli, endpoint):
     assert "uuid" in refused
     assert (shown["enabled"], shown["name"], shown["bundle"]) == (False, "first", "racks")
     assert {name: shown[name] for name in ("scope", "phase", "priority", "description", "conditions", "actions")} == {
-        "scope": "rack", "phase": "early", "priority": 3, "description": "new", "conditions": NOT_EMPTY,
+        "scope": "rack", "phase": "preprocess", "priority": 3, "description": "new", "conditions": NOT_EMPTY,
         "actions": FAIL * 2}
     assert (stored(endpoint)[0]["sensitive"], stored(endpoint)[0]["actions"]) == (True, None)
 
@@ -247,14 +247,14 @@ def test_r_76_a_rule_is_created_from_fields(cli, endpoint, tmp_path):
     (tmp_path / "actions.yaml").write_text("[{op: fail, args: {msg: 'no'}}]", encoding="utf-8")
     uuid = "4475ad5a-6f33-4d0b-a2fe-b4b0a4d3a5e8"
 
-    shown = cli.json("inspection rule create --scope rack --phase early --priority 3 --disabled --description new "
+    shown = cli.json("inspection rule create --scope rack --phase preprocess --priority 3 --disabled --description new "
                      "--actions actions.yaml --conditions", json.dumps(NOT_EMPTY), "--uuid", uuid)
     cli.run("inspection rule create --sensitive --actions actions.yaml")
     error = cli.refused("inspection rule create --scope rack --actions", '[{"op": "no-such-action", "args": {}}]')
 
     first, second = stored(endpoint)
     assert shown == {name: value for name, value in first.items() if name != "links"}
-    assert (first["uuid"], first["scope"], first["phase"], first["priority"]) == (uuid, "rack", "early", 3)
+    assert (first["uuid"], first["scope"], first["phase"], first["priority"]) == (uuid, "rack", "preprocess", 3)
     assert first["enabled"] is False
     assert (first["description"], first["conditions"], first["actions"]) == ("new", NOT_EMPTY, FAIL)
     assert second["sensitive"] is True

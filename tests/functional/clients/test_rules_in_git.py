@@ -195,7 +195,7 @@ def test_two_clients_at_once_create_each_rule_once(run, endpoint, tmp_path):
 
 
 def test_the_rules_of_files_are_found_by_what_they_do_and_in_their_order(run, tmp_path):
-    early = {**NAMED, "name": "first", "phase": "early", "max_nodes": None}
+    early = {**NAMED, "name": "first", "phase": "early", "scope": None, "max_nodes": None}
     write(tmp_path / "rules.yaml", UNNAMED, NAMED, HIDDEN, early)
     run("apply rules.yaml --bundle lab")
 
@@ -208,7 +208,7 @@ def test_the_rules_of_files_are_found_by_what_they_do_and_in_their_order(run, tm
     assert [row["name"] for row in ordered.rows] == ["first", "flash", None, "secret"]
     assert [row["name"] for row in reverse.rows] == ["secret", None, "flash", "first"]
     assert [list(row.items())[1:] for row in failing.rows] == [
-        [("description", "only flash"), ("phase", phase), ("priority", 10), ("scope", "lab"), ("enabled", True)]
-        for phase in ("main", "early")]
+        [("description", "only flash"), ("phase", phase), ("priority", 10), ("scope", scope), ("enabled", True)]
+        for phase, scope in (("main", "lab"), ("early", None))]
     assert [row["description"] for row in described.rows] == ["no name"]
     assert writing.rows == []

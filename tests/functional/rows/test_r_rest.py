@@ -170,22 +170,23 @@ def test_r_64_conditions_and_actions_are_listed_with_detail_only(whole):
 
 def test_r_64_the_list_is_filtered_by_phase_and_scope(with_built_in):
     rules = {(phase, scope): create(with_built_in, phase=phase, scope=scope)["uuid"]
-             for phase in ("early", "main", "preprocess") for scope in ("lab", None)}
+             for phase in ("early", "main", "preprocess") for scope in ("lab", None)
+             if (phase, scope) != ("early", "lab")}
 
     assert uuids(with_built_in) == [*rules.values(), BUILT_IN]
-    assert uuids(with_built_in, "?phase=early") == [rules["early", "lab"], rules["early", None], BUILT_IN]
+    assert uuids(with_built_in, "?phase=early") == [rules["early", None], BUILT_IN]
     assert uuids(with_built_in, "?scope=lab") == [rule for (_, scope), rule in rules.items() if scope]
     assert uuids(with_built_in, "?phase=main&scope=lab") == [rules["main", "lab"]]
     assert uuids(with_built_in, "?scope=nowhere") == []
 
 
 def test_r_64_links_to_further_pages_exist_and_keep_every_filter(whole):
-    wanted = [create(whole, scope="lab", phase="early", priority=number)["uuid"] for number in range(5)]
+    wanted = [create(whole, scope="lab", phase="preprocess", priority=number)["uuid"] for number in range(5)]
     create(whole, scope="lab")
-    create(whole, phase="early")
+    create(whole, phase="preprocess")
 
     found, pages = [], 0
-    url = f"{RULES}?scope=lab&phase=early&limit=2&detail=true&sort_key=priority&sort_dir=desc"
+    url = f"{RULES}?scope=lab&phase=preprocess&limit=2&detail=true&sort_key=priority&sort_dir=desc"
     while url:
         reply = whole.app.get(url)
         assert reply.status_int == 200, reply.text

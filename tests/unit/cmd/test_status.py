@@ -23,8 +23,9 @@ def check(tmp_path, capsys):
         file.write_text(f"{text}\n{database}")
         capsys.readouterr()
         code = status.main(["--config-file", str(file), "upgrade", "check", "--json"])
-        return code, {entry["check"]: (entry["result"], entry["details"])
-                      for entry in json.loads(capsys.readouterr().out)["checks"]}
+        # Before it are lines of the log, which dbsync has set up in this process.
+        told = capsys.readouterr().out.splitlines()[-1]
+        return code, {entry["check"]: (entry["result"], entry["details"]) for entry in json.loads(told)["checks"]}
 
     return run
 
@@ -83,6 +84,19 @@ def test_a_stored_rule_that_is_no_longer_valid(check, tmp_path, enabled, expecte
     assert code == expected
     told = "".join(checks["Inspection rules"][1].split())  # it is wrapped, also within words
     assert all(part in told for part in (uuid, "/actions/0/op", "nosuchaction"))
+
+
+def test_a_stored_early_rule_with_a_scope_is_a_warning(check, tmp_path):
+    assert check()[0] == 0
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+    rule = {"actions": [{"op": "fail", "args": ["no"]}], "phase": "early", "scope": "lab"}
+    with engine.begin() as connection:
+        uuid = inspection_rules.create(connection, rule).uuid
+
+    code, checks = check()
+    assert code == 1
+    told = "".join(checks["Inspection rules"][1].split())
+    assert all(part in told for part in (uuid, "/scope", "foreverycallback"))
 
 
 def test_a_stored_legacy_rule_that_is_no_longer_valid(check, tmp_path):

@@ -64,6 +64,15 @@ def test_defaults_are_filled_in_but_no_scope(tmp_path: Path) -> None:
         None, 0, "main", None, False, [])
 
 
+def test_scopes_of_early_rules_are_refused_all_at_once(tmp_path: Path) -> None:
+    text = "".join(f"- {{phase: {phase}, scope: {scope}, actions: [{{op: log, args: [x]}}]}}\n"
+                   for phase, scope in (("early", "a"), ("main", "b"), ("early", "c"), ("early", "null")))
+    with pytest.raises(ConfigurationError) as caught:
+        built_in.load(write(tmp_path / "a.yaml", text))
+    assert [line.partition(": ")[2].partition(":")[0] for line in str(caught.value).splitlines()[1:]] == [
+        "/0/scope", "/2/scope"]
+
+
 @pytest.mark.parametrize("priority", [-5, -1, 0, 9999, 10000, 1_000_000])
 def test_r06_any_integer_is_a_priority(tmp_path: Path, priority: int) -> None:
     one, = built_in.load(write(tmp_path / "a.yaml", f"priority: {priority}\nactions: [{{op: log, args: [hi]}}]"))

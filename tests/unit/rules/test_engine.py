@@ -72,9 +72,10 @@ def test_early_rules_can_not_name_the_node(root: str) -> None:
     assert "not available in the early phase" in problem.text
 
 
-def test_early_rules_with_a_scope_apply_to_nothing() -> None:
-    rule = world.rule(phase="early", scope="a")
-    assert world.run(rule, given=world.facts(early=True), phase="early") == []
+def test_a_stored_early_rule_runs_for_every_callback_whatever_its_scope() -> None:
+    stored = rules.Rule(**world.rule(phase="early"), scope="a")
+    rule_set = rules.RuleSet([rules.compile_stored(stored)])
+    assert [trace.matched for trace in rule_set.run("early", world.facts(early=True))] == [True]
 
 
 def test_every_node_of_a_scope_gets_its_rules() -> None:
@@ -416,10 +417,10 @@ def test_a_broken_sensitive_rule_does_not_say_what_it_does() -> None:
         rules.RuleSet([broken(sensitive=True)]).run("main", world.facts())
 
 
-def test_a_broken_early_rule_fails_every_machine_unless_it_never_applies() -> None:
-    rules.RuleSet([broken(phase="early", scope="a")]).check("early", None)
+@pytest.mark.parametrize("scope", [None, "a"])
+def test_a_broken_early_rule_fails_every_machine(scope: str | None) -> None:
     with pytest.raises(RuleFailed):
-        rules.RuleSet([broken(phase="early")]).check("early", None)
+        rules.RuleSet([broken(phase="early", scope=scope)]).check("early", None)
 
 
 def limited(key: str, **values: Any) -> dict[str, Any]:

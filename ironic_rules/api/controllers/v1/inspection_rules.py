@@ -38,7 +38,6 @@ from ironic_rules.text import is_uuid
 _LIST = filters.Listing.of(RULE, sort_keys=[rule_list.EXECUTION])
 _ONE = filters.Query(fields=filters.names, detail=filters.boolean)
 
-_READ_ONLY = RULE.where(lambda entry: entry.shown and not entry.patch)
 #: The names by which the CLI's ``unset`` addresses single conditions and actions.
 _ALIASES = {"condition": "conditions", "action": "actions"}
 
@@ -113,9 +112,7 @@ class InspectionRulesController(Resource):
         :raises InvalidRule: 400, with every problem
         :raises InspectionRuleAlreadyExists: 409
         """
-        rule = rules.from_wire(body)
-        if "scope" not in body:
-            rule["scope"] = pecan.request.rules.default_scope
+        rule = rules.from_wire(body, default_scope=pecan.request.rules.default_scope)
         warnings = _check(rule)
         if built_in_rules.find(rule.get("uuid")):
             raise InspectionRuleAlreadyExists(uuid=rule["uuid"])
@@ -242,10 +239,8 @@ def _patched(conn: sa.Connection, old: Rule,
     """Return the columns of a rule after a patch, and the warnings about it."""
     if old.sensitive:
         _refuse_looks_at_secrets(operations)
-    document = {name: getattr(old, name) for name in RULE.columns}
     settings = pecan.request.rules
-    defaults = {**RULE.defaults(), "scope": settings.default_scope}
-    result = patch.apply(document, operations, defaults=defaults, read_only=_READ_ONLY, required=RULE.required)
+    result = rule_set.patched(old, operations, settings.default_scope)
     new = rules.from_wire({name: result[name] for name in schemas.PATCHABLE})
     # The result is checked: many different operations can end in "not sensitive".
     if old.sensitive and new["sensitive"] is not True:

@@ -21,7 +21,7 @@ from ironic_rules.models.json_values import JSONObject
 from ironic_rules.policies import inspection_rules as policies
 
 _QUERY = filters.Query(limit=filters.positive, marker=filters.uuid)
-_NEEDED = ("uuid", "name", "enabled", "scope", "sensitive", "actions")
+_NEEDED = ("uuid", "name", "enabled", "phase", "scope", "sensitive", "actions")
 #: More rules than any service has: conflicts are those of all rules.
 _ALL = Page(limit=2**31 - 1, sort_key=rule_list.EXECUTION)
 
@@ -50,7 +50,9 @@ class RuleConflictsController(Resource):
                 raise MarkerNotFound(marker=asked.marker)
         writes = {rule.uuid: [] if rule.sensitive else rule_writes.written(_actions(rule)) for rule in rules}
         found = rule_writes.conflicts(
-            rule_writes.Writer(rule.uuid, rule.scope, writes[rule.uuid]) for rule in rules if rule.enabled)
+            # Of an early rule, the scope is ignored.
+            rule_writes.Writer(rule.uuid, None if rule.phase == "early" else rule.scope, writes[rule.uuid])
+            for rule in rules if rule.enabled)
 
         def view(shown: Sequence[Row | Rule]) -> list[JSONObject]:
             return [{
