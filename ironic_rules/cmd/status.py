@@ -14,13 +14,14 @@ from ironic_rules import policy, rules, service
 from ironic_rules.cmd import lifecycle
 from ironic_rules.conf import unread
 from ironic_rules.conf.arguments import readable_files
-from ironic_rules.db import inspection_rules, legacy_rules, migration, nodes
+from ironic_rules.db import conductors, inspection_rules, legacy_rules, migration, nodes
 from ironic_rules.db.session import Database
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.enabled import EnabledHardware
 from ironic_rules.inspection import discovery, hook_settings, rule_settings
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.inspection.legacy_rule_cache import problem_of
+from ironic_rules.models.conductors import different_pins
 from ironic_rules.text import enumeration
 
 
@@ -69,10 +70,15 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
         # A file of Ironic has rules that are not here.
         return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
 
+    def _check_pins(self) -> upgradecheck.Result:
+        found: list[str] = []
+        result = _result(lambda: self._pins(found))
+        return upgradecheck.Result(upgradecheck.Code.WARNING, result.details) if found else result
+
     _upgrade_checks: Any = (
         ("Options", _check_options), ("Options that nothing reads", _check_unread), ("Database schema", _check_schema),
         ("Hardware types and interfaces", _check_hardware), ("Inspection hooks", _check_hooks),
-        ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery),
+        ("Inspection rules", _check_rules), ("Auto-discovery", _check_discovery), ("Pinned release", _check_pins),
         ("Deploy interfaces of nodes", _check_deploy_interfaces), ("Policies", _check_policies))
 
     def _options(self) -> str:
@@ -131,6 +137,17 @@ class Checks(upgradecheck.UpgradeCommands):  # type: ignore[misc]
     def _discovery(self) -> str:
         discovery.check(self._conf)
         return f"on, with driver {self._conf.auto_discovery.driver}" if self._conf.auto_discovery.enabled else "off"
+
+    def _pins(self, found: list[str]) -> str:
+        """Return a text about the pinned release; add it to ``found`` if live conductors have different ones."""
+        own: str = self._conf.conductor.pin_release_version or ""
+        if self._db is None:
+            return "not checked"
+        with self._db.reader() as conn:
+            pins = conductors.pins(conn, self._conf.conductor.heartbeat_timeout)
+        if text := different_pins({**pins, "this configuration": own}):
+            found.append(text)
+        return text or own or "none"
 
     def _policies(self, found: list[str]) -> str:
         """Return a text about the policy files; add a line to ``found`` for each rule of them without effect."""

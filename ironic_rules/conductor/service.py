@@ -16,6 +16,7 @@ from ironic_rules.conductor.endpoint import ConductorEndpoint
 from ironic_rules.conductor.periodics import Loop
 from ironic_rules.conductor.step_polls import StepPolls
 from ironic_rules.db import clock, conductors
+from ironic_rules.models.conductors import different_pins
 from ironic_rules.rpc import transport as rpc_transport
 
 LOG = logging.getLogger(__name__)
@@ -74,7 +75,12 @@ class ConductorService:
         conductor.legacy_rules.current()
         conductor.rule_statistics.start()
         conductor.db.write(lambda conn: conductors.register(
-            conn, conductor.host, conductor.group, conductor.hardware.register(), conductor.instance))
+            conn, conductor.host, conductor.group, conductor.hardware.register(), conductor.instance,
+            pinned_release=conductor.conf.conductor.pin_release_version or ""))
+        with conductor.db.reader() as conn:
+            pins = conductors.pins(conn, conductor.conf.conductor.heartbeat_timeout)
+        if text := different_pins(pins):
+            LOG.warning("%s", text)
         self._server.start()
         recovery.resume_orphans(conductor)
         for loop in self._loops:

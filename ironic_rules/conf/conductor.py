@@ -7,6 +7,8 @@ from oslo_config import cfg, types
 from ironic_rules.conf.value_types import ConductorGroup
 from ironic_rules.models.steps import MAX_PRIORITY
 
+#: The releases that conductors of this one can run beside, this one included: the first two numbers of each.
+RELEASES = ("0.1",)
 GROUP = cfg.OptGroup("conductor", title="Conductor", help="The processes that work on nodes.")
 OPTS: list[cfg.Opt] = [
     cfg.Opt("conductor_group", type=ConductorGroup(), default="",
@@ -71,10 +73,12 @@ OPTS: list[cfg.Opt] = [
                     "hooks, actions and steps, which have time-outs of their own. After that the worker is written "
                     "off and replaced, and the work on the node resumed. It must be longer than all time-outs of power "
                     "changes. 0: no limit."),
-    cfg.StrOpt("pin_release_version",
+    cfg.StrOpt("pin_release_version", choices=RELEASES,
+               deprecated_opts=[cfg.DeprecatedOpt("pin_release_version", group="DEFAULT")],
                help="Set this, to the release that is upgraded from, while conductors of two releases run at the same "
                     "time: then no deploy template is applied, and a warning is logged. Unset it once all are "
-                    "upgraded."),
+                    "upgraded. Must be the same for all processes; conductors that differ are named in a warning when "
+                    "one starts, and by ironic-rules-status upgrade check."),
     cfg.IntOpt("power_state_change_timeout", default=60, min=2,
                help="Seconds that a machine may take to reach the requested power state."),
     cfg.ListOpt("file_url_allowed_paths", default=[],

@@ -152,6 +152,8 @@ def _not_installed(values: _Values) -> Iterator[Problem]:
         yield from _unknown("DEFAULT", option, f"{entry_points.INTERFACES}.{kind}", enabled)
         if enabled is not None and values["DEFAULT", default] not in (None, *enabled):
             yield Problem("DEFAULT", default, f"one of [DEFAULT]{option} is required: {enumeration(enabled)}")
+    yield from _unknown("pxe_filter", "supported_inspect_interfaces", f"{entry_points.INTERFACES}.inspect",
+                        values["pxe_filter", "supported_inspect_interfaces"])
     if values["inspector", "hooks"] is not None:
         names = hook_names(values["inspector", "hooks"])
         yield from _unknown("inspector", "hooks", entry_points.HOOKS, [HOOK_ALIASES.get(name, name) for name in names])

@@ -29,7 +29,7 @@ _HOSTS_BY_SERVER = {name: _HOSTS.where(conductors.c.updated_at >= ago) for name,
 
 
 def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Mapping[str, Any], instance: str, *,
-             now: datetime.datetime | None = None) -> RegisteredConductor:
+             pinned_release: str | None = None, now: datetime.datetime | None = None) -> RegisteredConductor:
     """Register a conductor; the registration belongs to the latest process with the host name.
 
     A process that was killed is restarted at once, so an earlier registration is taken over even if it is recent. If
@@ -41,7 +41,7 @@ def register(conn: sa.Connection, hostname: str, group: str, hardware_types: Map
     """
     moment = now or clock.current(conn)
     values = {"conductor_group": group, "hardware_types": hardware_types, "instance": instance, "online": True,
-              "updated_at": moment}
+              "pinned_release": pinned_release, "updated_at": moment}
     statement = sa.update(conductors).where(conductors.c.hostname == hostname)
     if conn.execute(statement.values(values)).rowcount == 0:
         with duplicates(other=lambda value: ConductorAlreadyRegistered(conductor=hostname)):
@@ -99,6 +99,14 @@ def living_hosts(conn: sa.Connection, timeout_s: float, *, now: datetime.datetim
         return list(conn.execute(by_server, {"age_s": timeout_s}).all())
     since = (now or clock.now()) - datetime.timedelta(seconds=timeout_s)
     return list(_HOSTS_SINCE.all(conn, {"since": since}))
+
+
+def pins(conn: sa.Connection, timeout_s: float, *, now: datetime.datetime | None = None) -> dict[str, str]:
+    """Return the ``pinned_release`` of the same conductors as :func:`alive`, by host name, as far as it is known."""
+    columns = conductors.c.hostname, conductors.c.pinned_release
+    living = conductors.c.online.is_(True), ~_silent(conn, timeout_s, now)
+    known = conductors.c.pinned_release.is_not(None)
+    return {row.hostname: row.pinned_release for row in conn.execute(sa.select(*columns).where(*living, known))}
 
 
 def serves(conn: sa.Connection, group: str, timeout_s: float, *, now: datetime.datetime | None = None) -> bool:

@@ -21,7 +21,7 @@ from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import enumeration, printable
 
 #: The newest revision in ``migrations/versions``, as a test checks.
-HEAD = "4e1f8c26b0d9"
+HEAD = "d84b07e3c19a"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 #: As alembic makes it.

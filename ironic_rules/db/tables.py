@@ -43,6 +43,7 @@ conductors = sa.Table(
     Column("instance", String(36), nullable=False),
     Column("hardware_types", Json, nullable=False),
     Column("online", Boolean, nullable=False, default=True),
+    Column("pinned_release", String(32)),
     *_timestamps(),
     UniqueConstraint("hostname"),
     **_TABLE_ARGS,

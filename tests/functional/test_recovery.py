@@ -496,6 +496,21 @@ def test_operations_are_looked_for_more_often_than_lost_work(
         "operations": looks_every_s, "recovery": interval_s}
 
 
+def test_conductors_that_are_pinned_to_different_releases_are_named_at_the_start(
+        start_conductor, records, conf, monkeypatch, group, caplog):
+    monkeypatch.setattr(rpc_transport, "_TOPIC", f"test-{group}")
+    transport = rpc_transport.get_transport(conf)
+    conductor = start_conductor(registered=False)
+    records.db.write(lambda conn: conductors.register(conn, "pinned-host", group, {}, "life", pinned_release="0.1"))
+    service = ConductorService(conductor, transport)
+    service.start()
+    service.stop()
+    transport.cleanup()
+
+    warning, = (text for text in caplog.messages if "pin_release_version differs" in text)
+    assert f"(0.1: pinned-host; not set: {conductor.host})" in warning  # others registered without saying
+
+
 def test_a_conductor_whose_name_another_process_takes_ends(start_conductor, records, conf, monkeypatch, group):
     monkeypatch.setattr(rpc_transport, "_TOPIC", f"test-{group}")
     transport = rpc_transport.get_transport(conf)

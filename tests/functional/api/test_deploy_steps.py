@@ -109,7 +109,7 @@ def test_secrets_in_arguments_are_hidden(app, node, template):
 
 def test_templates_do_not_count_while_conductors_are_pinned(app, conf, node, template):
     template("CUSTOM_A")
-    conf.set_override("pin_release_version", "1.0", group="conductor")
+    conf.set_override("pin_release_version", "0.1", group="conductor")
 
     found = app.get(f"/v1/nodes/{node('CUSTOM_A').uuid}/deploy_steps?traits=CUSTOM_A").json
 

@@ -45,6 +45,15 @@ def test_the_latest_process_has_the_name_however_fresh_the_last_sign_of_life(
     assert (again.conductor_group, again.hardware_types, again.updated_at) == ("west", {}, later(seconds))
 
 
+def test_living_conductors_have_the_release_that_they_are_pinned_to(conn: sa.Connection) -> None:
+    for number, pinned in enumerate(("0.1", "", "0.1", None)):  # an earlier release says nothing
+        conductors.register(conn, f"host-{number}", "", TYPES, f"life-{number}", pinned_release=pinned, now=NOW)
+    conductors.unregister(conn, "host-2", "life-2")
+    assert conductors.pins(conn, 60, now=later(59)) == {"host-0": "0.1", "host-1": ""}
+    assert conductors.pins(conn, 60, now=later(61)) == {}
+    assert conductors.register(conn, "host-0", "", TYPES, "life-3", now=NOW).pinned_release is None
+
+
 def test_a_displaced_process_learns_it_from_its_next_sign_of_life(conn: sa.Connection) -> None:
     conductors.register(conn, "host-1", "", TYPES, "life-1", now=NOW)
     conductors.register(conn, "host-1", "", TYPES, "life-2", now=later(1))

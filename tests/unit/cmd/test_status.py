@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from ironic_rules.cmd import dbsync, status
-from ironic_rules.db import inspection_rules, legacy_rules
+from ironic_rules.db import conductors, inspection_rules, legacy_rules
 from tests.functional import databases
 
 
@@ -33,7 +33,7 @@ def check(tmp_path, capsys):
 def test_an_installation_that_is_ready(check):
     code, checks = check()
     assert code == 0
-    assert len(checks) == 9
+    assert len(checks) == 10
 
 
 def test_tables_that_are_missing(check):
@@ -115,6 +115,22 @@ def test_a_configuration_file_that_is_missing_is_told_in_one_line(capsys):
     assert status.main(["--config-file", "/nonexistent", "upgrade", "check"]) == 2
     line, = capsys.readouterr().err.splitlines()
     assert "/nonexistent" in line
+
+
+def test_conductors_that_are_pinned_to_another_release_are_a_warning(check, tmp_path):
+    assert check()[0] == 0
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/database", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        conductors.register(connection, "host-1", "", {}, "life-1", pinned_release="0.1")
+        conductors.register(connection, "host-2", "", {}, "life-2")
+        conductors.unregister(connection, "host-2", "life-2")
+
+    code, checks = check()
+    assert (code, checks["Pinned release"][0]) == (1, 1)
+    told = "".join(checks["Pinned release"][1].split())
+    assert "(0.1:host-1;notset:thisconfiguration)" in told
+    assert check("[conductor]\npin_release_version = 0.1\n")[1]["Pinned release"] == (0, "0.1")
+    assert check("[conductor]\npin_release_version = banana\n")[0] == 2
 
 
 def test_nodes_with_a_deploy_interface_that_their_hardware_does_not_have(check, tmp_path):

@@ -12,6 +12,7 @@ from oslo_config import cfg
 from ironic_rules import service
 from ironic_rules.cmd import api, conductor, pxe_filter, standalone
 from ironic_rules.conf import ironic_values, validation
+from ironic_rules.conf.conductor import RELEASES
 from ironic_rules.conf.inspector import HOOK_ALIASES
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.rpc import transport as rpc_transport
@@ -81,6 +82,7 @@ WRONG = [
     ("conductor", "inspect_wait_timeout", "abc", "a whole number of at least 0"),
     ("conductor", "inspect_wait_timeout", "99999999999999", "at most 2147483647 is allowed"),
     ("conductor", "deploy_callback_timeout", "30 minutes", "a whole number of at least 0"),
+    ("conductor", "pin_release_version", "banana", "one of these is required: 0.1"),
     ("conductor", "power_state_change_timeout", "1", "a whole number of at least 2"),
     ("conductor", "soft_power_off_timeout", "", "a whole number of at least 2"),
     ("conductor", "node_history_max_entries", "-1", "a whole number of at least 0"),
@@ -125,6 +127,7 @@ WRONG = [
     ("pxe_filter", "hosts_files", "70000", "a whole number from 0 to 65536"),
     ("pxe_filter", "reload_after", "10", "a whole number of at least 1000"),
     ("pxe_filter", "notify", "auto", BOOLEAN),
+    ("pxe_filter", "supported_inspect_interfaces", "agnet", "not installed: agnet; installed are agent, fake"),
     ("pxe_filter", "metrics_host", "any where", "a host name or an IP address"),
     ("pxe_filter", "metrics_port", "-1", "a whole number from 0 to 65535"),
     ("redfish", "auth_type", "digest", "auto, session, basic. HTTP digest is not offered"),
@@ -267,6 +270,19 @@ def test_an_option_under_its_old_name_is_told(lines):
 
     assert "[DEFAULT]executor_thread_pool_size = xxx" in line
     assert "(100 more characters)" in line
+
+
+def test_a_release_to_pin_to_is_read_and_checked_where_ironic_has_it_too(lines, tmp_path):
+    line, = lines("[DEFAULT]\npin_release_version = 29.0\n")
+    assert "[conductor]pin_release_version = 29.0: one of these is required: 0.1" in line
+    (tmp_path / "service.conf").write_text("[DEFAULT]\npin_release_version = 0.1\n")
+    conf = service.prepare_config([], config_files=[str(tmp_path / "service.conf")], conductor=True)
+    assert conf.conductor.pin_release_version == "0.1"
+
+
+def test_the_installed_release_is_one_to_pin_to():
+    """A new release is added there."""
+    assert service.version().split(".")[:2] == RELEASES[-1].split(".")
 
 
 def test_the_last_of_several_files_is_named(tmp_path):
