@@ -26,6 +26,9 @@ _SQLITE_REFUSALS = ("database or disk is full", "disk I/O error", "attempt to wr
 _MARIADB_REFUSALS = frozenset({1021, 1041, 1114, 1290, 1836})
 _POSTGRESQL_LATER = ("starting up", "shutting down", "recovery", "too many", "remaining connection slots")
 _POSTGRESQL_REFUSALS = ("53", "25006")
+#: The user lacks a right.
+_MARIADB_DENIED = frozenset({1044, 1142, 1143, 1227})
+_POSTGRESQL_DENIED = "42501"
 #: The server has ended the connection.
 _POSTGRESQL_ENDED = ("08", "57P", "25P03")
 #: Statements that were cancelled, and waits for locks.
@@ -88,6 +91,17 @@ def _took_too_long(error: Exception) -> bool:
     number = _number(original)
     return getattr(original, "sqlstate", None) in _POSTGRESQL_TOO_LONG if number is None else (
         number in _MARIADB_TOO_LONG)
+
+
+def denial(error: Exception) -> str | None:
+    """Return the server's text, of one line, if it refuses a statement because the user lacks a right."""
+    original = _original(error)
+    number = _number(original)
+    if number is not None:
+        return str(original.args[-1]) if number in _MARIADB_DENIED else None
+    if getattr(original, "sqlstate", None) != _POSTGRESQL_DENIED:
+        return None
+    return str(original).partition("\n")[0]
 
 
 def is_busy(error: sqlite3.Error) -> bool:

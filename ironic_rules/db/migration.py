@@ -13,29 +13,21 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ironic_rules.db import deadlines
+from ironic_rules.db import deadlines, ownership
 from ironic_rules.db.errors import refusals
 from ironic_rules.db.session import write_transaction
 from ironic_rules.db.tables import metadata, revisions
 from ironic_rules.exceptions import ConfigurationError
-from ironic_rules.text import enumeration, printable
 
 #: The newest revision in ``migrations/versions``, as a test checks.
 HEAD = "d84b07e3c19a"
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 #: As alembic makes it.
-_TABLE = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), nullable=False),
+_TABLE = sa.Table(ownership.VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32), nullable=False),
                   sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"))
 #: What the migrations write to ``revisions``, in their order.
 _REVISIONS = ("inspection_rules", "auto_discovery", "inventory_paths", "legacy_rules")
-
-#: Tables that only one of the programs has whose databases are likely to be configured by mistake.
-_OTHERS = {"Ironic": {"chassis", "bios_settings", "node_tags"},
-           "ironic-inspector": {"introspection_data", "rule_conditions", "rule_actions"}}
-#: A table that every version of this service has, and no other program.
-_OUR_MARK = "node_bmc_addresses"
-_ANOTHER = "Set it to a database of its own, which may be empty."
 
 #: Processes that upgrade at the same time wait for this lock (SQLite: for the write transaction).
 _LOCK_NAME = "ironic_rules_migration"
@@ -52,40 +44,25 @@ def version(engine: sa.Engine) -> str | None:
 
 
 def _version(connection: sa.Connection) -> str | None:
-    if not sa.inspect(connection).has_table(_TABLE.name):
+    inspector = sa.inspect(connection)
+    if not inspector.has_table(_TABLE.name):
         return None
+    if all(column["name"] != _TABLE.c.version_num.name for column in inspector.get_columns(_TABLE.name)):
+        return ""  # a table of another program, and no revision that anybody knows
     return connection.scalar(sa.select(_TABLE.c.version_num))
 
 
 def is_current(engine: sa.Engine) -> bool:
-    """Return whether the schema has the version that this code requires. Runs two small queries.
+    """Return whether the schema has the version that this code requires. Runs three small queries.
 
-    :raises ConfigurationError: the schema is of a newer version of this service, or of another program
+    :raises ConfigurationError: the database belongs to another program, to a newer version, or to the server itself
     """
+    ownership.check_url(engine.url)
     with refusals(), engine.connect() as connection:
         found = _version(connection)
         if found != HEAD:
-            _check_ours(connection, found)
+            ownership.check(connection, found, _revisions(), HEAD)
     return found == HEAD
-
-
-def _check_ours(connection: sa.Connection, found: str | None) -> None:
-    if found in _revisions():
-        return
-    tables = set(sa.inspect(connection).get_table_names())
-    # Another process may be creating the tables: alembic creates its own first, and writes the revision last.
-    if found is None and (_TABLE.name in tables or tables.isdisjoint(metadata.tables)):
-        return
-    if found is not None and _OUR_MARK in tables:
-        raise ConfigurationError(
-            f"The database is at revision {printable(found, 64)}, of a newer version of ironic-rules; the newest that "
-            f"this version knows is {HEAD}. Start the newer version, or restore the backup from before its upgrade.")
-    for program, marks in _OTHERS.items():
-        if not tables.isdisjoint(marks):
-            raise ConfigurationError(f"[database]connection is the database of {program}, which this service neither "
-                                     f"reads nor changes. {_ANOTHER}")
-    raise ConfigurationError("[database]connection is the database of another program: it has tables that this service "
-                             f"did not create ({enumeration(sorted(tables))}). {_ANOTHER}")
 
 
 def _revisions() -> set[str]:
@@ -96,7 +73,7 @@ def _revisions() -> set[str]:
 def upgrade(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
     """Upgrade the schema to ``revision``; does nothing if it has it already. Concurrent calls wait for each other.
 
-    :raises ConfigurationError: that would go back, or the schema is of a newer version or of another program
+    :raises ConfigurationError: that would go back, the user lacks a right, or as from :func:`is_current`
     """
     if revision == "head" and _create(engine_or_url):
         return
@@ -107,7 +84,10 @@ def upgrade(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
         # What other processes did meanwhile has been done: this one has the lock.
         connection = config.attributes["connection"]
         found = _version(connection)
-        _check_ours(connection, found)
+        if found is None:
+            ownership.check_finished(connection)
+        if found != HEAD and connection.dialect.name == "mysql":
+            ownership.check_rights(connection)
         if found is not None and _is_before(ScriptDirectory.from_config(config), revision, found):
             raise ConfigurationError(f"The database is at revision {found}, which is newer than {revision}: tables "
                                      "cannot go back. Restore a backup from before the upgrade.")
@@ -122,11 +102,10 @@ def _create(engine_or_url: sa.Engine | str) -> bool:
     With the migrations, and alembic, the first start of ``ironic-rules`` takes 1.3 times as long as the next one. On
     servers, they also make what the tables do not say.
     """
-    url = engine_or_url.url if isinstance(engine_or_url, sa.Engine) else sa.make_url(engine_or_url)
-    if url.get_backend_name() != "sqlite":
+    if _url(engine_or_url).get_backend_name() != "sqlite":
         return False
     with _locked(engine_or_url) as connection:
-        if sa.inspect(connection).get_table_names():
+        if ownership.names(connection):
             return False
         metadata.create_all(connection)
         connection.execute(sa.insert(revisions), [{"name": name, "revision": 0} for name in _REVISIONS])
@@ -148,15 +127,20 @@ def _is_before(scripts: Any, revision: str, found: str) -> bool:
 def stamp(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
     """Record that the schema is at ``revision`` without changing it.
 
-    :raises ConfigurationError: there are tables, and ``revision`` is ``base``, where there are none
+    :raises ConfigurationError: there are tables, and ``revision`` is ``base``, where there are none, or the reverse
     """
     from alembic import command
+    from alembic.script import ScriptDirectory
 
     def work(config: Any) -> None:
-        if revision == "base" and not metadata.tables.keys().isdisjoint(
-                sa.inspect(config.attributes["connection"]).get_table_names()):
+        ScriptDirectory.from_config(config).get_revision(revision)  # reports an unknown one
+        tables = metadata.tables.keys() & ownership.names(config.attributes["connection"])
+        if revision == "base" and tables:
             raise ConfigurationError("The database has tables of ironic-rules, and base is the revision of one without "
                                      "them: nothing could upgrade it any more.")
+        if revision != "base" and not tables:
+            raise ConfigurationError("The database has no tables of ironic-rules that could be at a revision: create "
+                                     "them with 'ironic-rules-dbsync upgrade'.")
         command.stamp(config, revision)
 
     _run(engine_or_url, work)
@@ -172,12 +156,18 @@ def revision(engine_or_url: sa.Engine | str, message: str, *, autogenerate: bool
 def _run(engine_or_url: sa.Engine | str, action: Callable[[Any], object]) -> None:
     from alembic.config import Config
 
+    ownership.check_url(_url(engine_or_url))
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    with _locked(engine_or_url) as connection:
+    with _locked(engine_or_url) as connection, ownership.rights(connection.engine.url):
+        ownership.check(connection, _version(connection), _revisions(), HEAD)
         config.attributes["connection"] = connection
         action(config)
+
+
+def _url(engine_or_url: sa.Engine | str) -> sa.URL:
+    return engine_or_url.url if isinstance(engine_or_url, sa.Engine) else sa.make_url(engine_or_url)
 
 
 @contextlib.contextmanager

@@ -50,6 +50,7 @@ class Database:
         self._retried = oslo_db_api.wrap_db_retry(
             max_retries=conf.database.db_max_retries, retry_interval=0.05, inc_retry_interval=True,
             max_retry_interval=1, retry_on_deadlock=True, exception_checker=_is_serialization_failure)(self._attempt)
+        sqlite.check_file(conf.database.connection)
         sqlite.make_private(conf.database.connection)
         self.engine: sa.Engine = self._connected(conf)
         self._watchdog: deadlines.Watchdog | None = None

@@ -18,13 +18,17 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event, pool
 
-from ironic_rules.db import errors
+from ironic_rules.db import errors, ownership
+from ironic_rules.exceptions import ConfigurationError
+from ironic_rules.text import printable
 
 #: Milliseconds that a writer waits for others.
 BUSY_TIMEOUT_MS = 30_000
 #: The name of the function that gives a text in lower case, in any script.
 UNICODE_LOWER = "unicode_lower"
 _BEGIN = "BEGIN IMMEDIATE"
+#: The first bytes of a database.
+_HEADER = b"SQLite format 3\0"
 #: Small, because each open file has its own page cache.
 _POOL_SIZE = 5
 #: Seconds that a thread waits until others have fetched their rows. A page of 1,000 takes 2 to 10 ms.
@@ -54,7 +58,10 @@ def prepare(engine: sa.Engine, size: int | None) -> sa.Engine:
     def connected(dbapi_connection: Any, record: Any) -> None:
         cursor = dbapi_connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        cursor.execute("PRAGMA journal_mode = WAL")
+        # It is written to the file, also to that of another program, which is refused later.
+        tables = {name for name, in cursor.execute("SELECT name FROM sqlite_master").fetchall()}
+        if not tables or ownership.OUR_MARK in tables:
+            cursor.execute("PRAGMA journal_mode = WAL")
         cursor.close()
         dbapi_connection.create_function(
             UNICODE_LOWER, 1, lambda text: None if text is None else text.lower(), deterministic=True)
@@ -97,16 +104,35 @@ def begin_writing(connection: sa.Connection, left_s: float) -> None:
             raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
 
 
-def make_private(url: str | None) -> None:
-    """Create a missing file so that only its owner can read it: it contains the passwords of BMCs."""
-    parts = sa.make_url(url) if url else None
-    if parts is None or parts.get_backend_name() != "sqlite" or parts.database in (None, "", ":memory:"):
-        return
-    if str(parts.database).startswith("file:"):  # a URI, which only SQLite parses
+def check_file(url: str | None) -> None:
+    """Check that a file which exists is empty or a SQLite database: it may be any file, named by mistake.
+
+    :raises ConfigurationError: it is another one
+    """
+    path = _path(url)
+    if path is None or not os.path.isfile(path):  # a pipe would be waited for
         return
     # If that fails, opening the database reports why.
-    with contextlib.suppress(OSError):
-        os.close(os.open(str(parts.database), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        if (begin := file.read(len(_HEADER))) and begin != _HEADER:
+            raise ConfigurationError(f"[database]connection: {printable(path, 200)} is not a SQLite database. Set the "
+                                     "option to a file of its own, which need not exist.")
+
+
+def make_private(url: str | None) -> None:
+    """Create a missing file so that only its owner can read it: it contains the passwords of BMCs."""
+    # If that fails, opening the database reports why.
+    if path := _path(url):
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _path(url: str | None) -> str | None:
+    parts = sa.make_url(url) if url else None
+    if parts is None or parts.get_backend_name() != "sqlite" or parts.database in (None, "", ":memory:"):
+        return None
+    # A URI is parsed by SQLite only.
+    return None if str(parts.database).startswith("file:") else str(parts.database)
 
 
 @contextlib.contextmanager

@@ -56,6 +56,23 @@ def temporary_database(kind: str, template: str = "") -> Iterator[str]:
             connection.exec_driver_sql(f"DROP DATABASE {name}{force}")
 
 
+def dump(engine: sa.Engine) -> list[Any]:
+    """Return the tables, views and columns that a user of the database sees, and the rows of ``alembic_version``."""
+    with engine.connect() as conn:
+        if engine.dialect.name == "sqlite":
+            made = list(conn.execute(sa.text("SELECT type, name, sql FROM sqlite_master ORDER BY name")))
+        else:
+            made = list(conn.execute(sa.text(
+                "SELECT table_schema, table_name, column_name, column_type FROM information_schema.columns "
+                "WHERE table_schema = database() ORDER BY table_name, ordinal_position"
+                if engine.dialect.name == "mysql" else
+                "SELECT table_schema, table_name, column_name, data_type FROM information_schema.columns "
+                "WHERE table_schema <> 'ours' ORDER BY table_schema, table_name, ordinal_position")))
+        has_version = any("alembic_version" in row for row in made)
+        versions = list(conn.execute(sa.text("SELECT * FROM alembic_version"))) if has_version else []
+    return [tuple(row) for row in (*made, *versions)]
+
+
 @contextlib.contextmanager
 def migrated_database(kind: str) -> Iterator[str]:
     """Yield the URL of a new database of ``kind`` that has the schema.

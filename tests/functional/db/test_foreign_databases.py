@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ironic_rules.db import migration
+from ironic_rules.cmd import dbsync
+from ironic_rules.db import migration, ownership
 from ironic_rules.db.tables import nodes, revisions
 from ironic_rules.exceptions import ConfigurationError
 from tests.functional import databases
@@ -24,6 +26,9 @@ OTHERS = {
                          "b55109d5063a"),
     "another program": (["instances", "quotas"], "960aac0e09ea"),
 }
+
+#: What reads or changes a schema.
+WORK = (migration.is_current, migration.upgrade, migration.stamp, lambda engine: migration.revision(engine, "x"))
 
 #: Runs every command in one process, to import the package once.
 RUN_ALL = """
@@ -69,17 +74,184 @@ def test_the_database_of_another_program_is_named_and_not_changed(engine: sa.Eng
     tables, revision = OTHERS[name]
     create(engine, tables, revision)
 
-    for work in (migration.is_current, migration.upgrade):
+    before = databases.dump(engine)
+    for work in WORK:
         with pytest.raises(ConfigurationError, match=f"^.database.connection is the database of {name}"):
             work(engine)
-    assert set(sa.inspect(engine).get_table_names()) == {*tables, "alembic_version"}
+    assert databases.dump(engine) == before
 
 
-def test_tables_of_our_names_without_a_revision_are_of_another_program(engine: sa.Engine) -> None:
-    create(engine, ["nodes", "machines"], None)
+@pytest.mark.parametrize(("statements", "named"), [
+    (["CREATE TABLE wp_posts (id INTEGER)", "CREATE TABLE wp_users (id INTEGER)"], "wp_posts, wp_users"),
+    (["CREATE TABLE nodes (id INTEGER)"], "nodes"),
+    (["CREATE TABLE nodes (id INTEGER)", "CREATE TABLE machines (id INTEGER)"], "machines, nodes"),
+    (['CREATE TABLE "Nodes" (id INTEGER)'], "Nodes"),
+    (["CREATE VIEW nodes AS SELECT 1 AS id"], "nodes"),
+    # Those of another program at its first revision, and of one that has gone back before it.
+    (["CREATE TABLE alembic_version (version_num VARCHAR(32))", "CREATE TABLE wp_posts (id INTEGER)"], "wp_posts"),
+    (["CREATE TABLE alembic_version (number INTEGER)"], "alembic_version"),
+    (["CREATE TABLE alembic_version (version_num VARCHAR(32))", "INSERT INTO alembic_version VALUES ('abc')"],
+     "alembic_version"),
+    (["CREATE TABLE alembic_version (version_num VARCHAR(32))", "INSERT INTO alembic_version VALUES ('abc')",
+      "CREATE TABLE nodes (id INTEGER)"], "nodes"),
+    (["CREATE TABLE alembic_version (version_num VARCHAR(32))", "INSERT INTO alembic_version VALUES ('abc')",
+      "CREATE TABLE inspection_rules (id INTEGER)", "CREATE TABLE wp_posts (id INTEGER)"],
+     "inspection_rules, wp_posts"),
+])
+def test_what_is_neither_empty_nor_ours_is_not_changed(
+        engine: sa.Engine, statements: list[str], named: str) -> None:
+    with engine.begin() as conn:
+        for statement in statements:
+            conn.exec_driver_sql(statement.replace('"', "`") if engine.dialect.name == "mysql" else statement)
+    before = databases.dump(engine)
 
-    with pytest.raises(ConfigurationError, match=r"it has tables that this service did not create \(machines, nodes\)"):
+    for work in WORK:
+        with pytest.raises(ConfigurationError) as caught:
+            work(engine)
+        text = str(caught.value)
+        assert f"did not create ({named}). Nothing in it was changed. Create an empty database" in text
+        assert f"the database {engine.url.database}" in text
+        assert "\n" not in text
+    assert databases.dump(engine) == before
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("kind", "name"), [
+    ("mysql", "mysql"), ("mysql", "information_schema"), ("mysql", "performance_schema"), ("mysql", "sys"),
+    ("mysql", ""), ("postgresql", "template1"), ("postgresql", "search_path=pg_catalog"),
+    ("postgresql", "search_path=information_schema"), ("postgresql", "search_path=nowhere")])
+def test_a_database_of_the_server_itself_is_not_changed(kind: str, name: str) -> None:
+    with databases.temporary_database(kind) as own:
+        url = sa.make_url(own)
+        url = url.update_query_dict({"options": f"-c{name}"}) if "=" in name else url.set(database=name)
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+        before = databases.dump(engine) if name else []
+        for work in WORK:
+            with pytest.raises(ConfigurationError, match=r"server itself|has no schema|names a server"):
+                work(engine)
+        assert (databases.dump(engine) if name else []) == before
+
+
+@pytest.mark.servers
+def test_a_schema_of_ones_own_in_a_database_of_postgresql_is_enough() -> None:
+    with databases.temporary_database("postgresql") as url:
+        shared = sa.create_engine(url, poolclass=sa.NullPool)
+        create(shared, ["wp_posts"], None)
+        with shared.begin() as conn:
+            conn.exec_driver_sql("CREATE SCHEMA ours")
+        before = databases.dump(shared)
+
+        def of(path: str) -> sa.Engine:
+            return sa.create_engine(sa.make_url(url).update_query_dict({"options": f"-csearch_path={path}"}),
+                                    poolclass=sa.NullPool)
+
+        # With public in the path, a name could mean a table of the other program.
+        for work in WORK:
+            with pytest.raises(ConfigurationError, match="wp_posts"):
+                work(of("ours,public"))
+        migration.upgrade(of("ours"))
+        assert migration.is_current(of("ours"))
+        assert databases.dump(shared) == before
+
+
+@pytest.mark.servers
+def test_what_an_extension_has_brought_leaves_a_database_empty() -> None:
+    with databases.temporary_database("postgresql") as url:
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+        with engine.begin() as conn:
+            if not conn.scalar(sa.text("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_stat_statements'")):
+                pytest.skip("the server has no extension with a view")
+            conn.exec_driver_sql("CREATE EXTENSION pg_stat_statements")
         migration.upgrade(engine)
+        assert migration.is_current(engine)
+
+
+@contextlib.contextmanager
+def user_with(kind: str, grants: str) -> Iterator[sa.Engine]:
+    """Yield an engine for an empty database, as a user with some rights; ``$`` in ``grants`` stands for both names."""
+    with databases.temporary_database(kind) as url:
+        name = sa.make_url(url).database
+        admin = sa.create_engine(url, poolclass=sa.NullPool)
+        with admin.begin() as conn:
+            if kind == "mysql":
+                conn.exec_driver_sql(f"CREATE USER '{name[:32]}'@'%%' IDENTIFIED BY 'secret-7f3a'")
+                conn.exec_driver_sql(f"GRANT {grants} ON {name}.* TO '{name[:32]}'@'%%'")
+            else:
+                conn.exec_driver_sql(f"CREATE ROLE {name} LOGIN PASSWORD 'secret-7f3a'")
+                conn.exec_driver_sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        try:
+            yield sa.create_engine(admin.url.set(username=name[:32], password="secret-7f3a"), poolclass=sa.NullPool)
+        finally:
+            with admin.begin() as conn:
+                conn.exec_driver_sql(f"DROP USER '{name[:32]}'@'%%'" if kind == "mysql" else f"DROP ROLE {name}")
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("kind", "grants", "told"), [
+    ("postgresql", "", "to create and change tables"),
+    ("mysql", "SELECT", "DROP"),
+    ("mysql", "SELECT, DROP", "CREATE"),
+    ("mysql", "SELECT, DROP, CREATE, INDEX", "ALTER"),
+    ("mysql", "SELECT, DROP, CREATE, INDEX, ALTER, REFERENCES", "INSERT"),
+    ("mysql", "SELECT, DROP, CREATE, INDEX, ALTER, REFERENCES, INSERT", "UPDATE"),
+])
+def test_a_right_that_is_missing_is_named_and_nothing_is_made(kind: str, grants: str, told: str) -> None:
+    with user_with(kind, grants) as engine:
+        assert not migration.is_current(engine)
+        with pytest.raises(ConfigurationError) as caught:
+            migration.upgrade(engine)
+        text = str(caught.value)
+        assert f"the user {engine.url.username} lacks the right {told} in the database {engine.url.database}" in text
+        assert ("Grant it, for example: " in text, "secret-7f3a" in text, "\n" in text) == (True, False, False)
+        with engine.connect() as conn:
+            assert ownership.names(conn) == set()
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("rows", "told"), [
+    (0, "drop the database, create it again, and run 'ironic-rules-dbsync upgrade'"),
+    (1, "has tables and rows of ironic-rules, but no revision. Restore a backup")])
+def test_an_upgrade_that_was_interrupted_tells_how_to_go_on(rows: int, told: str) -> None:
+    """MariaDB commits each statement: the tables remain, and alembic has not recorded the revision."""
+    with databases.temporary_database("mysql") as url:
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+        migration.upgrade(engine, "b3f1c2a94d07")
+        with engine.begin() as conn:
+            conn.exec_driver_sql("DELETE FROM alembic_version")
+            conn.exec_driver_sql("DROP TABLE ports")
+            if rows:
+                databases.insert_node(conn)
+        before = databases.dump(engine)
+
+        assert not migration.is_current(engine)  # as while another process creates them
+        with pytest.raises(ConfigurationError, match=told):
+            migration.upgrade(engine)
+        assert databases.dump(engine) == before
+
+        if rows:
+            migration.stamp(engine, "b3f1c2a94d07")
+            assert migration.version(engine) == "b3f1c2a94d07"
+
+
+@pytest.mark.parametrize("is_database", [True, False])
+def test_a_file_of_another_program_stays_byte_for_byte(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], is_database: bool) -> None:
+    file = tmp_path / "notes.db"
+    if is_database:
+        made = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
+        create(made, ["notes"], None)
+    else:
+        file.write_text("A list of what to do.\n")
+    before = file.read_bytes()
+
+    for arguments in (["upgrade"], ["stamp", "head"], ["version"], ["revision", "-m", "x"]):
+        (tmp_path / "service.conf").write_text(f"[database]\nconnection = sqlite:///{file}\n")
+        assert dbsync.main(["--config-file", str(tmp_path / "service.conf"), *arguments]) == 2
+        line, = capsys.readouterr().err.splitlines()
+        assert str(file) in line
+
+    assert file.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.db", "service.conf"]
 
 
 def test_neither_an_upgrade_goes_back_nor_a_newer_schema_is_touched(engine: sa.Engine) -> None:
@@ -97,17 +269,19 @@ def test_neither_an_upgrade_goes_back_nor_a_newer_schema_is_touched(engine: sa.E
 
 
 def test_an_upgrade_goes_forward_by_names_and_numbers_of_revisions(engine: sa.Engine) -> None:
-    # A table beside ours, here of PostGIS, is no obstacle.
-    create(engine, ["spatial_ref_sys"], None)
     for revision, reached in [("b3f1c2a94d07", "b3f1c2a94d07"), ("b3f1c2a94d07", "b3f1c2a94d07"),
                               ("+1", "8e816a9bd7c3"), ("heads", migration.HEAD), ("head", migration.HEAD)]:
         migration.upgrade(engine, revision)
         assert migration.version(engine) == reached
+        # A table of another program that was created later is no obstacle.
+        with engine.begin() as conn:
+            conn.execute(sa.text("create table if not exists others (id integer primary key)"))
 
 
 @pytest.mark.parametrize(("name", "told"), [
-    ("Ironic", "[database]connection is the database of Ironic, which this service neither reads nor changes. "
-               "Set it to a database of its own, which may be empty."),
+    ("Ironic", "has tables that this service did not create (bios_settings, chassis, conductors, deploy_templates, "
+               "node_traits, nodes, ports). Nothing in it was changed. Create an empty database for this service, and "
+               "set the option to it."),
     ("newer", "of a newer version of ironic-rules; the newest that this version knows is "),
 ])
 def test_every_command_tells_it_in_one_line(tmp_path: Path, name: str, told: str) -> None:

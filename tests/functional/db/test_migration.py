@@ -20,6 +20,7 @@ from ironic_rules.db import clock, inspection_rules, migration, rule_revisions
 from ironic_rules.db.session import write_transaction
 from ironic_rules.db.tables import metadata, nodes
 from ironic_rules.db.types import Json, UTCDateTime
+from ironic_rules.exceptions import ConfigurationError
 from tests.functional import databases
 from tests.functional.db.concurrency import at_once
 
@@ -142,9 +143,12 @@ def test_an_upgrade_moves_nodes_off_the_deploy_interface_that_pretended(engine: 
 
 
 def test_stamp_only_notes_the_version(engine: sa.Engine) -> None:
+    with pytest.raises(ConfigurationError, match="no tables of ironic-rules that could be at a revision"):
+        migration.stamp(engine)
+    migration.upgrade(engine, "b3f1c2a94d07")
     migration.stamp(engine)
     assert migration.is_current(engine)
-    assert not sa.inspect(engine).has_table("nodes")
+    assert not sa.inspect(engine).has_table("inspection_journal")
 
 
 def test_processes_and_threads_may_upgrade_at_the_same_time(url: str) -> None:

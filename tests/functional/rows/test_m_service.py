@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from ironic_rules.api.controllers.root import RootController
 from ironic_rules.api.resource import walk_routes
+from ironic_rules.db import migration
 from ironic_rules.inspection.hooks import loader
 from ironic_rules.models import states
 from tests.functional.clients import machines
@@ -202,6 +203,7 @@ def test_m_77_data_of_an_inspector_in_the_same_database_are_left_alone(tmp_path)
     old = ("11111111-1111-4111-8111-111111111111", 1, '{"memory_mb": 1}')
 
     def of_inspector(engine: sa.Engine) -> None:
+        migration.upgrade(engine)  # a database that is not ours is refused
         with engine.begin() as conn:
             conn.exec_driver_sql("CREATE TABLE introspection_data (uuid VARCHAR(36), processed INTEGER, data TEXT)")
             conn.execute(sa.text("INSERT INTO introspection_data VALUES (:uuid, :processed, :data)"),

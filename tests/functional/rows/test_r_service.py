@@ -14,6 +14,7 @@ import pytest
 from ironic_rules import rules
 from ironic_rules import service as composition
 from ironic_rules.api import versions
+from ironic_rules.db import migration
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.hardware.base import InspectInterface
 from ironic_rules.inspection import rule_settings
@@ -316,6 +317,7 @@ def test_r_88_rules_of_an_inspector_in_the_same_database_are_left_where_they_are
     (tmp_path / "state").mkdir()
     file = tmp_path / "state" / "ironic-rules.sqlite"
     old = ("11111111-1111-4111-8111-111111111111", "from Inspector")
+    migration.upgrade(f"sqlite:///{file}")  # a database that is not ours is refused
     with contextlib.closing(sqlite3.connect(file)) as database, database:
         database.execute("CREATE TABLE rules (uuid TEXT PRIMARY KEY, description TEXT)")
         database.execute("CREATE TABLE rule_conditions (id INTEGER PRIMARY KEY, rule TEXT, op TEXT, field TEXT)")
