@@ -29,6 +29,8 @@ _POSTGRESQL_REFUSALS = ("53", "25006")
 #: The user lacks a right.
 _MARIADB_DENIED = frozenset({1044, 1142, 1143, 1227})
 _POSTGRESQL_DENIED = "42501"
+#: A table, column, key or constraint exists already, or does not exist any more.
+_MARIADB_DONE_BEFORE = frozenset({1050, 1051, 1060, 1061, 1091, 1826})
 #: The server has ended the connection.
 _POSTGRESQL_ENDED = ("08", "57P", "25P03")
 #: Statements that were cancelled, and waits for locks.
@@ -102,6 +104,12 @@ def denial(error: Exception) -> str | None:
     if getattr(original, "sqlstate", None) != _POSTGRESQL_DENIED:
         return None
     return str(original).partition("\n")[0]
+
+
+def done_before(error: Exception) -> str | None:
+    """Return the server's text if a statement of MariaDB or MySQL changes a schema that has been changed so before."""
+    original = _original(error)
+    return str(original.args[-1]) if _number(original) in _MARIADB_DONE_BEFORE else None
 
 
 def is_busy(error: sqlite3.Error) -> bool:

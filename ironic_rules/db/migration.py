@@ -91,7 +91,8 @@ def upgrade(engine_or_url: sa.Engine | str, revision: str = "head") -> None:
         if found is not None and _is_before(ScriptDirectory.from_config(config), revision, found):
             raise ConfigurationError(f"The database is at revision {found}, which is newer than {revision}: tables "
                                      "cannot go back. Restore a backup from before the upgrade.")
-        command.upgrade(config, revision)
+        with ownership.whole_upgrades(connection, lambda: _version(connection)):
+            command.upgrade(config, revision)
 
     _run(engine_or_url, work)
 

@@ -7,12 +7,12 @@ empty, or have nothing but tables of the service: those of an upgrade that is ru
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
 
-from ironic_rules.db.errors import denial
+from ironic_rules.db.errors import denial, done_before
 from ironic_rules.db.tables import metadata, node_bmc_addresses, revisions
 from ironic_rules.exceptions import ConfigurationError
 from ironic_rules.text import enumeration, printable
@@ -146,6 +146,24 @@ def check_finished(connection: sa.Connection) -> None:
     raise ConfigurationError(
         f"[database]connection: the creation of the tables in {where} was interrupted. They have no rows: drop the "
         "database, create it again, and run 'ironic-rules-dbsync upgrade'.")
+
+
+@contextlib.contextmanager
+def whole_upgrades(connection: sa.Connection, revision: Callable[[], str | None]) -> Iterator[None]:
+    """Report that an earlier upgrade was interrupted, where that has left a part of its changes (MariaDB, MySQL).
+
+    :param revision: returns the one that the database has
+    :raises ConfigurationError: in place of the server's error
+    """
+    try:
+        yield
+    except (sa.exc.DBAPIError, db_exc.DBError) as error:
+        if (reason := done_before(error)) is None:
+            raise
+        raise ConfigurationError(
+            f"[database]connection: an upgrade of {place(connection.engine.url)} was interrupted after revision "
+            f"{revision()} ({printable(reason, 300)}). Restore the backup from before it; if it was the first one, "
+            "drop the database, create it again, and run 'ironic-rules-dbsync upgrade'.") from error
 
 
 def place(url: sa.URL) -> str:

@@ -233,6 +233,19 @@ def test_an_upgrade_that_was_interrupted_tells_how_to_go_on(rows: int, told: str
             assert migration.version(engine) == "b3f1c2a94d07"
 
 
+@pytest.mark.servers
+def test_a_later_upgrade_that_was_interrupted_tells_what_to_do() -> None:
+    with databases.temporary_database("mysql") as url:
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+        migration.upgrade(engine, "4e1f8c26b0d9")
+        with engine.begin() as conn:
+            conn.exec_driver_sql("ALTER TABLE conductors ADD COLUMN pinned_release VARCHAR(32)")
+        told = r"interrupted after revision 4e1f8c26b0d9 \(Duplicate column name 'pinned_release'\). Restore the backup"
+        with pytest.raises(ConfigurationError, match=told):
+            migration.upgrade(engine)
+        assert migration.version(engine) == "4e1f8c26b0d9"
+
+
 @pytest.mark.parametrize("is_database", [True, False])
 def test_a_file_of_another_program_stays_byte_for_byte(
         tmp_path: Path, capsys: pytest.CaptureFixture[str], is_database: bool) -> None:
