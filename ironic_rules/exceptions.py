@@ -21,6 +21,7 @@
     ├── PreconditionFailed (412), RequestTooLarge (413), EncodingUnsupported (415), TooManyAttempts (429)
     ├── Unavailable (503)
     │   ├── NoValidHost, ConductorCannotServe, NoFreeWorker, RequestExpired, TooManyCalls, TooManyDryRuns
+    │   ├── TooManyConfigDrives
     │   └── OutcomeUnknown ── RPCTimeout, StillRunning
     ├── RuleFailed ── LegacyRuleFailed, HookFailed          (end an inspection; never reach HTTP)
     ├── RequestRepeated                                     (it was accepted before; never reaches HTTP)
@@ -539,6 +540,10 @@ class StillRunning(OutcomeUnknown):
 
     message = ("{operation} of node {node} has not ended within {seconds:g} seconds. It continues, and the node is "
                "locked until it ends; if it fails, last_error says why.")
+
+
+class TooManyConfigDrives(Unavailable):
+    message = "The conductor is busy with the config drives of other requests. Nothing was changed; please retry."
 
 
 class TooManyDryRuns(Unavailable):

@@ -98,6 +98,8 @@ def _parsed(option: str, path: str) -> dict[str, Any]:
         raise ConfigurationError(f"{place} cannot be read: {exc.strerror}.") from exc
     except UnicodeDecodeError as exc:
         raise ConfigurationError(f"{place} is not text in UTF-8.") from exc
+    except RecursionError as exc:
+        raise ConfigurationError(f"{place} is nested too deeply.") from exc
     except yaml.YAMLError as exc:
         raise ConfigurationError(f"{place} is not YAML: {printable(' '.join(str(exc).split()))}") from exc
     if found is None:

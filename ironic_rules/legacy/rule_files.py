@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ironic_rules.models import json_text
 from ironic_rules.rules import strict_yaml
 
 
@@ -39,14 +39,12 @@ def parse(text: str) -> list[GivenRule]:
     :raises BadRuleFile: it is neither, or has no rules
     """
     try:
-        documents = [json.loads(text)]
+        documents = [json_text.parse(text, strict_yaml.MAX_DEPTH)]
     except ValueError:
         try:
             documents = strict_yaml.load_all(text)
         except strict_yaml.BadYaml as exc:
             raise BadRuleFile(f"neither JSON nor YAML: {exc}") from None
-    except RecursionError:
-        raise BadRuleFile("nested too deeply") from None
     found = [rule for number, document in enumerate(documents, 1)
              for rule in _of_document(document, f"document {number}" if len(documents) > 1 else "")]
     if not found:

@@ -6,7 +6,6 @@ API calls are retried after 409 (the node is locked), 502, 503, 504 and connecti
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+
+from ironic_rules.models import json_text
 
 VERSION_HEADER = "X-OpenStack-Ironic-API-Version"
 
@@ -211,7 +212,7 @@ def fault(answer: httpx.Response) -> str:
     body = body.get("error_message", body)
     if isinstance(body, str):
         try:
-            body = json.loads(body)
+            body = json_text.parse(body)
         except ValueError:
             return body
     text = body.get("faultstring") or body.get("title") if isinstance(body, dict) else None
@@ -220,7 +221,7 @@ def fault(answer: httpx.Response) -> str:
 
 def _object(answer: httpx.Response) -> dict[str, Any]:
     try:
-        body = answer.json()
+        body = json_text.parse(answer.text)
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}

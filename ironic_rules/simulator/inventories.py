@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ironic_rules.models import states
+from ironic_rules.models import json_text, states
 
 #: A MAC address has room for 22 bits of the run, 16 bits of the machine and 8 bits of the NIC.
 MAX_MACHINES = 1 << 16
@@ -61,7 +61,7 @@ def load(path: str) -> Sample:
     :raises InventoryFileError: not readable, not JSON, or without ``inventory.interfaces``
     """
     try:
-        body = json.loads(Path(path).read_text(encoding="utf-8"))
+        body = json_text.parse(Path(path).read_text(encoding="utf-8"))
     except OSError as exc:
         raise InventoryFileError(f"{path}: {exc.strerror}") from exc
     except ValueError as exc:

@@ -11,6 +11,7 @@ import json
 import pycdlib
 import pytest
 
+from ironic_rules.hardware.agent import config_drive
 from ironic_rules.hardware.fake import FakeBoot, FakeManagement, FakePower
 from tests.functional.agents import agent
 from tests.functional.hardware.bmcs import web_server
@@ -327,6 +328,17 @@ def test_what_can_not_be_written_is_refused_before_anything_starts(whole, images
         shown = whole.app.get(f"/v1/nodes/{node}/validate").json["deploy"]
         assert (shown["result"], where in shown["reason"]) == (False, True)
     assert whole.row(node).power_state == "power off"
+
+
+def test_a_config_drive_waits_for_those_of_others_and_not_for_ever(whole, images, monkeypatch):
+    monkeypatch.setattr(config_drive, "PATIENCE_S", 0.01)
+    node = enrolled(whole, images)
+
+    with config_drive._one:
+        reply = whole.ask(node, "active", configdrive=base64.b64encode(gzip.compress(b"iso")).decode())
+
+    assert (reply.status_int, reply.headers.get("Retry-After")) == (503, "10"), reply.text
+    assert whole.row(node).provision_state == "available"
 
 
 def test_of_a_config_drive_of_100_mb_the_limit_of_bodies_answers_before_its_own(whole, images):

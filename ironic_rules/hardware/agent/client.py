@@ -14,7 +14,7 @@ from ironic_rules.exceptions import AgentSilent, IronicRulesError
 from ironic_rules.hardware import destinations
 from ironic_rules.hardware.destinations import Destination, NoAddress
 from ironic_rules.hardware.request_deadline import RequestDeadline
-from ironic_rules.models import urls
+from ironic_rules.models import json_text, urls
 from ironic_rules.models.urls import Network
 from ironic_rules.text import printable
 
@@ -87,12 +87,12 @@ class AgentClient:
                               headers={"Accept-Encoding": "identity", **context.request_id_header()},
                               extensions=limit.extensions) as answer,
             ):
-                content = b""
+                content = bytearray()
                 for chunk in answer.iter_raw():
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
                         raise IronicRulesError("The agent's response is too long.")
-                found: Any = httpx.Response(200, content=content).json()
+                found: Any = json_text.parse(content.decode())
                 status = answer.status_code
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as exc:
             if limit.is_over:

@@ -7,11 +7,13 @@ import binascii
 import gzip
 import io
 import json
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from ironic_rules.exceptions import InvalidParameterValue, Problem
+from ironic_rules.exceptions import InvalidParameterValue, Problem, TooManyConfigDrives
 from ironic_rules.models import urls
 from ironic_rules.models.nodes import Node
 
@@ -25,13 +27,25 @@ _FILES = {"meta_data": "meta_data.json", "user_data": "user_data", "network_data
 _VERSIONS = ("2012-08-10", "latest")
 #: zlib's number for the format of gzip.
 _GZIP = 31
+#: Bytes that are unpacked at a time, to be counted.
+_CHUNK = 64 * 1024
+#: Seconds that a request waits for the config drives of others. The largest one takes a second.
+PATIENCE_S = 10.0
+#: Held by the only thread of this process that unpacks or makes a config drive: each takes memory and a processor.
+_one = threading.Lock()
 
 
 def check(value: Any) -> None:
     """Check a config drive: a URL, a gzipped and base64-encoded ISO image, or an object from which one is made.
 
     :raises InvalidParameterValue: it is none of these, or too large
+    :raises TooManyConfigDrives: 503, those of others take too long
     """
+    with _turn(PATIENCE_S):
+        _check(value)
+
+
+def _check(value: Any) -> None:
     if problems := [Problem(where, text) for where, text in _problems(value)]:
         raise InvalidParameterValue(problems=problems)
 
@@ -44,16 +58,29 @@ def is_url(value: Any) -> bool:
 def to_agent(node: Node) -> str | None:
     """Return the config drive of the node's instance as agents take it: a URL, or gzipped and base64-encoded.
 
+    Waits for those of others, however long that takes.
+
     :raises InvalidParameterValue: as :func:`check`
     """
     value = node.instance_info.get("configdrive")
     if value is None:
         return None
-    check(value)
-    if isinstance(value, dict):
-        return base64.b64encode(gzip.compress(image(value, node))).decode("ascii")
+    with _turn():
+        _check(value)
+        if isinstance(value, dict):
+            return base64.b64encode(gzip.compress(image(value, node))).decode("ascii")
     # Agents only know URLs with a lower-case scheme.
     return str(urls.parse(value)) if is_url(value) else str(value)
+
+
+@contextmanager
+def _turn(patience_s: float = -1) -> Iterator[None]:
+    if not _one.acquire(timeout=patience_s):
+        raise TooManyConfigDrives()
+    try:
+        yield
+    finally:
+        _one.release()
 
 
 def image(parts: Mapping[str, Any], node: Node) -> bytes:
@@ -130,14 +157,30 @@ def _image_problem(value: str) -> str | None:
     # A bound before anything is decoded: base64 makes four characters of three bytes.
     if len(value) > 2 * MAX_BYTES:
         return _too_large()
+    unpacker, size = zlib.decompressobj(wbits=_GZIP), 0
     try:
-        unpacker = zlib.decompressobj(wbits=_GZIP)
-        unpacked = unpacker.decompress(base64.b64decode(value), MAX_BYTES + 1)
+        for size in _sizes(unpacker, base64.b64decode(value)):
+            if size > MAX_BYTES:
+                return _too_large()
     except (binascii.Error, ValueError, zlib.error):
         return "is neither a URL nor a gzipped and base64-encoded ISO image"
-    if len(unpacked) > MAX_BYTES:
-        return _too_large()
-    return None if unpacked and unpacker.eof else "is empty or incomplete"
+    return None if size and unpacker.eof else "is empty or incomplete"
+
+
+def _sizes(unpacker: Any, packed: bytes) -> Iterator[int]:
+    """Yield how many bytes have been unpacked so far, after each piece of them, which is not kept.
+
+    :raises zlib.error: the data are not in the format of the unpacker
+    """
+    size = 0
+    for start in range(0, len(packed), _CHUNK):
+        rest, unpacked = packed[start:start + _CHUNK], _CHUNK
+        # The unpacker may have more, even if it has read everything.
+        while (rest or unpacked == _CHUNK) and not unpacker.eof:
+            unpacked = len(unpacker.decompress(rest, _CHUNK))
+            rest = unpacker.unconsumed_tail
+            size += unpacked
+            yield size
 
 
 def _too_large() -> str:

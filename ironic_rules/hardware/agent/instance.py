@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ironic_rules.exceptions import InvalidParameterValue, Problem
 from ironic_rules.hardware.agent import unsupported
-from ironic_rules.models import disk_hints
+from ironic_rules.models import disk_hints, json_text
 from ironic_rules.models.nodes import Node
 from ironic_rules.rules import ActionError, capabilities
 
@@ -86,7 +85,7 @@ def _parsed(found: Mapping[str, Any]) -> dict[str, Any]:
     value = found.get("capabilities")
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as exc:
+            value = json_text.parse(value)
+        except ValueError as exc:
             raise ActionError("the capabilities are no valid JSON") from exc
     return capabilities.parse(value)

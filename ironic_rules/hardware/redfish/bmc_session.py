@@ -29,7 +29,7 @@ from ironic_rules import context
 from ironic_rules.exceptions import InvalidParameterValue
 from ironic_rules.hardware import destinations, time_limit
 from ironic_rules.hardware.destinations import Denied
-from ironic_rules.models import addresses
+from ironic_rules.models import addresses, json_text
 from ironic_rules.models.urls import Network
 from ironic_rules.text import printable
 
@@ -40,6 +40,8 @@ MAX_BYTES = 16 * 2**20
 #: What a response may have besides its document: headers, and the sizes of its parts.
 _MAX_OTHER_BYTES = 2**20
 _CHUNK = 64 * 1024
+#: First bytes of a ZIP archive. sushy would unpack one with a registry, whatever its size.
+_ARCHIVE = b"PK"
 _MAX_REDIRECTS = 3
 #: HTTP status of redirections that keep the method: the server has done nothing. The others are for GET only.
 _SAME_METHOD, _OTHERS = frozenset({307, 308}), frozenset({301, 302, 303})
@@ -117,7 +119,11 @@ class BMCSession(requests.Session):
                     raise ValueError(f"{printable(request.url, 200)} has more than {MAX_BYTES // 2**20} MiB")
         finally:
             reply.close()
+        if content.startswith(_ARCHIVE):
+            raise ValueError(f"{printable(request.url, 200)} is an archive, which may have any size unpacked")
         reply._content = bytes(content)
+        # The callers of the response parse it within limits.
+        reply.json = functools.partial(document, reply._content, reply.encoding)  # type: ignore[method-assign]
         if reply.status_code // 100 != 3 and (location := reply.headers.get("Location")):
             # A BMC may know itself by another name or address than we do.
             reply.headers["Location"] = urlsplit(location)._replace(scheme="", netloc="").geturl()
@@ -182,6 +188,19 @@ class NoInternet:
     def get(self, url: str, **_named: Any) -> Any:
         """Refuse."""
         raise ValueError(f"{printable(url, 200)} is not a URL of the BMC")
+
+
+def document(content: bytes, encoding: str | None = None) -> Any:
+    """Return the value of a JSON document. BMCs also send what is not UTF-8: it is replaced.
+
+    :param encoding: that of the document, if the BMC has named one
+    :raises ValueError: the document is not JSON, or nested too deeply
+    """
+    try:
+        text = content.decode(encoding or "utf-8", "replace")
+    except LookupError:
+        text = content.decode("utf-8", "replace")
+    return json_text.parse(text.removeprefix("\ufeff"))
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

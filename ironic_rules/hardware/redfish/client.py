@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import ipaddress
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -98,7 +97,7 @@ class RedfishInterface(Interface):
             raise BMCError(node=task.node.uuid, reason=f"{printable(path, _MAX_REASON)} is not one of its paths.")
         with self._connection(task, wanted) as connection:
             status, body = self._get(connection._conn, path)
-            found = {} if status in GONE or not body else json.loads(body)
+            found = {} if status in GONE or not body else bmc_session.document(body)
             if not isinstance(found, dict):
                 raise TypeError(f"{path} is not an object")
             return status, found

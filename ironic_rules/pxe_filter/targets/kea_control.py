@@ -7,6 +7,7 @@ import socket
 import time
 from typing import Any
 
+from ironic_rules.models import json_text
 from ironic_rules.text import printable
 
 #: Seconds that a command may take.
@@ -41,10 +42,10 @@ def command(path: str, name: str, arguments: dict[str, Any] | None = None) -> di
     except OSError as exc:
         raise KeaError(f"{path}: {exc}") from exc
     try:
-        said = json.loads(answer)
+        said = json_text.parse(answer.decode())
         result, text = said["result"], said.get("text", "")
         given = said.get("arguments") or {}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise KeaError(f"{path}: the answer to {name} is not one of Kea's") from exc
     if result != 0 or not isinstance(given, dict):
         raise KeaError(f"{path}: {name} failed: {printable(str(text), 200)}")

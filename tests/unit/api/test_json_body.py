@@ -9,6 +9,7 @@ import pytest
 
 from ironic_rules.api import json_body
 from ironic_rules.exceptions import Invalid
+from ironic_rules.models import json_text
 
 
 @pytest.mark.parametrize("value", [
@@ -88,7 +89,7 @@ TRICKY = {'a"b': ["\\", '\\"', ":", '":', "", {"x\\": {}, '"': 1}], "n": [2**64 
 @pytest.mark.parametrize("window", [1, 2, 3, 7, 64])
 @pytest.mark.parametrize("indent", [None, 1])
 def test_a_body_is_looked_at_in_windows_of_any_size(monkeypatch, window, indent):
-    monkeypatch.setattr(json_body, "_WINDOW", window)
+    monkeypatch.setattr(json_text, "_WINDOW", window)
     raw = json.dumps(TRICKY, indent=indent).encode()
 
     assert json_body.parse(raw, 100) == TRICKY

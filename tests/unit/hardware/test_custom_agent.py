@@ -98,7 +98,8 @@ def test_every_request_has_the_token(agent, client):
     assert agent.path == f"/v1/commands/?agent_token={TOKEN}"
 
 
-@pytest.mark.parametrize("answer", [b"", b"{", b"[]", {"commands": 1}, {"commands": ["x"]}, {}, b"\xff"])
+@pytest.mark.parametrize("answer", [b"", b"{", b"[]", {"commands": 1}, {"commands": ["x"]}, {}, b"\xff",
+                                    b'{"commands": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", b"[" * 100_000])
 def test_answers_that_are_none(agent, client, answer):
     agent.commands = answer
 

@@ -8,6 +8,7 @@ import io
 import json
 import socket
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -121,14 +122,29 @@ def test_a_response_in_single_bytes_ends_with_the_time_of_the_request_or_of_all_
 
 @pytest.mark.parametrize(("document", "text"), [
     (b"x" * 30_000, "has more than 0 MiB"), (gzip.compress(b"x" * 300_000), "has more than 0 MiB"),
-    (b"[" * 9_000, "sent an invalid response"),
-], ids=["large", "compressed", "deep"])
+    (b"[" * 9_000, "sent an invalid response"), (b'{"a":' * 500 + b"1" + b"}" * 500, "deeper than 100 levels"),
+    (b"PK\x03\x04", "is an archive"),
+], ids=["large", "compressed", "unclosed", "deep", "archive"])
 def test_documents_are_bounded_in_size_and_depth(bmc, management, monkeypatch, document, text):
     monkeypatch.setattr(bmc_session, "MAX_BYTES", 10_000)
     bmc.content[SYSTEM] = document
 
     with pytest.raises(BMCError, match=text):
         management.get_boot_device(task_of(bmc.url))
+
+
+def test_a_document_that_unpacks_to_much_takes_little_memory(bmc, management):
+    bmc.content[SYSTEM] = gzip.compress(bytes(256 * 2**20), 1)
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(BMCError, match="has more than 16 MiB"):
+            management.get_boot_device(task_of(bmc.url))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 * bmc_session.MAX_BYTES
 
 
 def test_many_large_documents_are_too_much_for_one_reader(bmc, management, monkeypatch):
