@@ -297,6 +297,8 @@ HUGE = base64.b64encode(gzip.compress(bytes(100 * 2**20), 1)).decode()
     ({"image_source": "file://images/x"}, {}, "/instance_info/image_source: must be file:///PATH"),
     ({"image_source": "file:///" + "x" * 4096}, {}, "/instance_info/image_source: must be file:///PATH"),
     ({"image_http_proxy": 0}, {}, "/instance_info/image_http_proxy: must be a URL"),
+    ({"image_source": "file:///etc/no-such-file"}, {}, "[conductor]file_url_allowed_paths"),
+    ({"image_source": "file://{folder}/allowed/%00"}, {}, "[conductor]file_url_allowed_paths"),
     ({"image_source": "file://{folder}/allowed/leads-out.raw"}, {}, "[conductor]file_url_allowed_paths"),
     ({"image_checksum": None}, {}, "/instance_info/image_checksum: is missing"),
     ({"image_checksum": "d" * 32}, {}, "/instance_info/image_checksum: is an MD5"),

@@ -13,7 +13,7 @@ from oslo_log import log
 from oslo_utils import strutils
 
 from ironic_rules.exceptions import AgentSilent, BMCError, InvalidParameterValue, IronicRulesError, Problem
-from ironic_rules.hardware import destinations, polling
+from ironic_rules.hardware import allowed_files, destinations, polling
 from ironic_rules.hardware.agent import config_drive, image, image_check, instance, silence
 from ironic_rules.hardware.agent.client import RUNNING, SUCCEEDED, failure
 from ironic_rules.hardware.agent.deploy import CustomAgentDeploy
@@ -196,14 +196,8 @@ class DirectDeploy(CustomAgentDeploy):
 
         :raises InvalidParameterValue: it is in none of ``[conductor]file_url_allowed_paths``, or no file
         """
-        allowed = self.conf.conductor.file_url_allowed_paths
-        try:
-            path = image.path_of(wanted).resolve(strict=True)
-            is_allowed = any(path.is_relative_to(Path(folder).resolve()) for folder in allowed)
-        except OSError:
-            is_allowed = False
-        # One text for files that do not exist and those that are not allowed: users must not find out which exist.
-        if not is_allowed or not path.is_file():
+        path = allowed_files.find(image.path_of(wanted), self.conf.conductor.file_url_allowed_paths)
+        if path is None or not path.is_file():
             raise InvalidParameterValue(problems=[Problem(
                 "/instance_info/image_source", "is not a file in one of the folders that are allowed "
                                                "([conductor]file_url_allowed_paths)")])

@@ -70,7 +70,8 @@ class RedfishInterface(Interface):
 
         :raises InvalidParameterValue: ``driver_info`` is incomplete or invalid, or the BMC's IP address is denied
         """
-        found = driver_info.parse(task.node.driver_info, self.conf.redfish.auth_type)
+        options = self.conf.redfish
+        found = driver_info.parse(task.node.driver_info, options.auth_type, options.verify_ca_allowed_paths)
         bmc_session.refuse_denied(found.address, self._denied)
         return found
 

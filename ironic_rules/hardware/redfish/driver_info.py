@@ -1,15 +1,15 @@
-"""The settings of a node's Redfish BMC in ``driver_info``. No side effects; checks whether a CA file exists."""
+"""The settings of a node's Redfish BMC in ``driver_info``. No side effects; looks for a CA file."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from ironic_rules.exceptions import InvalidParameterValue
+from ironic_rules.hardware import allowed_files
 from ironic_rules.models import urls
 
 PROPERTIES = {
@@ -19,7 +19,8 @@ PROPERTIES = {
     "redfish_username": "User name on the BMC.",
     "redfish_password": "Password on the BMC.",
     "redfish_verify_ca": "Whether the BMC's certificate is verified: true (the default), false, or the path of a file "
-                         "or folder with trusted certificates on the conductor's machine.",
+                         "or folder with trusted certificates on the conductor's machine, in one of "
+                         "[redfish]verify_ca_allowed_paths.",
     "redfish_auth_type": "How to log in: basic, session, or auto (session, else basic). Default: [redfish]auth_type.",
 }
 AUTH_TYPES = ("auto", "basic", "session")
@@ -40,10 +41,11 @@ class DriverInfo:
     system_id: str | None
 
 
-def parse(driver_info: Mapping[str, Any], auth_type: str) -> DriverInfo:
+def parse(driver_info: Mapping[str, Any], auth_type: str, ca_folders: Iterable[str] = ()) -> DriverInfo:
     """Return the settings in ``driver_info``.
 
     :param auth_type: the default of nodes without their own
+    :param ca_folders: the folders in which files with trusted certificates may be
     :raises InvalidParameterValue: a key is missing or wrong; the text names it and does not show secret values
     """
     found = {key: driver_info.get(key) for key in PROPERTIES}
@@ -61,7 +63,7 @@ def parse(driver_info: Mapping[str, Any], auth_type: str) -> DriverInfo:
     if auth not in AUTH_TYPES:
         raise _wrong("redfish_auth_type", f"must be one of {', '.join(AUTH_TYPES)}")
     return DriverInfo(_address(found["redfish_address"]), found["redfish_username"], found["redfish_password"],
-                    _verify(found["redfish_verify_ca"]), auth, system_id)
+                    _verify(found["redfish_verify_ca"], ca_folders), auth, system_id)
 
 
 def _address(text: str) -> str:
@@ -85,7 +87,7 @@ def _address(text: str) -> str:
     return f"{parts.scheme}://{name}" + (f":{port}" if port is not None else "")
 
 
-def _verify(value: Any) -> bool | str:
+def _verify(value: Any, ca_folders: Iterable[str]) -> bool | str:
     if value is None:
         return True
     if isinstance(value, bool):
@@ -93,9 +95,11 @@ def _verify(value: Any) -> bool | str:
     if isinstance(value, str):
         if value.strip().lower() in _BOOLEANS:
             return _BOOLEANS[value.strip().lower()]
-        if os.path.isabs(value) and "\0" not in value and os.path.exists(value):
-            return value
-    raise _wrong("redfish_verify_ca", "must be true, false, or the path of a file or folder that exists")
+        if value.startswith("/") and (path := allowed_files.find(value, ca_folders)) is not None:
+            return str(path)
+    raise _wrong("redfish_verify_ca", "must be true, false, or the path of a file or folder with certificates that the "
+                                      "conductor can read, in one of the folders that are allowed "
+                                      "([redfish]verify_ca_allowed_paths)")
 
 
 def _wrong(key: str, what: str) -> InvalidParameterValue:

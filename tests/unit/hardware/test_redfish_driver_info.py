@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ironic_rules.exceptions import InvalidParameterValue
@@ -31,7 +33,40 @@ def test_verification_can_be_switched(value, verify):
 
 
 def test_verification_by_a_file(tmp_path):
-    assert parse({**GOOD, "redfish_verify_ca": str(tmp_path)}, "auto").verify == str(tmp_path)
+    (tmp_path / "ca.pem").write_text("certificates")
+    (tmp_path / "link").symlink_to("ca.pem")
+
+    for name, found in (("", tmp_path), ("ca.pem", tmp_path / "ca.pem"), ("link", tmp_path / "ca.pem")):
+        given = {**GOOD, "redfish_verify_ca": str(tmp_path / name)}
+        assert parse(given, "auto", [str(tmp_path)]).verify == str(found)
+
+
+def test_an_error_does_not_say_which_files_exist(tmp_path):
+    allowed, other = tmp_path / "allowed", tmp_path / "other"
+    for folder in (allowed, other):
+        folder.mkdir()
+        (folder / "ca.pem").write_text("certificates")
+    (allowed / "leads-out").symlink_to(other / "ca.pem")
+    (allowed / "circle").symlink_to(allowed / "circle")
+    texts = set()
+
+    for path in (other / "ca.pem", other / "none", other, allowed / "none", allowed / "leads-out", allowed / "circle",
+                 allowed / ".." / "other" / "ca.pem", allowed / "x\0", allowed / "ca.pem" / "x", "/etc/shadow", "a"):
+        with pytest.raises(InvalidParameterValue) as caught:
+            parse({**GOOD, "redfish_verify_ca": str(path)}, "auto", [str(allowed)])
+        texts.add(str(caught.value))
+
+    assert len(texts) == 1
+    assert "[redfish]verify_ca_allowed_paths" in texts.pop()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_cannot_be_read_is_like_one_that_is_not_there(tmp_path):
+    (tmp_path / "ca.pem").write_text("certificates")
+    (tmp_path / "ca.pem").chmod(0)
+
+    with pytest.raises(InvalidParameterValue, match="in one of the folders"):
+        parse({**GOOD, "redfish_verify_ca": str(tmp_path / "ca.pem")}, "auto", [str(tmp_path)])
 
 
 @pytest.mark.parametrize(("change", "key"), [
