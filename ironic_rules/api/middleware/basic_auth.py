@@ -8,7 +8,6 @@ import hmac
 import os
 import re
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ import bcrypt
 from oslo_log import log as logging
 
 from ironic_rules.api import faults
-from ironic_rules.api.middleware.attempts import Sources
+from ironic_rules.api.middleware.attempts import Checks, Sources
 from ironic_rules.exceptions import ConfigurationError, TooManyAttempts, Unauthorized, Unavailable
 
 LOG = logging.getLogger(__name__)
@@ -42,9 +41,8 @@ class BasicAuth:
     def __init__(self, app: Any, path: str, threads: int = 10, checks: int = 2,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
-        self._waiting = threading.Semaphore(max(1, threads // 2))
-        self._checking = threading.Semaphore(checks)
         self._sources = Sources(clock)
+        self._checks = Checks(self._sources, checks, threads // 2)
         self._path = Path(path)
         self._salt = secrets.token_bytes(32)
         self._version: tuple[int, int] | None = None
@@ -85,15 +83,9 @@ class BasicAuth:
         digest = hmac.digest(self._salt, f"{user}:{password}".encode(), hashlib.sha256)
         if digest in self._right:
             return user
-        self._sources.check(source)
-        if not self._waiting.acquire(blocking=False):
-            raise Unavailable()
-        try:
-            with self._checking:
-                is_right = digest in self._right or self._is_right(user, password, digest)
-        finally:
-            self._waiting.release()
-        self._sources.note(source, is_right)
+        with self._checks.turn(source):
+            is_right = digest in self._right or self._is_right(user, password, digest)
+            self._sources.note(source, is_right)
         return user if is_right else None
 
     def _is_right(self, user: str, password: str, digest: bytes) -> bool:

@@ -6,7 +6,6 @@ that checks the tokens of all requests, and returns its token.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from ironic_rules.api import faults, json_body
-from ironic_rules.api.middleware.attempts import Sources
+from ironic_rules.api.middleware.attempts import Checks, Sources
 from ironic_rules.exceptions import (
     ConfigurationError,
     Invalid,
@@ -36,8 +35,8 @@ PATH = "/ui/session"
 _MOST, _LEVELS = 16 * 1024, 2
 #: Seconds that Keystone may take.
 _TIMEOUT_S = 10.0
-#: Requests that wait for Keystone at the same time.
-_AT_ONCE = 2
+#: Requests that wait for Keystone at the same time, and that wait for these.
+_AT_ONCE, _WAITING = 2, 2
 _LONGEST = 4096
 _TEXTS = ("user", "password", "user_domain", "project", "project_domain")
 _REQUIRED = ("user", "password")
@@ -61,7 +60,7 @@ class Session:
         self._url = f"{base if base.endswith('/v3') else base + '/v3'}/auth/tokens"
         self._verify = not conf.keystone_authtoken.insecure and (conf.keystone_authtoken.cafile or True)
         self._sources = Sources(clock)
-        self._room = threading.Semaphore(_AT_ONCE)
+        self._checks = Checks(self._sources, _AT_ONCE, _AT_ONCE + _WAITING)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         if environ.get("PATH_INFO") != PATH:
@@ -83,14 +82,9 @@ class Session:
             raise NotFound("Passwords are not accepted here ([api]ui_password_login is false).")
         given = _given(environ)
         source = environ.get("REMOTE_ADDR", "")
-        self._sources.check(source)
-        if not self._room.acquire(blocking=False):
-            raise Unavailable()
-        try:
+        with self._checks.turn(source):
             token = self._ask(_request(given))
-        finally:
-            self._room.release()
-        self._sources.note(source, token is not None)
+            self._sources.note(source, token is not None)
         if token is None:
             raise LoginRefused()
         return {"token": token}
